@@ -1,0 +1,45 @@
+"""Drives heads that alternate gradient steps with closed-form updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytorch_lightning as pl
+
+from ldl.collective import current_collective
+from ldl.head import AlternatingHead
+
+STATE_KEY = "leaf_update"
+
+
+class LeafUpdate(pl.Callback):
+    """Shows every batch to an ``AlternatingHead``, and runs its update when it is due, over all processes.
+
+    ``Task`` adds it by itself. The head's recent samples, gathered from all processes, go into the checkpoint,
+    so that a resumed run updates the leaves as if it had never stopped.
+    """
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        head = _head(pl_module)
+        head.observe(outputs["features"], outputs["target"])
+        if head.update_due:
+            head.update(current_collective())
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        # Called on every rank, although rank 0 alone writes the file.
+        checkpoint[STATE_KEY] = _head(pl_module).memory_state(current_collective())
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        if STATE_KEY in checkpoint:
+            _head(pl_module).load_memory_state(checkpoint[STATE_KEY], current_collective())
+
+
+def _head(task: pl.LightningModule) -> AlternatingHead:
+    assert isinstance(task.head, AlternatingHead)
+    return task.head

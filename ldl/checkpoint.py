@@ -1,0 +1,59 @@
+"""Reading checkpoints without unpickling, and holding them against a configured model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ldl.backbone import Backbone
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.plugins import discover
+from ldl.spec import differences, to_spec
+
+CHECKPOINT_KEY = "ldl"
+"""Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
+
+_WEIGHT_SOURCES = ("pretrained", "weights", "freeze", "lr")
+
+
+def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
+    """The content of a checkpoint of ldl; plugins are discovered, so that their heads can be rebuilt.
+
+    Raises:
+        LDLError: no such file, a damaged one, one that needs unpickling, or one of another program.
+    """
+    discover()
+    if not Path(path).is_file():
+        raise LDLError(f"no checkpoint at {path}; give --ckpt_path a file, such as RUN/checkpoints/last.ckpt")
+    try:
+        checkpoint = torch.load(path, map_location=map_location, weights_only=True)
+    except Exception as error:
+        raise LDLError(f"{path} cannot be read as a checkpoint: {str(error).strip().splitlines()[0][:160]}") from error
+    if not isinstance(checkpoint, dict) or CHECKPOINT_KEY not in checkpoint:
+        raise LDLError(f"{path} is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved")
+    return checkpoint
+
+
+def check_same_model(checkpoint: dict[str, Any], head: Head, backbone: Backbone) -> None:
+    """Refuse a checkpoint of another model than the one configured.
+
+    Where the first weights came from may differ: those of the checkpoint replace them.
+
+    Raises:
+        LDLError: naming what differs.
+    """
+    if CHECKPOINT_KEY not in checkpoint:
+        raise LDLError(f"this is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved")
+    for part, component in (("head", head), ("backbone", backbone)):
+        saved, wanted = checkpoint[CHECKPOINT_KEY][part], to_spec(component)
+        difference = differences(*(_without_weight_sources(spec) for spec in (saved, wanted)))
+        if difference:
+            raise LDLError(f"the checkpoint's {part} has {difference}; resume with the configuration it was saved with")
+
+
+def _without_weight_sources(spec: dict[str, Any]) -> dict[str, Any]:
+    arguments = {name: value for name, value in spec["init_args"].items() if name not in _WEIGHT_SOURCES}
+    return {**spec, "init_args": arguments}

@@ -1,0 +1,93 @@
+"""``python train.py``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import jsonargparse
+from pytorch_lightning.utilities import rank_zero_only
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
+
+import ldl.data
+import ldl.heads  # noqa: F401  (their names become known to the parser)
+from ldl.config import LDLCLI
+from ldl.crossval import crossval
+from ldl.errors import LDLError
+from ldl.messages import one_line
+from ldl.plugins import discover, project_root
+from ldl.run import RUN_DIR_VARIABLE, Run
+
+
+def main(args: list[str] | None = None) -> None:
+    """Parse the command line and run it.
+
+    A mistake of the user ends in one line on standard error and exit code 2.
+
+    Args:
+        args: The command line; None takes the process's.
+    """
+    inherited = RUN_DIR_VARIABLE in os.environ
+    try:
+        _main(sys.argv[1:] if args is None else args)
+    except (LDLError, MisconfigurationException) as error:
+        # Every process finds the same mistake; one of them says so.
+        if rank_zero_only.rank == 0:
+            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2)
+    finally:
+        if not inherited:
+            os.environ.pop(RUN_DIR_VARIABLE, None)
+
+
+def _main(args: list[str]) -> None:
+    discover()
+    cli = _parse(_with_config(args))
+    if cli.config.stage == "crossval":
+        crossval(cli)
+        return
+    run = Run(cli, cli.config)
+    try:
+        if cli.config.stage == "predict":
+            run.predict(cli.config.ckpt_path)
+        elif cli.config.stage == "test":
+            run.finish([run.test(cli.config.ckpt_path)], 0.0)
+        else:
+            entry, seconds = run.fit_and_test()
+            run.finish([entry], seconds)
+    finally:
+        run.close()
+
+
+def _parse(args: list[str]) -> LDLCLI:
+    options: list[str] = []
+    # LightningCLI warns where both its argument and the process's command line are given.
+    argv, sys.argv = sys.argv, sys.argv[:1]
+    try:
+        return LDLCLI(args, options)
+    except jsonargparse.ArgumentError as error:
+        raise LDLError(one_line(str(error), options)) from None
+    finally:
+        sys.argv = argv
+
+
+def _with_config(args: list[str]) -> list[str]:
+    """Put a configuration in front where none is named: that of the checkpoint's run, else the default."""
+    if any(arg in ("-c", "--config") or arg.startswith("--config=") for arg in args):
+        return args
+    root = project_root()
+    candidates = [root / "configs" / "default.yaml"] if root else []
+    if path := _value_of("--ckpt_path", args):
+        candidates.insert(0, Path(path).parent.parent / "config.yaml")
+    config = next((path for path in candidates if path.is_file()), None)
+    return ["-c", str(config), *args] if config else args
+
+
+def _value_of(option: str, args: list[str]) -> str | None:
+    for number, arg in enumerate(args):
+        if arg == option and number + 1 < len(args):
+            return args[number + 1]
+        if arg.startswith(f"{option}="):
+            return arg.partition("=")[2]
+    return None

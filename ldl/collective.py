@@ -1,0 +1,73 @@
+"""What a head may ask of the other processes. The default is a single process, so a head is testable alone."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+class Collective:
+    """A group of one process.
+
+    Attributes:
+        rank: Number of this process, from 0.
+        world_size: How many processes there are.
+    """
+
+    rank: int = 0
+    world_size: int = 1
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Sum of ``tensor`` over all processes, on all of them. Every process must call it."""
+        return tensor
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        """The tensor of every process, by rank, on all of them; first dimensions may differ, even be 0."""
+        return [tensor]
+
+    def broadcast(self, tensor: Tensor, source: int = 0) -> Tensor:
+        """The tensor of process ``source``, on all of them; shapes and dtypes must agree."""
+        return tensor
+
+
+class TorchCollective(Collective):
+    """The default torch.distributed group."""
+
+    def __init__(self) -> None:
+        self.rank = dist.get_rank()
+        self.world_size = dist.get_world_size()
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        total = tensor.contiguous().clone()
+        dist.all_reduce(total, op=dist.ReduceOp.SUM)
+        return total
+
+    def gather(self, tensor: Tensor) -> list[Tensor]:
+        rows = torch.tensor([tensor.shape[0]], device=tensor.device)
+        counts = [torch.zeros_like(rows) for _ in range(self.world_size)]
+        dist.all_gather(counts, rows)
+        longest = max(int(count) for count in counts)
+        padded = tensor.new_zeros(longest, *tensor.shape[1:])
+        padded[: tensor.shape[0]] = tensor
+        parts = [torch.empty_like(padded) for _ in range(self.world_size)]
+        dist.all_gather(parts, padded)
+        return [part[: int(count)] for part, count in zip(parts, counts)]
+
+    def broadcast(self, tensor: Tensor, source: int = 0) -> Tensor:
+        copy = tensor.contiguous().clone()
+        dist.broadcast(copy, source)
+        return copy
+
+
+def current_collective() -> Collective:
+    """The torch.distributed group where one is initialised, else a group of one."""
+    return TorchCollective() if dist.is_available() and dist.is_initialized() else Collective()
+
+
+def interleave(parts: list[Tensor]) -> Tensor:
+    """Merge rows dealt out to ranks (row i to rank i % world) back into one order. Inverse of ``rows[rank::world]``."""
+    order = sorted((row, rank) for rank, part in enumerate(parts) for row in range(part.shape[0]))
+    starts = [sum(part.shape[0] for part in parts[:rank]) for rank in range(len(parts))]
+    index = torch.tensor([starts[rank] + row for row, rank in order], dtype=torch.long, device=parts[0].device)
+    return torch.cat(parts)[index]

@@ -1,0 +1,158 @@
+"""The base of all data modules."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+from torch.utils.data import DataLoader, Dataset
+
+from ldl.collective import current_collective
+from ldl.data.instances import collate
+from ldl.data.sampler import DealtBatchSampler
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+from ldl.protocols import Fold, kfold, leak
+
+
+class LDLDataModule(pl.LightningDataModule, ABC):
+    """One data set: where it lies, its label space, its protocol, and its batches.
+
+    A subclass reads its files in :meth:`load` and serves instances in :meth:`dataset`. Batches are dicts of
+    ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding), ``index`` (B,), and where they exist
+    ``value`` (B,) or (B, 2) and ``group`` (B,).
+
+    Args:
+        batch_size: Rows of a global batch, over all processes.
+        num_workers: Loader processes, per training process.
+        root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
+        folds: Number of folds of the protocol.
+        fold: The fold that is tested, from 0.
+        fold_seed: Seed of the folds. The seed of the run does not change them.
+        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
+
+    Attributes:
+        labels: The label space, after ``setup``.
+        input_shape: Shape of one ``input``, after ``setup``.
+        size: Number of instances, after ``setup``.
+        groups: (size,) group of every instance, or None.
+        split: Rows of the fold, after ``setup``.
+    """
+
+    protocol: str = "kfold"
+    leaky: bool = False
+    labels: LabelSpace
+    input_shape: tuple[int, ...]
+    size: int
+    groups: np.ndarray | None = None
+    split: Fold
+
+    def __init__(
+        self,
+        batch_size: int = 64,
+        num_workers: int = 0,
+        root: str | None = None,
+        folds: int = 10,
+        fold: int = 0,
+        fold_seed: int = 0,
+        val_fraction: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.batch_size = batch_size
+        self.num_workers = num_workers
+        self.root = root
+        self.folds = folds
+        self.fold = fold
+        self.fold_seed = fold_seed
+        self.val_fraction = val_fraction
+        self._ready = False
+
+    @abstractmethod
+    def load(self) -> None:
+        """Read the files; set ``labels``, ``input_shape``, ``size`` and ``groups``. Raises LDLError."""
+
+    @abstractmethod
+    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
+        """The instances ``rows``; ``train`` asks for random augmentation."""
+
+    def prepare_fold(self) -> None:
+        """Learn what preprocessing needs from ``split.train``, such as a mean. The default learns nothing."""
+
+    @property
+    def data_root(self) -> Path:
+        """``root``, or the environment's ``LDL_DATA``, or ``data``."""
+        return Path(self.root or os.environ.get("LDL_DATA") or "data")
+
+    def setup(self, stage: str | None = None) -> None:
+        """Load, cut the fold and prepare it, once."""
+        if self._ready:
+            return
+        for name, least in (("batch_size", 1), ("num_workers", 0)):
+            if getattr(self, name) < least:
+                raise LDLError(f"data.{name} {getattr(self, name)} must be at least {least}")
+        self.load()
+        self.split = kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, self.groups)
+        self.prepare_fold()
+        self._ready = True
+
+    @property
+    def num_folds(self) -> int:
+        """Number of folds of the protocol, after ``setup``."""
+        return self.folds
+
+    @property
+    def leak(self) -> float:
+        """Share of test instances whose group is also in training (the leak audit)."""
+        return leak(self.split, self.groups)
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        return self._loader(self.split.train, train=True)
+
+    def fit_dataloader(self) -> DataLoader[Any]:
+        """The training part in order and without augmentation, for heads that are fitted on features."""
+        return self._loader(self.split.train, train=False)
+
+    def val_dataloader(self) -> DataLoader[Any] | list[Any]:
+        return self._loader(self.split.val, train=False) if len(self.split.val) else []
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        return self._loader(self.split.test, train=False)
+
+    def predict_dataloader(self) -> DataLoader[Any]:
+        return self.test_dataloader()
+
+    def _loader(self, rows: np.ndarray, train: bool) -> DataLoader[Any]:
+        collective = current_collective()
+        self._check_trainer(collective.world_size)
+        sampler = DealtBatchSampler(
+            len(rows),
+            self.batch_size,
+            shuffle=train,
+            seed=int(os.environ.get("PL_GLOBAL_SEED", 0)),
+            rank=collective.rank,
+            world_size=collective.world_size,
+            epoch=self._epoch,
+        )
+        return DataLoader(
+            self.dataset(rows, train),
+            batch_sampler=sampler,
+            num_workers=self.num_workers,
+            collate_fn=collate,
+            persistent_workers=self.num_workers > 0 and train,
+            pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
+        )
+
+    def _epoch(self) -> int:
+        return self.trainer.fit_loop.epoch_progress.current.processed if self.trainer else 0
+
+    def _check_trainer(self, world_size: int) -> None:
+        connector = getattr(self.trainer, "_accelerator_connector", None)
+        if world_size > 1 and getattr(connector, "use_distributed_sampler", False):
+            raise LDLError(
+                "Trainer(use_distributed_sampler=True) would cut the dealt batches a second time; "
+                "pass use_distributed_sampler=False, as the command line does"
+            )

@@ -1,0 +1,75 @@
+"""Global batches, dealt to the processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from torch.utils.data import Sampler
+
+
+class Draw(NamedTuple):
+    """One instance of one batch.
+
+    Attributes:
+        index: Row of the data set.
+        weight: 1, or 0 for padding.
+        seed: Seed for random augmentation, a function of (seed, epoch, row): the same for any number of
+            processes and workers.
+    """
+
+    index: int
+    weight: float
+    seed: int
+
+
+class DealtBatchSampler(Sampler[list[Draw]]):
+    """Cuts one permutation, the same on all ranks, into global batches and deals row i to rank i % world_size.
+
+    Every rank gets as many batches as the others and batches of equal length; ranks that come away short get
+    padding of weight 0. So any number of processes sees the same global batches as one.
+
+    Args:
+        size: Number of rows of the data set.
+        batch_size: Rows of a *global* batch.
+        shuffle: Permute the rows, differently every epoch.
+        seed: Seed of the permutation and of the augmentation.
+        rank: Number of this process.
+        world_size: Number of processes.
+        epoch: Called at the start of every pass for the number of the epoch. It comes from the training
+            loop, not from a counter here, so that a resumed run goes on with the right order.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        batch_size: int,
+        shuffle: bool,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+        epoch: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.size = size
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.seed = seed
+        self.rank = rank
+        self.world_size = world_size
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return -(-self.size // self.batch_size)
+
+    def __iter__(self) -> Iterator[list[Draw]]:
+        epoch = self.epoch() if self.shuffle else 0
+        rng = np.random.default_rng([self.seed, epoch])
+        order = rng.permutation(self.size) if self.shuffle else np.arange(self.size)
+        seeds = np.random.default_rng([self.seed, epoch, 1]).integers(2**31, size=self.size)
+        for start in range(0, self.size, self.batch_size):
+            batch = order[start : start + self.batch_size]
+            mine = batch[self.rank :: self.world_size]
+            padding = -(-len(batch) // self.world_size) - len(mine)
+            draws = [Draw(int(row), 1.0, int(seeds[row])) for row in mine]
+            yield draws + [Draw(int(batch[0]), 0.0, int(seeds[batch[0]]))] * padding

@@ -1,0 +1,120 @@
+"""Features and label distributions from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from ldl.data.base import LDLDataModule
+from ldl.data.instances import ArrayInstances
+from ldl.data.tables import read_table
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+
+
+class TabularLDL(LDLDataModule):
+    """Features and label distributions from a .mat, .npz or .csv file.
+
+    Features are standardised by the mean and deviation of the training part of each fold. Every row is
+    checked: numbers finite, mass not negative, sums 1.
+
+    Args:
+        path: The file: as it stands, or relative to the data folder.
+        feature_key: Name of the features in a .mat or .npz file; None tries the usual ones.
+        target_key: Name of the distributions, likewise.
+        normalize: Divide rows of the distributions by their sums, instead of refusing sums other than 1.
+        label_names: Names of the labels; None takes the file's, or their numbers.
+        label_values: Rising values of the labels, which makes them ordinal and adds MAE and such.
+        label_unit: Unit of ``label_values``.
+        standardize: Standardise the features.
+        batch_size: Rows of a global batch, over all processes.
+        num_workers: Loader processes, per training process.
+        root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
+        folds: Number of folds.
+        fold: The fold that is tested, from 0.
+        fold_seed: Seed of the folds.
+        val_fraction: Share of the training rows that is kept for validation; 0 trains on all.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        feature_key: str | None = None,
+        target_key: str | None = None,
+        normalize: bool = False,
+        label_names: Sequence[str] | None = None,
+        label_values: Sequence[float] | None = None,
+        label_unit: str = "",
+        standardize: bool = True,
+        batch_size: int = 64,
+        num_workers: int = 0,
+        root: str | None = None,
+        folds: int = 10,
+        fold: int = 0,
+        fold_seed: int = 0,
+        val_fraction: float = 0.1,
+    ) -> None:
+        super().__init__(batch_size, num_workers, root, folds, fold, fold_seed, val_fraction)
+        self.path = path
+        self.feature_key = feature_key
+        self.target_key = target_key
+        self.normalize = normalize
+        self.label_names = label_names
+        self.label_values = label_values
+        self.label_unit = label_unit
+        self.standardize = standardize
+
+    def load(self) -> None:
+        """Read and check the file. Raises LDLError."""
+        given = Path(self.path)
+        path = given if given.is_file() else self.data_root / given
+        table = read_table(path, self.feature_key, self.target_key, self.normalize)
+        self.features = table.features
+        self.targets = torch.tensor(table.distributions, dtype=torch.float32)
+        self.labels = self._label_space(table.names, table.distributions.shape[1])
+        self.size, width = table.features.shape
+        self.input_shape = (width,)
+
+    def prepare_fold(self) -> None:
+        """Take mean and deviation of the training rows; a feature that is constant there is only centred."""
+        train = self.features[self.split.train]
+        deviation = train.std(0)
+        # A constant column's deviation is rounding noise, not a scale.
+        constant = deviation <= 1e-12 * np.abs(train).max(0)
+        self._standardize_by(train.mean(0), np.where(constant, 1.0, deviation))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Mean and scale of the features: a checkpoint is tested with those it was trained with."""
+        return {"mean": torch.from_numpy(self.mean), "scale": torch.from_numpy(self.scale)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Standardise by a checkpoint's mean and scale. Raises LDLError where the file has other features."""
+        if len(state_dict["mean"]) != self.features.shape[1]:
+            raise LDLError(
+                f"{self.path} has {self.features.shape[1]} features, but the checkpoint was trained on "
+                f"{len(state_dict['mean'])}; give the data it was trained on"
+            )
+        self._standardize_by(state_dict["mean"].numpy(), state_dict["scale"].numpy())
+
+    def _standardize_by(self, mean: np.ndarray, scale: np.ndarray) -> None:
+        self.mean, self.scale = mean, scale
+        features = (self.features - mean) / scale if self.standardize else self.features
+        self.inputs = torch.tensor(features, dtype=torch.float32)
+
+    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
+        """The rows as they are; training adds no augmentation."""
+        index = torch.from_numpy(rows)
+        return ArrayInstances({"input": self.inputs[index], "target": self.targets[index]}, index)
+
+    def _label_space(self, names: list[str] | None, count: int) -> LabelSpace:
+        for option, given in (("label_names", self.label_names), ("label_values", self.label_values)):
+            if given is not None and len(given) != count:
+                raise LDLError(f"data.{option} has {len(given)} entries, but the file has {count} labels")
+        if self.label_values is not None:
+            return LabelSpace.ordinal(self.label_values, self.label_unit)
+        return LabelSpace.nominal(self.label_names or names or [str(number) for number in range(count)])

@@ -1,0 +1,19 @@
+"""The one exception type for mistakes a user can fix."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LDLError(ValueError):
+    """Wrong input. The message is one line: the culprit, what is accepted, and the fix.
+
+    The command line prints it without a traceback and exits with code 2.
+    """
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the closest of ``known``, or an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,90 @@
+"""Soft decision trees: routing probabilities, and the closed-form update of the leaves (Shen et al. 2017).
+
+Pure functions, vectorised over K trees. A tree of depth h has 2^(h-1) - 1 split nodes in heap order (children
+of n are 2n+1, left, and 2n+2, right) and L = 2^(h-1) leaves, from left to right.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.metrics.functional import KL_FLOOR
+
+
+def route(decisions: Tensor) -> Tensor:
+    """Probability of reaching each leaf, Eq. 1.
+
+    Args:
+        decisions: (..., L - 1), the probability of going left at each split node, in heap order.
+
+    Returns:
+        (..., L), on the simplex.
+    """
+    reach = torch.ones_like(decisions[..., :1])
+    first = 0
+    while first < decisions.shape[-1]:
+        width = reach.shape[-1]
+        left = reach * decisions[..., first : first + width]
+        reach = torch.stack([left, reach - left], dim=-1).flatten(-2)
+        first += width
+    return reach
+
+
+def mix(routing: Tensor, leaves: Tensor) -> Tensor:
+    """Output of each tree, Eq. 2: routing (..., K, L) and leaves (K, L, C) give (..., K, C)."""
+    return torch.einsum("...kl,klc->...kc", routing, leaves)
+
+
+@torch.no_grad()
+def update_leaves(
+    routing: Tensor,
+    target: Tensor,
+    leaves: Tensor,
+    iterations: int = 20,
+    collective: Collective | None = None,
+    smoothing: float = 0.0,
+    floor: float = 0.0,
+) -> Tensor:
+    """Fixed-point update of the leaf distributions with the routing held, Eq. 12.
+
+    Every iteration multiplies q_lc by sum_i d_ic p(l|x_i) / g_ic and divides by the sum of the leaf's row. With
+    ``smoothing`` 0 no iteration raises the cross-entropy on these samples. A leaf that no sample reaches
+    keeps its row. Memory: one (N, K, C) tensor besides the arguments.
+
+    Args:
+        routing: (N, K, L), rows on the simplex; N may be 0 on some ranks.
+        target: (N, C), rows on the simplex.
+        leaves: (K, L, C), rows on the simplex.
+        iterations: How many fixed-point steps.
+        collective: Numerators are summed over its processes at every iteration.
+        smoothing: Pseudo-samples with the mean target that every leaf holds besides its own (a Dirichlet
+            prior; not in the paper).
+        floor: The smallest probability a leaf keeps, so that a label missing from these samples can come
+            back: the update multiplies, and would hold a zero for ever (not in the paper).
+
+    Returns:
+        The new leaves, (K, L, C), at least float32.
+    """
+    collective = collective or Collective()
+    dtype = torch.promote_types(leaves.dtype, torch.float32)
+    with torch.autocast(leaves.device.type, enabled=False):
+        by_tree = routing.to(dtype).permute(1, 0, 2).contiguous()
+        target = target.to(dtype)
+        leaves = leaves.to(dtype)
+        prior = torch.zeros_like(leaves[0, 0])
+        if smoothing > 0:
+            mass = collective.sum(target.sum(0))
+            prior = smoothing * mass / mass.sum().clamp_min(KL_FLOOR)
+        for _ in range(iterations):
+            output = torch.bmm(by_tree, leaves).clamp_min_(KL_FLOOR)
+            weighted = torch.div(target, output, out=output)
+            numerator = leaves * torch.bmm(by_tree.transpose(1, 2), weighted)
+            numerator = collective.sum(numerator) + prior
+            total = numerator.sum(-1, keepdim=True)
+            leaves = torch.where(total > torch.finfo(dtype).tiny, numerator / total, leaves)
+        if floor > 0:
+            leaves = leaves.clamp_min(floor)
+            leaves = leaves / leaves.sum(-1, keepdim=True)
+    return leaves

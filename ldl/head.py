@@ -1,0 +1,120 @@
+"""The contract of a head: features in, label distribution out.
+
+A head is a subclass of :class:`Head`; its class name is its name on the command line. To write one:
+
+1. ``__init__`` only stores its arguments, under their own names. Annotate each, give it a default, and
+   describe it under ``Args:`` in the class docstring: that text is the command-line help.
+2. ``build(in_features, labels)`` creates parameters and buffers. It is called once, when the sizes are
+   known; call ``super().build(in_features, labels)`` first.
+3. ``forward(features)`` maps ``(..., F)`` to ``(..., C)`` on the simplex, always along the last dimension,
+   so that one head serves rows, images and every pixel of a map.
+4. ``loss(features, target)`` returns a dict: ``loss`` is minimised, everything else is logged. The default
+   is the Kullback-Leibler divergence of ``forward`` from the target.
+
+What was learned lives in parameters and buffers, so ``state_dict`` is the whole head. There are three
+kinds: :class:`Head` learns by gradient alone, :class:`AlternatingHead` alternates gradient and closed-form
+steps, :class:`FittedHead` is fitted in one go on extracted features. ``ldl.testing.check_head`` checks all
+of this for any head.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+from ldl.metrics.functional import kl
+
+
+class Head(nn.Module, ABC):
+    """Base of all heads.
+
+    Attributes:
+        uses_value: Whether ``loss`` wants the keyword ``value`` besides the distribution: the label itself
+            where the data have one, (...,) or (..., 2), else None.
+        in_features: F, set by ``build``.
+        labels: The label space, set by ``build``.
+    """
+
+    uses_value: ClassVar[bool] = False
+    in_features: int
+    labels: LabelSpace
+
+    @property
+    def is_built(self) -> bool:
+        """Whether ``build`` was called."""
+        return "labels" in self.__dict__
+
+    @abstractmethod
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create parameters and buffers for ``in_features`` inputs and ``len(labels)`` outputs."""
+        if self.is_built:
+            raise LDLError(f"{type(self).__name__} is built already; make a new head instead")
+        self.in_features = in_features
+        self.labels = labels
+
+    @abstractmethod
+    def forward(self, features: Tensor) -> Tensor:
+        """Map features (..., F) to distributions (..., C)."""
+
+    def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
+        """Mean KL divergence of the prediction from ``target`` (..., C), over all leading dimensions."""
+        return {"loss": kl(self(features), target).mean()}
+
+    def point_estimate(self, features: Tensor) -> Tensor | None:
+        """A better value than decoding the distribution gives, (...,) or (..., 2), or None (the default)."""
+        return None
+
+
+class AlternatingHead(Head):
+    """A head that alternates gradient steps with a closed-form update on recent samples (``LeafUpdate``).
+
+    The recent samples are plain tensors of the head, not buffers (DistributedDataParallel would overwrite
+    them with those of rank 0); ``LeafUpdate`` puts them into the checkpoint.
+    """
+
+    @abstractmethod
+    def observe(self, features: Tensor, target: Tensor) -> None:
+        """Remember one batch, (B, F) and (B, C), after its gradient step. B may be 0 on some ranks."""
+
+    @property
+    @abstractmethod
+    def update_due(self) -> bool:
+        """Whether ``update`` should run now. Depends on the number of batches only: all ranks must agree."""
+
+    @abstractmethod
+    def update(self, collective: Collective) -> None:
+        """Closed-form step on the remembered samples of all ranks. Every rank calls it."""
+
+    @abstractmethod
+    def memory_state(self, collective: Collective) -> dict[str, Tensor]:
+        """The remembered samples of all ranks, for a checkpoint. Every rank calls it."""
+
+    @abstractmethod
+    def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None:
+        """Take this rank's share of :meth:`memory_state`, whatever number of ranks saved it."""
+
+
+class FittedHead(Head):
+    """A head without gradients, fitted once on the features of the whole training set (``FitHead``)."""
+
+    @abstractmethod
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        """Fit on all rows, (N, F) and (N, C).
+
+        Every rank gets the same rows in the same order and calls it; ranks may share the work through
+        ``collective``, and must end with equal buffers.
+        """
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        # The shapes of fitted buffers are known only after fitting: take those of the checkpoint.
+        for name, buffer in list(self.named_buffers(recurse=False)):
+            saved = state_dict.get(prefix + name)
+            if saved is not None and saved.shape != buffer.shape:
+                setattr(self, name, torch.empty_like(saved, device=buffer.device))
+        super()._load_from_state_dict(state_dict, prefix, *args)

@@ -1,0 +1,30 @@
+"""The constant predictor: the foil that every head must beat."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.head import FittedHead
+from ldl.labels import LabelSpace
+
+
+class MeanPredictor(FittedHead):
+    """Predicts the mean distribution of the training set for every instance.
+
+    The mean minimises the KL divergence among all constants. It takes no options.
+    """
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffer ``mean`` (C,), uniform until fitted."""
+        super().build(in_features, labels)
+        self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        """Store the mean of ``target`` (N, C)."""
+        self.mean.copy_(target.double().mean(0))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The mean, (..., C), whatever the features (..., F) are."""
+        return self.mean.expand(*features.shape[:-1], -1)

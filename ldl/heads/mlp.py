@@ -1,0 +1,30 @@
+"""The hidden layers that gradient heads may put before their output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from ldl.errors import LDLError
+
+
+def mlp(in_features: int, hidden: Sequence[int], out_features: int, dropout: float, input_dropout: float) -> nn.Sequential:
+    """Linear layers with ReLU and dropout between them; acts on the last dimension.
+
+    Args:
+        in_features: Size of the input.
+        hidden: Widths of the hidden layers; empty for one linear layer.
+        out_features: Size of the output.
+        dropout: Dropout probability after each hidden layer.
+        input_dropout: Dropout probability on the input.
+    """
+    for name, value in (("dropout", dropout), ("input dropout", input_dropout)):
+        if not 0 <= value < 1:
+            raise LDLError(f"{name} {value!r} must be in [0, 1)")
+    layers: list[nn.Module] = [nn.Dropout(input_dropout)] if input_dropout else []
+    for width in hidden:
+        layers += [nn.Linear(in_features, width), nn.ReLU()]
+        layers += [nn.Dropout(dropout)] if dropout else []
+        in_features = width
+    return nn.Sequential(*layers, nn.Linear(in_features, out_features))

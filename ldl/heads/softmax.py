@@ -1,0 +1,128 @@
+"""Softmax over a linear layer, with the objectives that are common for label distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads.mlp import mlp
+from ldl.labels import LabelSpace
+
+Objective = Literal["kl", "dldl_v2", "ce", "mean_variance", "sord", "l1"]
+
+
+class Softmax(Head):
+    """Softmax over a linear layer (DLDL, Gao et al. 2017, and its relatives).
+
+    Args:
+        objective: What is minimised. ``kl``: KL divergence from the target (DLDL). ``dldl_v2``: that plus
+            ``expectation_weight`` * |E - y| (Gao et al. 2018). ``ce``: cross-entropy with the label nearest to
+            the value, plus ``expectation_weight`` * |E - y| (weight 0 is DEX, Rothe et al. 2016).
+            ``mean_variance``: cross-entropy + ``mean_weight`` * (E - y)^2 / 2 + ``variance_weight`` * variance
+            (Pan et al. 2018). ``sord``: KL from softmax(-|y - y_c|^2 / sord_scale) (Diaz & Marathe 2019).
+            ``l1``: |E - y| alone. y is the value of the sample, or the target's expectation where the data
+            have none; E the prediction's expectation. On a grid, distances are summed over the axes. All but
+            ``kl`` need labels with values.
+        expectation_weight: Weight of |E - y| in ``dldl_v2`` and ``ce``.
+        mean_weight: Weight of the squared error in ``mean_variance``.
+        variance_weight: Weight of the variance in ``mean_variance``.
+        sord_scale: Width of the soft labels in ``sord``, in squared units of the labels.
+        hidden: Widths of hidden ReLU layers before the softmax layer; empty for none.
+        dropout: Dropout after each hidden layer.
+        feature_dropout: Dropout on the features.
+    """
+
+    uses_value: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        objective: Objective = "kl",
+        expectation_weight: float = 1.0,
+        mean_weight: float = 0.2,
+        variance_weight: float = 0.05,
+        sord_scale: float = 1.0,
+        hidden: Sequence[int] = (),
+        dropout: float = 0.0,
+        feature_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.objective = objective
+        self.expectation_weight = expectation_weight
+        self.mean_weight = mean_weight
+        self.variance_weight = variance_weight
+        self.sord_scale = sord_scale
+        self.hidden = hidden
+        self.dropout = dropout
+        self.feature_dropout = feature_dropout
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the layers. Raises LDLError for an objective that these labels cannot have."""
+        if self.objective not in get_args(Objective):
+            raise LDLError(f"Softmax objective {self.objective!r} must be one of {', '.join(get_args(Objective))}")
+        if self.objective != "kl" and not labels.has_values:
+            raise LDLError(f"Softmax objective {self.objective!r} needs labels with values; use 'kl' for nominal ones")
+        if self.sord_scale <= 0:
+            raise LDLError(f"Softmax sord_scale {self.sord_scale!r} must be positive")
+        super().build(in_features, labels)
+        self.logits = mlp(in_features, self.hidden, len(labels), self.dropout, self.feature_dropout)
+        if labels.has_values:
+            self.register_buffer("points", labels.points, persistent=False)
+
+    def _log_softmax(self, features: Tensor) -> Tensor:
+        logits = self.logits(features)
+        with torch.autocast(features.device.type, enabled=False):
+            return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Distributions (..., C) of features (..., F)."""
+        return self._log_softmax(features).exp()
+
+    def loss(self, features: Tensor, target: Tensor, value: Tensor | None = None, **extra: Any) -> dict[str, Tensor]:
+        """The objective, averaged over all leading dimensions, and its parts.
+
+        Args:
+            features: (..., F).
+            target: (..., C), on the simplex.
+            value: The label itself, (...,) or (..., 2); None takes the target's expectation.
+        """
+        log_p = self._log_softmax(features)
+        with torch.autocast(features.device.type, enabled=False):
+            parts = self._parts(log_p, target.to(log_p.dtype), value)
+        return {"loss": torch.stack(list(parts.values())).sum(), **{f"loss_{name}": v for name, v in parts.items()}}
+
+    def _parts(self, log_p: Tensor, target: Tensor, value: Tensor | None) -> dict[str, Tensor]:
+        if self.objective == "kl":
+            return {"kl": _kl(log_p, target)}
+        points = self.points.to(log_p.dtype)
+        if value is None:
+            value = self.labels.decode(target)
+        true = value.to(log_p.dtype).reshape(*log_p.shape[:-1], self.labels.ndim)
+        expectation = log_p.exp() @ points
+        gap = (expectation - true).abs().sum(-1).mean()
+        squared = (points - true.unsqueeze(-2)).square().sum(-1)
+        if self.objective == "l1":
+            return {"l1": gap}
+        if self.objective == "dldl_v2":
+            return {"kl": _kl(log_p, target), "expectation": self.expectation_weight * gap}
+        if self.objective == "sord":
+            return {"kl": _kl(log_p, torch.softmax(-squared / self.sord_scale, -1))}
+        nearest = squared.argmin(-1, keepdim=True)
+        cross_entropy = -log_p.gather(-1, nearest).mean()
+        if self.objective == "ce":
+            return {"ce": cross_entropy, "expectation": self.expectation_weight * gap}
+        deviation = (points - expectation.unsqueeze(-2)).square().sum(-1)
+        return {
+            "ce": cross_entropy,
+            "mean": self.mean_weight * (expectation - true).square().sum(-1).mean() / 2,
+            "variance": self.variance_weight * (log_p.exp() * deviation).sum(-1).mean(),
+        }
+
+
+def _kl(log_p: Tensor, target: Tensor) -> Tensor:
+    # From the logarithm, so that no floor cuts the gradient of a confident mistake.
+    return (torch.xlogy(target, target) - target * log_p).sum(-1).mean()

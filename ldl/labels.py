@@ -1,0 +1,182 @@
+"""What the labels of a distribution mean: names, values and unit, with encoding and decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ldl.errors import LDLError
+
+Decoder = Literal["expectation", "argmax", "median"]
+Encoder = Literal["gaussian", "triangle"]
+Kind = Literal["nominal", "ordinal", "grid"]
+
+
+@dataclass(frozen=True)
+class LabelSpace:
+    """The C labels that a distribution is spread over.
+
+    Make one with :meth:`nominal`, :meth:`ordinal` or :meth:`grid`.
+
+    Attributes:
+        kind: ``nominal`` (names only), ``ordinal`` (a value on a line) or ``grid`` (a point in the plane).
+        names: One name a label.
+        axes: The values along each axis: none for nominal labels, one axis for ordinal ones, two for a
+            grid, whose labels run row by row (the second axis fastest).
+        unit: Unit of the values, for tables and charts.
+    """
+
+    kind: Kind
+    names: tuple[str, ...]
+    axes: tuple[tuple[float, ...], ...] = ()
+    unit: str = ""
+
+    @classmethod
+    def nominal(cls, names: Sequence[str]) -> LabelSpace:
+        """Labels without an order, such as emotions. Raises LDLError for none or repeated names."""
+        if not names or len(set(names)) != len(names):
+            raise LDLError(f"label names must be unique and at least one, got {list(names)!r}")
+        return cls("nominal", tuple(names))
+
+    @classmethod
+    def ordinal(cls, values: Sequence[float], unit: str = "") -> LabelSpace:
+        """Labels on a line, such as ages. Raises LDLError unless ``values`` rise strictly."""
+        axis = _rising(values)
+        return cls("ordinal", tuple(f"{value:g}" for value in axis), (axis,), unit)
+
+    @classmethod
+    def grid(cls, first: Sequence[float], second: Sequence[float], unit: str = "") -> LabelSpace:
+        """Labels on a plane, such as (pitch, yaw): every pair of the two rising axes."""
+        axes = (_rising(first), _rising(second))
+        names = tuple(f"{a:g},{b:g}" for a in axes[0] for b in axes[1])
+        return cls("grid", names, axes, unit)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def has_values(self) -> bool:
+        """Whether labels have numbers, so that values can be encoded and decoded."""
+        return bool(self.axes)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes: 0 nominal, 1 ordinal, 2 grid."""
+        return len(self.axes)
+
+    @property
+    def points(self) -> Tensor:
+        """Values of the labels, (C, ndim), float32."""
+        self._need_values("points")
+        return torch.cartesian_prod(*(torch.tensor(axis) for axis in self.axes)).reshape(len(self), self.ndim)
+
+    def encode(self, value: Tensor, sigma: Tensor | float, encoder: Encoder = "gaussian") -> Tensor:
+        """Turn values into distributions, renormalised after truncation to the labels.
+
+        Args:
+            value: (...,) for ordinal labels, (..., 2) for a grid, inside the range of the labels.
+            sigma: Standard deviation of the Gaussian, or half the base of the triangle, in the labels'
+                unit: one number, or one a sample, (...,). Must be positive.
+            encoder: Shape of the distribution, as a function of the Euclidean distance to ``value``.
+
+        Returns:
+            (..., C), on the simplex. A triangle narrower than the label spacing may reach no label; such
+            a sample gets the nearest one.
+
+        Raises:
+            LDLError: nominal labels, a value outside the range or NaN, or sigma not positive.
+        """
+        self._need_values("encode")
+        value = torch.as_tensor(value)
+        if not value.is_floating_point():
+            value = value.float()
+        sigma = torch.as_tensor(sigma, dtype=value.dtype, device=value.device)
+        if not bool((sigma > 0).all()):
+            raise LDLError(f"sigma must be positive, got {sigma[~(sigma > 0)].flatten()[0].item():g}")
+        coordinates = value.unsqueeze(-1) if self.ndim == 1 else value
+        self._check_range(coordinates)
+        points = self.points.to(value)
+        squared = (coordinates.unsqueeze(-2) - points).square().sum(-1)
+        sigma = sigma.unsqueeze(-1) if sigma.ndim else sigma
+        if encoder == "gaussian":
+            return torch.softmax(-squared / (2 * sigma.square()), dim=-1)
+        if encoder != "triangle":
+            raise LDLError(f"unknown encoder {encoder!r}; one of {get_args(Encoder)}")
+        mass = (1 - squared.sqrt() / sigma).clamp_min(0)
+        nearest = torch.nn.functional.one_hot(squared.argmin(-1), len(self)).to(mass)
+        mass = torch.where(mass.sum(-1, keepdim=True) > 0, mass, nearest)
+        return mass / mass.sum(-1, keepdim=True)
+
+    def decode(self, distribution: Tensor, decoder: Decoder = "expectation") -> Tensor:
+        """Turn distributions into values.
+
+        Args:
+            distribution: (..., C), on the simplex.
+            decoder: ``expectation``; ``argmax`` (value of the likeliest label); ``median`` (the lowest value
+                with at least half the mass at or below it: the Bayes decision for the absolute error;
+                on a grid the median of each axis' marginal).
+
+        Returns:
+            (...,) for ordinal labels, (..., 2) for a grid, in the labels' unit.
+        """
+        self._need_values("decode")
+        points = self.points.to(distribution)
+        if decoder == "expectation":
+            value = distribution @ points
+        elif decoder == "argmax":
+            value = points[distribution.argmax(-1)]
+        elif decoder == "median":
+            value = torch.stack([self._marginal_median(distribution, axis) for axis in range(self.ndim)], -1)
+        else:
+            raise LDLError(f"unknown decoder {decoder!r}; one of {get_args(Decoder)}")
+        return value.squeeze(-1) if self.ndim == 1 else value
+
+    def _marginal_median(self, distribution: Tensor, axis: int) -> Tensor:
+        shape = [len(values) for values in self.axes]
+        table = distribution.reshape(*distribution.shape[:-1], *shape)
+        others = [dim - self.ndim for dim in range(self.ndim) if dim != axis]
+        marginal = table.sum(others) if others else table
+        # Rounding may leave the total of an exact half a hair short of it.
+        half = 0.5 * marginal.sum(-1, keepdim=True) * (1 - 1e-6)
+        index = (marginal.cumsum(-1) < half).sum(-1).clamp_max(shape[axis] - 1)
+        return torch.tensor(self.axes[axis]).to(distribution)[index]
+
+    def _check_range(self, coordinates: Tensor) -> None:
+        for number, axis in enumerate(self.axes):
+            along = coordinates[..., number]
+            outside = ~((along >= axis[0]) & (along <= axis[-1]))
+            if bool(outside.any()):
+                bad = along[outside].flatten()[0].item()
+                raise LDLError(
+                    f"value {bad:g} is outside the labels {axis[0]:g} to {axis[-1]:g} {self.unit}".rstrip()
+                    + "; widen the label space or drop the sample"
+                )
+
+    def _need_values(self, action: str) -> None:
+        if not self.has_values:
+            raise LDLError(f"{action} needs labels with values, but these are nominal: {', '.join(self.names[:5])}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, as stored in checkpoints; :meth:`from_dict` is the inverse."""
+        return {
+            "kind": self.kind,
+            "names": list(self.names),
+            "axes": [list(axis) for axis in self.axes],
+            "unit": self.unit,
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> LabelSpace:
+        """Rebuild a label space from :meth:`to_dict`."""
+        return cls(state["kind"], tuple(state["names"]), tuple(map(tuple, state["axes"])), state["unit"])
+
+
+def _rising(values: Sequence[float]) -> tuple[float, ...]:
+    axis = tuple(float(value) for value in values)
+    if not axis or any(not low < high for low, high in zip(axis, axis[1:])):
+        raise LDLError(f"label values must rise strictly and be at least one, got {list(values)[:8]!r}")
+    return axis

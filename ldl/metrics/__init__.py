@@ -1,0 +1,24 @@
+"""Metrics of distributions and of decoded values."""
+
+from torchmetrics import MetricCollection
+
+from ldl.labels import LabelSpace
+from ldl.metrics.distribution import DISTRIBUTION_METRICS
+from ldl.metrics.value import MAE, RMSE, CumulativeScore
+
+__all__ = ["DISTRIBUTION_METRICS", "MAE", "RMSE", "CumulativeScore", "distribution_metrics", "value_metrics"]
+
+
+def distribution_metrics(prefix: str = "") -> MetricCollection:
+    """The ten measures between distributions, by name."""
+    # Compute groups would share the state of metrics that differ in nothing but their measure.
+    return MetricCollection({name: cls() for name, cls in DISTRIBUTION_METRICS.items()}, prefix=prefix, compute_groups=False)
+
+
+def value_metrics(labels: LabelSpace, prefix: str = "") -> MetricCollection | None:
+    """MAE, RMSE and CS5 of decoded values; None for nominal labels."""
+    if not labels.has_values:
+        return None
+    return MetricCollection(
+        {"mae": MAE(), "rmse": RMSE(), "cs5": CumulativeScore(5.0)}, prefix=prefix, compute_groups=False
+    )

@@ -1,0 +1,67 @@
+"""The ten measures between distributions, one number a row.
+
+``prediction`` g and ``target`` d are (..., C) on the simplex; the result is (...,). Definitions: Geng 2016,
+"Label distribution learning", and Chen et al. 2018. 0/0 counts 0 in Clark, Canberra and squared chi2.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+KL_FLOOR = 1e-12
+"""Predictions are raised to this before the logarithm of ``kl``."""
+
+
+def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    return torch.where(denominator > 0, numerator / denominator.clamp_min(torch.finfo(denominator.dtype).tiny), 0.0)
+
+
+def kl(prediction: Tensor, target: Tensor) -> Tensor:
+    """Kullback-Leibler divergence sum d ln(d/g), g >= 1e-12; in [0, inf)."""
+    return (torch.xlogy(target, target) - target * prediction.clamp_min(KL_FLOOR).log()).sum(-1)
+
+
+def chebyshev(prediction: Tensor, target: Tensor) -> Tensor:
+    """max |d - g|; in [0, 1]."""
+    return (target - prediction).abs().amax(-1)
+
+
+def clark(prediction: Tensor, target: Tensor) -> Tensor:
+    """sqrt(sum ((d - g) / (d + g))^2); in [0, sqrt(C)]."""
+    return _ratio(target - prediction, target + prediction).square().sum(-1).sqrt()
+
+
+def canberra(prediction: Tensor, target: Tensor) -> Tensor:
+    """sum |d - g| / (d + g); in [0, C]."""
+    return _ratio((target - prediction).abs(), target + prediction).sum(-1)
+
+
+def cosine(prediction: Tensor, target: Tensor) -> Tensor:
+    """Cosine of the angle between the two; in [0, 1], higher is better."""
+    return (target * prediction).sum(-1) / (target.norm(dim=-1) * prediction.norm(dim=-1))
+
+
+def intersection(prediction: Tensor, target: Tensor) -> Tensor:
+    """sum min(d, g); in [0, 1], higher is better."""
+    return torch.minimum(target, prediction).sum(-1)
+
+
+def euclidean(prediction: Tensor, target: Tensor) -> Tensor:
+    """sqrt(sum (d - g)^2); in [0, sqrt(2)]."""
+    return (target - prediction).square().sum(-1).sqrt()
+
+
+def sorensen(prediction: Tensor, target: Tensor) -> Tensor:
+    """sum |d - g| / sum (d + g); in [0, 1]."""
+    return (target - prediction).abs().sum(-1) / (target + prediction).sum(-1)
+
+
+def squared_chi2(prediction: Tensor, target: Tensor) -> Tensor:
+    """sum (d - g)^2 / (d + g); in [0, 2]."""
+    return _ratio((target - prediction).square(), target + prediction).sum(-1)
+
+
+def fidelity(prediction: Tensor, target: Tensor) -> Tensor:
+    """sum sqrt(d g); in [0, 1], higher is better."""
+    return (target * prediction).clamp_min(0).sqrt().sum(-1)

@@ -1,0 +1,91 @@
+"""Finding heads, backbones and data modules that live outside the package."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+GROUP = "ldl.plugins"
+"""Entry points of this group are imported: a package adds its heads by naming their module there."""
+
+PACKAGE = "ldl_plugins"
+"""Files of a plugins folder are imported as ``ldl_plugins.<file>``."""
+
+
+def project_root() -> Path | None:
+    """The folder of ``train.py``, whose ``plugins/`` and ``configs/`` are used; None where there is no such file.
+
+    It is that of the running script, else the checkout that the package is imported from; never the
+    working directory.
+    """
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    candidates = ([Path(main).resolve().parent] if main else []) + [Path(__file__).resolve().parent.parent]
+    return next((folder for folder in candidates if (folder / "train.py").is_file()), None)
+
+
+def discover(folder: Path | None = None) -> list[str]:
+    """Import all plugins, so that their classes can be named in configurations and checkpoints.
+
+    A plugin that fails to import is reported as a warning and left out.
+
+    Args:
+        folder: A folder of ``.py`` files; None takes ``plugins/`` beside ``train.py``.
+
+    Returns:
+        The names of the modules that were imported by this call; each is imported once.
+    """
+    root = project_root()
+    folder = folder or (root / "plugins" if root else None)
+    found = []
+    for path in sorted(folder.glob("*.py")) if folder and folder.is_dir() else []:
+        name = f"{PACKAGE}.{path.stem}"
+        if not path.name.startswith("_") and name not in sys.modules and _import_file(name, path):
+            found.append(name)
+    return found + _import_entry_points()
+
+
+def _import_file(name: str, path: Path) -> bool:
+    if PACKAGE not in sys.modules:
+        package = ModuleType(PACKAGE)
+        package.__path__ = []
+        sys.modules[PACKAGE] = package
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        _report(str(path), error)
+        return False
+    setattr(sys.modules[PACKAGE], path.stem, module)
+    return True
+
+
+@cache
+def _import_entry_points() -> list[str]:
+    found = []
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        try:
+            entry.load()
+            found.append(entry.value)
+        except (Exception, SystemExit) as error:
+            _report(f"{entry.name} ({entry.value})", error)
+    return found
+
+
+@cache
+def _report_once(message: str) -> None:
+    warnings.warn(message, stacklevel=4)
+
+
+def _report(what: str, error: BaseException) -> None:
+    reason = " ".join(str(error).split())
+    _report_once(f"plugin {what} left out: {type(error).__name__}: {reason}")

@@ -1,0 +1,66 @@
+"""Heads and backbones as plain data: what a checkpoint stores instead of pickled objects."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any, TypeVar
+
+from ldl.errors import LDLError
+
+T = TypeVar("T")
+
+
+def to_spec(component: object) -> dict[str, Any]:
+    """``{class_path, init_args}`` of an object whose ``__init__`` stores each argument under its own name.
+
+    Raises:
+        LDLError: an argument is not stored, or is no plain data.
+    """
+    cls = type(component)
+    arguments = {}
+    for name in inspect.signature(cls).parameters:
+        if not hasattr(component, name):
+            raise LDLError(f"{cls.__name__}.__init__ must store its argument {name!r} as self.{name}")
+        arguments[name] = _plain(getattr(component, name), f"{cls.__name__}.{name}")
+    return {"class_path": f"{cls.__module__}.{cls.__qualname__}", "init_args": arguments}
+
+
+def from_spec(spec: dict[str, Any], base: type[T]) -> T:
+    """Rebuild the object of :func:`to_spec`.
+
+    Raises:
+        LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
+    """
+    path = spec["class_path"]
+    module, _, name = path.rpartition(".")
+    try:
+        cls = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        hint = "put its file back into plugins/" if module.startswith("ldl_plugins") else "install the package it comes from"
+        raise LDLError(f"the checkpoint needs {path}, which cannot be imported; {hint}") from None
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
+    try:
+        return cls(**spec["init_args"])
+    except TypeError as error:
+        raise LDLError(f"the checkpoint's arguments do not fit {path}: {error}; use the version it was saved with") from None
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """What differs between two specs, in words; empty where nothing does."""
+    if old["class_path"] != new["class_path"]:
+        return f"{old['class_path'].rpartition('.')[2]} instead of {new['class_path'].rpartition('.')[2]}"
+    before, after = old["init_args"], new["init_args"]
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return ", ".join(f"{name} {before.get(name)!r} instead of {after.get(name)!r}" for name in names)
+
+
+def _plain(value: Any, where: str) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, where) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item, where) for key, item in value.items()}
+    raise LDLError(f"{where} is a {type(value).__name__}; arguments must be numbers, strings, lists or dicts of them")

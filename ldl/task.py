@@ -1,0 +1,241 @@
+"""The LightningModule: backbone, head, metrics, optimiser."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
+from torch import Tensor, nn
+from torchmetrics import MeanMetric, MetricCollection
+
+from ldl.backbone import Backbone, Identity
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_model, read_checkpoint
+from ldl.collective import current_collective
+from ldl.errors import LDLError
+from ldl.head import AlternatingHead, FittedHead, Head
+from ldl.labels import Decoder, LabelSpace
+from ldl.metrics import distribution_metrics, value_metrics
+from ldl.spec import from_spec, to_spec
+
+
+class Task(pl.LightningModule):
+    """Trains a head on a backbone to output label distributions.
+
+    Args:
+        head: The head, by class name.
+        backbone: What turns inputs into features; None is ``Identity``.
+        optimizer: Any torch optimiser. A backbone with a learning rate of its own is a second group.
+        lr_scheduler: Any torch scheduler, or None.
+        lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
+        lr_monitor: What ReduceLROnPlateau watches.
+        decoder: How a distribution becomes a value: ``expectation``, ``argmax`` or ``median``. It changes the
+            reported errors and is recorded with them.
+    """
+
+    def __init__(
+        self,
+        head: Head,
+        backbone: Backbone | None = None,
+        optimizer: OptimizerCallable = torch.optim.AdamW,
+        lr_scheduler: LRSchedulerCallable | None = None,
+        lr_interval: Literal["epoch", "step"] = "epoch",
+        lr_monitor: str = "val_kl",
+        decoder: Decoder = "expectation",
+    ) -> None:
+        super().__init__()
+        self.head = head
+        self.backbone = backbone if backbone is not None else Identity()
+        self.optimizer = optimizer
+        self.lr_scheduler = lr_scheduler
+        self.lr_interval = lr_interval
+        self.lr_monitor = lr_monitor
+        self.decoder = decoder
+        self.input_shape: tuple[int, ...] | None = None
+        self.eval_metrics = nn.ModuleDict()
+        self.train_means = nn.ModuleDict()
+        if isinstance(head, FittedHead):
+            # DistributedDataParallel and optimisers refuse a module without parameters.
+            self.anchor = nn.Parameter(torch.zeros(()))
+
+    @property
+    def labels(self) -> LabelSpace:
+        """The label space of the head."""
+        return self.head.labels
+
+    def build(self, labels: LabelSpace, input_shape: tuple[int, ...], load_weights: bool = True) -> None:
+        """Create backbone, head and metrics for this label space and shape of one input; later calls do nothing.
+
+        Raises:
+            LDLError: backbone or head cannot be made so, or was built for another label space.
+        """
+        if self.input_shape is not None:
+            if labels != self.labels or tuple(input_shape) != self.input_shape:
+                raise LDLError(
+                    f"the model was made for inputs {self.input_shape} and {len(self.labels)} labels "
+                    f"({self._label_range(self.labels)}), but the data have inputs {tuple(input_shape)} and "
+                    f"{len(labels)} labels ({self._label_range(labels)}); use the data it was trained on"
+                )
+            return
+        self.head.build(self.backbone.build(tuple(input_shape), load_weights), labels)
+        self.input_shape = tuple(input_shape)
+        for stage in ("val", "test"):
+            self.eval_metrics[f"{stage}_distribution"] = distribution_metrics(f"{stage}_")
+            values = value_metrics(labels, f"{stage}_")
+            if values is not None:
+                self.eval_metrics[f"{stage}_value"] = values
+
+    @staticmethod
+    def _label_range(labels: LabelSpace) -> str:
+        return f"{labels.names[0]} to {labels.names[-1]} {labels.unit}".strip()
+
+    def setup(self, stage: str) -> None:
+        """Build from the trainer's data module, where ``build`` was not called before."""
+        data = getattr(self.trainer, "datamodule", None)
+        if data is not None and hasattr(data, "labels"):
+            self.build(data.labels, data.input_shape)
+        elif self.input_shape is None:
+            raise LDLError("Task does not know its labels; pass Trainer.fit a data module of ldl, or call task.build first")
+
+    def configure_callbacks(self) -> list[pl.Callback]:
+        """The callback that drives an alternating or a fitted head."""
+        from ldl.callbacks import FitHead, LeafUpdate
+
+        if isinstance(self.head, AlternatingHead):
+            return [LeafUpdate()]
+        return [FitHead()] if isinstance(self.head, FittedHead) else []
+
+    def configure_optimizers(self) -> Any:
+        groups: list[dict[str, Any]] = []
+        own = list(self.backbone.parameters()) if self.backbone.lr is not None else []
+        owned = {id(parameter) for parameter in own}
+        for parameters, options in (
+            ([p for p in self.parameters() if id(p) not in owned], {}),
+            (own, {"lr": self.backbone.lr}),
+        ):
+            trainable = [parameter for parameter in parameters if parameter.requires_grad]
+            if trainable:
+                groups.append({"params": trainable, **options})
+        optimizer = self.optimizer(groups)
+        if self.lr_scheduler is None:
+            return optimizer
+        scheduler = {
+            "scheduler": self.lr_scheduler(optimizer),
+            "interval": self.lr_interval,
+            "monitor": self.lr_monitor,
+        }
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Inputs (B, ...) to distributions (B, ..., C)."""
+        return self.head(self.backbone(inputs))
+
+    def point_estimate(self, features: Tensor, distribution: Tensor) -> Tensor:
+        """Values in the labels' unit: the head's own estimate where it has one, else the decoded distribution."""
+        value = self.head.point_estimate(features)
+        return self.labels.decode(distribution, self.decoder) if value is None else value
+
+    def on_train_batch_start(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        # Lightning stores no random state: a resumed run repeats the draws of one that never stopped.
+        seed = int(os.environ.get("PL_GLOBAL_SEED", 0))
+        torch.manual_seed(hash((seed, self.trainer.fit_loop.total_batch_idx, self.global_rank)) % 2**63)
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        if isinstance(self.head, FittedHead):
+            return {"loss": 0.0 * self.anchor}
+        real = batch["weight"] > 0
+        rows = int(real.sum())
+        # A rank without rows still takes part in the exchange of gradients, with one padding row at scale 0.
+        used = real if rows else torch.arange(len(real), device=real.device) == 0
+        features = self.backbone(batch["input"][used])
+        target = batch["target"][used]
+        extra = {"value": batch["value"][used] if "value" in batch else None} if self.head.uses_value else {}
+        losses = self.head.loss(features, target, **extra)
+        self._track(losses, rows)
+        return {"loss": self._scale(rows) * losses["loss"], "features": features.detach()[:rows], "target": target[:rows]}
+
+    def _scale(self, rows: int) -> float:
+        """Factor of this rank's mean loss: DDP averages over ranks, but these may hold different numbers of rows."""
+        collective = current_collective()
+        if collective.world_size == 1:
+            return float(rows > 0)
+        return rows * collective.world_size / max(1, int(collective.sum(torch.tensor(rows, device=self.device))))
+
+    def _track(self, losses: dict[str, Tensor], rows: int) -> None:
+        for name, value in losses.items():
+            if name not in self.train_means:
+                self.train_means[name] = MeanMetric().to(self.device)
+            self.train_means[name](value.detach(), rows)
+        self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
+
+    def on_train_epoch_end(self) -> None:
+        for name, mean in self.train_means.items():
+            assert isinstance(mean, MeanMetric)
+            self.log(f"train_{name}", mean.compute(), sync_dist=False, rank_zero_only=False)
+            mean.reset()
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        self._evaluate(batch, "val")
+
+    def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        return self._evaluate(batch, "test")
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        features = self.backbone(batch["input"])
+        distribution = self.head(features)
+        real = batch["weight"] > 0
+        output = {"index": batch["index"], "prediction": distribution}
+        output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
+        if self.labels.has_values:
+            output["predicted_value"] = self.point_estimate(features, distribution)
+            if "value" not in output and "target" in batch:
+                output["value"] = self.labels.decode(batch["target"])
+        return {name: column[real] for name, column in output.items()}
+
+    def _evaluate(self, batch: dict[str, Tensor], stage: str) -> dict[str, Tensor]:
+        output = self.predict_step(batch, 0)
+        for kind, prediction, truth in (("distribution", "prediction", "target"), ("value", "predicted_value", "value")):
+            name = f"{stage}_{kind}"
+            if name in self.eval_metrics:
+                metrics = self.eval_metrics[name]
+                assert isinstance(metrics, MetricCollection)
+                metrics.update(output[prediction], output[truth])
+                self.log_dict(metrics, on_step=False, on_epoch=True, batch_size=len(output["index"]))
+        return output
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint[CHECKPOINT_KEY] = {
+            "head": to_spec(self.head),
+            "backbone": to_spec(self.backbone),
+            "labels": self.labels.to_dict(),
+            "input_shape": list(self.input_shape or ()),
+            "decoder": self.decoder,
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        check_same_model(checkpoint, self.head, self.backbone)
+
+    @classmethod
+    def load_from_checkpoint(  # type: ignore[override]
+        cls, checkpoint_path: str | Path, map_location: Any = "cpu", **kwargs: Any
+    ) -> Task:
+        """Rebuild a task from a checkpoint alone; nothing is unpickled.
+
+        Args:
+            checkpoint_path: A checkpoint that ``Trainer`` saved.
+            map_location: Device of the tensors.
+            **kwargs: Further arguments of ``Task``, such as ``optimizer``.
+
+        Raises:
+            LDLError: no such file, no checkpoint of ldl, or a head that cannot be imported.
+        """
+        checkpoint = read_checkpoint(checkpoint_path, map_location)
+        saved = checkpoint[CHECKPOINT_KEY]
+        kwargs.setdefault("decoder", saved["decoder"])
+        task = cls(from_spec(saved["head"], Head), from_spec(saved["backbone"], Backbone), **kwargs)
+        task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
+        task.load_state_dict(checkpoint["state_dict"])
+        return task.eval()

@@ -25,6 +25,9 @@ class Backbone(nn.Module, ABC):
 
     lr: float | None = None
 
+    def __init__(self) -> None:
+        super().__init__()
+
     @abstractmethod
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the parameters for inputs of ``input_shape`` (without the batch) and return F.

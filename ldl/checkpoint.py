@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import torch
+from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from ldl.backbone import Backbone
 from ldl.errors import LDLError
@@ -57,3 +59,23 @@ def check_same_model(checkpoint: dict[str, Any], head: Head, backbone: Backbone)
 def _without_weight_sources(spec: dict[str, Any]) -> dict[str, Any]:
     arguments = {name: value for name, value in spec["init_args"].items() if name not in _WEIGHT_SOURCES}
     return {**spec, "init_args": arguments}
+
+
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Writes a checkpoint beside its place and then moves it there: a kill leaves the old one or the new one.
+
+    Lightning writes to the system's temporary folder; from there to another disk a move is a copy.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        if "://" in str(path):
+            super().save_checkpoint(checkpoint, path, storage_options)
+            return
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.tmp")
+        with temporary.open("wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)

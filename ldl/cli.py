@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import jsonargparse
 from pytorch_lightning.utilities import rank_zero_only
-from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from ldl.config import LDLCLI
 from ldl.crossval import crossval
-from ldl.errors import LDLError
+from ldl.errors import LDLError, SharedError
 from ldl.messages import one_line
 from ldl.plugins import discover, project_root
+from ldl.quiet import silence
 from ldl.run import RUN_DIR_VARIABLE, Run
+
+PATIENCE = 10
+"""Seconds after which a process no longer believes that the first one found its mistake too."""
 
 
 def main(args: list[str] | None = None) -> None:
@@ -31,10 +35,13 @@ def main(args: list[str] | None = None) -> None:
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
         _main(sys.argv[1:] if args is None else args)
-    except (LDLError, MisconfigurationException) as error:
-        # Every process finds the same mistake; one of them says so.
-        if rank_zero_only.rank == 0:
-            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    except LDLError as error:
+        # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
+        if rank_zero_only.rank and isinstance(error, SharedError):
+            sys.exit(0)
+        if rank_zero_only.rank:
+            time.sleep(PATIENCE)
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
     finally:
         if not inherited:
@@ -42,6 +49,7 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _main(args: list[str]) -> None:
+    silence()
     discover()
     cli = _parse(_with_config(args))
     if cli.config.stage == "crossval":

@@ -10,8 +10,10 @@ import jsonargparse._typehints as typehints
 import pytorch_lightning as pl
 from jsonargparse import Namespace
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from ldl.data.base import LDLDataModule
+from ldl.errors import LDLError
 from ldl.task import Task
 from ldl.tracking import WandbOptions
 
@@ -71,7 +73,7 @@ class LDLCLI(LightningCLI):
 
     def instantiate(self, config: Namespace) -> tuple[Task, LDLDataModule]:
         """Make task and data module of ``config``, the parsed configuration or a changed clone of it."""
-        self.config_init = self.parser.instantiate_classes(config)
+        self.config_init = self.parser.instantiate(config)
         return self.config_init.model, self.config_init.data
 
     def make_trainer(self, callbacks: list[pl.Callback], **overrides: Any) -> pl.Trainer:
@@ -80,16 +82,22 @@ class LDLCLI(LightningCLI):
         Args:
             callbacks: Added to the configured ones.
             **overrides: Arguments of the trainer that replace the configured ones.
+
+        Raises:
+            LDLError: Lightning refuses the options, such as an unknown accelerator.
         """
         arguments = {**dict(self.config_init.trainer.items(branches=True, nested=False)), **overrides}
         given = arguments.pop("callbacks") or []
-        return pl.Trainer(**arguments, callbacks=[*(given if isinstance(given, list) else [given]), *callbacks])
+        try:
+            return pl.Trainer(**arguments, callbacks=[*(given if isinstance(given, list) else [given]), *callbacks])
+        except (ValueError, TypeError, MisconfigurationException) as error:
+            raise LDLError(f"the trainer refuses its options: {' '.join(str(error).split())}") from error
 
     def dump(self, config: Namespace) -> str:
         """``config`` as complete YAML, from which the run can be repeated."""
         config = config.clone()
         config.pop("config", None)
-        return self.parser.dump(config, skip_none=False, format="yaml")
+        return self.parser.dump(config, skip_unset=False, format="yaml")
 
 
 @contextmanager

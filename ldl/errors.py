@@ -13,6 +13,10 @@ class LDLError(ValueError):
     """
 
 
+class SharedError(LDLError):
+    """An :class:`LDLError` that all processes raise at the same point."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest of ``known``, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=1)

@@ -45,6 +45,9 @@ class Head(nn.Module, ABC):
     in_features: int
     labels: LabelSpace
 
+    def __init__(self) -> None:
+        super().__init__()
+
     @property
     def is_built(self) -> bool:
         """Whether ``build`` was called."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -177,6 +178,6 @@ class LabelSpace:
 
 def _rising(values: Sequence[float]) -> tuple[float, ...]:
     axis = tuple(float(value) for value in values)
-    if not axis or any(not low < high for low, high in zip(axis, axis[1:])):
-        raise LDLError(f"label values must rise strictly and be at least one, got {list(values)[:8]!r}")
+    if not axis or not all(map(math.isfinite, axis)) or any(not low < high for low, high in zip(axis, axis[1:])):
+        raise LDLError(f"label values must be finite, rise strictly and be at least one, got {list(values)[:8]!r}")
     return axis

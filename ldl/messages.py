@@ -40,6 +40,8 @@ def one_line(message: str, options: list[str]) -> str:
     if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):
         owner = classes[-1].rpartition(".")[2] if classes else "this run"
         return f"{owner} needs the option {match[1]}: pass --{f'{key}.' if classes else ''}{match[1]}"
+    if match := re.search(r"Multiple subclasses with name (\S+)\. Give the full class path to avoid ambiguity: (.*)\.", message):
+        return f"{key}: there are several classes {match[1]!r}; give the full path, one of {match[2]}"
     if match := re.search(r"Expected a dot import path string: (\S+)", message):
         return _unknown_class(match[1], key)
     if match := re.search(r"Literal\[(.*?)\]+\. Got value: (.*)", message):
@@ -57,9 +59,9 @@ def one_line(message: str, options: list[str]) -> str:
 def _unknown_option(name: str, key: str, classes: list[str], options: list[str]) -> str:
     leaf = name.rpartition(".")[2]
     if classes:
-        known = [option for option in inspect.signature(import_object(classes[-1])).parameters]
+        known = list(inspect.signature(import_object(classes[-1])).parameters)
         owner = classes[-1].rpartition(".")[2]
-        return f"{owner} has no option {leaf!r}{did_you_mean(leaf, known)}; it takes {', '.join(known) or 'none'}"
+        return f"{owner} has no option {leaf!r}{did_you_mean(leaf, known)} (its options: {', '.join(known) or 'none'})"
     full = f"{key}.{name}" if key else name
     groups = {prefix for option in options for prefix in (option, option.rpartition(".")[0]) if prefix}
     near = did_you_mean(full, groups) or did_you_mean(full.split(".")[0], {option.split(".")[0] for option in options})
@@ -72,7 +74,7 @@ def _unknown_class(name: str, key: str) -> str:
         return f"{key}: there is no class {name!r}; give an import path"
     known = sorted({cls.__name__ for cls in _subclasses(base)})
     shown = ", ".join(known) if len(known) <= 12 else f"any {base.__module__}.{base.__name__}"
-    return f"{key}: there is no {base.__name__} {name!r}{did_you_mean(name, known)}; known: {shown}"
+    return f"{key}: there is no {base.__name__} {name!r}{did_you_mean(name, known)} (known: {shown})"
 
 
 def _subclasses(base: type) -> Iterator[type]:

@@ -47,6 +47,7 @@ class Run:
         self._check_checkpoint()
         self.data.setup()
         self.task.build(self.data.labels, self.data.input_shape)
+        self._check_optimizer()
         self.folder = folder or choose_folder(config, self.task, self.data)
         self.text = cli.dump(config)
         self.checkpoints = self._make_checkpoints()
@@ -63,6 +64,12 @@ class Run:
             if config.ckpt_path is None:
                 raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
             self.task = Task.load_from_checkpoint(config.ckpt_path, decoder=self.task.decoder)
+
+    def _check_optimizer(self) -> None:
+        try:
+            self.task.configure_optimizers()
+        except (ValueError, TypeError) as error:
+            raise LDLError(f"optimiser or scheduler refuses its options: {' '.join(str(error).split())}") from error
 
     def _make_loggers(self, wandb_group: str | None) -> Any:
         if self.config.trainer.logger not in (None, True) or self.config.trainer.fast_dev_run:
@@ -93,8 +100,11 @@ class Run:
     def open(self) -> None:
         """Create the directory with the complete configuration."""
         if rank_zero_only.rank == 0:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / "config.yaml").write_text(self.text)
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                (self.folder / "config.yaml").write_text(self.text)
+            except OSError as error:
+                raise LDLError(f"--run_dir {self.folder} cannot be written: {error.strerror}; give another folder") from error
 
     def fit_and_test(self) -> tuple[dict[str, Any], float]:
         """Train, then test the selected weights; returns the fold's entry of ``results.json`` and the seconds of fitting."""

@@ -9,17 +9,25 @@ from typing import Any, Literal
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
+from pytorch_lightning.plugins.io import TorchCheckpointIO
+from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torchmetrics import MeanMetric, MetricCollection
 
 from ldl.backbone import Backbone, Identity
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_model, read_checkpoint
+from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model, read_checkpoint
 from ldl.collective import current_collective
-from ldl.errors import LDLError
+from ldl.data.instances import global_rows
+from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics import distribution_metrics, value_metrics
+from ldl.mixup import mixup as mix_pairs
 from ldl.spec import from_spec, to_spec
+
+
+MEANS_KEY = "train_means"
 
 
 class Task(pl.LightningModule):
@@ -32,6 +40,7 @@ class Task(pl.LightningModule):
         lr_scheduler: Any torch scheduler, or None.
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
         lr_monitor: What ReduceLROnPlateau watches.
+        mixup: Mix pairs of training instances with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value: ``expectation``, ``argmax`` or ``median``. It changes the
             reported errors and is recorded with them.
     """
@@ -44,15 +53,19 @@ class Task(pl.LightningModule):
         lr_scheduler: LRSchedulerCallable | None = None,
         lr_interval: Literal["epoch", "step"] = "epoch",
         lr_monitor: str = "val_kl",
+        mixup: float = 0.0,
         decoder: Decoder = "expectation",
     ) -> None:
         super().__init__()
+        if mixup < 0:
+            raise LDLError(f"model.mixup {mixup!r} must be 0 (none) or positive")
         self.head = head
         self.backbone = backbone if backbone is not None else Identity()
         self.optimizer = optimizer
         self.lr_scheduler = lr_scheduler
         self.lr_interval = lr_interval
         self.lr_monitor = lr_monitor
+        self.mixup = mixup
         self.decoder = decoder
         self.input_shape: tuple[int, ...] | None = None
         self.eval_metrics = nn.ModuleDict()
@@ -94,6 +107,9 @@ class Task(pl.LightningModule):
 
     def setup(self, stage: str) -> None:
         """Build from the trainer's data module, where ``build`` was not called before."""
+        strategy = self.trainer.strategy
+        if isinstance(strategy, (SingleDeviceStrategy, DDPStrategy)) and type(strategy.checkpoint_io) is TorchCheckpointIO:
+            strategy.checkpoint_io = AtomicCheckpointIO()
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
@@ -122,12 +138,10 @@ class Task(pl.LightningModule):
         optimizer = self.optimizer(groups)
         if self.lr_scheduler is None:
             return optimizer
-        scheduler = {
-            "scheduler": self.lr_scheduler(optimizer),
-            "interval": self.lr_interval,
-            "monitor": self.lr_monitor,
-        }
-        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+        scheduler = self.lr_scheduler(optimizer)
+        interval = "epoch" if isinstance(scheduler, ReduceLROnPlateau) else self.lr_interval
+        config = {"scheduler": scheduler, "interval": interval, "monitor": self.lr_monitor}
+        return {"optimizer": optimizer, "lr_scheduler": config}
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
@@ -144,25 +158,29 @@ class Task(pl.LightningModule):
         torch.manual_seed(hash((seed, self.trainer.fit_loop.total_batch_idx, self.global_rank)) % 2**63)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        total = global_rows(batch, self.device, current_collective())
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         real = batch["weight"] > 0
         rows = int(real.sum())
         # A rank without rows still takes part in the exchange of gradients, with one padding row at scale 0.
         used = real if rows else torch.arange(len(real), device=real.device) == 0
-        features = self.backbone(batch["input"][used])
-        target = batch["target"][used]
-        extra = {"value": batch["value"][used] if "value" in batch else None} if self.head.uses_value else {}
+        batch = {name: column[used] for name, column in batch.items()}
+        if self.mixup:
+            batch = mix_pairs(batch, self.mixup)
+        features, target = self.backbone(batch["input"]), batch["target"]
+        extra = {"value": batch.get("value")} if self.head.uses_value else {}
         losses = self.head.loss(features, target, **extra)
         self._track(losses, rows)
-        return {"loss": self._scale(rows) * losses["loss"], "features": features.detach()[:rows], "target": target[:rows]}
+        return {"loss": self._scale(rows, total) * losses["loss"], "features": features.detach()[:rows], "target": target[:rows]}
 
-    def _scale(self, rows: int) -> float:
+    @staticmethod
+    def _scale(rows: int, total: int) -> float:
         """Factor of this rank's mean loss: DDP averages over ranks, but these may hold different numbers of rows."""
-        collective = current_collective()
-        if collective.world_size == 1:
+        world_size = current_collective().world_size
+        if world_size == 1:
             return float(rows > 0)
-        return rows * collective.world_size / max(1, int(collective.sum(torch.tensor(rows, device=self.device))))
+        return rows * world_size / max(1, total)
 
     def _track(self, losses: dict[str, Tensor], rows: int) -> None:
         for name, value in losses.items():
@@ -176,6 +194,20 @@ class Task(pl.LightningModule):
             assert isinstance(mean, MeanMetric)
             self.log(f"train_{name}", mean.compute(), sync_dist=False, rank_zero_only=False)
             mean.reset()
+        if self.trainer.is_last_batch and isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
+            self._step_plateau(scheduler, self.trainer.callback_metrics)
+
+    def _step_plateau(self, scheduler: ReduceLROnPlateau, metrics: dict[str, Tensor]) -> None:
+        if self.lr_monitor in metrics:
+            scheduler.step(metrics[self.lr_monitor])
+        elif not self.trainer.fit_loop.restarting:
+            near = did_you_mean(self.lr_monitor, metrics)
+            raise LDLError(f"model.lr_monitor {self.lr_monitor!r} is not measured{near}; there are {', '.join(metrics)}")
+
+    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
+        # Lightning is late for ReduceLROnPlateau: the epoch's checkpoint was taken. ``on_train_epoch_end`` has done it.
+        if not isinstance(scheduler, ReduceLROnPlateau):
+            super().lr_scheduler_step(scheduler, metric)
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         self._evaluate(batch, "val")
@@ -184,6 +216,7 @@ class Task(pl.LightningModule):
         return self._evaluate(batch, "test")
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        global_rows(batch, self.device, current_collective())
         features = self.backbone(batch["input"])
         distribution = self.head(features)
         real = batch["weight"] > 0
@@ -214,9 +247,20 @@ class Task(pl.LightningModule):
             "input_shape": list(self.input_shape or ()),
             "decoder": self.decoder,
         }
+        checkpoint[MEANS_KEY] = {
+            # What each process has summed up of an unfinished epoch.
+            name: torch.cat(current_collective().gather(torch.stack([mean.mean_value, mean.weight])[None]))
+            for name, mean in self.train_means.items()
+        }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
+        collective = current_collective()
+        for name, sums in checkpoint.get(MEANS_KEY, {}).items():
+            mean = self.train_means[name] = MeanMetric().to(self.device)
+            mine = sums[collective.rank :: collective.world_size].sum(0)
+            mean.mean_value, mean.weight = mine.to(self.device)
+            mean._update_count = int(mine[1] > 0)
 
     @classmethod
     def load_from_checkpoint(  # type: ignore[override]

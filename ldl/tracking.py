@@ -38,7 +38,7 @@ def resolve_mode(mode: str) -> str:
         return mode
     if os.environ.get("WANDB_MODE"):
         return os.environ["WANDB_MODE"]
-    if not rank_zero_only.rank == 0:
+    if rank_zero_only.rank != 0:
         return "disabled"
     import wandb
 
@@ -48,7 +48,7 @@ def resolve_mode(mode: str) -> str:
         print(f"wandb login failed: {error}", file=sys.stderr)
         logged_in = False
     if not logged_in:
-        rank_zero_info("wandb: not logged in, so this run is kept offline; `wandb login` changes that, `wandb sync` uploads it")
+        rank_zero_info("wandb: not logged in, so the run is kept offline; `wandb login` changes that")
     return "online" if logged_in else "offline"
 
 
@@ -64,7 +64,7 @@ def make_loggers(run_dir: Path, options: WandbOptions, config: dict[str, Any]) -
                 name=options.name or run_dir.name,
                 group=options.group,
                 tags=list(options.tags),
-                offline=mode == "offline",
+                mode="online" if mode == "online" else "offline",
                 config=config,
             )
         )
@@ -91,4 +91,4 @@ def finish(loggers: Sequence[Logger]) -> None:
     if any(isinstance(logger, WandbLogger) for logger in loggers) and rank_zero_only.rank == 0:
         import wandb
 
-        wandb.finish(quiet=True)
+        wandb.finish()

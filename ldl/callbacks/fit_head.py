@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ldl.collective import Collective, current_collective, interleave
+from ldl.data.instances import global_rows
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 
@@ -31,18 +32,28 @@ class FitHead(pl.Callback):
         if loader is None:
             name = type(pl_module.head).__name__
             raise LDLError(f"{name} is fitted on the whole training set; pass Trainer.fit a data module of ldl, with fit_dataloader()")
-        features, target = _extract(pl_module, loader(), current_collective())
+        features, target = _extract(trainer, pl_module, loader(), current_collective())
         pl_module.head.fit(features, target, current_collective())
 
 
 @torch.no_grad()
-def _extract(task: pl.LightningModule, loader: Any, collective: Collective) -> tuple[Tensor, Tensor]:
+def _extract(trainer: pl.Trainer, task: pl.LightningModule, loader: Any, collective: Collective) -> tuple[Tensor, Tensor]:
     training = task.training
     task.eval()
     parts: list[tuple[Tensor, Tensor]] = []
     for batch in loader:
+        global_rows(batch, task.device, collective)
+        batch = trainer.precision_plugin.convert_input(batch)
         real = batch["weight"] > 0
         parts.append((task.backbone(batch["input"].to(task.device))[real], batch["target"][real].to(task.device)))
     task.train(training)
-    features, target = (interleave(collective.gather(torch.cat(column))) for column in zip(*parts))
+    counts = collective.gather(torch.tensor([len(target) for _, target in parts], device=task.device))
+    features, target = (_in_order(torch.cat(column), counts, collective) for column in zip(*parts))
     return features, target
+
+
+def _in_order(rows: Tensor, counts: list[Tensor], collective: Collective) -> Tensor:
+    """The rows of all ranks in the order of the data set; ``counts`` holds each rank's rows of every batch."""
+    # Batch by batch, because each is dealt anew from rank 0.
+    shares = [part.split(count.tolist()) for part, count in zip(collective.gather(rows), counts)]
+    return torch.cat([interleave(list(batch)) for batch in zip(*shares)])

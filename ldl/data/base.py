@@ -12,11 +12,24 @@ import pytorch_lightning as pl
 from torch.utils.data import DataLoader, Dataset
 
 from ldl.collective import current_collective
-from ldl.data.instances import collate
+from ldl.data.instances import Guarded, collate
 from ldl.data.sampler import DealtBatchSampler
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.protocols import Fold, kfold, leak
+
+
+class ResumableLoader(DataLoader[Any]):
+    """A loader that goes on in the middle of an epoch. Lightning looks for these two methods.
+
+    There is nothing to keep: the sampler asks the training loop how far it is.
+    """
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        pass
 
 
 class LDLDataModule(pl.LightningDataModule, ABC):
@@ -135,10 +148,10 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             seed=int(os.environ.get("PL_GLOBAL_SEED", 0)),
             rank=collective.rank,
             world_size=collective.world_size,
-            epoch=self._epoch,
+            position=self._position,
         )
-        return DataLoader(
-            self.dataset(rows, train),
+        return ResumableLoader(
+            Guarded(self.dataset(rows, train)),
             batch_sampler=sampler,
             num_workers=self.num_workers,
             collate_fn=collate,
@@ -146,8 +159,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
         )
 
-    def _epoch(self) -> int:
-        return self.trainer.fit_loop.epoch_progress.current.processed if self.trainer else 0
+    def _position(self) -> tuple[int, int]:
+        """The epoch to train and how many of its batches are done, also while a checkpoint is being resumed."""
+        if self.trainer is None:
+            return 0, 0
+        begun = self.trainer.fit_loop.epoch_progress.current.ready
+        batches = self.trainer.fit_loop.epoch_loop.batch_progress
+        return (begun, 0) if batches.is_last_batch else (max(0, begun - 1), batches.current.processed)
 
     def _check_trainer(self, world_size: int) -> None:
         connector = getattr(self.trainer, "_accelerator_connector", None)

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from ldl.collective import Collective
 from ldl.data.sampler import Draw
+from ldl.errors import LDLError, SharedError
 
 Batch = dict[str, Tensor]
 
@@ -41,3 +43,43 @@ class ArrayInstances(Dataset[Batch]):
 def collate(batch: Any) -> Any:
     """Pass on batches that the data set put together whole; stack single instances."""
     return batch if isinstance(batch, dict) else torch.utils.data.default_collate(batch)
+
+
+class Guarded(Dataset[Any]):
+    """Hands a batch that cannot be read on as its error, so that all processes can end together.
+
+    Args:
+        instances: The data set.
+    """
+
+    def __init__(self, instances: Dataset[Any]) -> None:
+        self.instances = instances
+
+    def __len__(self) -> int:
+        return len(self.instances)  # type: ignore[arg-type]
+
+    def __getitem__(self, draw: Draw) -> Any:
+        return self.instances[draw]  # type: ignore[index]
+
+    def __getitems__(self, draws: list[Draw]) -> Any:
+        try:
+            if hasattr(self.instances, "__getitems__"):
+                return self.instances.__getitems__(draws)
+            return [self.instances[draw] for draw in draws]  # type: ignore[index]
+        except LDLError as error:
+            return {"error": str(error)}
+
+
+def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:
+    """How many rows, without padding, the processes hold together. Every process calls it for every batch.
+
+    Raises:
+        SharedError: on all processes, where one of them could not read its share.
+    """
+    message: str = batch.get("error", "")
+    rows = 0 if message else int((batch["weight"] > 0).sum())
+    total, failed = collective.sum(torch.tensor([rows, int(bool(message))], device=device)).tolist()
+    if failed:
+        texts = collective.gather(torch.tensor(list(message.encode()), dtype=torch.uint8, device=device))
+        raise SharedError(next(bytes(text.tolist()).decode() for text in texts if len(text)))
+    return total

@@ -37,8 +37,9 @@ class DealtBatchSampler(Sampler[list[Draw]]):
         seed: Seed of the permutation and of the augmentation.
         rank: Number of this process.
         world_size: Number of processes.
-        epoch: Called at the start of every pass for the number of the epoch. It comes from the training
-            loop, not from a counter here, so that a resumed run goes on with the right order.
+        position: Called at the start of every pass for the number of the epoch and how many of its batches are
+            done already. It comes from the training loop, not from a counter here, so that a resumed run goes
+            on where the other stopped.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class DealtBatchSampler(Sampler[list[Draw]]):
         seed: int = 0,
         rank: int = 0,
         world_size: int = 1,
-        epoch: Callable[[], int] = lambda: 0,
+        position: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         self.size = size
         self.batch_size = batch_size
@@ -57,17 +58,20 @@ class DealtBatchSampler(Sampler[list[Draw]]):
         self.seed = seed
         self.rank = rank
         self.world_size = world_size
-        self.epoch = epoch
+        self.position = position
 
     def __len__(self) -> int:
         return -(-self.size // self.batch_size)
 
     def __iter__(self) -> Iterator[list[Draw]]:
-        epoch = self.epoch() if self.shuffle else 0
+        # Asked at once, not at the first batch: between the two a resuming training loop resets its counters.
+        return self._batches(*(self.position() if self.shuffle else (0, 0)))
+
+    def _batches(self, epoch: int, done: int) -> Iterator[list[Draw]]:
         rng = np.random.default_rng([self.seed, epoch])
         order = rng.permutation(self.size) if self.shuffle else np.arange(self.size)
         seeds = np.random.default_rng([self.seed, epoch, 1]).integers(2**31, size=self.size)
-        for start in range(0, self.size, self.batch_size):
+        for start in range(done * self.batch_size, self.size, self.batch_size):
             batch = order[start : start + self.batch_size]
             mine = batch[self.rank :: self.world_size]
             padding = -(-len(batch) // self.world_size) - len(mine)

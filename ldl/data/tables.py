@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.io
+import scipy.sparse
 
 from ldl.errors import LDLError, did_you_mean
 
@@ -88,18 +89,22 @@ def _read_mat(path: Path, feature_key: str | None, target_key: str | None) -> tu
 
 def _read_npz(path: Path, feature_key: str | None, target_key: str | None) -> tuple[Any, Any, None]:
     with np.load(path, allow_pickle=False) as arrays:
-        return *_pick_two(path, dict(arrays), feature_key, target_key), None
+        # Not dict(arrays): an object array beside the two would be refused although nobody asks for it.
+        return *_pick_two(path, arrays, feature_key, target_key), None
 
 
 def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> tuple[Any, Any, list[str]]:
     if feature_key or target_key:
         raise LDLError(f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its label columns {LABEL_PREFIX}NAME")
     with path.open(newline="", encoding="utf-8-sig") as file:
-        header, *rows = [row for row in csv.reader(file) if row]
+        header, *rows = [row for row in csv.reader(file) if row] or [[]]
     labels = [column for column, name in enumerate(header) if name.startswith(LABEL_PREFIX)]
     features = [column for column in range(len(header)) if column not in labels]
     if not labels or not features or not rows:
         raise LDLError(f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; its columns are {header[:6]}")
+    for column in labels:
+        if header.index(header[column]) != column:
+            raise LDLError(f"{path}: column {header[column]!r} is there twice; give every label a name of its own")
     numbers = np.array([_numbers(path, line, header, row) for line, row in enumerate(rows)])
     return numbers[:, features], numbers[:, labels], [header[column][len(LABEL_PREFIX) :] for column in labels]
 
@@ -132,7 +137,7 @@ def _pick_two(path: Path, arrays: Mapping[str, Any], feature_key: str | None, ta
 
 
 def _matrix(path: Path, what: str, array: Any) -> np.ndarray:
-    array = np.asarray(array)
+    array = array.toarray() if scipy.sparse.issparse(array) else np.asarray(array)
     if array.ndim != 2 or 0 in array.shape:
         raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")
     if array.dtype.kind not in "fiub":

@@ -12,6 +12,7 @@ from torch.utils.data import Dataset
 
 from ldl.data.base import LDLDataModule
 from ldl.data.instances import ArrayInstances
+from ldl.data.scaling import FeatureScaler, Scaling
 from ldl.data.tables import read_table
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -20,8 +21,7 @@ from ldl.labels import LabelSpace
 class TabularLDL(LDLDataModule):
     """Features and label distributions from a .mat, .npz or .csv file.
 
-    Features are standardised by the mean and deviation of the training part of each fold. Every row is
-    checked: numbers finite, mass not negative, sums 1.
+    Every row is checked: numbers finite, mass not negative, sums 1.
 
     Args:
         path: The file: as it stands, or relative to the data folder.
@@ -31,7 +31,10 @@ class TabularLDL(LDLDataModule):
         label_names: Names of the labels; None takes the file's, or their numbers.
         label_values: Rising values of the labels, which makes them ordinal and adds MAE and such.
         label_unit: Unit of ``label_values``.
-        standardize: Standardise the features.
+        scaling: How features are scaled, learnt from the training part of each fold: ``standard`` (mean 0,
+            deviation 1), ``quantile_normal`` or ``quantile_uniform`` (ranks, mapped to such a distribution), or
+            ``none``.
+        clip: Scaled features are cut off at plus and minus this; None leaves them.
         batch_size: Rows of a global batch, over all processes.
         num_workers: Loader processes, per training process.
         root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
@@ -50,7 +53,8 @@ class TabularLDL(LDLDataModule):
         label_names: Sequence[str] | None = None,
         label_values: Sequence[float] | None = None,
         label_unit: str = "",
-        standardize: bool = True,
+        scaling: Scaling = "standard",
+        clip: float | None = None,
         batch_size: int = 64,
         num_workers: int = 0,
         root: str | None = None,
@@ -67,7 +71,8 @@ class TabularLDL(LDLDataModule):
         self.label_names = label_names
         self.label_values = label_values
         self.label_unit = label_unit
-        self.standardize = standardize
+        self.scaling = scaling
+        self.clip = clip
 
     def load(self) -> None:
         """Read and check the file. Raises LDLError."""
@@ -81,30 +86,22 @@ class TabularLDL(LDLDataModule):
         self.input_shape = (width,)
 
     def prepare_fold(self) -> None:
-        """Take mean and deviation of the training rows; a feature that is constant there is only centred."""
-        train = self.features[self.split.train]
-        deviation = train.std(0)
-        # A constant column's deviation is rounding noise, not a scale.
-        constant = deviation <= 1e-12 * np.abs(train).max(0)
-        self._standardize_by(train.mean(0), np.where(constant, 1.0, deviation))
+        """Learn the scaling of the features from the training rows."""
+        self.scaler = FeatureScaler(self.scaling, self.clip)
+        self.scaler.fit(self.features[self.split.train])
+        self._scale()
 
     def state_dict(self) -> dict[str, Any]:
-        """Mean and scale of the features: a checkpoint is tested with those it was trained with."""
-        return {"mean": torch.from_numpy(self.mean), "scale": torch.from_numpy(self.scale)}
+        """The learnt scaling: a checkpoint is tested with that it was trained with."""
+        return self.scaler.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Standardise by a checkpoint's mean and scale. Raises LDLError where the file has other features."""
-        if len(state_dict["mean"]) != self.features.shape[1]:
-            raise LDLError(
-                f"{self.path} has {self.features.shape[1]} features, but the checkpoint was trained on "
-                f"{len(state_dict['mean'])}; give the data it was trained on"
-            )
-        self._standardize_by(state_dict["mean"].numpy(), state_dict["scale"].numpy())
+        """Scale as a checkpoint does. Raises LDLError where the file has another number of features."""
+        self.scaler.load_state_dict(state_dict)
+        self._scale()
 
-    def _standardize_by(self, mean: np.ndarray, scale: np.ndarray) -> None:
-        self.mean, self.scale = mean, scale
-        features = (self.features - mean) / scale if self.standardize else self.features
-        self.inputs = torch.tensor(features, dtype=torch.float32)
+    def _scale(self) -> None:
+        self.inputs = torch.tensor(self.scaler.transform(self.features), dtype=torch.float32)
 
     def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
         """The rows as they are; training adds no augmentation."""

@@ -22,13 +22,12 @@ def route(decisions: Tensor) -> Tensor:
     Returns:
         (..., L), on the simplex.
     """
+    depth = (decisions.shape[-1] + 1).bit_length() - 1
     reach = torch.ones_like(decisions[..., :1])
-    first = 0
-    while first < decisions.shape[-1]:
-        width = reach.shape[-1]
-        left = reach * decisions[..., first : first + width]
+    # One split: the backward of a slice a level would fill and add a whole tensor for each.
+    for level in decisions.split([2**d for d in range(depth)], dim=-1):
+        left = reach * level
         reach = torch.stack([left, reach - left], dim=-1).flatten(-2)
-        first += width
     return reach
 
 

@@ -32,8 +32,8 @@ class LDLF(AlternatingHead):
             replacement, so M >= 2^(h-1) - 1. None gives every split node a unit of its own.
         iterations: Fixed-point steps of one leaf update.
         batches: Batches n_B that the ring of samples holds, and between two leaf updates.
-        buffer_rows: At most this many rows are kept in the ring, a random share of every batch; None keeps
-            all (a map of pixels needs a bound).
+        buffer_rows: At most this many rows are kept in the ring of each process, a random share of every batch; None
+            keeps all (a map of pixels needs a bound).
         routing: ``step`` keeps each sample's routing of its own gradient step, as the authors' code does;
             ``current`` keeps the features and routes them again, without dropout, when the leaves are updated.
         hidden: Widths of hidden ReLU layers before the split units; empty is the paper's linear layer.
@@ -47,6 +47,11 @@ class LDLF(AlternatingHead):
         leaf_smoothing: Pseudo-samples with the mean target in every leaf (see ``update_leaves``).
         leaf_floor: Smallest probability in a leaf, so that labels absent from the ring can come back.
     """
+
+    split: nn.Sequential
+    units: Tensor
+    leaves: Tensor
+    steps: Tensor
 
     def __init__(
         self,
@@ -90,7 +95,7 @@ class LDLF(AlternatingHead):
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the split layer, the choice of units phi and uniform leaves (K, L, C). Raises LDLError."""
-        self._check_arguments()
+        self._check_arguments(len(labels))
         super().build(in_features, labels)
         leaves = 2 ** (self.depth - 1)
         nodes = leaves - 1
@@ -98,7 +103,8 @@ class LDLF(AlternatingHead):
             units = torch.arange(self.trees * nodes).reshape(self.trees, nodes)
         else:
             units = torch.stack([torch.randperm(self.outputs)[:nodes] for _ in range(self.trees)])
-        self.split = mlp(in_features, self.hidden, self.outputs or self.trees * nodes, self.dropout, self.feature_dropout)
+        outputs = self.outputs or self.trees * nodes
+        self.split = mlp(in_features, self.hidden, outputs, self.dropout, self.feature_dropout)
         self.register_buffer("units", units)
         self.register_buffer("leaves", torch.full((self.trees, leaves, len(labels)), 1 / len(labels)))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
@@ -111,7 +117,9 @@ class LDLF(AlternatingHead):
             scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
             # One index_select over the flat units is much faster, its backward too, than an index per tree.
             nodes = scores.index_select(-1, self.units.flatten()).unflatten(-1, self.units.shape)
-            return route(torch.sigmoid(self._sharpness() * nodes))
+            if self.anneal != 1:
+                nodes = nodes * self._sharpness()
+            return route(torch.sigmoid(nodes))
 
     def forward(self, features: Tensor) -> Tensor:
         """Mean of the trees' outputs: (..., F) to (..., C)."""
@@ -135,7 +143,7 @@ class LDLF(AlternatingHead):
     def observe(self, features: Tensor, target: Tensor) -> None:
         """Put one batch, (..., F) and (..., C), into the ring."""
         target = target.flatten(0, -2)
-        rows = slice(None)
+        rows: slice | Tensor = slice(None)
         if self.buffer_rows is not None and len(target) > (limit := self.buffer_rows // self.batches):
             rows = torch.randperm(len(target), device=target.device)[:limit]
         if self.routing == "current":
@@ -195,16 +203,14 @@ class LDLF(AlternatingHead):
         with torch.autocast(routing.device.type, enabled=False):
             return mix(routing, self.leaves.to(routing.dtype))
 
-    def _sharpness(self) -> Tensor | float:
-        if self.anneal == 1:
-            return 1.0
+    def _sharpness(self) -> Tensor:
         return 1 + (self.anneal - 1) * (self.steps / self.anneal_steps).clamp_max(1)
 
     def _tree_of_step(self) -> int:
         # Drawn from the step alone, so that all ranks train the same tree.
         return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(int(self.steps))))
 
-    def _check_arguments(self) -> None:
+    def _check_arguments(self, labels: int) -> None:
         for name in ("trees", "iterations", "batches", "anneal_steps"):
             if getattr(self, name) < 1:
                 raise LDLError(f"LDLF {name} {getattr(self, name)!r} must be at least 1")
@@ -220,7 +226,17 @@ class LDLF(AlternatingHead):
             raise LDLError("LDLF ensemble 'alternating' shares no units between trees; set outputs: null")
         if self.ensemble not in ("joint", "alternating"):
             raise LDLError(f"LDLF ensemble {self.ensemble!r} must be 'joint' or 'alternating'")
+        if self.routing not in ("step", "current"):
+            raise LDLError(f"LDLF routing {self.routing!r} must be 'step' or 'current'")
+        if self.anneal <= 0:
+            raise LDLError(f"LDLF anneal {self.anneal!r} must be positive")
+        if self.leaf_smoothing < 0:
+            raise LDLError(f"LDLF leaf_smoothing {self.leaf_smoothing!r} must not be negative")
+        if not 0 <= self.leaf_floor < 1 / labels:
+            raise LDLError(f"LDLF leaf_floor {self.leaf_floor!r} must be in [0, 1/{labels}) for {labels} labels")
         if not 0 <= self.tree_dropout < 1:
             raise LDLError(f"LDLF tree_dropout {self.tree_dropout!r} must be in [0, 1)")
+        if self.tree_dropout and self.ensemble == "alternating":
+            raise LDLError("LDLF ensemble 'alternating' trains one tree a batch; set tree_dropout: 0")
         if self.buffer_rows is not None and self.buffer_rows < self.batches:
             raise LDLError(f"LDLF buffer_rows {self.buffer_rows} must be at least batches, {self.batches}")

@@ -16,6 +16,8 @@ class MeanPredictor(FittedHead):
     The mean minimises the KL divergence among all constants. It takes no options.
     """
 
+    mean: Tensor
+
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffer ``mean`` (C,), uniform until fitted."""
         super().build(in_features, labels)

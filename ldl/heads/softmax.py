@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -38,6 +38,8 @@ class Softmax(Head):
     """
 
     uses_value: ClassVar[bool] = True
+    logits: nn.Sequential
+    points: Tensor
 
     def __init__(
         self,

@@ -1,0 +1,77 @@
+"""Scaling of tabular features, learnt from the training rows and stored with the model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from sklearn.preprocessing import QuantileTransformer
+
+from ldl.errors import LDLError
+
+Scaling = Literal["standard", "quantile_normal", "quantile_uniform", "none"]
+
+
+class FeatureScaler:
+    """Brings features to comparable ranges, which soft splits need: sigmoids of raw features saturate.
+
+    Args:
+        kind: ``standard``: mean 0 and deviation 1; a feature that is constant in training is only centred.
+            ``quantile_normal``, ``quantile_uniform``: ranks mapped to a normal or a uniform distribution of
+            deviation 1, for skewed features. ``none``: as they are.
+        clip: Scaled features are cut off at plus and minus this, or None.
+    """
+
+    def __init__(self, kind: Scaling, clip: float | None) -> None:
+        if kind not in get_args(Scaling):
+            raise LDLError(f"data.scaling {kind!r} must be one of {', '.join(get_args(Scaling))}")
+        if clip is not None and not clip > 0:
+            raise LDLError(f"data.clip {clip!r} must be positive, or null for no clipping")
+        self.kind = kind
+        self.clip = clip
+        self.learned: dict[str, np.ndarray] = {}
+
+    @property
+    def _distribution(self) -> str:
+        return self.kind.removeprefix("quantile_") if self.kind.startswith("quantile_") else ""
+
+    def fit(self, train: np.ndarray) -> None:
+        """Learn from the training rows (N, F)."""
+        if self._distribution:
+            transformer = QuantileTransformer(n_quantiles=min(1000, len(train)), subsample=None).fit(train)
+            self.learned = {"quantiles": transformer.quantiles_, "references": transformer.references_}
+        elif self.kind == "standard":
+            deviation = train.std(0)
+            # A constant column's deviation is rounding noise, not a scale.
+            constant = deviation <= 1e-12 * np.abs(train).max(0)
+            self.learned = {"mean": train.mean(0), "scale": np.where(constant, 1.0, deviation)}
+
+    def transform(self, features: np.ndarray) -> np.ndarray:
+        """Scale (N, F) features by what was learnt. Raises LDLError where their number is another."""
+        learned = self.learned.get("mean", self.learned.get("quantiles"))
+        if learned is not None and learned.shape[-1] != features.shape[1]:
+            raise LDLError(
+                f"the data have {features.shape[1]} features, but the checkpoint was trained on {learned.shape[-1]}; "
+                "give the data it was trained on"
+            )
+        if self._distribution:
+            transformer = QuantileTransformer(output_distribution=self._distribution)
+            transformer.quantiles_ = self.learned["quantiles"]
+            transformer.references_ = self.learned["references"]
+            transformer.n_quantiles_ = len(transformer.references_)
+            transformer.n_features_in_ = features.shape[1]
+            features = transformer.transform(features)
+            if self._distribution == "uniform":
+                features = (features - 0.5) * 12**0.5
+        elif self.kind == "standard":
+            features = (features - self.learned["mean"]) / self.learned["scale"]
+        return features if self.clip is None else features.clip(-self.clip, self.clip)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was learnt, as tensors."""
+        return {name: torch.from_numpy(array) for name, array in self.learned.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take what another scaler of the same kind learnt."""
+        self.learned = {name: tensor.numpy() for name, tensor in state.items()}

@@ -1,0 +1,28 @@
+"""Messages of other libraries that a user of the command line can do nothing about."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+WARNINGS = (
+    r".*isinstance\(treespec, LeafSpec\).*",  # pytorch-lightning 2.6 against torch 2.15, to be mended there
+    r"Experiment logs directory .* exists and is not empty",  # our config.yaml lies there already
+    r"You have overridden `on_before_batch_transfer`",  # Task means to
+    r".*does not have many workers",  # data in memory are faster without
+    r"Using `DistributedSampler` with the dataloaders",  # ours deals every row once
+    r"It is recommended to use .* on single device",  # because of that sampler, which we do not use
+)
+LOG_LINES = ("litlogger", "will override existing callbacks passed to Trainer")
+
+
+def silence() -> None:
+    """Leave them out. Everything else is shown as ever."""
+    for message in WARNINGS:
+        warnings.filterwarnings("ignore", message=message)
+    for handler in logging.getLogger("pytorch_lightning").handlers:
+        handler.addFilter(_wanted)
+
+
+def _wanted(record: logging.LogRecord) -> bool:
+    return not any(line in record.getMessage() for line in LOG_LINES)

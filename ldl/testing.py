@@ -1,0 +1,202 @@
+"""``check_head``: holds any head against the contract of :mod:`ldl.head`. For authors of heads."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.head import AlternatingHead, FittedHead, Head
+from ldl.labels import LabelSpace
+from ldl.metrics.functional import kl
+from ldl.spec import from_spec, to_spec
+
+FEATURES = 6
+ROWS = 48
+LABEL_SPACES = (
+    LabelSpace.nominal(["happy", "sad", "angry"]),
+    LabelSpace.ordinal([10, 20, 30, 40, 50, 60], "years"),
+    LabelSpace.grid([-30, 0, 30], [-60, 0, 60], "degrees"),
+)
+
+
+def check_head(make: Callable[[], Head]) -> None:
+    """Check that a head keeps the contract; a few seconds.
+
+    It is built for nominal, ordinal and 2-D labels (a head may refuse some with ``LDLError``, not all),
+    trained for a moment on a small random problem, called, saved and loaded.
+
+    Args:
+        make: The class of the head, or a function that makes one with other arguments.
+
+    Raises:
+        AssertionError: naming what the head breaks.
+    """
+    _check_arguments(make())
+    accepted = []
+    for labels in LABEL_SPACES:
+        torch.manual_seed(0)
+        head = make()
+        try:
+            head.build(FEATURES, labels)
+        except LDLError:
+            continue
+        accepted.append(labels.kind)
+        features, target = _problem(labels)
+        _check_built(head, labels)
+        _check_learning(head, features, target)
+        _check_output(head, features, labels)
+        _check_better_than_constant(head, features, target)
+        _check_saving(head, features, make, labels)
+    _must(bool(accepted), make(), "refuses every label space: build must accept nominal, ordinal or grid labels")
+
+
+def _check_arguments(head: Head) -> None:
+    cls = type(head)
+    documented = inspect.getdoc(cls) or ""
+    for name, parameter in inspect.signature(cls).parameters.items():
+        where = f"__init__ argument {name!r}"
+        _must(parameter.kind is parameter.POSITIONAL_OR_KEYWORD, head, f"{where} must be an ordinary argument")
+        _must(parameter.annotation is not parameter.empty, head, f"{where} needs a type annotation")
+        _must(parameter.default is not parameter.empty, head, f"{where} needs a default")
+        _must(f"{name}:" in documented, head, f"{where} must be described under 'Args:' in the class docstring")
+        _must(hasattr(head, name), head, f"{where} must be stored as self.{name}")
+    _must(not head.is_built, head, "is built by __init__; parameters belong into build()")
+    rebuilt = from_spec(to_spec(head), Head)
+    _must(to_spec(rebuilt) == to_spec(head), head, "does not come back from its arguments; __init__ must only store them")
+
+
+def _problem(labels: LabelSpace) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    features = torch.randn(ROWS, FEATURES, generator=generator)
+    weights = torch.randn(FEATURES, len(labels), generator=generator)
+    return features, torch.softmax(features @ weights, -1)
+
+
+def _check_built(head: Head, labels: LabelSpace) -> None:
+    _must(head.is_built and head.labels == labels and head.in_features == FEATURES, head, "build must call super().build")
+    try:
+        head.build(FEATURES, labels)
+    except LDLError:
+        return
+    _must(False, head, "builds twice; call super().build first, which refuses")
+
+
+def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
+    head.train()
+    if isinstance(head, FittedHead):
+        head.fit(features, target, Collective())
+        return
+    losses = head.loss(features, target, **_extra(head, target))
+    _must(isinstance(losses, dict) and "loss" in losses, head, "loss must return a dict with the key 'loss'")
+    for name, value in losses.items():
+        _must(value.ndim == 0 and bool(value.isfinite()), head, f"loss {name!r} must be one finite number, is {value}")
+    parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]
+    _must(bool(parameters), head, "has no parameters to learn; a head without gradients is a FittedHead")
+    optimizer = torch.optim.Adam(parameters, lr=0.03)
+    before = _mean_loss(head, features, target)
+    for _ in range(60):
+        optimizer.zero_grad()
+        head.loss(features, target, **_extra(head, target))["loss"].backward()
+        optimizer.step()
+        if isinstance(head, AlternatingHead):
+            _observe_and_update(head, features, target)
+    if isinstance(head, AlternatingHead):
+        head.observe(features[:0], target[:0])
+        head.update(Collective())
+    after = _mean_loss(head, features, target)
+    _must(after < before, head, f"does not learn: its loss went from {before:.4f} to {after:.4f} in 60 steps")
+
+
+def _observe_and_update(head: AlternatingHead, features: Tensor, target: Tensor) -> None:
+    head.observe(features, target)
+    if head.update_due:
+        head.update(Collective())
+        _must(not head.update_due, head, "is due for an update right after one")
+
+
+def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
+    head.eval()
+    with torch.no_grad():
+        output = head(features)
+        _must(output.shape == (ROWS, len(labels)), head, f"forward gives {tuple(output.shape)} for {ROWS} rows")
+        _on_simplex(head, output)
+        _must(torch.equal(output, head(features)), head, "gives another output for the same input in eval mode")
+        grid = head(features.reshape(4, 3, 4, FEATURES))
+        _must(grid.shape == (4, 3, 4, len(labels)), head, "must act on the last dimension of (..., F)")
+        _must(torch.allclose(grid.reshape(ROWS, -1), output, atol=1e-5), head, "treats (..., F) unlike rows")
+        _must(torch.allclose(head(features[:1]), output[:1], atol=1e-5), head, "treats one row unlike many: rows must not mix")
+        _must(head(features[:0]).shape == (0, len(labels)), head, "must take an empty batch")
+        value = head.point_estimate(features)
+        if value is not None:
+            wanted = (ROWS,) if labels.ndim == 1 else (ROWS, labels.ndim)
+            _must(value.shape == wanted, head, f"point_estimate gives {tuple(value.shape)}, not {wanted}")
+        with torch.autocast("cpu", torch.bfloat16):
+            mixed = head(features)
+        _must(mixed.dtype == torch.float32, head, f"gives {mixed.dtype} under autocast; distributions must stay float32")
+        _on_simplex(head, mixed)
+        double = copy.deepcopy(head).double()(features.double())
+        _must(double.dtype == torch.float64, head, f"gives {double.dtype} after .double(); keep the features' precision")
+
+
+def _check_better_than_constant(head: Head, features: Tensor, target: Tensor) -> None:
+    """A head may aim at the distribution or at the value alone; in one of them it must beat a constant."""
+    with torch.no_grad():
+        output = head(features)
+    uniform = kl(torch.full_like(target, 1 / target.shape[-1]), target).mean()
+    better = bool(kl(output, target).mean() < uniform)
+    if head.labels.has_values:
+        value, true = head.labels.decode(output), head.labels.decode(target)
+        better |= bool((value - true).abs().mean() < (true - true.median(0).values).abs().mean())
+    _must(better, head, "is no better on its training rows than a constant, neither in KL nor in the decoded value")
+
+
+def _check_saving(head: Head, features: Tensor, make: Callable[[], Head], labels: LabelSpace) -> None:
+    file = io.BytesIO()
+    torch.save(head.state_dict(), file)
+    file.seek(0)
+    torch.manual_seed(2)
+    other = make()
+    other.build(FEATURES, labels)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    with torch.no_grad():
+        same = torch.equal(other.eval()(features), head(features))
+    _must(same, head, "predicts differently after its state_dict was loaded: what is learned belongs into parameters and buffers")
+    if isinstance(head, AlternatingHead):
+        state = head.memory_state(Collective())
+        other.load_memory_state(state, Collective())
+        again = other.memory_state(Collective())
+        equal = state.keys() == again.keys() and all(torch.equal(state[name], again[name]) for name in state)
+        _must(equal, head, "does not restore the samples it remembers from memory_state")
+
+
+def _mean_loss(head: Head, features: Tensor, target: Tensor) -> float:
+    training = head.training
+    head.eval()
+    with torch.no_grad():
+        loss = float(head.loss(features, target, **_extra(head, target))["loss"])
+    head.train(training)
+    return loss
+
+
+def _extra(head: Head, target: Tensor) -> dict[str, Tensor | None]:
+    if not head.uses_value:
+        return {}
+    return {"value": head.labels.decode(target) if head.labels.has_values else None}
+
+
+def _on_simplex(head: Head, output: Tensor) -> None:
+    sums = output.sum(-1)
+    good = bool((output >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+    _must(good, head, f"leaves the simplex: smallest entry {output.min():.3g}, sums {sums.min():.5f} to {sums.max():.5f}")
+
+
+def _must(condition: bool, head: Head, message: str) -> None:
+    if not condition:
+        raise AssertionError(f"{type(head).__name__} {message}")

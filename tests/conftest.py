@@ -1,0 +1,24 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
+
+# isort: split
+import pytest
+import torch
+
+# The tensors here are small, and several test runs may share the cores.
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def ldl_data() -> Path:
+    """Folder of the real data sets; skips the test where there is none."""
+    folder = os.environ.get("LDL_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("LDL_DATA names no folder with the real data sets")
+    return Path(folder)

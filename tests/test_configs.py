@@ -1,0 +1,77 @@
+"""Every shipped YAML runs through ``main``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from jsonargparse import ArgumentError
+
+from ldl.cli import main
+from ldl.config import LDLCLI
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+SHORT = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small table, to run configurations whose data may be missing here; named so that labels of all sets fit."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("data")
+    for count in (4, 5, 6):
+        np.savez(folder / f"{count}.npz", features=rng.normal(size=(60, 7)), labels=rng.dirichlet(np.ones(count), 60))
+    return folder
+
+
+def _data_options(config: dict, table: Path) -> list[str]:
+    if config.get("data", {}).get("class_path") != "TabularLDL":
+        return ["--data.turns=1"]
+    arguments = config["data"]["init_args"]
+    count = len(arguments.get("label_names") or arguments.get("label_values") or range(4))
+    return [f"--data.path={table / f'{count}.npz'}"]
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("runs/*.yaml")) + [CONFIGS / "default.yaml"], ids=lambda path: path.stem)
+def test_run(path: Path, table: Path, tmp_path: Path) -> None:
+    options = _data_options(yaml.safe_load(path.read_text()), table)
+    main(["-c", str(path), *options, *SHORT, "--run_dir", str(tmp_path)])
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["mean"]["kl"] >= 0
+    assert results["head"].lower() == path.stem.replace("default", "_ldlf").partition("_paper")[0].rpartition("_")[2]
+
+
+PARTS = [path for folder in ("heads", "trainer", "logger") for path in sorted((CONFIGS / folder).glob("*.yaml"))]
+
+
+@pytest.mark.parametrize("path", PARTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_part_composes_with_the_default(path: Path, tmp_path: Path) -> None:
+    more = ["--trainer.accelerator=cpu", "--trainer.devices=1", "--trainer.strategy=auto"] if path.parent.name == "trainer" else []
+    silent = [] if path.parent.name == "logger" else ["--wandb.mode=disabled"]
+    main(
+        ["-c", str(CONFIGS / "default.yaml"), "-c", str(path), "--data.turns=1", "--trainer.max_epochs=1", *more, *silent]
+        + ["--trainer.enable_progress_bar=false", "--run_dir", str(tmp_path)]
+    )
+    assert (tmp_path / "results.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["rotated_digits", "tabular"])
+def test_data_composes_with_a_head(name: str, table: Path, tmp_path: Path) -> None:
+    path = CONFIGS / "data" / f"{name}.yaml"
+    options = _data_options(yaml.safe_load(path.read_text()), table)
+    main(["-c", str(path), "-c", str(CONFIGS / "heads/softmax.yaml"), *options, *SHORT, "--run_dir", str(tmp_path)])
+    assert json.loads((tmp_path / "results.json").read_text())["head"] == "Softmax"
+
+
+@pytest.mark.parametrize("path", sorted((CONFIGS / "sweeps").glob("*.yaml")), ids=lambda path: path.stem)
+def test_sweep_names_real_options(path: Path) -> None:
+    sweep = yaml.safe_load(path.read_text())
+    config = CONFIGS.parent / sweep["command"][sweep["command"].index("-c") + 1]
+    values = {name: spec["values"][0] if "values" in spec else spec["max"] for name, spec in sweep["parameters"].items()}
+    parsed = LDLCLI(["-c", str(config), *(f"--{name}={value}" for name, value in values.items())]).config
+    assert parsed.model.head.init_args.trees == values["model.head.trees"]
+    with pytest.raises(ArgumentError):
+        LDLCLI(["-c", str(config), "--model.head.no_such_option=1"])

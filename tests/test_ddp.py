@@ -1,0 +1,303 @@
+"""The law of several processes: two give the same leaves, weights and metrics as one on the same global batches."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ldl.collective import Collective, TorchCollective, interleave
+from ldl.data.rotated_digits import RotatedDigits
+from ldl.errors import LDLError
+from ldl.head import FittedHead
+from ldl.heads import LDLF
+from ldl.labels import LabelSpace
+
+ROOT = Path(__file__).parents[1]
+TOLERANCE = 1e-5
+
+# 1059 training, 139 validation and 599 test instances are 1 more than a multiple of 23, which is odd: every batch is
+# uneven, and the last of every pass has one row, so that the second process holds nothing but padding.
+DATA = ["--data", "RotatedDigits", "--data.turns", "1", "--data.folds", "3", "--data.val_fraction", "0.116", "--data.batch_size", "23"]
+RUN = [
+    *("-c", str(ROOT / "configs" / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
+    *("--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false", "--trainer.log_every_n_steps", "10"),
+    *("--trainer.precision", "64-true", "--model.optimizer", "SGD", "--model.optimizer.lr", "0.5", "--model.lr_scheduler", "null", *DATA),
+]
+TWO = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
+LEAVES = ["--model.head", "LDLF", "--model.head.trees", "2", "--model.head.depth", "4", "--model.head.outputs", "9"]
+HEADS = {
+    "ldlf": [*LEAVES, "--model.head.batches", "10", "--trainer.max_epochs", "2"],
+    "softmax": ["--model.head", "Softmax", "--model.head.objective", "dldl_v2", "--model.head.expectation_weight", "0.01", "--trainer.max_epochs", "1"],
+    "mean": ["--model.head", "test_ddp.RampPredictor"],
+}
+
+
+class RampPredictor(FittedHead):
+    """A mean in which later rows weigh more: it tells whether rows were dropped, doubled or in another order."""
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        super().build(in_features, labels)
+        self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
+        self.register_buffer("brightness", torch.zeros(in_features))
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        ramp = torch.arange(1.0, len(target) + 1, dtype=torch.float64)
+        self.mean.copy_(ramp @ target.double() / ramp.sum())
+        self.brightness.copy_(ramp @ features.double() / ramp.sum())
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.mean.expand(*features.shape[:-1], -1)
+
+
+def launch(command: Sequence[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "tests"), **environment}
+    for name in ("PL_GLOBAL_SEED", "LDL_RUN_DIR", "LOCAL_RANK", "WORLD_SIZE"):
+        env.pop(name, None)
+    return subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+
+
+def succeed(command: Sequence[str], folder: Path) -> None:
+    done = launch(command, folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def command_lines(folder: Path, *options: str) -> list[list[str]]:
+    return [[*RUN, *head, *options, "--run_dir", str(folder / name)] for name, head in HEADS.items()]
+
+
+CROSSVAL = [
+    *(*LEAVES, "--model.head.batches", "5", "--trainer.max_epochs", "1"),
+    *("--data.folds", "2", "--data.batch_size", "75", "--stage", "crossval"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders one/ and two/ with the same runs by one process and by two, which torchrun started.
+
+    The two processes end with a run whose data are refused; stderr.txt is what they said.
+    """
+    folder = tmp_path_factory.mktemp("ddp")
+    one, two = folder / "one.json", folder / "two.json"
+    one.write_text(json.dumps([*command_lines(folder / "one"), [*RUN, *CROSSVAL, "--run_dir", str(folder / "one" / "crossval")]]))
+    two.write_text(json.dumps([*command_lines(folder / "two", *TWO), [*RUN, *TWO, "--data.step", "7"]]))
+    script = str(ROOT / "tests" / "several_runs.py")
+    succeed([script, str(one)], folder)
+    done = launch(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, str(two)], folder)
+    (folder / "stderr.txt").write_text(done.stderr)
+    return folder
+
+
+def weights(run: Path) -> dict[str, Tensor]:
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+
+
+def logged(path: Path) -> list[dict[str, float]]:
+    with path.open() as file:
+        return [{name: float(value) for name, value in row.items() if value and ":" not in value} for row in csv.DictReader(file)]
+
+
+def without_times(results: Any) -> Any:
+    return {name: value for name, value in results.items() if name != "fit_seconds"}
+
+
+def assert_close(one: Any, two: Any) -> None:
+    """Equal but for rounding, at any depth."""
+    if isinstance(one, dict):
+        assert list(one) == list(two)
+        for name in one:
+            assert_close(one[name], two[name])
+    elif isinstance(one, list):
+        assert len(one) == len(two)
+        for pair in zip(one, two):
+            assert_close(*pair)
+    else:
+        assert one == (pytest.approx(two, rel=TOLERANCE, abs=TOLERANCE) if isinstance(one, float) else two)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_two_processes_end_with_the_weights_and_leaves_of_one(runs: Path, head: str) -> None:
+    one, two = weights(runs / "one" / head), weights(runs / "two" / head)
+    assert list(one) == list(two)
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=TOLERANCE, atol=TOLERANCE, msg=name)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_two_processes_measure_what_one_measures(runs: Path, head: str) -> None:
+    one, two = runs / "one" / head, runs / "two" / head
+    assert_close(*(without_times(json.loads((run / "results.json").read_text())) for run in (one, two)))
+    assert_close(logged(one / "metrics.csv"), logged(two / "metrics.csv"))
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_two_processes_predict_every_test_instance_once_in_order(runs: Path, head: str) -> None:
+    one, two = (logged(runs / number / head / "predictions.csv") for number in ("one", "two"))
+    index = [row["index"] for row in two]
+    assert len(index) == 599 and index == sorted(set(index))
+    assert_close(one, two)
+
+
+def test_metrics_count_real_rows_alone(runs: Path) -> None:
+    """Computed anew from the predictions: a padding row in the mean would show."""
+    rows = logged(runs / "two" / "softmax" / "predictions.csv")
+    errors = np.array([abs(row["predicted_value"] - row["value"]) for row in rows])
+    metrics = json.loads((runs / "two" / "softmax" / "results.json").read_text())["mean"]
+    assert metrics["mae"] == pytest.approx(errors.mean(), rel=1e-4)
+    assert metrics["cs5"] == pytest.approx((errors <= 5).mean(), abs=1e-9)
+
+
+def test_leaves_were_updated_several_times(runs: Path) -> None:
+    checkpoint = torch.load(runs / "two" / "ldlf" / "checkpoints" / "last.ckpt", weights_only=True)
+    leaves = checkpoint["state_dict"]["head.leaves"]
+    assert (leaves - 1 / leaves.shape[-1]).abs().max() > 0.01
+    # 94 batches, one update every 10: 4 were seen since the ninth, and the ring holds the last 10.
+    assert int(checkpoint["state_dict"]["head.steps"]) == 94
+    assert int(checkpoint["leaf_update"]["observed"]) == 4
+    assert checkpoint["leaf_update"]["rows"].tolist() == [23] * 9 + [1]
+
+
+def test_gathered_ring_has_the_rows_of_one_process_in_order(runs: Path) -> None:
+    one, two = (torch.load(runs / n / "ldlf" / "checkpoints" / "last.ckpt", weights_only=True)["leaf_update"] for n in ("one", "two"))
+    assert torch.equal(one["target"], two["target"])
+    torch.testing.assert_close(two["kept"], one["kept"], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_crossval_of_two_processes_ends_with_the_results_of_one(runs: Path, tmp_path: Path) -> None:
+    succeed([str(ROOT / "train.py"), *RUN, *CROSSVAL, *TWO, "--run_dir", "run"], tmp_path)
+    one, two = (json.loads((run / "results.json").read_text()) for run in (runs / "one" / "crossval", tmp_path / "run"))
+    assert [fold["fold"] for fold in two["folds"]] == [0, 1]
+    assert_close(without_times(one), without_times(two))
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["fold_0", "fold_1", "results.json"]
+
+
+class DamagedDigits(RotatedDigits):
+    """One instance, of the second process's share, cannot be read."""
+
+    def dataset(self, rows: np.ndarray, train: bool) -> Any:
+        return _Damaged(super().dataset(rows, train), self.split.train)
+
+
+class _Damaged(torch.utils.data.Dataset[Any]):
+    def __init__(self, instances: Any, rows: np.ndarray) -> None:
+        self.instances = instances
+        order = np.random.default_rng([0, 0]).permutation(len(rows))
+        self.bad = int(order[23 * 2 + 1])
+
+    def __getitem__(self, draw: Any) -> Any:
+        if draw.index == self.bad:
+            raise LDLError("digit.png cannot be read as an image; replace the file")
+        return self.instances[draw]
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+
+def test_bad_setting_is_said_once_by_two_processes(runs: Path) -> None:
+    said = (runs / "stderr.txt").read_text()
+    assert re.findall(r"^error:.*$", said, re.MULTILINE) == ["error: data.step 7 must divide max_angle 120"], said[-3000:]
+    assert len(re.findall(r"exitcode *: 2 ", said)) == 1, said[-3000:]
+
+
+def test_data_error_in_one_share_ends_all_processes_with_one_line(tmp_path: Path) -> None:
+    damaged = ["--data", "test_ddp.DamagedDigits", "--data.num_workers", "1"]
+    done = launch([str(ROOT / "train.py"), *RUN, *HEADS["softmax"], *TWO, *damaged, "--run_dir", "run"], tmp_path)
+    assert done.returncode == 2, done.stderr[-3000:]
+    assert re.findall(r"^error:.*$", done.stderr, re.MULTILINE) == ["error: digit.png cannot be read as an image; replace the file"]
+    assert "Traceback" not in done.stderr
+
+
+def _ring(head: LDLF, rank: int, world_size: int) -> list[tuple[Tensor, Tensor]]:
+    """Fill the ring with this rank's share of three batches, the last of which leaves rank 1 of 2 without rows."""
+    rng = torch.Generator().manual_seed(1)
+    whole = []
+    for rows in (5, 4, 1):
+        features, target = torch.randn(rows, 3, generator=rng), torch.rand(rows, 4, generator=rng)
+        head.observe(features[rank::world_size], target[rank::world_size])
+        whole.append((features, target))
+    return whole
+
+
+def _head() -> LDLF:
+    torch.manual_seed(0)
+    head = LDLF(trees=2, depth=3, outputs=4, batches=7, routing="current")
+    head.build(3, LabelSpace.nominal(list("abcd")))
+    return head
+
+
+def _assert_same_memory(one: dict[str, Tensor], two: dict[str, Tensor]) -> None:
+    assert list(one) == list(two)
+    for name, tensor in one.items():
+        assert torch.equal(tensor, two[name]), name
+
+
+def _check_collective(rank: int, rendezvous: str, folder: str) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=2)
+    collective = TorchCollective()
+    assert (collective.rank, collective.world_size) == (rank, 2)
+    mine = torch.tensor([1.0, 2.0]) * (rank + 1)
+    assert collective.sum(mine).tolist() == [3.0, 6.0]
+    assert mine.tolist() == [rank + 1.0, 2 * (rank + 1.0)]
+    assert collective.broadcast(mine, source=1).tolist() == [2.0, 4.0]
+    rows = torch.arange(14.0).reshape(7, 2)
+    for count in (7, 2, 1, 0):
+        parts = collective.gather(rows[:count][rank::2])
+        assert [len(part) for part in parts] == [-(-count // 2), count // 2]
+        assert torch.equal(interleave(parts), rows[:count])
+    assert collective.gather(torch.zeros(rank, 3, dtype=torch.long))[1].dtype == torch.long
+
+    # From two processes to one, and from one to two.
+    head = _head()
+    _ring(head, rank, 2)
+    together = head.memory_state(collective)
+    alone = torch.load(Path(folder) / "alone.pt", weights_only=True)
+    _assert_same_memory(alone, together)
+    other = _head()
+    other.load_memory_state(alone, collective)
+    for (kept, target), (kept_here, target_here) in zip(other._ring, head._ring, strict=True):
+        assert torch.equal(kept, kept_here) and torch.equal(target, target_here)
+    head.update(collective)
+    other.update(collective)
+    assert torch.equal(head.leaves, other.leaves)
+    if rank == 0:
+        torch.save({"leaves": head.leaves, "memory": together}, Path(folder) / "together.pt")
+    dist.destroy_process_group()
+
+
+def test_collective_and_ring_in_two_processes(tmp_path: Path) -> None:
+    head = _head()
+    whole = _ring(head, 0, 1)
+    alone = head.memory_state(Collective())
+    assert alone["rows"].tolist() == [5, 4, 1] and int(alone["observed"]) == 3
+    assert torch.equal(alone["target"], torch.cat([target for _, target in whole]))
+    torch.save(alone, tmp_path / "alone.pt")
+    args = (str(tmp_path / "rendezvous"), str(tmp_path))
+    torch.multiprocessing.start_processes(_check_collective, args, nprocs=2, start_method="fork")
+    together = torch.load(tmp_path / "together.pt", weights_only=True)
+    resumed = _head()
+    resumed.load_memory_state(together["memory"], Collective())
+    _assert_same_memory(alone, resumed.memory_state(Collective()))
+    head.update(Collective())
+    resumed.update(Collective())
+    assert torch.equal(resumed.leaves, head.leaves)
+    torch.testing.assert_close(together["leaves"], head.leaves, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_interleave_is_the_inverse_of_dealing() -> None:
+    for count in range(8):
+        rows = torch.arange(count)
+        for world_size in (1, 2, 3, 5):
+            assert torch.equal(interleave([rows[rank::world_size] for rank in range(world_size)]), rows)

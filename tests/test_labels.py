@@ -1,0 +1,197 @@
+"""Label spaces: encoding, decoding, storage, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import norm
+from torch import Tensor
+
+from ldl.errors import LDLError
+from ldl.labels import Decoder, LabelSpace
+
+AGES = LabelSpace.ordinal(range(0, 21), "years")
+UNEVEN = LabelSpace.ordinal([-3.0, 0.0, 0.5, 4.0])
+POSE = LabelSpace.grid([-30, 0, 30], [-20, -10, 0, 10], "degrees")
+MOODS = LabelSpace.nominal(["happy", "sad", "surprised"])
+
+
+def test_points_run_row_by_row() -> None:
+    assert AGES.points.shape == (21, 1)
+    assert POSE.points.shape == (12, 2)
+    assert POSE.points[:5].tolist() == [[-30, -20], [-30, -10], [-30, 0], [-30, 10], [0, -20]]
+    assert POSE.names[4] == "0,-20"
+    assert (len(POSE), POSE.ndim, AGES.ndim, MOODS.ndim) == (12, 2, 1, 0)
+    assert POSE.has_values and AGES.has_values and not MOODS.has_values
+
+
+@pytest.mark.parametrize("labels", [AGES, UNEVEN], ids=["ages", "uneven"])
+@pytest.mark.parametrize("sigma", [0.3, 2.0, 50.0])
+def test_gaussian_is_a_truncated_renormalised_density(labels: LabelSpace, sigma: float) -> None:
+    axis = np.array(labels.axes[0])
+    for value in (axis[0], axis[-1], 0.25, 3.7):
+        density = norm.pdf(axis, value, sigma)
+        encoded = labels.encode(torch.tensor(value, dtype=torch.float64), sigma)
+        assert encoded.shape == (len(labels),)
+        np.testing.assert_allclose(encoded.numpy(), density / density.sum(), rtol=1e-9, atol=1e-300)
+
+
+def test_gaussian_with_one_sigma_a_sample() -> None:
+    values, sigmas = torch.tensor([[3.0, 10.0], [20.0, 0.0]]), torch.tensor([[0.5, 1.0], [2.0, 4.0]])
+    encoded = AGES.encode(values, sigmas)
+    assert encoded.shape == (2, 2, 21)
+    for i in range(2):
+        for j in range(2):
+            torch.testing.assert_close(encoded[i, j], AGES.encode(values[i, j], float(sigmas[i, j])))
+    torch.testing.assert_close(encoded.sum(-1), torch.ones(2, 2))
+
+
+def test_triangle_against_a_loop() -> None:
+    encoded = UNEVEN.encode(torch.tensor([0.2, 3.0], dtype=torch.float64), torch.tensor([1.0, 4.0]), "triangle")
+    for row, value, width in zip(encoded, (0.2, 3.0), (1.0, 4.0)):
+        mass = [max(0.0, 1 - abs(point - value) / width) for point in UNEVEN.axes[0]]
+        np.testing.assert_allclose(row.numpy(), np.array(mass) / sum(mass), rtol=1e-12)
+
+
+def test_a_triangle_narrower_than_the_spacing_takes_the_nearest_label() -> None:
+    encoded = UNEVEN.encode(torch.tensor([2.6, 0.1, 0.5]), 0.01, "triangle")
+    assert encoded.argmax(-1).tolist() == [3, 1, 2]
+    assert encoded.amax(-1).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("encoder", ["gaussian", "triangle"])
+def test_grid_encoding_uses_the_euclidean_distance(encoder: str) -> None:
+    value, sigma = (4.0, -12.0), 15.0
+    mass = []
+    for pitch in POSE.axes[0]:
+        for yaw in POSE.axes[1]:
+            distance = math.hypot(pitch - value[0], yaw - value[1])
+            bell, roof = math.exp(-(distance**2) / (2 * sigma**2)), max(0.0, 1 - distance / sigma)
+            mass.append(bell if encoder == "gaussian" else roof)
+    encoded = POSE.encode(torch.tensor([value], dtype=torch.float64), sigma, encoder)  # type: ignore[arg-type]
+    np.testing.assert_allclose(encoded[0].numpy(), np.array(mass) / sum(mass), rtol=1e-9, atol=1e-15)
+
+
+def test_whole_numbers_encode_like_floats() -> None:
+    whole = torch.tensor([3, 20], dtype=torch.uint8)
+    assert torch.equal(AGES.encode(whole, 2), AGES.encode(whole.float(), 2.0))
+
+
+def test_the_ends_of_the_range_are_inside() -> None:
+    labels = LabelSpace.ordinal([0.1, 0.2, 0.3])
+    for dtype in (torch.float32, torch.float64):
+        ends = torch.tensor([0.1, 0.3], dtype=dtype)
+        assert labels.encode(ends, 0.01).argmax(-1).tolist() == [0, 2]
+
+
+def brute_force(row: list[float], axis: tuple[float, ...], decoder: Decoder) -> float:
+    if decoder == "expectation":
+        return sum(p * value for p, value in zip(row, axis))
+    if decoder == "argmax":
+        return axis[row.index(max(row))]
+    return next(value for k, value in enumerate(axis) if math.fsum(row[: k + 1]) >= 0.5 - 1e-9)
+
+
+@pytest.mark.parametrize("decoder", ["expectation", "argmax", "median"])
+def test_decoding_against_brute_force(decoder: Decoder) -> None:
+    rows = torch.softmax(3 * torch.randn(40, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64), -1)
+    expected = [brute_force(row, UNEVEN.axes[0], decoder) for row in rows.tolist()]
+    assert UNEVEN.decode(rows.reshape(4, 10, 4), decoder).shape == (4, 10)
+    np.testing.assert_allclose(UNEVEN.decode(rows, decoder).numpy(), expected, rtol=1e-6)
+    assert UNEVEN.decode(rows[0], decoder).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "median"),
+    [
+        ([0.5, 0.0, 0.5, 0.0], -3.0),  # a tie goes to the lower value
+        ([0.25, 0.25, 0.25, 0.25], 0.0),
+        ([0.1, 0.2, 0.2, 0.5], 0.5),  # .1 + .2 + .2 rounds to less than .5 in some orders
+        ([0.0, 0.0, 0.0, 1.0], 4.0),
+        ([1.0, 0.0, 0.0, 0.0], -3.0),
+        ([0.49, 0.0, 0.0, 0.51], 4.0),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_median_of_ties_and_ends(row: list[float], median: float, dtype: torch.dtype) -> None:
+    assert UNEVEN.decode(torch.tensor(row, dtype=dtype), "median").item() == median
+
+
+def test_median_survives_rounding_over_many_labels() -> None:
+    wide = LabelSpace.ordinal(range(1000))
+    assert wide.decode(torch.full((1000,), 1e-3), "median").item() == 499
+    # A sum that rounds to a little under 1 still has a median.
+    assert wide.decode(torch.eye(1000)[999] * (1 - 1e-5), "median").item() == 999
+
+
+def test_grid_decoding() -> None:
+    table = torch.tensor([[0.1, 0.0, 0.0, 0.2], [0.3, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.4]], dtype=torch.float64)
+    row = table.flatten()
+    assert POSE.decode(row, "argmax").tolist() == [30, 10]
+    # Marginals: pitch .3 .3 .4; yaw .4 0 0 .6.
+    assert POSE.decode(row, "median").tolist() == [0, 10]
+    np.testing.assert_allclose(POSE.decode(row).numpy(), [0.1 * 30, -20 * 0.4 + 10 * 0.6], atol=1e-9)
+    assert POSE.decode(row.expand(2, 5, 12), "median").shape == (2, 5, 2)
+
+
+@pytest.mark.parametrize("decoder", ["expectation", "argmax", "median"])
+def test_decoding_undoes_encoding(decoder: Decoder) -> None:
+    ages = torch.arange(5.0, 16.0)
+    torch.testing.assert_close(AGES.decode(AGES.encode(ages, 1.0), decoder), ages, atol=1e-3, rtol=0)
+    poses = POSE.points[[5, 6]]
+    torch.testing.assert_close(POSE.decode(POSE.encode(poses, 3.0), decoder), poses, atol=0.1, rtol=0)
+
+
+@pytest.mark.parametrize("labels", [AGES, UNEVEN, POSE, MOODS], ids=["ages", "uneven", "pose", "moods"])
+def test_dict_round_trip_through_json(labels: LabelSpace) -> None:
+    again = LabelSpace.from_dict(json.loads(json.dumps(labels.to_dict())))
+    assert again == labels
+    assert hash(again) == hash(labels)
+
+
+@pytest.mark.parametrize("values", [[], [1, 1], [2, 1], [0, float("nan")], [float("nan")], [0, float("inf")]])
+def test_values_must_be_finite_and_rise(values: list[float]) -> None:
+    with pytest.raises(LDLError, match="rise strictly"):
+        LabelSpace.ordinal(values)
+    with pytest.raises(LDLError, match="rise strictly"):
+        LabelSpace.grid([0, 1], values)
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"]])
+def test_names_must_be_unique(names: list[str]) -> None:
+    with pytest.raises(LDLError, match="unique"):
+        LabelSpace.nominal(names)
+
+
+@pytest.mark.parametrize("value", [-0.1, 20.5, float("nan"), float("inf")])
+def test_values_outside_the_range_are_refused(value: float) -> None:
+    with pytest.raises(LDLError, match="outside the labels 0 to 20 years; widen"):
+        AGES.encode(torch.tensor([3.0, value]), 2.0)
+    with pytest.raises(LDLError, match="outside the labels -20 to 10 degrees"):
+        POSE.encode(torch.tensor([[0.0, 30.0]]), 2.0)
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, float("nan"), torch.tensor([1.0, 0.0])])
+def test_sigma_must_be_positive(sigma: float | Tensor) -> None:
+    with pytest.raises(LDLError, match="sigma must be positive, got"):
+        AGES.encode(torch.tensor([3.0, 4.0]), sigma)
+
+
+def test_unknown_encoders_and_decoders_are_refused() -> None:
+    with pytest.raises(LDLError, match="unknown encoder 'box'.*gaussian"):
+        AGES.encode(torch.tensor(3.0), 1.0, "box")  # type: ignore[arg-type]
+    with pytest.raises(LDLError, match="unknown decoder 'mode'.*median"):
+        AGES.decode(torch.full((21,), 1 / 21), "mode")  # type: ignore[arg-type]
+
+
+def test_nominal_labels_have_no_values() -> None:
+    with pytest.raises(LDLError, match="points needs labels with values.*nominal: happy, sad, surprised"):
+        MOODS.points  # noqa: B018
+    with pytest.raises(LDLError, match="encode needs"):
+        MOODS.encode(torch.tensor(0.0), 1.0)
+    with pytest.raises(LDLError, match="decode needs"):
+        MOODS.decode(torch.ones(3) / 3)

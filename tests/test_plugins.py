@@ -1,0 +1,144 @@
+"""Heads from a folder and from an installed package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from ldl.cli import main
+from ldl.plugins import discover
+from ldl.task import Task
+from ldl.testing import check_head
+
+ROOT = Path(__file__).parent.parent
+HEAD = '''
+import torch
+from torch import nn
+from ldl.head import Head
+
+class {name}(Head):
+    """A linear layer and a softmax.
+
+    Args:
+        sharpness: Factor of the scores.
+    """
+
+    def __init__(self, sharpness: float = 1.0) -> None:
+        super().__init__()
+        self.sharpness = sharpness
+
+    def build(self, in_features, labels):
+        super().build(in_features, labels)
+        self.layer = nn.Linear(in_features, len(labels))
+
+    def forward(self, features):
+        scores = self.sharpness * self.layer(features)
+        return torch.softmax(scores.to(torch.promote_types(scores.dtype, torch.float32)), -1)
+'''
+SMALL = [
+    "--data.turns=1", "--data.folds=3", "--trainer.max_epochs=1", "--trainer.enable_progress_bar=false",
+    "--wandb.mode=disabled",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def dropped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plugins folder with one good head and two broken files, discovered."""
+    folder = tmp_path_factory.mktemp("project") / "plugins"
+    folder.mkdir()
+    (folder / "dropped_in.py").write_text(HEAD.format(name="DroppedIn"))
+    (folder / "broken.py").write_text("import no_such_module_anywhere\n")
+    (folder / "_private.py").write_text("raise RuntimeError\n")
+    with pytest.warns(UserWarning, match=r"broken\.py left out: ModuleNotFoundError"):
+        assert "ldl_plugins.dropped_in" in discover(folder)
+    return folder
+
+
+def test_worked_example_keeps_the_contract() -> None:
+    discover()
+    check_head(sys.modules["ldl_plugins.binomial"].Binomial)
+
+
+def test_dropped_head_by_its_name(dropped: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = sys.modules["ldl_plugins.dropped_in"].DroppedIn
+    check_head(head)
+
+    with pytest.raises(SystemExit) as help_:
+        main(["--model.head.help", "DroppedIn"])
+    assert help_.value.code == 0
+    assert "Factor of the scores" in capsys.readouterr().out
+
+    with pytest.raises(SystemExit):
+        main(["--model.head", "DroppedIn", "--model.head.sharpness", "very"])
+    assert "sharpness is 'very', but must be float" in capsys.readouterr().err
+
+    config = tmp_path / "run.yaml"
+    config.write_text(
+        "model:\n  backbone: {class_path: Identity, init_args: {flatten: true}}\n"
+        "  head: {class_path: DroppedIn, init_args: {sharpness: 2.0}}\ndata: RotatedDigits\n"
+    )
+    main(["-c", str(config), *SMALL, "--run_dir", str(tmp_path / "run")])
+    checkpoint = tmp_path / "run/checkpoints/last.ckpt"
+    assert torch.load(checkpoint, weights_only=True)["ldl"]["head"]["class_path"] == "ldl_plugins.dropped_in.DroppedIn"
+    task = Task.load_from_checkpoint(checkpoint)
+    assert type(task.head) is head and task.head.sharpness == 2.0
+
+    main(["-c", str(config), *SMALL, "--stage", "test", "--ckpt_path", str(checkpoint), "--run_dir", str(tmp_path / "test")])
+    trained, tested = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("run", "test"))
+    assert tested["mean"] == trained["mean"]
+
+
+def test_project_folder_under_ddp(dropped: Path, tmp_path: Path) -> None:
+    """From another working directory, beside a broken plugin, cross-validated by two processes."""
+    project = dropped.parent
+    shutil.copy(ROOT / "train.py", project)
+    command = [
+        sys.executable, str(project / "train.py"), "--model.head=DroppedIn", "--data=RotatedDigits", "--data.val_fraction=0",
+        "--model.backbone=Identity", "--model.backbone.flatten=true", *SMALL, "--data.folds=2", "--stage=crossval",
+        "--run_dir", str(tmp_path / "run"), "--trainer.accelerator=cpu", "--trainer.devices=2", "--trainer.strategy=ddp",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "broken.py left out" in done.stderr
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    assert results["head"] == "DroppedIn"
+    assert [fold["fold"] for fold in results["folds"]] == [0, 1]
+
+
+def test_installed_package(tmp_path: Path) -> None:
+    """A wheel that pip installs brings a head through the entry-point group, and a broken entry harms nobody."""
+    wheel = tmp_path / "ldl_extra_heads-1.0-py3-none-any.whl"
+    info = "ldl_extra_heads-1.0.dist-info"
+    files = {
+        "ldl_extra_heads.py": HEAD.format(name="FromPackage"),
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: ldl-extra-heads\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": "[ldl.plugins]\nextra = ldl_extra_heads\nbad = ldl_extra_missing\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    site = tmp_path / "site"
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(site), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True, timeout=120)
+    environment = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
+    script = (
+        "from ldl.cli import main; from ldl.testing import check_head; from ldl.plugins import discover\n"
+        "discover(); import ldl_extra_heads; check_head(ldl_extra_heads.FromPackage)\n"
+        f"main(['--model.head=FromPackage', {', '.join(map(repr, SMALL))}, '--run_dir={tmp_path / 'run'}'])\n"
+        "from ldl.task import Task\n"
+        f"print(type(Task.load_from_checkpoint('{tmp_path / 'run/checkpoints/last.ckpt'}').head).__module__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.strip().endswith("ldl_extra_heads")
+    assert "bad (ldl_extra_missing) left out" in done.stderr

@@ -9,6 +9,7 @@ from typing import Any
 
 import timm
 import torch
+from timm.models import adapt_input_conv
 from torch import Tensor, nn
 
 from ldl.errors import LDLError, did_you_mean
@@ -104,29 +105,45 @@ class Timm(Backbone):
         if self.weights and self.pretrained:
             raise LDLError("give either model.backbone.weights or pretrained: true, not both")
         options: dict[str, Any] = {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
-        if self.weights and load_weights:
-            if not Path(self.weights).is_file():
-                raise LDLError(f"no weights file at {self.weights}; correct model.backbone.weights")
-            options["checkpoint_path"] = self.weights
+        saved = self._read_weights() if self.weights and load_weights else None
         try:
             self.network = timm.create_model(
                 self.name,
                 pretrained=self.pretrained and load_weights,
                 in_chans=input_shape[0],
-                num_classes=0 if not options.get("checkpoint_path") else 1000,
                 drop_rate=self.drop_rate,
                 **options,
             )
         except (RuntimeError, OSError, TypeError, ValueError) as error:
             raise LDLError(f"timm cannot make {self.name}: {' '.join(str(error).split())[:300]}") from error
+        if saved is not None:
+            self._load(saved, input_shape[0])
         self.network.reset_classifier(0)
         if self.freeze:
             self.network.requires_grad_(False)
         with torch.no_grad():
-            training = self.network.training
             features = self.network.eval()(torch.zeros(1, *input_shape)).shape[-1]
-            self.network.train(training)
+        # Trainers do not always call train() before the first batch: a frozen network must be in evaluation already.
+        self.network.train(self.training and not self.freeze)
         return int(features)
+
+    def _read_weights(self) -> dict[str, Tensor]:
+        """The weights file, as the network with three channels has it. Raises LDLError."""
+        assert self.weights is not None
+        if not Path(self.weights).is_file():
+            raise LDLError(f"no weights file at {self.weights}; correct model.backbone.weights")
+        try:
+            return timm.create_model(self.name, checkpoint_path=self.weights).state_dict()
+        except Exception as error:  # those of pickle, zip, safetensors and timm have no common base
+            reason = " ".join(str(error).split())[:200]
+            raise LDLError(f"{self.weights} holds no weights that fit {self.name}: {type(error).__name__} {reason}") from error
+
+    def _load(self, saved: dict[str, Tensor], channels: int) -> None:
+        """Take weights for three channels; the first layer's are summed or repeated for another number."""
+        first = self.network.pretrained_cfg["first_conv"]
+        for layer in [first] if isinstance(first, str) else first:
+            saved[f"{layer}.weight"] = adapt_input_conv(channels, saved[f"{layer}.weight"])
+        self.network.load_state_dict(saved)
 
     def train(self, mode: bool = True) -> Timm:
         """Switch the mode; a frozen network stays in evaluation."""

@@ -9,6 +9,7 @@ WARNINGS = (
     r".*isinstance\(treespec, LeafSpec\).*",  # pytorch-lightning 2.6 against torch 2.15, to be mended there
     r"Experiment logs directory .* exists and is not empty",  # our config.yaml lies there already
     r"You have overridden `on_before_batch_transfer`",  # Task means to
+    r"Total length of `list` across ranks is zero",  # no validation part, as configured
     r".*does not have many workers",  # data in memory are faster without
     r"Using `DistributedSampler` with the dataloaders",  # ours deals every row once
     r"It is recommended to use .* on single device",  # because of that sampler, which we do not use

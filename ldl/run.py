@@ -58,8 +58,10 @@ class Run:
 
     def _check_checkpoint(self) -> None:
         config = self.config
-        if config.stage == "fit" and config.ckpt_path is not None:
-            check_same_model(read_checkpoint(config.ckpt_path), self.task.head, self.task.backbone)
+        checkpoint = read_checkpoint(config.ckpt_path) if config.ckpt_path is not None else {}
+        self.first_step = int(checkpoint.get("global_step", 0))
+        if config.stage == "fit" and checkpoint:
+            check_same_model(checkpoint, self.task.head, self.task.backbone)
         elif config.stage in ("test", "predict"):
             if config.ckpt_path is None:
                 raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
@@ -78,7 +80,7 @@ class Run:
         options = options if isinstance(options, tracking.WandbOptions) else tracking.WandbOptions(**options.as_dict())
         if wandb_group and not options.group:
             options = replace(options, group=wandb_group)
-        return tracking.make_loggers(self.folder, options, yaml.safe_load(self.text))
+        return tracking.make_loggers(self.folder, options, yaml.safe_load(self.text), self.first_step)
 
     def _make_checkpoints(self) -> dict[str, ModelCheckpoint]:
         if self.config.trainer.enable_checkpointing is False or self.config.stage in ("test", "predict"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytorch_lightning.loggers import CSVLogger, Logger, WandbLogger
+from pytorch_lightning.loggers.csv_logs import ExperimentWriter
+from pytorch_lightning.loggers.logger import rank_zero_experiment
 from pytorch_lightning.utilities import rank_zero_info, rank_zero_only
 
 
@@ -52,9 +55,46 @@ def resolve_mode(mode: str) -> str:
     return "online" if logged_in else "offline"
 
 
-def make_loggers(run_dir: Path, options: WandbOptions, config: dict[str, Any]) -> list[Logger]:
-    """The loggers of one run: ``run_dir/metrics.csv``, and wandb unless disabled. Nothing is written yet."""
-    loggers: list[Logger] = [CSVLogger(run_dir, name="", version="")]
+class MetricsFile(CSVLogger):
+    """``metrics.csv``, which a resumed run continues: rows of steps that are trained again give way.
+
+    Lightning's logger deletes the file and keeps up to 100 rows in memory, where a kill loses them.
+
+    Args:
+        run_dir: The run directory.
+        first_step: Earlier rows of an existing file stay.
+    """
+
+    def __init__(self, run_dir: Path, first_step: int = 0) -> None:
+        super().__init__(run_dir, name="", version="", flush_logs_every_n_steps=1)
+        self.first_step = first_step
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> ExperimentWriter:  # type: ignore[override]
+        if self._experiment is None:
+            path = Path(self.log_dir) / ExperimentWriter.NAME_METRICS_FILE
+            kept: list[dict[str, Any]] = []
+            if path.is_file():
+                with path.open(newline="") as file:
+                    rows = [row for row in csv.DictReader(file) if row.get("step")]
+                kept = [{k: v for k, v in row.items() if v} for row in rows if int(row["step"]) < self.first_step]
+                path.unlink()
+            self._experiment = ExperimentWriter(log_dir=self.log_dir)
+            self._experiment.metrics = kept
+        return self._experiment  # type: ignore[return-value]
+
+
+def make_loggers(run_dir: Path, options: WandbOptions, config: dict[str, Any], first_step: int = 0) -> list[Logger]:
+    """The loggers of one run: ``run_dir/metrics.csv``, and wandb unless disabled. Nothing is written yet.
+
+    Args:
+        run_dir: The run directory.
+        options: What is said about wandb.
+        config: The whole configuration, for wandb.
+        first_step: Step of the checkpoint that is resumed.
+    """
+    loggers: list[Logger] = [MetricsFile(run_dir, first_step)]
     mode = resolve_mode(options.mode)
     if mode != "disabled":
         loggers.append(

@@ -11,6 +11,7 @@ import scipy.io
 import torch
 from scipy import ndimage
 from scipy.special import rel_entr
+from scipy.stats import norm
 from sklearn.datasets import load_digits
 from sklearn.model_selection import KFold
 from torch import Tensor
@@ -81,16 +82,18 @@ def test_features_may_stay_as_they_are_or_be_clipped(table: Path) -> None:
     torch.testing.assert_close(clipped, free.clamp(-0.5, 0.5))
 
 
-def test_quantiles_make_a_skewed_feature_normal(table: Path) -> None:
+@pytest.mark.parametrize("shape", ["normal", "uniform"])
+def test_quantiles_straighten_a_skewed_feature(table: Path, shape: str) -> None:
     np.savez(table, features=np.exp(X / 10), labels=D)
-    data = made(table, scaling="quantile")
+    data = made(table, scaling=f"quantile_{shape}", val_fraction=0)
     train = inputs(data, data.split.train)
-    middle = train.sort(0).values[5:-5]
-    torch.testing.assert_close(middle, -middle.flip(0), atol=0.1, rtol=0)
+    ranks = (np.arange(54) / 53)[5:-5]
+    expected = norm.ppf(ranks) if shape == "normal" else (ranks - 0.5) * 12**0.5
+    np.testing.assert_allclose(train.sort(0).values[5:-5].numpy(), np.tile(expected[:, None], 4), atol=1e-4)
     assert torch.equal(train.argsort(0), torch.from_numpy(X[data.split.train]).argsort(0))
 
 
-@pytest.mark.parametrize("scaling", ["standard", "quantile", "none"])
+@pytest.mark.parametrize("scaling", ["standard", "quantile_normal", "quantile_uniform", "none"])
 def test_a_checkpoint_s_scaling_is_taken_over(table: Path, scaling: str) -> None:
     first, second = made(table, fold=0, scaling=scaling), made(table, fold=1, scaling=scaling)
     expected = inputs(first, range(60)).clone()

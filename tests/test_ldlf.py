@@ -1,8 +1,7 @@
-"""LDLF: forward and loss against loops, the ring of samples, the options, and whether it learns."""
+"""LDLF: forward and loss against loops, the ring of samples, the options."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +9,9 @@ import torch
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.data import RotatedDigits, TabularLDL
 from ldl.errors import LDLError
 from ldl.forest.soft import route, update_leaves
-from ldl.heads import LDLF, MeanPredictor
+from ldl.heads import LDLF
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 
@@ -297,44 +295,3 @@ def test_leading_dimensions(shape: tuple[int, ...]) -> None:
     if features.numel():
         flat = head.loss(features.reshape(-1, 8), target.reshape(-1, 6))["loss"]
         torch.testing.assert_close(head.loss(features, target)["loss"], flat)
-
-
-def learned(data: TabularLDL | RotatedDigits, head: LDLF, steps: int) -> tuple[float, float]:
-    """KL on the test fold of a trained head, and that of the constant predictor."""
-    data.setup()
-
-    def rows(part: Any) -> tuple[Tensor, Tensor]:
-        columns = data.dataset(part, train=False).columns  # type: ignore[attr-defined]
-        return columns["input"].flatten(1), columns["target"]
-
-    (features, target), (test_features, test_target) = rows(data.split.train), rows(data.split.test)
-    mean = MeanPredictor()
-    for each in (head, mean):
-        each.build(features.shape[1], data.labels)
-    mean.fit(features, target, Collective())
-    optimizer = torch.optim.AdamW(head.parameters(), 3e-3)
-    for _ in range(steps):
-        pick = torch.randint(len(features), (64,))
-        optimizer.zero_grad()
-        head.loss(features[pick], target[pick])["loss"].backward()
-        optimizer.step()
-        head.observe(features[pick], target[pick])
-        if head.update_due:
-            head.update(Collective())
-    head.eval()
-    with torch.no_grad():
-        return kl(head(test_features), test_target).mean().item(), kl(mean(test_features), test_target).mean().item()
-
-
-def test_it_learns_sjaffe(ldl_data: Path) -> None:
-    torch.manual_seed(0)
-    data = TabularLDL("ldl/SJAFFE.mat", root=str(ldl_data), val_fraction=0)
-    forest, constant = learned(data, LDLF(depth=5, batches=20), 400)
-    assert forest < 0.75 * constant
-
-
-@pytest.mark.parametrize("options", [{"hidden": [64]}, {"ensemble": "alternating", "outputs": None}], ids=str)
-def test_it_learns_the_angle_of_digits(options: dict[str, Any]) -> None:
-    torch.manual_seed(0)
-    forest, constant = learned(RotatedDigits(turns=1), LDLF(depth=6, batches=20, **options), 300)
-    assert forest < 0.8 * constant

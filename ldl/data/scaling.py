@@ -69,9 +69,14 @@ class FeatureScaler:
         return features if self.clip is None else features.clip(-self.clip, self.clip)
 
     def state_dict(self) -> dict[str, Any]:
-        """What was learnt, as tensors."""
-        return {name: torch.from_numpy(array) for name, array in self.learned.items()}
+        """Kind, clip, and what was learnt as tensors."""
+        learned = {name: torch.from_numpy(array) for name, array in self.learned.items()}
+        return {"kind": self.kind, "clip": self.clip, **learned}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take what another scaler of the same kind learnt."""
-        self.learned = {name: tensor.numpy() for name, tensor in state.items()}
+        """Take what another scaler learnt. Raises LDLError where that scaled in another way."""
+        for name, mine in (("kind", self.kind), ("clip", self.clip)):
+            if state[name] != mine:
+                option = "data.scaling" if name == "kind" else "data.clip"
+                raise LDLError(f"the checkpoint was trained with {option} {state[name]!r}, not {mine!r}; set it so")
+        self.learned = {name: value.numpy() for name, value in state.items() if isinstance(value, torch.Tensor)}

@@ -24,6 +24,7 @@ class LDLF(AlternatingHead):
     Split nodes learn by gradient; every ``batches`` batches the leaves are solved on the samples of the last
     ``batches`` batches by ``iterations`` fixed-point steps (Shen et al. 2017, Algorithm 1). The loss is the
     mean of the trees' losses, the prediction the mean of the trees' outputs. The defaults are the paper's.
+    Leaves start uniform, which gives the split nodes no gradient: learning begins with the first leaf update.
 
     Args:
         trees: Number of trees K.

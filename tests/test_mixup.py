@@ -1,0 +1,32 @@
+"""Mixup of inputs, distributions and values."""
+
+from __future__ import annotations
+
+import torch
+
+from ldl.labels import LabelSpace
+from ldl.mixup import mixup
+
+
+def test_mixes_pairs_by_one_share() -> None:
+    torch.manual_seed(0)
+    labels = LabelSpace.ordinal(range(41), "years")
+    value = torch.linspace(12, 28, 20)
+    batch = {"input": torch.eye(20), "target": labels.encode(value, 2.0), "value": value, "index": torch.arange(20)}
+    mixed = mixup(batch, 0.4)
+    share = mixed["input"].diagonal().min()
+    assert 0 < share < 1
+    torch.testing.assert_close(mixed["input"].sum(1), torch.ones(20))
+    torch.testing.assert_close(mixed["target"], mixed["input"] @ batch["target"])
+    torch.testing.assert_close(mixed["value"], mixed["input"] @ value)
+    torch.testing.assert_close(labels.decode(mixed["target"]), mixed["value"], atol=1e-3, rtol=0)
+    assert torch.equal(mixed["index"], batch["index"])
+    assert mixed["input"].unique().numel() <= 4
+
+
+def test_keeps_what_it_was_given() -> None:
+    batch = {"input": torch.randn(1, 3), "target": torch.tensor([[0.2, 0.8]])}
+    mixed = mixup(batch, 1.0)
+    torch.testing.assert_close(mixed["input"], batch["input"])
+    torch.testing.assert_close(mixed["target"], batch["target"])
+    assert mixed.keys() == batch.keys()

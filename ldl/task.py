@@ -26,7 +26,6 @@ from ldl.metrics import distribution_metrics, value_metrics
 from ldl.mixup import mixup as mix_pairs
 from ldl.spec import from_spec, to_spec
 
-
 MEANS_KEY = "train_means"
 
 
@@ -108,7 +107,8 @@ class Task(pl.LightningModule):
     def setup(self, stage: str) -> None:
         """Build from the trainer's data module, where ``build`` was not called before."""
         strategy = self.trainer.strategy
-        if isinstance(strategy, (SingleDeviceStrategy, DDPStrategy)) and type(strategy.checkpoint_io) is TorchCheckpointIO:
+        writes_whole = isinstance(strategy, (SingleDeviceStrategy, DDPStrategy))
+        if writes_whole and type(strategy.checkpoint_io) is TorchCheckpointIO:
             strategy.checkpoint_io = AtomicCheckpointIO()
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
@@ -172,7 +172,8 @@ class Task(pl.LightningModule):
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         losses = self.head.loss(features, target, **extra)
         self._track(losses, rows)
-        return {"loss": self._scale(rows, total) * losses["loss"], "features": features.detach()[:rows], "target": target[:rows]}
+        loss = self._scale(rows, total) * losses["loss"]
+        return {"loss": loss, "features": features.detach()[:rows], "target": target[:rows]}
 
     @staticmethod
     def _scale(rows: int, total: int) -> float:
@@ -202,7 +203,8 @@ class Task(pl.LightningModule):
             scheduler.step(metrics[self.lr_monitor])
         elif not self.trainer.fit_loop.restarting:
             near = did_you_mean(self.lr_monitor, metrics)
-            raise LDLError(f"model.lr_monitor {self.lr_monitor!r} is not measured{near}; there are {', '.join(metrics)}")
+            measured = ", ".join(metrics)
+            raise LDLError(f"model.lr_monitor {self.lr_monitor!r} is not measured{near}; there are {measured}")
 
     def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
         # Lightning is late for ReduceLROnPlateau: the epoch's checkpoint was taken. ``on_train_epoch_end`` has done it.

@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
-from ldl.collective import Collective, TorchCollective, interleave
+from ldl.collective import Collective
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import FittedHead
-from ldl.heads import LDLF
 from ldl.labels import LabelSpace
 
 ROOT = Path(__file__).parents[1]
@@ -30,17 +28,54 @@ TOLERANCE = 1e-5
 
 # 1059 training, 139 validation and 599 test instances are 1 more than a multiple of 23, which is odd: every batch is
 # uneven, and the last of every pass has one row, so that the second process holds nothing but padding.
-DATA = ["--data", "RotatedDigits", "--data.turns", "1", "--data.folds", "3", "--data.val_fraction", "0.116", "--data.batch_size", "23"]
+DATA = [
+    "--data",
+    "RotatedDigits",
+    "--data.turns",
+    "1",
+    "--data.folds",
+    "3",
+    "--data.val_fraction",
+    "0.116",
+    "--data.batch_size",
+    "23",
+]
 RUN = [
     *("-c", str(ROOT / "configs" / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
-    *("--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false", "--trainer.log_every_n_steps", "10"),
-    *("--trainer.precision", "64-true", "--model.optimizer", "SGD", "--model.optimizer.lr", "0.5", "--model.lr_scheduler", "null", *DATA),
+    *(
+        "--trainer.enable_progress_bar",
+        "false",
+        "--trainer.enable_model_summary",
+        "false",
+        "--trainer.log_every_n_steps",
+        "10",
+    ),
+    *(
+        "--trainer.precision",
+        "64-true",
+        "--model.optimizer",
+        "SGD",
+        "--model.optimizer.lr",
+        "0.5",
+        "--model.lr_scheduler",
+        "null",
+        *DATA,
+    ),
 ]
 TWO = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
 LEAVES = ["--model.head", "LDLF", "--model.head.trees", "2", "--model.head.depth", "4", "--model.head.outputs", "9"]
 HEADS = {
     "ldlf": [*LEAVES, "--model.head.batches", "10", "--trainer.max_epochs", "2"],
-    "softmax": ["--model.head", "Softmax", "--model.head.objective", "dldl_v2", "--model.head.expectation_weight", "0.01", "--trainer.max_epochs", "1"],
+    "softmax": [
+        "--model.head",
+        "Softmax",
+        "--model.head.objective",
+        "dldl_v2",
+        "--model.head.expectation_weight",
+        "0.01",
+        "--trainer.max_epochs",
+        "1",
+    ],
     "mean": ["--model.head", "test_ddp.RampPredictor"],
 }
 
@@ -92,7 +127,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("ddp")
     one, two = folder / "one.json", folder / "two.json"
-    one.write_text(json.dumps([*command_lines(folder / "one"), [*RUN, *CROSSVAL, "--run_dir", str(folder / "one" / "crossval")]]))
+    one.write_text(
+        json.dumps([*command_lines(folder / "one"), [*RUN, *CROSSVAL, "--run_dir", str(folder / "one" / "crossval")]])
+    )
     two.write_text(json.dumps([*command_lines(folder / "two", *TWO), [*RUN, *TWO, "--data.step", "7"]]))
     script = str(ROOT / "tests" / "several_runs.py")
     succeed([script, str(one)], folder)
@@ -107,7 +144,10 @@ def weights(run: Path) -> dict[str, Tensor]:
 
 def logged(path: Path) -> list[dict[str, float]]:
     with path.open() as file:
-        return [{name: float(value) for name, value in row.items() if value and ":" not in value} for row in csv.DictReader(file)]
+        return [
+            {name: float(value) for name, value in row.items() if value and ":" not in value}
+            for row in csv.DictReader(file)
+        ]
 
 
 def without_times(results: Any) -> Any:
@@ -171,7 +211,10 @@ def test_leaves_were_updated_several_times(runs: Path) -> None:
 
 
 def test_gathered_ring_has_the_rows_of_one_process_in_order(runs: Path) -> None:
-    one, two = (torch.load(runs / n / "ldlf" / "checkpoints" / "last.ckpt", weights_only=True)["leaf_update"] for n in ("one", "two"))
+    one, two = (
+        torch.load(runs / n / "ldlf" / "checkpoints" / "last.ckpt", weights_only=True)["leaf_update"]
+        for n in ("one", "two")
+    )
     assert torch.equal(one["target"], two["target"])
     torch.testing.assert_close(two["kept"], one["kept"], rtol=TOLERANCE, atol=TOLERANCE)
 
@@ -208,7 +251,9 @@ class _Damaged(torch.utils.data.Dataset[Any]):
 
 def test_bad_setting_is_said_once_by_two_processes(runs: Path) -> None:
     said = (runs / "stderr.txt").read_text()
-    assert re.findall(r"^error:.*$", said, re.MULTILINE) == ["error: data.step 7 must divide max_angle 120"], said[-3000:]
+    assert re.findall(r"^error:.*$", said, re.MULTILINE) == ["error: data.step 7 must divide max_angle 120"], said[
+        -3000:
+    ]
     assert len(re.findall(r"exitcode *: 2 ", said)) == 1, said[-3000:]
 
 
@@ -216,88 +261,7 @@ def test_data_error_in_one_share_ends_all_processes_with_one_line(tmp_path: Path
     damaged = ["--data", "test_ddp.DamagedDigits", "--data.num_workers", "1"]
     done = launch([str(ROOT / "train.py"), *RUN, *HEADS["softmax"], *TWO, *damaged, "--run_dir", "run"], tmp_path)
     assert done.returncode == 2, done.stderr[-3000:]
-    assert re.findall(r"^error:.*$", done.stderr, re.MULTILINE) == ["error: digit.png cannot be read as an image; replace the file"]
+    assert re.findall(r"^error:.*$", done.stderr, re.MULTILINE) == [
+        "error: digit.png cannot be read as an image; replace the file"
+    ]
     assert "Traceback" not in done.stderr
-
-
-def _ring(head: LDLF, rank: int, world_size: int) -> list[tuple[Tensor, Tensor]]:
-    """Fill the ring with this rank's share of three batches, the last of which leaves rank 1 of 2 without rows."""
-    rng = torch.Generator().manual_seed(1)
-    whole = []
-    for rows in (5, 4, 1):
-        features, target = torch.randn(rows, 3, generator=rng), torch.rand(rows, 4, generator=rng)
-        head.observe(features[rank::world_size], target[rank::world_size])
-        whole.append((features, target))
-    return whole
-
-
-def _head() -> LDLF:
-    torch.manual_seed(0)
-    head = LDLF(trees=2, depth=3, outputs=4, batches=7, routing="current")
-    head.build(3, LabelSpace.nominal(list("abcd")))
-    return head
-
-
-def _assert_same_memory(one: dict[str, Tensor], two: dict[str, Tensor]) -> None:
-    assert list(one) == list(two)
-    for name, tensor in one.items():
-        assert torch.equal(tensor, two[name]), name
-
-
-def _check_collective(rank: int, rendezvous: str, folder: str) -> None:
-    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=2)
-    collective = TorchCollective()
-    assert (collective.rank, collective.world_size) == (rank, 2)
-    mine = torch.tensor([1.0, 2.0]) * (rank + 1)
-    assert collective.sum(mine).tolist() == [3.0, 6.0]
-    assert mine.tolist() == [rank + 1.0, 2 * (rank + 1.0)]
-    assert collective.broadcast(mine, source=1).tolist() == [2.0, 4.0]
-    rows = torch.arange(14.0).reshape(7, 2)
-    for count in (7, 2, 1, 0):
-        parts = collective.gather(rows[:count][rank::2])
-        assert [len(part) for part in parts] == [-(-count // 2), count // 2]
-        assert torch.equal(interleave(parts), rows[:count])
-    assert collective.gather(torch.zeros(rank, 3, dtype=torch.long))[1].dtype == torch.long
-
-    # From two processes to one, and from one to two.
-    head = _head()
-    _ring(head, rank, 2)
-    together = head.memory_state(collective)
-    alone = torch.load(Path(folder) / "alone.pt", weights_only=True)
-    _assert_same_memory(alone, together)
-    other = _head()
-    other.load_memory_state(alone, collective)
-    for (kept, target), (kept_here, target_here) in zip(other._ring, head._ring, strict=True):
-        assert torch.equal(kept, kept_here) and torch.equal(target, target_here)
-    head.update(collective)
-    other.update(collective)
-    assert torch.equal(head.leaves, other.leaves)
-    if rank == 0:
-        torch.save({"leaves": head.leaves, "memory": together}, Path(folder) / "together.pt")
-    dist.destroy_process_group()
-
-
-def test_collective_and_ring_in_two_processes(tmp_path: Path) -> None:
-    head = _head()
-    whole = _ring(head, 0, 1)
-    alone = head.memory_state(Collective())
-    assert alone["rows"].tolist() == [5, 4, 1] and int(alone["observed"]) == 3
-    assert torch.equal(alone["target"], torch.cat([target for _, target in whole]))
-    torch.save(alone, tmp_path / "alone.pt")
-    args = (str(tmp_path / "rendezvous"), str(tmp_path))
-    torch.multiprocessing.start_processes(_check_collective, args, nprocs=2, start_method="fork")
-    together = torch.load(tmp_path / "together.pt", weights_only=True)
-    resumed = _head()
-    resumed.load_memory_state(together["memory"], Collective())
-    _assert_same_memory(alone, resumed.memory_state(Collective()))
-    head.update(Collective())
-    resumed.update(Collective())
-    assert torch.equal(resumed.leaves, head.leaves)
-    torch.testing.assert_close(together["leaves"], head.leaves, rtol=TOLERANCE, atol=TOLERANCE)
-
-
-def test_interleave_is_the_inverse_of_dealing() -> None:
-    for count in range(8):
-        rows = torch.arange(count)
-        for world_size in (1, 2, 3, 5):
-            assert torch.equal(interleave([rows[rank::world_size] for rank in range(world_size)]), rows)

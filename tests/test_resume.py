@@ -48,13 +48,14 @@ def train(
     interval, scheduler = SCHEDULERS[schedule]
     optimizer: Callable[[Any], Any] = lambda groups: torch.optim.AdamW(groups, lr=0.02)  # noqa: E731
     task = Task(head, Identity(flatten=True), optimizer, scheduler, interval, lr_monitor)  # type: ignore[arg-type]
-    every: dict[str, Any] = {"dirpath": folder, "save_top_k": -1}
+    every: dict[str, Any] = {"dirpath": folder, "save_top_k": -1, "auto_insert_metric_name": False}
     trainer = pl.Trainer(
-        accelerator="cpu", devices=1, max_epochs=EPOCHS, logger=False, enable_progress_bar=False, enable_model_summary=False,
+        accelerator="cpu", devices=1, max_epochs=EPOCHS, logger=False,
+        enable_progress_bar=False, enable_model_summary=False,
         use_distributed_sampler=False, num_sanity_val_steps=0 if ckpt_path else 2,
         callbacks=[
-            ModelCheckpoint(filename="step{step}", every_n_train_steps=4, auto_insert_metric_name=False, **every),
-            ModelCheckpoint(filename="epoch{epoch}", save_on_train_epoch_end=True, auto_insert_metric_name=False, **every),
+            ModelCheckpoint(filename="step{step}", every_n_train_steps=4, **every),
+            ModelCheckpoint(filename="epoch{epoch}", save_on_train_epoch_end=True, **every),
         ],
     )  # fmt: skip
     data = RotatedDigits(turns=1, folds=3, batch_size=100, num_workers=workers)
@@ -69,7 +70,7 @@ def final_state(trainer: pl.Trainer) -> dict[str, Tensor]:
     state["learning rate"] = torch.tensor(optimizer["param_groups"][0]["lr"])
     state.update({f"optimizer {n} {name}": t for n, entry in optimizer["state"].items() for name, t in entry.items()})
     head = trainer.lightning_module.head
-    state.update({f"ring {n}": torch.cat([kept.flatten(), target.flatten()]) for n, (kept, target) in enumerate(head._ring)})
+    state.update({f"ring {n}": torch.cat([part.flatten() for part in batch]) for n, batch in enumerate(head._ring)})
     state["observed"] = torch.tensor(head._observed)
     state.update({f"metric {name}": value for name, value in trainer.callback_metrics.items()})
     return state
@@ -98,7 +99,9 @@ def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["epoch", "step", "plateau"],
 )
-def test_every_checkpoint_resumes_exactly(tmp_path: Path, seeded: None, schedule: str, workers: int, stops: list[str]) -> None:
+def test_every_checkpoint_resumes_exactly(
+    tmp_path: Path, seeded: None, schedule: str, workers: int, stops: list[str]
+) -> None:
     unbroken = final_state(train(tmp_path / "unbroken", schedule, workers=workers))
     assert float(unbroken["learning rate"]) < 0.02
     for stop in stops:
@@ -135,7 +138,14 @@ def test_kill_while_saving_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
 
 OPTIONS = [
     *("-c", str(ROOT / "configs" / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
-    *("--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false", "--trainer.log_every_n_steps", "5"),
+    *(
+        "--trainer.enable_progress_bar",
+        "false",
+        "--trainer.enable_model_summary",
+        "false",
+        "--trainer.log_every_n_steps",
+        "5",
+    ),
     *("--trainer.max_epochs", "14", "--model.optimizer", "AdamW", "--model.optimizer.lr", "0.003"),
     *("--data.turns", "1", "--data.folds", "3", "--data.batch_size", "100", "--data.num_workers", "1"),
     *("--model.head", "LDLF", "--model.head.trees", "3", "--model.head.depth", "4", "--model.head.outputs", "10"),
@@ -145,7 +155,14 @@ OPTIONS = [
 VARIANTS = {
     1: ["--model.lr_scheduler", "CosineAnnealingLR", "--model.lr_scheduler.T_max", "14"],
     2: [
-        *("--model.lr_scheduler", "CosineAnnealingLR", "--model.lr_scheduler.T_max", "154", "--model.lr_interval", "step"),
+        *(
+            "--model.lr_scheduler",
+            "CosineAnnealingLR",
+            "--model.lr_scheduler.T_max",
+            "154",
+            "--model.lr_interval",
+            "step",
+        ),
         *("--trainer.devices", "2", "--trainer.strategy", "ddp"),
     ],
 }
@@ -157,7 +174,13 @@ def start(script: str, arguments: list[str], folder: Path) -> subprocess.Popen[s
         env.pop(name, None)
     command = [sys.executable, str(ROOT / script), *arguments]
     return subprocess.Popen(
-        command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command,
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -167,18 +190,20 @@ def epoch_of(checkpoint: Path) -> int:
 
 def kill_after(epoch: int, process: subprocess.Popen[str], run: Path, moment: float) -> None:
     """SIGKILL to all processes of the run, ``moment`` seconds after the checkpoint of ``epoch`` was seen."""
-    while epoch_of(run / "checkpoints" / "last.ckpt") < epoch:
+    deadline = time.monotonic() + 120
+    while epoch_of(run / "checkpoints" / "last.ckpt") < epoch and time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()[0][-3000:]
         time.sleep(0.005)
     time.sleep(moment)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    assert process.returncode == -signal.SIGKILL and time.monotonic() < deadline
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_run_killed_twice_ends_like_one_never_killed(tmp_path: Path, processes: int) -> None:
-    run, options = tmp_path / "run", [*OPTIONS, *VARIANTS[processes]]
+    run, unbroken_run = tmp_path / "run", tmp_path / "unbroken"
+    options = [*OPTIONS, *VARIANTS[processes]]
     last = run / "checkpoints" / "last.ckpt"
     resume = [*options, "--run_dir", str(run), "--ckpt_path", str(last)]
     kill_after(1, start("train.py", resume[:-2], tmp_path), run, 0.03)
@@ -187,23 +212,28 @@ def test_run_killed_twice_ends_like_one_never_killed(tmp_path: Path, processes: 
     kill_after(8, start("train.py", resume, tmp_path), run, 0.05)
     late = epoch_of(last)
     assert 8 <= late < 13
-    (tmp_path / "runs.json").write_text(json.dumps([resume, [*options, "--run_dir", str(tmp_path / "unbroken")]]))
+    (tmp_path / "runs.json").write_text(json.dumps([resume, [*options, "--run_dir", str(unbroken_run)]]))
     process = start("tests/several_runs.py", [str(tmp_path / "runs.json")], tmp_path)
-    said, _ = process.communicate(timeout=120)
+    try:
+        said, _ = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
     assert process.returncode == 0, said[-3000:]
 
-    killed, unbroken = (torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True) for folder in (run, tmp_path / "unbroken"))
+    paths = (folder / "checkpoints" / "last.ckpt" for folder in (run, unbroken_run))
+    killed, unbroken = (torch.load(path, weights_only=True) for path in paths)
     assert killed["global_step"] == unbroken["global_step"] == 14 * 11
     for part in ("state_dict", "leaf_update", "optimizer_states", "lr_schedulers"):
         assert_same(killed[part], unbroken[part])
-    results = [json.loads((folder / "results.json").read_text()) for folder in (run, tmp_path / "unbroken")]
+    results = [json.loads((folder / "results.json").read_text()) for folder in (run, unbroken_run)]
     assert results[0]["folds"] == results[1]["folds"]
-    rows = [(folder / "metrics.csv").read_text().splitlines() for folder in (run, tmp_path / "unbroken")]
+    rows = [(folder / "metrics.csv").read_text().splitlines() for folder in (run, unbroken_run)]
     # The means of a training epoch are logged after its checkpoint, so the two kills may have come between them.
     missing = [row for row in rows[1] if row not in rows[0]]
     assert len(missing) == len(rows[1]) - len(rows[0]) <= 2
     assert {row.split(",")[0] for row in missing} <= {str(early), str(late)}
-    assert (run / "predictions.csv").read_text() == (tmp_path / "unbroken" / "predictions.csv").read_text()
+    assert (run / "predictions.csv").read_text() == (unbroken_run / "predictions.csv").read_text()
 
 
 def assert_same(one: Any, two: Any) -> None:

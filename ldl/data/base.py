@@ -123,14 +123,14 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return leak(self.split, self.groups)
 
     def train_dataloader(self) -> DataLoader[Any]:
-        return self._loader(self.split.train, train=True)
+        return self._loader(self.split.train, train=True, persistent=True)
 
     def fit_dataloader(self) -> DataLoader[Any]:
         """The training part in order and without augmentation, for heads that are fitted on features."""
         return self._loader(self.split.train, train=False)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
-        return self._loader(self.split.val, train=False) if len(self.split.val) else []
+        return self._loader(self.split.val, train=False, persistent=True) if len(self.split.val) else []
 
     def test_dataloader(self) -> DataLoader[Any]:
         return self._loader(self.split.test, train=False)
@@ -138,7 +138,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def predict_dataloader(self) -> DataLoader[Any]:
         return self.test_dataloader()
 
-    def _loader(self, rows: np.ndarray, train: bool) -> DataLoader[Any]:
+    def _loader(self, rows: np.ndarray, train: bool, persistent: bool = False) -> DataLoader[Any]:
         collective = current_collective()
         self._check_trainer(collective.world_size)
         sampler = DealtBatchSampler(
@@ -155,7 +155,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             batch_sampler=sampler,
             num_workers=self.num_workers,
             collate_fn=collate,
-            persistent_workers=self.num_workers > 0 and train,
+            # Starting workers every epoch is slow, and forking beside running threads can hang Python 3.11.
+            persistent_workers=self.num_workers > 0 and persistent,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
         )
 

@@ -16,7 +16,12 @@ from statistics import fmean, stdev
 from ldl.cli import main
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs" / "runs"
-HEADS = {"LDLF": "ldlf", "LDLF, paper's settings": "ldlf_paper", "softmax (DLDL)": "softmax", "constant": "meanpredictor"}
+HEADS = {
+    "LDLF": "ldlf",
+    "LDLF, paper's settings": "ldlf_paper",
+    "softmax (DLDL)": "softmax",
+    "constant": "meanpredictor",
+}
 METRICS = {"KL": "kl", "MAE [degrees]": "mae", "within 5 degrees": "cs5"}
 
 

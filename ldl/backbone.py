@@ -56,7 +56,9 @@ class Identity(Backbone):
             return math.prod(input_shape)
         if len(input_shape) != 1:
             shape = "x".join(map(str, input_shape))
-            raise LDLError(f"Identity got inputs of {shape}; set model.backbone.flatten: true, or use the Timm backbone")
+            raise LDLError(
+                f"Identity got inputs of {shape}; set model.backbone.flatten: true, or use the Timm backbone"
+            )
         return input_shape[0]
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -76,6 +78,8 @@ class Timm(Backbone):
         drop_rate: Dropout of the network before its classifier.
         drop_path_rate: Stochastic depth, for networks that have it; 0 leaves it out.
     """
+
+    network: Any
 
     def __init__(
         self,
@@ -99,9 +103,13 @@ class Timm(Backbone):
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, height, width). Raises LDLError."""
         if len(input_shape) != 3:
-            raise LDLError(f"Timm needs images (channels, height, width), got inputs of shape {input_shape}; use Identity")
+            raise LDLError(
+                f"Timm needs images (channels, height, width), got inputs of shape {input_shape}; use Identity"
+            )
         if not timm.is_model(self.name):
-            raise LDLError(f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()")
+            raise LDLError(
+                f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()"
+            )
         if self.weights and self.pretrained:
             raise LDLError("give either model.backbone.weights or pretrained: true, not both")
         options: dict[str, Any] = {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
@@ -136,7 +144,9 @@ class Timm(Backbone):
             return timm.create_model(self.name, checkpoint_path=self.weights).state_dict()
         except Exception as error:  # those of pickle, zip, safetensors and timm have no common base
             reason = " ".join(str(error).split())[:200]
-            raise LDLError(f"{self.weights} holds no weights that fit {self.name}: {type(error).__name__} {reason}") from error
+            raise LDLError(
+                f"{self.weights} holds no weights that fit {self.name}: {type(error).__name__} {reason}"
+            ) from error
 
     def _load(self, saved: dict[str, Tensor], channels: int) -> None:
         """Take weights for three channels; the first layer's are summed or repeated for another number."""

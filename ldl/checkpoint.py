@@ -35,7 +35,9 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     except Exception as error:
         raise LDLError(f"{path} cannot be read as a checkpoint: {str(error).strip().splitlines()[0][:160]}") from error
     if not isinstance(checkpoint, dict) or CHECKPOINT_KEY not in checkpoint:
-        raise LDLError(f"{path} is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved")
+        raise LDLError(
+            f"{path} is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved"
+        )
     return checkpoint
 
 
@@ -48,7 +50,9 @@ def check_same_model(checkpoint: dict[str, Any], head: Head, backbone: Backbone)
         LDLError: naming what differs.
     """
     if CHECKPOINT_KEY not in checkpoint:
-        raise LDLError(f"this is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved")
+        raise LDLError(
+            f"this is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved"
+        )
     for part, component in (("head", head), ("backbone", backbone)):
         saved, wanted = checkpoint[CHECKPOINT_KEY][part], to_spec(component)
         difference = differences(*(_without_weight_sources(spec) for spec in (saved, wanted)))

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import jsonargparse
-from pytorch_lightning.utilities import rank_zero_only
 
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
@@ -18,6 +17,7 @@ from ldl.errors import LDLError, SharedError
 from ldl.messages import one_line
 from ldl.plugins import discover, project_root
 from ldl.quiet import silence
+from ldl.rank import process_rank
 from ldl.run import RUN_DIR_VARIABLE, Run
 
 PATIENCE = 10
@@ -37,9 +37,9 @@ def main(args: list[str] | None = None) -> None:
         _main(sys.argv[1:] if args is None else args)
     except LDLError as error:
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
-        if rank_zero_only.rank and isinstance(error, SharedError):
+        if process_rank() and isinstance(error, SharedError):
             sys.exit(0)
-        if rank_zero_only.rank:
+        if process_rank():
             time.sleep(PATIENCE)
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)

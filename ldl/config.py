@@ -42,7 +42,11 @@ class LDLCLI(LightningCLI):
                 save_config_callback=None,
                 trainer_defaults=TRAINER_DEFAULTS,
                 seed_everything_default=0,
-                parser_kwargs={"exit_on_error": False, "prog": "train.py", "description": "Train, test and cross-validate models of label distributions."},
+                parser_kwargs={
+                    "exit_on_error": False,
+                    "prog": "train.py",
+                    "description": "Train, test and cross-validate models of label distributions.",
+                },
                 args=args,
                 run=False,
                 auto_configure_optimizers=False,
@@ -56,8 +60,12 @@ class LDLCLI(LightningCLI):
             default="fit",
             help="fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold.",
         )
-        parser.add_argument("--ckpt_path", type=str | None, default=None, help="Checkpoint to resume from, test or predict with.")
-        parser.add_argument("--run_dir", type=str | None, default=None, help="Folder of this run; default runs/DATA_HEAD/TIME.")
+        parser.add_argument(
+            "--ckpt_path", type=str | None, default=None, help="Checkpoint to resume from, test or predict with."
+        )
+        parser.add_argument(
+            "--run_dir", type=str | None, default=None, help="Folder of this run; default runs/DATA_HEAD/TIME."
+        )
         parser.add_argument(
             "--select",
             type=Select,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 from jsonargparse import Namespace
 
@@ -19,25 +19,21 @@ def crossval(cli: LDLCLI) -> None:
     """
     if cli.config.ckpt_path is not None:
         raise LDLError("--stage crossval trains every fold anew; leave --ckpt_path out")
-    folder: Path | None = None
-    folds, seconds = [], 0.0
-    count = 1
-    while len(folds) < count:
-        config = _of_fold(cli.config, len(folds))
-        run = Run(cli, config, folder and folder / f"fold_{len(folds)}", wandb_group=folder.name if folder else None)
-        if folder is None:
-            # The first run chose the directory and found how many folds there are.
-            count, folder = run.data.num_folds, run.folder
-            run = Run(cli, config, folder / "fold_0", wandb_group=folder.name)
+    # Chooses the directory and finds how many folds there are; it is not run.
+    first = Run(cli, _of_fold(cli.config, 0))
+    folds: list[dict[str, Any]] = []
+    seconds = 0.0
+    for number in range(first.data.num_folds):
+        folder = first.folder / f"fold_{number}"
+        run = Run(cli, _of_fold(cli.config, number), folder, wandb_group=first.folder.name)
         try:
             entry, fit_seconds = run.fit_and_test()
         finally:
             run.close()
         folds.append(entry)
         seconds += fit_seconds
-        run.finish(folds[-1:], fit_seconds, table=False)
-    run.folder = folder
-    run.finish(folds, seconds)
+        run.finish([entry], fit_seconds, table=False)
+    first.finish(folds, seconds)
 
 
 def _of_fold(config: Namespace, fold: int) -> Namespace:

@@ -40,7 +40,9 @@ def one_line(message: str, options: list[str]) -> str:
     if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):
         owner = classes[-1].rpartition(".")[2] if classes else "this run"
         return f"{owner} needs the option {match[1]}: pass --{f'{key}.' if classes else ''}{match[1]}"
-    if match := re.search(r"Multiple subclasses with name (\S+)\. Give the full class path to avoid ambiguity: (.*)\.", message):
+    if match := re.search(
+        r"Multiple subclasses with name (\S+)\. Give the full class path to avoid ambiguity: (.*)\.", message
+    ):
         return f"{key}: there are several classes {match[1]!r}; give the full path, one of {match[2]}"
     if match := re.search(r"Expected a dot import path string: (\S+)", message):
         return _unknown_class(match[1], key)
@@ -78,7 +80,8 @@ def _unknown_class(name: str, key: str) -> str:
 
 
 def _subclasses(base: type) -> Iterator[type]:
-    for cls in base.__subclasses__():
+    direct: list[type] = base.__subclasses__()
+    for cls in direct:
         if not inspect.isabstract(cls) and not cls.__name__.startswith("_"):
             yield cls
         yield from _subclasses(cls)

@@ -19,7 +19,7 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     target = batch["target"]
     share = torch.distributions.Beta(alpha, alpha).sample().to(target)
     partner = torch.randperm(len(target), device=target.device)
-    mixed = {
+    mixed: dict[str, Tensor] = {
         name: (share * batch[name] + (1 - share) * batch[name][partner]).to(batch[name].dtype)
         for name in ("input", "target", "value")
         if name in batch

@@ -47,7 +47,9 @@ def kfold(
     unit = np.arange(size) if groups is None else np.unique(groups, return_inverse=True)[1]
     units = int(unit.max()) + 1 if size else 0
     if not 2 <= folds <= units:
-        raise LDLError(f"folds {folds} must be in 2..{units}, the number of {'instances' if groups is None else 'groups'}")
+        raise LDLError(
+            f"folds {folds} must be in 2..{units}, the number of {'instances' if groups is None else 'groups'}"
+        )
     splits = KFold(folds, shuffle=True, random_state=seed).split(np.arange(units))
     train, test = next(split for number, split in enumerate(splits) if number == fold)
     shuffled = np.random.default_rng([seed, fold]).permutation(train)

@@ -37,7 +37,9 @@ def fold_result(data: LDLDataModule, logged: dict[str, Tensor]) -> dict[str, Any
     }
 
 
-def summarize(task: Task, data: LDLDataModule, folds: list[dict[str, Any]], seed: int | None, fit_seconds: float) -> dict[str, Any]:
+def summarize(
+    task: Task, data: LDLDataModule, folds: list[dict[str, Any]], seed: int | None, fit_seconds: float
+) -> dict[str, Any]:
     """The content of ``results.json``: means and standard deviations (n - 1; 0 for one fold) over ``folds``."""
     names = list(folds[0]["metrics"])
     columns = {name: [fold["metrics"][name] for fold in folds] for name in names}
@@ -53,7 +55,8 @@ def summarize(task: Task, data: LDLDataModule, folds: list[dict[str, Any]], seed
         "mean": {name: statistics.fmean(column) for name, column in columns.items()},
         "std": {name: statistics.stdev(column) if len(column) > 1 else 0.0 for name, column in columns.items()},
         "fit_seconds": round(fit_seconds, 3),
-        "versions": {"ldl": version("ldl"), "python": platform.python_version()} | {name: version(name) for name in _VERSIONED},
+        "versions": {"ldl": version("ldl"), "python": platform.python_version()}
+        | {name: version(name) for name in _VERSIONED},
     }
 
 

@@ -12,7 +12,6 @@ import pytorch_lightning as pl
 import yaml
 from jsonargparse import Namespace
 from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
-from pytorch_lightning.utilities import rank_zero_only
 
 from ldl import results, tracking
 from ldl.callbacks.report import Report
@@ -20,6 +19,7 @@ from ldl.checkpoint import check_same_model, read_checkpoint
 from ldl.config import LDLCLI
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.rank import process_rank
 from ldl.task import Task
 
 RUN_DIR_VARIABLE = "LDL_RUN_DIR"
@@ -39,7 +39,9 @@ class Run:
         wandb_group: Group of the wandb run, for cross-validation.
     """
 
-    def __init__(self, cli: LDLCLI, config: Namespace, folder: Path | None = None, wandb_group: str | None = None) -> None:
+    def __init__(
+        self, cli: LDLCLI, config: Namespace, folder: Path | None = None, wandb_group: str | None = None
+    ) -> None:
         self.config = config
         if self.seed is not None:
             pl.seed_everything(self.seed, workers=True, verbose=False)
@@ -54,7 +56,9 @@ class Run:
         callbacks: list[pl.Callback] = [*self.checkpoints.values(), Report(self.folder)]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(RichProgressBar())
-        self.trainer = cli.make_trainer(callbacks, logger=self._make_loggers(wandb_group), default_root_dir=str(self.folder))
+        self.trainer = cli.make_trainer(
+            callbacks, logger=self._make_loggers(wandb_group), default_root_dir=str(self.folder)
+        )
 
     def _check_checkpoint(self) -> None:
         config = self.config
@@ -101,15 +105,17 @@ class Run:
 
     def open(self) -> None:
         """Create the directory with the complete configuration."""
-        if rank_zero_only.rank == 0:
+        if process_rank() == 0:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 (self.folder / "config.yaml").write_text(self.text)
             except OSError as error:
-                raise LDLError(f"--run_dir {self.folder} cannot be written: {error.strerror}; give another folder") from error
+                raise LDLError(
+                    f"--run_dir {self.folder} cannot be written: {error.strerror}; give another folder"
+                ) from error
 
     def fit_and_test(self) -> tuple[dict[str, Any], float]:
-        """Train, then test the selected weights; returns the fold's entry of ``results.json`` and the seconds of fitting."""
+        """Train, then test the selected weights; returns the entry of ``results.json`` and the seconds of fitting."""
         self.open()
         start = time.perf_counter()
         self.trainer.fit(self.task, datamodule=self.data, ckpt_path=self.config.ckpt_path, weights_only=True)
@@ -127,11 +133,13 @@ class Run:
     def predict(self, ckpt_path: str) -> None:
         """Write ``predictions.csv`` and charts for the data module's instances to predict."""
         self.open()
-        self.trainer.predict(self.task, datamodule=self.data, ckpt_path=ckpt_path, weights_only=True, return_predictions=False)
+        self.trainer.predict(
+            self.task, datamodule=self.data, ckpt_path=ckpt_path, weights_only=True, return_predictions=False
+        )
 
     def finish(self, folds: list[dict[str, Any]], fit_seconds: float, table: bool = True) -> None:
         """Write ``results.json`` and print the final table, on rank 0."""
-        if rank_zero_only.rank == 0:
+        if process_rank() == 0:
             content = results.summarize(self.task, self.data, folds, self.seed, fit_seconds)
             results.write_json(self.folder / "results.json", content)
             if table:

@@ -37,14 +37,20 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     try:
         cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError):
-        hint = "put its file back into plugins/" if module.startswith("ldl_plugins") else "install the package it comes from"
+        hint = (
+            "put its file back into plugins/"
+            if module.startswith("ldl_plugins")
+            else "install the package it comes from"
+        )
         raise LDLError(f"the checkpoint needs {path}, which cannot be imported; {hint}") from None
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
     try:
         return cls(**spec["init_args"])
     except TypeError as error:
-        raise LDLError(f"the checkpoint's arguments do not fit {path}: {error}; use the version it was saved with") from None
+        raise LDLError(
+            f"the checkpoint's arguments do not fit {path}: {error}; use the version it was saved with"
+        ) from None
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:

@@ -114,7 +114,9 @@ class Task(pl.LightningModule):
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
         elif self.input_shape is None:
-            raise LDLError("Task does not know its labels; pass Trainer.fit a data module of ldl, or call task.build first")
+            raise LDLError(
+                "Task does not know its labels; pass Trainer.fit a data module of ldl, or call task.build first"
+            )
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """The callback that drives an alternating or a fitted head."""
@@ -232,7 +234,10 @@ class Task(pl.LightningModule):
 
     def _evaluate(self, batch: dict[str, Tensor], stage: str) -> dict[str, Tensor]:
         output = self.predict_step(batch, 0)
-        for kind, prediction, truth in (("distribution", "prediction", "target"), ("value", "predicted_value", "value")):
+        for kind, prediction, truth in (
+            ("distribution", "prediction", "target"),
+            ("value", "predicted_value", "value"),
+        ):
             name = f"{stage}_{kind}"
             if name in self.eval_metrics:
                 metrics = self.eval_metrics[name]
@@ -251,7 +256,7 @@ class Task(pl.LightningModule):
         }
         checkpoint[MEANS_KEY] = {
             # What each process has summed up of an unfinished epoch.
-            name: torch.cat(current_collective().gather(torch.stack([mean.mean_value, mean.weight])[None]))
+            name: torch.cat(current_collective().gather(_sums(mean)[None]))
             for name, mean in self.train_means.items()
         }
 
@@ -281,7 +286,15 @@ class Task(pl.LightningModule):
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = checkpoint[CHECKPOINT_KEY]
         kwargs.setdefault("decoder", saved["decoder"])
-        task = cls(from_spec(saved["head"], Head), from_spec(saved["backbone"], Backbone), **kwargs)
+        head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
+        backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
+        task = cls(head, backbone, **kwargs)
         task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
         task.load_state_dict(checkpoint["state_dict"])
         return task.eval()
+
+
+def _sums(mean: nn.Module) -> Tensor:
+    """Weighted sum and sum of weights, (2,)."""
+    assert isinstance(mean, MeanMetric)
+    return torch.stack([torch.as_tensor(mean.mean_value), torch.as_tensor(mean.weight)])

@@ -68,8 +68,10 @@ def _check_arguments(head: Head) -> None:
         _must(f"{name}:" in documented, head, f"{where} must be described under 'Args:' in the class docstring")
         _must(hasattr(head, name), head, f"{where} must be stored as self.{name}")
     _must(not head.is_built, head, "is built by __init__; parameters belong into build()")
-    rebuilt = from_spec(to_spec(head), Head)
-    _must(to_spec(rebuilt) == to_spec(head), head, "does not come back from its arguments; __init__ must only store them")
+    rebuilt = from_spec(to_spec(head), Head)  # type: ignore[type-abstract]
+    _must(
+        to_spec(rebuilt) == to_spec(head), head, "does not come back from its arguments; __init__ must only store them"
+    )
 
 
 def _problem(labels: LabelSpace) -> tuple[Tensor, Tensor]:
@@ -80,7 +82,9 @@ def _problem(labels: LabelSpace) -> tuple[Tensor, Tensor]:
 
 
 def _check_built(head: Head, labels: LabelSpace) -> None:
-    _must(head.is_built and head.labels == labels and head.in_features == FEATURES, head, "build must call super().build")
+    _must(
+        head.is_built and head.labels == labels and head.in_features == FEATURES, head, "build must call super().build"
+    )
     try:
         head.build(FEATURES, labels)
     except LDLError:
@@ -131,7 +135,11 @@ def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
         grid = head(features.reshape(4, 3, 4, FEATURES))
         _must(grid.shape == (4, 3, 4, len(labels)), head, "must act on the last dimension of (..., F)")
         _must(torch.allclose(grid.reshape(ROWS, -1), output, atol=1e-5), head, "treats (..., F) unlike rows")
-        _must(torch.allclose(head(features[:1]), output[:1], atol=1e-5), head, "treats one row unlike many: rows must not mix")
+        _must(
+            torch.allclose(head(features[:1]), output[:1], atol=1e-5),
+            head,
+            "treats one row unlike many: rows must not mix",
+        )
         _must(head(features[:0]).shape == (0, len(labels)), head, "must take an empty batch")
         value = head.point_estimate(features)
         if value is not None:
@@ -139,10 +147,14 @@ def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
             _must(value.shape == wanted, head, f"point_estimate gives {tuple(value.shape)}, not {wanted}")
         with torch.autocast("cpu", torch.bfloat16):
             mixed = head(features)
-        _must(mixed.dtype == torch.float32, head, f"gives {mixed.dtype} under autocast; distributions must stay float32")
+        _must(
+            mixed.dtype == torch.float32, head, f"gives {mixed.dtype} under autocast; distributions must stay float32"
+        )
         _on_simplex(head, mixed)
         double = copy.deepcopy(head).double()(features.double())
-        _must(double.dtype == torch.float64, head, f"gives {double.dtype} after .double(); keep the features' precision")
+        _must(
+            double.dtype == torch.float64, head, f"gives {double.dtype} after .double(); keep the features' precision"
+        )
 
 
 def _check_better_than_constant(head: Head, features: Tensor, target: Tensor) -> None:
@@ -167,8 +179,12 @@ def _check_saving(head: Head, features: Tensor, make: Callable[[], Head], labels
     other.load_state_dict(torch.load(file, weights_only=True))
     with torch.no_grad():
         same = torch.equal(other.eval()(features), head(features))
-    _must(same, head, "predicts differently after its state_dict was loaded: what is learned belongs into parameters and buffers")
-    if isinstance(head, AlternatingHead):
+    _must(
+        same,
+        head,
+        "predicts differently after its state_dict was loaded: what is learned belongs into parameters and buffers",
+    )
+    if isinstance(head, AlternatingHead) and isinstance(other, AlternatingHead):
         state = head.memory_state(Collective())
         other.load_memory_state(state, Collective())
         again = other.memory_state(Collective())
@@ -194,7 +210,9 @@ def _extra(head: Head, target: Tensor) -> dict[str, Tensor | None]:
 def _on_simplex(head: Head, output: Tensor) -> None:
     sums = output.sum(-1)
     good = bool((output >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
-    _must(good, head, f"leaves the simplex: smallest entry {output.min():.3g}, sums {sums.min():.5f} to {sums.max():.5f}")
+    _must(
+        good, head, f"leaves the simplex: smallest entry {output.min():.3g}, sums {sums.min():.5f} to {sums.max():.5f}"
+    )
 
 
 def _must(condition: bool, head: Head, message: str) -> None:

@@ -13,7 +13,9 @@ from typing import Any, Literal
 from pytorch_lightning.loggers import CSVLogger, Logger, WandbLogger
 from pytorch_lightning.loggers.csv_logs import ExperimentWriter
 from pytorch_lightning.loggers.logger import rank_zero_experiment
-from pytorch_lightning.utilities import rank_zero_info, rank_zero_only
+from pytorch_lightning.utilities import rank_zero_info
+
+from ldl.rank import process_rank
 
 
 @dataclass
@@ -41,7 +43,7 @@ def resolve_mode(mode: str) -> str:
         return mode
     if os.environ.get("WANDB_MODE"):
         return os.environ["WANDB_MODE"]
-    if rank_zero_only.rank != 0:
+    if process_rank() != 0:
         return "disabled"
     import wandb
 
@@ -71,7 +73,7 @@ class MetricsFile(CSVLogger):
 
     @property
     @rank_zero_experiment
-    def experiment(self) -> ExperimentWriter:  # type: ignore[override]
+    def experiment(self) -> ExperimentWriter:
         if self._experiment is None:
             path = Path(self.log_dir) / ExperimentWriter.NAME_METRICS_FILE
             kept: list[dict[str, Any]] = []
@@ -128,7 +130,7 @@ def log_table(loggers: Sequence[Logger], columns: list[str], rows: list[list[Any
 
 def finish(loggers: Sequence[Logger]) -> None:
     """Close the runs, so that the next fold gets one of its own."""
-    if any(isinstance(logger, WandbLogger) for logger in loggers) and rank_zero_only.rank == 0:
+    if any(isinstance(logger, WandbLogger) for logger in loggers) and process_rank() == 0:
         import wandb
 
         wandb.finish()

@@ -12,7 +12,16 @@ import torch
 
 from ldl.cli import main
 
-DIGITS = ["--data", "RotatedDigits", "--data.turns", "1", "--model.backbone", "Identity", "--model.backbone.flatten", "true"]
+DIGITS = [
+    "--data",
+    "RotatedDigits",
+    "--data.turns",
+    "1",
+    "--model.backbone",
+    "Identity",
+    "--model.backbone.flatten",
+    "true",
+]
 
 
 def _table(path: Path, **changes: np.ndarray) -> Path:
@@ -48,7 +57,10 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
     # the command line and YAML
     "misspelt head": (lambda t: ["--model.head", "LDFL"], ["'LDFL'", "did you mean 'LDLF'"]),
     "unknown head": (lambda t: ["--model.head", "Zebra"], ["'Zebra'", "known: ", "Softmax"]),
-    "misspelt option of a head": (lambda t: ["--model.head.dept", "5"], ["LDLF has no option 'dept'", "did you mean 'depth'"]),
+    "misspelt option of a head": (
+        lambda t: ["--model.head.dept", "5"],
+        ["LDLF has no option 'dept'", "did you mean 'depth'"],
+    ),
     "wrong type": (lambda t: ["--model.head.depth", "deep"], ["model.head.depth", "'deep'", "int"]),
     "misspelt group": (lambda t: ["--modle.head", "LDLF"], ["--modle.head", "did you mean"]),
     "misspelt trainer option": (lambda t: ["--trainer.max_epoks", "3"], ["--trainer.max_epoks", "trainer.max_epochs"]),
@@ -57,7 +69,10 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
     "unknown decoder": (lambda t: ["--model.decoder", "mode"], ["model.decoder", "'mode'", "'median'"]),
     "misspelt data": (lambda t: ["--data", "RotatedDigit"], ["'RotatedDigit'", "did you mean 'RotatedDigits'"]),
     "misspelt optimiser": (lambda t: ["--model.optimizer", "AdamX"], ["'AdamX'", "did you mean"]),
-    "misspelt option of the optimiser": (lambda t: ["--model.optimizer.lrr", "1"], ["AdamW has no option 'lrr'", "'lr'"]),
+    "misspelt option of the optimiser": (
+        lambda t: ["--model.optimizer.lrr", "1"],
+        ["AdamW has no option 'lrr'", "'lr'"],
+    ),
     "ambiguous scheduler": (
         lambda t: ["--model.lr_scheduler", "ReduceLROnPlateau"],
         ["'ReduceLROnPlateau'", "torch.optim.lr_scheduler.ReduceLROnPlateau"],
@@ -65,7 +80,10 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
     "missing option": (lambda t: ["--data", "TabularLDL"], ["TabularLDL", "--data.path"]),
     "no such config": (lambda t: ["-c", str(t / "none.yaml")], ["none.yaml", "does not exist"]),
     "broken YAML": (lambda t: ["-c", str(_text(t / "a.yaml", "model: [\n"))], ["line 2"]),
-    "misspelt YAML key": (lambda t: ["-c", str(_text(t / "a.yaml", "modle: {head: LDLF}\n"))], ["'modle.head'", "'model"]),
+    "misspelt YAML key": (
+        lambda t: ["-c", str(_text(t / "a.yaml", "modle: {head: LDLF}\n"))],
+        ["'modle.head'", "'model"],
+    ),
     "misspelt nested YAML key": (
         lambda t: ["-c", str(_text(t / "a.yaml", "model: {head: {class_path: LDLF, init_args: {tree: 3}}}\n"))],
         ["LDLF has no option 'tree'", "did you mean 'trees'"],
@@ -84,7 +102,10 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
     ),
     "fold out of range": (lambda t: ["--data.fold", "10"], ["fold 10", "0..9"]),
     "validation share out of range": (lambda t: ["--data.val_fraction", "1"], ["val_fraction 1", "[0, 1)"]),
-    "best without validation": (lambda t: ["--data.val_fraction", "0", "--select", "best"], ["--select best", "val_fraction"]),
+    "best without validation": (
+        lambda t: ["--data.val_fraction", "0", "--select", "best"],
+        ["--select best", "val_fraction"],
+    ),
     "empty batch": (lambda t: ["--data.batch_size", "0"], ["data.batch_size 0", "at least 1"]),
     "angle step that does not divide": (lambda t: ["--data.step", "7"], ["data.step 7", "divide"]),
     "image into Identity": (lambda t: ["--model.backbone.flatten", "false"], ["1x12x12", "flatten: true"]),
@@ -100,11 +121,23 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
     "no data file": (lambda t: _tabular(t / "none.mat"), ["none.mat", "--data.path"]),
     "unknown kind of file": (lambda t: _tabular(_text(t / "a.xls", "x")), ["'.xls'", ".csv"]),
     "damaged file": (lambda t: _tabular(_text(t / "a.mat", "no matlab")), ["a.mat", "cannot be read"]),
-    "NaN feature": (lambda t: _tabular(_table(t / "a.mat", **_spoilt("features", 7, 2, np.nan))), ["row 7, column 2", "nan", "finite"]),
-    "negative mass": (lambda t: _tabular(_table(t / "a.mat", **_spoilt("labels", 4, 1, -0.1))), ["row 4, label 1", "-0.1", "negative"]),
-    "row sum": (lambda t: _tabular(_table(t / "a.mat", **_spoilt("labels", 5, 0, 2.0))), ["row 5", "sums to", "--data.normalize"]),
+    "NaN feature": (
+        lambda t: _tabular(_table(t / "a.mat", **_spoilt("features", 7, 2, np.nan))),
+        ["row 7, column 2", "nan", "finite"],
+    ),
+    "negative mass": (
+        lambda t: _tabular(_table(t / "a.mat", **_spoilt("labels", 4, 1, -0.1))),
+        ["row 4, label 1", "-0.1", "negative"],
+    ),
+    "row sum": (
+        lambda t: _tabular(_table(t / "a.mat", **_spoilt("labels", 5, 0, 2.0))),
+        ["row 5", "sums to", "--data.normalize"],
+    ),
     "unequal rows": (lambda t: _tabular(_table(t / "a.mat", features=np.ones((29, 4)))), ["29 rows", "30"]),
-    "unknown key": (lambda t: _tabular(_table(t / "a.mat"), "--data.target_key", "label"), ["'label'", "did you mean 'labels'"]),
+    "unknown key": (
+        lambda t: _tabular(_table(t / "a.mat"), "--data.target_key", "label"),
+        ["'label'", "did you mean 'labels'"],
+    ),
     "wrong number of names": (
         lambda t: _tabular(_table(t / "a.mat"), "--data.label_names", "[a, b]"),
         ["label_names", "2 entries", "3 labels"],
@@ -114,14 +147,23 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
         ["rise strictly", "[1.0, 3.0, 2.0]"],
     ),
     "csv without labels": (lambda t: _tabular(_text(t / "a.csv", "a,b\n1,2\n")), ["label:NAME", "'a', 'b'"]),
-    "text in a csv": (lambda t: _tabular(_text(t / "a.csv", "a,label:x,label:y\n1,.5,.5\nzwei,.5,.5\n")), ["row 1", "'a'", "'zwei'"]),
+    "text in a csv": (
+        lambda t: _tabular(_text(t / "a.csv", "a,label:x,label:y\n1,.5,.5\nzwei,.5,.5\n")),
+        ["row 1", "'a'", "'zwei'"],
+    ),
     "more folds than rows": (lambda t: _tabular(_table(t / "a.mat"), "--data.folds", "31"), ["folds 31", "2..30"]),
     # checkpoints
     "no checkpoint": (lambda t: ["--ckpt_path", str(t / "none.ckpt")], ["none.ckpt", "no checkpoint at"]),
     "damaged checkpoint": (lambda t: ["--ckpt_path", str(_text(t / "a.ckpt", "x"))], ["a.ckpt", "cannot be read"]),
-    "foreign checkpoint": (lambda t: ["--ckpt_path", str(_foreign_checkpoint(t / "a.ckpt"))], ["a.ckpt", "no checkpoint of ldl"]),
+    "foreign checkpoint": (
+        lambda t: ["--ckpt_path", str(_foreign_checkpoint(t / "a.ckpt"))],
+        ["a.ckpt", "no checkpoint of ldl"],
+    ),
     "test without a checkpoint": (lambda t: ["--stage", "test"], ["--stage test", "--ckpt_path"]),
-    "cross-validation of a checkpoint": (lambda t: ["--stage", "crossval", "--ckpt_path", "a.ckpt"], ["crossval", "--ckpt_path"]),
+    "cross-validation of a checkpoint": (
+        lambda t: ["--stage", "crossval", "--ckpt_path", "a.ckpt"],
+        ["crossval", "--ckpt_path"],
+    ),
 }
 
 

@@ -22,7 +22,18 @@ SMALL = [
     "--data.turns=1", "--data.folds=3", "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false",
     "--model.head.trees=2", "--model.head.depth=3", "--model.head.hidden=[8]", "--wandb.mode=disabled",
 ]  # fmt: skip
-TEN = ["kl", "chebyshev", "clark", "canberra", "cosine", "intersection", "euclidean", "sorensen", "squared_chi2", "fidelity"]
+TEN = [
+    "kl",
+    "chebyshev",
+    "clark",
+    "canberra",
+    "cosine",
+    "intersection",
+    "euclidean",
+    "sorensen",
+    "squared_chi2",
+    "fidelity",
+]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +50,18 @@ def _results(folder: Path) -> dict:
 
 def test_results(run_dir: Path) -> None:
     results = _results(run_dir)
-    assert {"head", "data", "protocol", "leaky", "seed", "folds", "mean", "std", "fit_seconds", "versions"} <= results.keys()
+    assert {
+        "head",
+        "data",
+        "protocol",
+        "leaky",
+        "seed",
+        "folds",
+        "mean",
+        "std",
+        "fit_seconds",
+        "versions",
+    } <= results.keys()
     assert (results["head"], results["data"], results["leaky"], results["seed"]) == ("LDLF", "RotatedDigits", False, 0)
     (fold,) = results["folds"]
     assert fold["n_train"] + fold["n_val"] + fold["n_test"] == 1797
@@ -83,10 +105,26 @@ def test_checkpoint_is_tested_alone(run_dir: Path, tmp_path: Path) -> None:
 
 def test_another_head_is_not_resumed(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["--ckpt_path", str(run_dir / "checkpoints/last.ckpt"), "--model.head=Softmax", "--run_dir", str(tmp_path / "run")])
+        main(
+            [
+                "--ckpt_path",
+                str(run_dir / "checkpoints/last.ckpt"),
+                "--model.head=Softmax",
+                "--run_dir",
+                str(tmp_path / "run"),
+            ]
+        )
     assert "the checkpoint's head has LDLF instead of Softmax" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(["--ckpt_path", str(run_dir / "checkpoints/last.ckpt"), "--model.head.trees=3", "--run_dir", str(tmp_path / "run")])
+        main(
+            [
+                "--ckpt_path",
+                str(run_dir / "checkpoints/last.ckpt"),
+                "--model.head.trees=3",
+                "--run_dir",
+                str(tmp_path / "run"),
+            ]
+        )
     assert "trees 2 instead of 3" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
@@ -157,7 +195,9 @@ def test_naming_the_same_class_keeps_its_options() -> None:
 
 def test_default_is_read_only_without_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "own.yaml"
-    config.write_text("model: {head: Softmax, backbone: {class_path: Identity, init_args: {flatten: true}}}\ndata: RotatedDigits\n")
+    config.write_text(
+        "model: {head: Softmax, backbone: {class_path: Identity, init_args: {flatten: true}}}\ndata: RotatedDigits\n"
+    )
     with pytest.raises(SystemExit):
         main(["-c", str(config), "--print_config"])
     printed = yaml.safe_load(capsys.readouterr().out)
@@ -171,13 +211,20 @@ def test_every_optimiser_and_scheduler(tmp_path: Path) -> None:
     """Schedulers by step and by a monitored metric, and a backbone with a learning rate of its own."""
     options = [*SMALL, "--trainer.max_epochs=1"]
     step = ["--model.optimizer=SGD", "--model.optimizer.momentum=.9", "--model.lr_scheduler=OneCycleLR"]
-    main([*options, *step, "--model.lr_scheduler.max_lr=.1", "--model.lr_scheduler.total_steps=20", "--model.lr_interval=step"]
-         + ["--run_dir", str(tmp_path / "step")])  # fmt: skip
+    main([*options, *step, "--model.lr_scheduler.max_lr=.1", "--model.lr_scheduler.total_steps=20"]
+         + ["--model.lr_interval=step", "--run_dir", str(tmp_path / "step")])  # fmt: skip
     plateau = ["--model.optimizer=RMSprop", "--model.lr_scheduler=torch.optim.lr_scheduler.ReduceLROnPlateau"]
     main([*options, *plateau, "--run_dir", str(tmp_path / "plateau")])
-    own = ["--model.backbone=Timm", "--model.backbone.name=test_resnet", "--model.backbone.lr=0.5", "--data.batch_size=512"]
+    own = [
+        "--model.backbone=Timm",
+        "--model.backbone.name=test_resnet",
+        "--model.backbone.lr=0.5",
+        "--data.batch_size=512",
+    ]
     main([*options, *own, "--run_dir", str(tmp_path / "own")])
-    groups = torch.load(tmp_path / "own/checkpoints/last.ckpt", weights_only=True)["optimizer_states"][0]["param_groups"]
+    groups = torch.load(tmp_path / "own/checkpoints/last.ckpt", weights_only=True)["optimizer_states"][0][
+        "param_groups"
+    ]
     assert [group["initial_lr"] for group in groups] == [0.003, 0.5]
 
 
@@ -196,6 +243,8 @@ def test_script_from_an_empty_folder(tmp_path: Path) -> None:
     assert f"{folder.relative_to(tmp_path)}/results.json" in done.stdout
     assert {path.name for path in tmp_path.iterdir()} <= {"runs", ".cache", ".config", ".local"}
     (offline,) = (folder / "wandb").glob("offline-run-*")
-    media = {path.name.rpartition("_")[0].rpartition("_")[0] for path in (offline / "files/media/images/charts").iterdir()}
+    media = {
+        path.name.rpartition("_")[0].rpartition("_")[0] for path in (offline / "files/media/images/charts").iterdir()
+    }
     assert media == {"distributions", "values", "leaves", "learning_curves"}
     assert list((offline / "files/media/table").glob("predictions*.json"))

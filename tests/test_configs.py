@@ -35,7 +35,9 @@ def _data_options(config: dict, table: Path) -> list[str]:
     return [f"--data.path={table / f'{count}.npz'}"]
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("runs/*.yaml")) + [CONFIGS / "default.yaml"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(CONFIGS.glob("runs/*.yaml")) + [CONFIGS / "default.yaml"], ids=lambda path: path.stem
+)
 def test_run(path: Path, table: Path, tmp_path: Path) -> None:
     options = _data_options(yaml.safe_load(path.read_text()), table)
     main(["-c", str(path), *options, *SHORT, "--run_dir", str(tmp_path)])
@@ -49,10 +51,23 @@ PARTS = [path for folder in ("heads", "trainer", "logger") for path in sorted((C
 
 @pytest.mark.parametrize("path", PARTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_part_composes_with_the_default(path: Path, tmp_path: Path) -> None:
-    more = ["--trainer.accelerator=cpu", "--trainer.devices=1", "--trainer.strategy=auto"] if path.parent.name == "trainer" else []
+    more = (
+        ["--trainer.accelerator=cpu", "--trainer.devices=1", "--trainer.strategy=auto"]
+        if path.parent.name == "trainer"
+        else []
+    )
     silent = [] if path.parent.name == "logger" else ["--wandb.mode=disabled"]
     main(
-        ["-c", str(CONFIGS / "default.yaml"), "-c", str(path), "--data.turns=1", "--trainer.max_epochs=1", *more, *silent]
+        [
+            "-c",
+            str(CONFIGS / "default.yaml"),
+            "-c",
+            str(path),
+            "--data.turns=1",
+            "--trainer.max_epochs=1",
+            *more,
+            *silent,
+        ]
         + ["--trainer.enable_progress_bar=false", "--run_dir", str(tmp_path)]
     )
     assert (tmp_path / "results.json").is_file()
@@ -70,7 +85,9 @@ def test_data_composes_with_a_head(name: str, table: Path, tmp_path: Path) -> No
 def test_sweep_names_real_options(path: Path) -> None:
     sweep = yaml.safe_load(path.read_text())
     config = CONFIGS.parent / sweep["command"][sweep["command"].index("-c") + 1]
-    values = {name: spec["values"][0] if "values" in spec else spec["max"] for name, spec in sweep["parameters"].items()}
+    values = {
+        name: spec["values"][0] if "values" in spec else spec["max"] for name, spec in sweep["parameters"].items()
+    }
     parsed = LDLCLI(["-c", str(config), *(f"--{name}={value}" for name, value in values.items())]).config
     assert parsed.model.head.init_args.trees == values["model.head.trees"]
     with pytest.raises(ArgumentError):

@@ -241,7 +241,7 @@ class _Damaged(torch.utils.data.Dataset[Any]):
         self.bad = int(order[23 * 2 + 1])
 
     def __getitem__(self, draw: Any) -> Any:
-        if draw.index == self.bad:
+        if draw.row == self.bad:
             raise LDLError("digit.png cannot be read as an image; replace the file")
         return self.instances[draw]
 

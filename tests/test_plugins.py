@@ -91,7 +91,19 @@ def test_dropped_head_by_its_name(dropped: Path, tmp_path: Path, capsys: pytest.
     task = Task.load_from_checkpoint(checkpoint)
     assert type(task.head) is head and task.head.sharpness == 2.0
 
-    main(["-c", str(config), *SMALL, "--stage", "test", "--ckpt_path", str(checkpoint), "--run_dir", str(tmp_path / "test")])
+    main(
+        [
+            "-c",
+            str(config),
+            *SMALL,
+            "--stage",
+            "test",
+            "--ckpt_path",
+            str(checkpoint),
+            "--run_dir",
+            str(tmp_path / "test"),
+        ]
+    )
     trained, tested = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("run", "test"))
     assert tested["mean"] == trained["mean"]
 
@@ -101,11 +113,15 @@ def test_project_folder_under_ddp(dropped: Path, tmp_path: Path) -> None:
     project = dropped.parent
     shutil.copy(ROOT / "train.py", project)
     command = [
-        sys.executable, str(project / "train.py"), "--model.head=DroppedIn", "--data=RotatedDigits", "--data.val_fraction=0",
+        sys.executable, str(project / "train.py"), "--model.head=DroppedIn", "--data=RotatedDigits",
+        "--data.val_fraction=0",
         "--model.backbone=Identity", "--model.backbone.flatten=true", *SMALL, "--data.folds=2", "--stage=crossval",
-        "--run_dir", str(tmp_path / "run"), "--trainer.accelerator=cpu", "--trainer.devices=2", "--trainer.strategy=ddp",
+        "--run_dir", str(tmp_path / "run"), "--trainer.accelerator=cpu",
+        "--trainer.devices=2", "--trainer.strategy=ddp",
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "broken.py left out" in done.stderr
     results = json.loads((tmp_path / "run/results.json").read_text())
@@ -128,7 +144,18 @@ def test_installed_package(tmp_path: Path) -> None:
         for name, text in files.items():
             archive.writestr(name, text)
     site = tmp_path / "site"
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(site), str(wheel)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(site),
+        str(wheel),
+    ]
     subprocess.run(install, check=True, capture_output=True, timeout=120)
     environment = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
     script = (

@@ -34,8 +34,8 @@ def test_ranks_share_the_batches_of_one_process(size: int, batch_size: int, worl
         padding = [draw for rank in ranks for draw in rank[number] if draw.weight == 0]
         assert len(real) == len(batch)
         assert len(padding) == -len(batch) % world
-        assert all(0 <= draw.index < size for draw in padding)
-    assert sorted(draw.index for batch in whole for draw in batch) == list(range(size))
+        assert all(0 <= draw.row < size for draw in padding)
+    assert sorted(draw.row for batch in whole for draw in batch) == list(range(size))
     assert [len(batch) for batch in whole[:-1]] == [batch_size] * (len(whole) - 1)
 
 
@@ -49,7 +49,7 @@ def test_padding_comes_last() -> None:
 def test_without_shuffling_rows_come_in_order_at_every_epoch() -> None:
     for epoch in (0, 4):
         (rank,) = batches(10, 4, 1, epoch, shuffle=False)
-        assert [[draw.index for draw in batch] for batch in rank] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+        assert [[draw.row for draw in batch] for batch in rank] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
 def test_order_and_seeds_differ_by_epoch_and_by_seed_and_repeat() -> None:
@@ -57,9 +57,9 @@ def test_order_and_seeds_differ_by_epoch_and_by_seed_and_repeat() -> None:
     assert first == batches(50, 10, 1)
     for other in (batches(50, 10, 1, epoch=1), batches(50, 10, 1, seed=4)):
         flat, changed = ([draw for batch in run[0] for draw in batch] for run in (first, other))
-        assert [draw.index for draw in flat] != [draw.index for draw in changed]
-        by_row = {draw.index: draw.seed for draw in flat}
-        assert sum(by_row[draw.index] == draw.seed for draw in changed) == 0
+        assert [draw.row for draw in flat] != [draw.row for draw in changed]
+        by_row = {draw.row: draw.seed for draw in flat}
+        assert sum(by_row[draw.row] == draw.seed for draw in changed) == 0
 
 
 def test_rows_of_an_epoch_have_seeds_of_their_own() -> None:

@@ -35,9 +35,7 @@ def update_by_loops(routing: Tensor, target: Tensor, leaves: Tensor, iterations:
         g = [[sum(p[i][leaf] * q[leaf][c] for leaf in count) for c in labels] for i in samples]
         rows = []
         for leaf in count:
-            row = [
-                q[leaf][c] * sum(d[i][c] * p[i][leaf] / g[i][c] for i in samples if d[i][c] > 0) for c in labels
-            ]
+            row = [q[leaf][c] * sum(d[i][c] * p[i][leaf] / g[i][c] for i in samples if d[i][c] > 0) for c in labels]
             rows.append([entry / sum(row) for entry in row] if sum(row) > 0 else q[leaf])
         q = rows
     return torch.tensor(q, dtype=torch.float64)

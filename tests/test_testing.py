@@ -79,7 +79,11 @@ class _Noisy(_Linear):
 
 class _Mixing(_Linear):
     def forward(self, features: Tensor) -> Tensor:
-        return super().forward(features - features.flatten(0, -2).mean(0)) if features.numel() else super().forward(features)
+        return (
+            super().forward(features - features.flatten(0, -2).mean(0))
+            if features.numel()
+            else super().forward(features)
+        )
 
 
 class _Stuck(_Linear):

@@ -38,7 +38,14 @@ def test_crossval_is_a_group(tmp_path: Path) -> None:
     folder = tmp_path / "digits"
     main(
         ["--data.turns=1", "--data.folds=2", "--trainer.max_epochs=1", "--trainer.enable_progress_bar=false"]
-        + ["--model.head=Softmax", "--stage=crossval", "--wandb.mode=offline", "--wandb.project=tested", "--run_dir", str(folder)]
+        + [
+            "--model.head=Softmax",
+            "--stage=crossval",
+            "--wandb.mode=offline",
+            "--wandb.project=tested",
+            "--run_dir",
+            str(folder),
+        ]
     )
     for number in range(2):
         records = _records(folder / f"fold_{number}")

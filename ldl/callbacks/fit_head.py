@@ -31,13 +31,15 @@ class FitHead(pl.Callback):
         loader = getattr(getattr(trainer, "datamodule", None), "fit_dataloader", None)
         if loader is None:
             name = type(pl_module.head).__name__
-            raise LDLError(f"{name} is fitted on the whole training set; pass Trainer.fit a data module of ldl, with fit_dataloader()")
+            raise LDLError(
+                f"{name} is fitted on the whole training set; pass Trainer.fit a data module of ldl (fit_dataloader)"
+            )
         features, target = _extract(trainer, pl_module, loader(), current_collective())
         pl_module.head.fit(features, target, current_collective())
 
 
 @torch.no_grad()
-def _extract(trainer: pl.Trainer, task: pl.LightningModule, loader: Any, collective: Collective) -> tuple[Tensor, Tensor]:
+def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> tuple[Tensor, Tensor]:
     training = task.training
     task.eval()
     parts: list[tuple[Tensor, Tensor]] = []

@@ -87,7 +87,8 @@ class Report(pl.Callback):
     @torch.no_grad()
     def _leaf_usage(task: Any, trainer: pl.Trainer) -> np.ndarray:
         # One batch is enough for a picture, and costs no second pass over the data.
-        batch = next(iter(trainer.test_dataloaders or trainer.predict_dataloaders))
+        loader: Any = trainer.test_dataloaders or trainer.predict_dataloaders
+        batch = next(iter(loader))
         batch = trainer.precision_plugin.convert_input(batch)
         routing = task.head.route(task.backbone(batch["input"].to(task.device)))
         return routing[:, 0].mean(0).cpu().numpy()

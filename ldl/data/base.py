@@ -166,7 +166,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             return 0, 0
         begun = self.trainer.fit_loop.epoch_progress.current.ready
         batches = self.trainer.fit_loop.epoch_loop.batch_progress
-        return (begun, 0) if batches.is_last_batch else (max(0, begun - 1), batches.current.processed)
+        return (begun, 0) if batches.is_last_batch else (max(0, begun - 1), batches.current.processed)  # type: ignore[attr-defined]
 
     def _check_trainer(self, world_size: int) -> None:
         connector = getattr(self.trainer, "_accelerator_connector", None)

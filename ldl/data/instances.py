@@ -34,7 +34,7 @@ class ArrayInstances(Dataset[Batch]):
         return {name: column[0] for name, column in self.__getitems__([draw]).items()}
 
     def __getitems__(self, draws: list[Draw]) -> Batch:
-        rows = torch.tensor([draw.index for draw in draws])
+        rows = torch.tensor([draw.row for draw in draws])
         batch = {name: column[rows] for name, column in self.columns.items()}
         batch["weight"] = torch.tensor([draw.weight for draw in draws])
         return batch
@@ -59,13 +59,13 @@ class Guarded(Dataset[Any]):
         return len(self.instances)  # type: ignore[arg-type]
 
     def __getitem__(self, draw: Draw) -> Any:
-        return self.instances[draw]  # type: ignore[index]
+        return self.instances[draw]
 
     def __getitems__(self, draws: list[Draw]) -> Any:
         try:
             if hasattr(self.instances, "__getitems__"):
                 return self.instances.__getitems__(draws)
-            return [self.instances[draw] for draw in draws]  # type: ignore[index]
+            return [self.instances[draw] for draw in draws]
         except LDLError as error:
             return {"error": str(error)}
 

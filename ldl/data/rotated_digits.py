@@ -71,7 +71,9 @@ class RotatedDigits(LDLDataModule):
             raise LDLError(f"data.step {self.step:g} must divide max_angle {self.max_angle:g}")
         self.labels = LabelSpace.ordinal([self.step * k for k in range(-half, half + 1)], "degrees")
         digits = np.pad(load_digits().images / 16.0, ((0, 0), (2, 2), (2, 2)))
-        angles = np.random.default_rng(self.turn_seed).uniform(-self.max_angle, self.max_angle, (len(digits), self.turns))
+        angles = np.random.default_rng(self.turn_seed).uniform(
+            -self.max_angle, self.max_angle, (len(digits), self.turns)
+        )
         images = [
             ndimage.rotate(digit, angle, reshape=False, order=1) for digit, row in zip(digits, angles) for angle in row
         ]

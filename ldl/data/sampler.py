@@ -13,13 +13,13 @@ class Draw(NamedTuple):
     """One instance of one batch.
 
     Attributes:
-        index: Row of the data set.
+        row: Row of the data set.
         weight: 1, or 0 for padding.
         seed: Seed for random augmentation, a function of (seed, epoch, row): the same for any number of
             processes and workers.
     """
 
-    index: int
+    row: int
     weight: float
     seed: int
 

@@ -28,7 +28,9 @@ class Table:
     names: list[str] | None
 
 
-def read_table(path: Path, feature_key: str | None = None, target_key: str | None = None, normalize: bool = False) -> Table:
+def read_table(
+    path: Path, feature_key: str | None = None, target_key: str | None = None, normalize: bool = False
+) -> Table:
     """Read a table and check every row.
 
     ``.mat`` and ``.npz`` files hold two matrices under one of the usual keys, or under those given. In ``.csv``
@@ -45,7 +47,9 @@ def read_table(path: Path, feature_key: str | None = None, target_key: str | Non
             probability; a row that does not sum to 1; unequal numbers of rows.
     """
     if not path.is_file():
-        raise LDLError(f"no data file at {path}; give --data.path, or the folder it lies in with --data.root or LDL_DATA")
+        raise LDLError(
+            f"no data file at {path}; give --data.path, or the folder it lies in with --data.root or LDL_DATA"
+        )
     reader = {".mat": _read_mat, ".npz": _read_npz, ".csv": _read_csv}.get(path.suffix.lower())
     if reader is None:
         raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; .mat, .npz and .csv are read")
@@ -67,7 +71,9 @@ def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) 
     negative = np.argwhere(rows < 0)
     if len(negative):
         row, column = negative[0]
-        raise LDLError(f"{source}: distribution row {row}, label {column} is {rows[row, column]:g}; mass must not be negative")
+        raise LDLError(
+            f"{source}: distribution row {row}, label {column} is {rows[row, column]:g}; mass must not be negative"
+        )
     sums = rows.sum(1)
     if normalize:
         empty = np.flatnonzero(sums <= 0)
@@ -95,13 +101,17 @@ def _read_npz(path: Path, feature_key: str | None, target_key: str | None) -> tu
 
 def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> tuple[Any, Any, list[str]]:
     if feature_key or target_key:
-        raise LDLError(f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its label columns {LABEL_PREFIX}NAME")
+        raise LDLError(
+            f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its columns {LABEL_PREFIX}NAME"
+        )
     with path.open(newline="", encoding="utf-8-sig") as file:
         header, *rows = [row for row in csv.reader(file) if row] or [[]]
     labels = [column for column, name in enumerate(header) if name.startswith(LABEL_PREFIX)]
     features = [column for column in range(len(header)) if column not in labels]
     if not labels or not features or not rows:
-        raise LDLError(f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; its columns are {header[:6]}")
+        raise LDLError(
+            f"{path}: needs rows, feature columns, and label columns {LABEL_PREFIX}NAME; its columns are {header[:6]}"
+        )
     for column in labels:
         if header.index(header[column]) != column:
             raise LDLError(f"{path}: column {header[column]!r} is there twice; give every label a name of its own")
@@ -121,7 +131,9 @@ def _numbers(path: Path, line: int, header: list[str], row: list[str]) -> list[f
     return numbers
 
 
-def _pick_two(path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None) -> tuple[Any, Any]:
+def _pick_two(
+    path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None
+) -> tuple[Any, Any]:
     present = [key for key in arrays if not key.startswith("__")]
     picked = []
     for what, option, wanted, usual in (
@@ -130,7 +142,9 @@ def _pick_two(path: Path, arrays: Mapping[str, Any], feature_key: str | None, ta
     ):
         key = next((key for key in ([wanted] if wanted else usual) if key in present), None)
         if key is None:
-            missing = f"no key {wanted!r}{did_you_mean(wanted, present)}" if wanted else f"no {what} under {', '.join(usual)}"
+            missing = (
+                f"no key {wanted!r}{did_you_mean(wanted, present)}" if wanted else f"no {what} under {', '.join(usual)}"
+            )
             raise LDLError(f"{path}: {missing}; it has {', '.join(present) or 'none'}: pass --data.{option}")
         picked.append(arrays[key])
     return picked[0], picked[1]
@@ -146,5 +160,7 @@ def _matrix(path: Path, what: str, array: Any) -> np.ndarray:
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         row, column = bad[0]
-        raise LDLError(f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number")
+        raise LDLError(
+            f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number"
+        )
     return array

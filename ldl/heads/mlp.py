@@ -9,7 +9,9 @@ from torch import nn
 from ldl.errors import LDLError
 
 
-def mlp(in_features: int, hidden: Sequence[int], out_features: int, dropout: float, input_dropout: float) -> nn.Sequential:
+def mlp(
+    in_features: int, hidden: Sequence[int], out_features: int, dropout: float, input_dropout: float
+) -> nn.Sequential:
     """Linear layers with ReLU and dropout between them; acts on the last dimension.
 
     Args:

@@ -12,7 +12,9 @@ __all__ = ["DISTRIBUTION_METRICS", "MAE", "RMSE", "CumulativeScore", "distributi
 def distribution_metrics(prefix: str = "") -> MetricCollection:
     """The ten measures between distributions, by name."""
     # Compute groups would share the state of metrics that differ in nothing but their measure.
-    return MetricCollection({name: cls() for name, cls in DISTRIBUTION_METRICS.items()}, prefix=prefix, compute_groups=False)
+    return MetricCollection(
+        {name: cls() for name, cls in DISTRIBUTION_METRICS.items()}, prefix=prefix, compute_groups=False
+    )
 
 
 def value_metrics(labels: LabelSpace, prefix: str = "") -> MetricCollection | None:

@@ -32,6 +32,20 @@ def test_standard() -> None:
     np.testing.assert_allclose(scaler.transform(OTHER), (OTHER - TRAIN.mean(0)) / [*TRAIN.std(0)[:2], 1])
 
 
+def test_hellinger_keeps_distances() -> None:
+    histograms = RNG.dirichlet(np.ones(6), 50)
+    scaler = FeatureScaler("hellinger", None)
+    scaler.fit(histograms)
+    scaled = scaler.transform(histograms)
+    np.testing.assert_allclose(scaled.mean(0), 0, atol=1e-12)
+    assert np.square(scaled).mean() == pytest.approx(1)
+    hellinger = np.linalg.norm(np.sqrt(histograms[:25]) - np.sqrt(histograms[25:]), axis=1)
+    ratio = np.linalg.norm(scaled[:25] - scaled[25:], axis=1) / hellinger
+    np.testing.assert_allclose(ratio, ratio[0])
+    with pytest.raises(LDLError, match=r"feature 0 is -1; use 'standard'"):
+        scaler.transform(np.array([[-1.0, 0, 0, 0, 0, 0]]))
+
+
 def test_quantiles_are_ranks() -> None:
     rank = (stats.rankdata(TRAIN[:, 0]) - 1) / (len(TRAIN) - 1)
     uniform = _scaled("quantile_uniform").transform(TRAIN)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import QuantileTransformer
 
 from ldl.errors import LDLError
 
-Scaling = Literal["standard", "quantile_normal", "quantile_uniform", "none"]
+Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"]
 
 
 class FeatureScaler:
@@ -18,6 +18,8 @@ class FeatureScaler:
 
     Args:
         kind: ``standard``: mean 0 and deviation 1; a feature that is constant in training is only centred.
+            ``hellinger``: square roots, centred, all divided by one number, so that Euclidean distances are
+            Hellinger distances; for histograms and other features that are not negative.
             ``quantile_normal``, ``quantile_uniform``: ranks mapped to a normal or a uniform distribution of
             deviation 1, for skewed features. ``none``: as they are.
         clip: Scaled features are cut off at plus and minus this, or None.
@@ -41,6 +43,11 @@ class FeatureScaler:
         if self._distribution:
             transformer = QuantileTransformer(n_quantiles=min(1000, len(train)), subsample=None).fit(train)
             self.learned = {"quantiles": transformer.quantiles_, "references": transformer.references_}
+        elif self.kind == "hellinger":
+            roots = _roots(train)
+            mean = roots.mean(0)
+            scale = np.sqrt(np.square(roots - mean).mean())
+            self.learned = {"mean": mean, "scale": np.full_like(mean, scale if scale > 0 else 1.0)}
         elif self.kind == "standard":
             deviation = train.std(0)
             # A constant column's deviation is rounding noise, not a scale.
@@ -64,6 +71,8 @@ class FeatureScaler:
             features = transformer.transform(features)
             if self._distribution == "uniform":
                 features = (features - 0.5) * 12**0.5
+        elif self.kind == "hellinger":
+            features = (_roots(features) - self.learned["mean"]) / self.learned["scale"]
         elif self.kind == "standard":
             features = (features - self.learned["mean"]) / self.learned["scale"]
         return features if self.clip is None else features.clip(-self.clip, self.clip)
@@ -80,3 +89,14 @@ class FeatureScaler:
                 option = "data.scaling" if name == "kind" else "data.clip"
                 raise LDLError(f"the checkpoint was trained with {option} {state[name]!r}, not {mine!r}; set it so")
         self.learned = {name: value.numpy() for name, value in state.items() if isinstance(value, torch.Tensor)}
+
+
+def _roots(features: np.ndarray) -> np.ndarray:
+    negative = np.argwhere(features < 0)
+    if len(negative):
+        row, column = negative[0]
+        raise LDLError(
+            f"data.scaling 'hellinger' takes square roots, but a row's feature {column} is {features[row, column]:g}; "
+            "use 'standard' for features that may be negative"
+        )
+    return np.sqrt(features)

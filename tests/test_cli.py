@@ -189,8 +189,8 @@ def test_a_new_class_starts_from_its_own_defaults(tmp_path: Path) -> None:
 
 def test_naming_the_same_class_keeps_its_options() -> None:
     config = _parse("--model.head=LDLF", "--model.head.depth=4", "--model.optimizer=torch.optim.AdamW")
-    assert (config.model.head.init_args.depth, config.model.head.init_args.trees) == (4, 10)
-    assert config.model.optimizer.init_args.lr == 0.003
+    assert (config.model.head.init_args.depth, config.model.head.init_args.trees) == (4, 5)
+    assert config.model.optimizer.init_args.lr == 0.012
 
 
 def test_default_is_read_only_without_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,7 +225,7 @@ def test_every_optimiser_and_scheduler(tmp_path: Path) -> None:
     groups = torch.load(tmp_path / "own/checkpoints/last.ckpt", weights_only=True)["optimizer_states"][0][
         "param_groups"
     ]
-    assert [group["initial_lr"] for group in groups] == [0.003, 0.5]
+    assert [group["initial_lr"] for group in groups] == [0.012, 0.5]
 
 
 def test_script_from_an_empty_folder(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ class TabularLDL(LDLDataModule):
         label_values: Rising values of the labels, which makes them ordinal and adds MAE and such.
         label_unit: Unit of ``label_values``.
         scaling: How features are scaled, learnt from the training part of each fold: ``standard`` (mean 0,
-            deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform`` (ranks, mapped to such a distribution), or
-            ``none``.
+            deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
+            (ranks, mapped to such a distribution), or ``none``.
         clip: Scaled features are cut off at plus and minus this; None leaves them.
         batch_size: Rows of a global batch, over all processes.
         num_workers: Loader processes, per training process.

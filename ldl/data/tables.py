@@ -110,7 +110,8 @@ def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> tu
     features = [column for column in range(len(header)) if column not in labels]
     if not labels or not features or not rows:
         raise LDLError(
-            f"{path}: needs rows, feature columns, and label columns {LABEL_PREFIX}NAME; its columns are {header[:6]}"
+            f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; "
+            f"its columns are {header[:6]}"
         )
     for column in labels:
         if header.index(header[column]) != column:

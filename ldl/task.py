@@ -13,7 +13,7 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
-from torchmetrics import MeanMetric, MetricCollection
+from torchmetrics import MetricCollection
 
 from ldl.backbone import Backbone, Identity
 from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model, read_checkpoint
@@ -23,6 +23,7 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics import distribution_metrics, value_metrics
+from ldl.metrics.losses import LossMeans
 from ldl.mixup import mixup as mix_pairs
 from ldl.spec import from_spec, to_spec
 
@@ -68,7 +69,7 @@ class Task(pl.LightningModule):
         self.decoder = decoder
         self.input_shape: tuple[int, ...] | None = None
         self.eval_metrics = nn.ModuleDict()
-        self.train_means = nn.ModuleDict()
+        self.train_means = LossMeans()
         if isinstance(head, FittedHead):
             # DistributedDataParallel and optimisers refuse a module without parameters.
             self.anchor = nn.Parameter(torch.zeros(()))
@@ -173,7 +174,8 @@ class Task(pl.LightningModule):
         features, target = self.backbone(batch["input"]), batch["target"]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         losses = self.head.loss(features, target, **extra)
-        self._track(losses, rows)
+        self.train_means.update(losses, rows)
+        self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         loss = self._scale(rows, total) * losses["loss"]
         return {"loss": loss, "features": features.detach()[:rows], "target": target[:rows]}
 
@@ -185,18 +187,10 @@ class Task(pl.LightningModule):
             return float(rows > 0)
         return rows * world_size / max(1, total)
 
-    def _track(self, losses: dict[str, Tensor], rows: int) -> None:
-        for name, value in losses.items():
-            if name not in self.train_means:
-                self.train_means[name] = MeanMetric().to(self.device)
-            self.train_means[name](value.detach(), rows)
-        self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
-
     def on_train_epoch_end(self) -> None:
-        for name, mean in self.train_means.items():
-            assert isinstance(mean, MeanMetric)
-            self.log(f"train_{name}", mean.compute(), sync_dist=False, rank_zero_only=False)
-            mean.reset()
+        for name, mean in self.train_means.compute().items():
+            self.log(f"train_{name}", mean, sync_dist=False, rank_zero_only=False)
+        self.train_means.reset()
         if self.trainer.is_last_batch and isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
             self._step_plateau(scheduler, self.trainer.callback_metrics)
 
@@ -254,20 +248,11 @@ class Task(pl.LightningModule):
             "input_shape": list(self.input_shape or ()),
             "decoder": self.decoder,
         }
-        checkpoint[MEANS_KEY] = {
-            # What each process has summed up of an unfinished epoch.
-            name: torch.cat(current_collective().gather(_sums(mean)[None]))
-            for name, mean in self.train_means.items()
-        }
+        checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
-        collective = current_collective()
-        for name, sums in checkpoint.get(MEANS_KEY, {}).items():
-            mean = self.train_means[name] = MeanMetric().to(self.device)
-            mine = sums[collective.rank :: collective.world_size].sum(0)
-            mean.mean_value, mean.weight = mine.to(self.device)
-            mean._update_count = int(mine[1] > 0)
+        self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 
     @classmethod
     def load_from_checkpoint(  # type: ignore[override]
@@ -292,9 +277,3 @@ class Task(pl.LightningModule):
         task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
         task.load_state_dict(checkpoint["state_dict"])
         return task.eval()
-
-
-def _sums(mean: nn.Module) -> Tensor:
-    """Weighted sum and sum of weights, (2,)."""
-    assert isinstance(mean, MeanMetric)
-    return torch.stack([torch.as_tensor(mean.mean_value), torch.as_tensor(mean.weight)])

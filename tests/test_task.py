@@ -1,0 +1,108 @@
+"""``Task`` from plain Python, without the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from torch.optim import SGD
+
+from ldl.backbone import Backbone, Identity, Timm
+from ldl.callbacks import FitHead, LeafUpdate
+from ldl.data import RotatedDigits
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads import LDLF, MeanPredictor, Softmax
+from ldl.labels import LabelSpace
+from ldl.task import Task
+
+
+def _trainer(folder: Path, **options: object) -> pl.Trainer:
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    return pl.Trainer(max_epochs=1, default_root_dir=folder, **{**quiet, **options})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("head", "backbone", "precision"),
+    [
+        (LDLF(trees=2, depth=3, batches=2), Identity(flatten=True), "32-true"),
+        (LDLF(trees=2, depth=3, batches=2), Timm("test_resnet"), "bf16-mixed"),
+        (Softmax("dldl_v2", hidden=[8]), Identity(flatten=True), "64-true"),
+        (MeanPredictor(), Identity(flatten=True), "32-true"),
+    ],
+    ids=["ldlf", "timm-bf16", "softmax-64", "fitted"],
+)
+def test_fit_test_and_reload(head: Head, backbone: Backbone, precision: str, tmp_path: Path) -> None:
+    pl.seed_everything(0)
+    data = RotatedDigits(turns=1)
+    task = Task(head, backbone, optimizer=lambda parameters: SGD(parameters, lr=0.1), decoder="median")
+    trainer = _trainer(tmp_path, precision=precision)
+    trainer.fit(task, datamodule=data)
+    (tested,) = trainer.test(task, datamodule=data, verbose=False)
+    trainer.save_checkpoint(tmp_path / "task.ckpt")
+    again = Task.load_from_checkpoint(tmp_path / "task.ckpt")
+    assert again.decoder == "median" and again.labels == data.labels
+    inputs = data.images[data.split.test].to(next(again.parameters()).dtype)
+    with torch.no_grad():
+        distribution = again(inputs)
+    torch.testing.assert_close(distribution.sum(-1), torch.ones(len(inputs), dtype=distribution.dtype))
+    error = (again.labels.decode(distribution, "median") - data.values[data.split.test]).abs().mean()
+    assert error == pytest.approx(tested["test_mae"], abs=0.5 if "bf16" in precision else 1e-3)
+
+
+def test_callbacks_come_with_the_head(tmp_path: Path) -> None:
+    for head, callback in ((LDLF(), LeafUpdate), (MeanPredictor(), FitHead)):
+        assert [type(found) for found in Task(head).configure_callbacks()] == [callback]
+    assert Task(Softmax()).configure_callbacks() == []
+
+
+def test_mean_predictor_learns_the_mean_of_the_training_part(tmp_path: Path) -> None:
+    data = RotatedDigits(turns=1)
+    task = Task(MeanPredictor(), Identity(flatten=True))
+    _trainer(tmp_path).fit(task, datamodule=data)
+    torch.testing.assert_close(task.head.mean, data.targets[data.split.train].mean(0))
+
+
+def test_leaves_change_only_by_their_update(tmp_path: Path) -> None:
+    data = RotatedDigits(turns=1, batch_size=64)
+    task = Task(LDLF(trees=2, depth=3, batches=5), Identity(flatten=True))
+    _trainer(tmp_path, limit_train_batches=4).fit(task, datamodule=data)
+    assert torch.equal(task.head.leaves, torch.full_like(task.head.leaves, 1 / 49))
+    task = Task(LDLF(trees=2, depth=3, batches=5), Identity(flatten=True))
+    _trainer(tmp_path, limit_train_batches=5).fit(task, datamodule=data)
+    assert not torch.equal(task.head.leaves, torch.full_like(task.head.leaves, 1 / 49))
+
+
+def test_frozen_backbone_is_not_trained(tmp_path: Path) -> None:
+    pl.seed_everything(0)
+    data = RotatedDigits(turns=1)
+    task = Task(Softmax(), Timm("test_resnet", freeze=True), optimizer=lambda parameters: SGD(parameters, lr=0.1))
+    data.setup()
+    task.build(data.labels, data.input_shape)
+    before = {name: value.clone() for name, value in task.state_dict().items()}
+    _trainer(tmp_path).fit(task, datamodule=data)
+    for name, value in task.state_dict().items():
+        if name.startswith("backbone"):
+            assert torch.equal(value, before[name]), name
+    assert not torch.equal(task.head.logits[0].weight, before["head.logits.0.weight"])
+
+
+def test_unknown_labels_are_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match="pass Trainer.fit a data module of ldl, or call task.build first"):
+        _trainer(tmp_path).fit(Task(Softmax()), torch.utils.data.DataLoader([0]))
+
+
+def test_built_for_one_label_space_only() -> None:
+    task = Task(Softmax())
+    labels = LabelSpace.ordinal(range(5), "stars")
+    task.build(labels, (4,))
+    task.build(labels, (4,))
+    with pytest.raises(LDLError, match=r"made for inputs \(4,\) and 5 labels \(0 to 4 stars\).*3 labels \(a to c\)"):
+        task.build(LabelSpace.nominal(["a", "b", "c"]), (4,))
+
+
+def test_mixup_must_not_be_negative() -> None:
+    with pytest.raises(LDLError, match=r"model\.mixup -1 must be 0 \(none\) or positive"):
+        Task(Softmax(), mixup=-1)

@@ -88,7 +88,7 @@ class LDLCLI(LightningCLI):
         """Make the trainer of the configuration that was instantiated last.
 
         Args:
-            callbacks: Added to the configured ones.
+            callbacks: Added to the configured ones, but for those that the configuration has already.
             **overrides: Arguments of the trainer that replace the configured ones.
 
         Raises:
@@ -96,8 +96,12 @@ class LDLCLI(LightningCLI):
         """
         arguments = {**dict(self.config_init.trainer.items(branches=True, nested=False)), **overrides}
         given = arguments.pop("callbacks") or []
+        given = given if isinstance(given, list) else [given]
+        # Lightning tells callbacks apart by this key, and refuses two of one.
+        taken = {callback.state_key for callback in given}
+        callbacks = [callback for callback in callbacks if callback.state_key not in taken]
         try:
-            return pl.Trainer(**arguments, callbacks=[*(given if isinstance(given, list) else [given]), *callbacks])
+            return pl.Trainer(**arguments, callbacks=[*given, *callbacks])
         except (ValueError, TypeError, MisconfigurationException) as error:
             raise LDLError(f"the trainer refuses its options: {' '.join(str(error).split())}") from error
 

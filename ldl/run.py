@@ -120,9 +120,13 @@ class Run:
         start = time.perf_counter()
         self.trainer.fit(self.task, datamodule=self.data, ckpt_path=self.config.ckpt_path, weights_only=True)
         seconds = time.perf_counter() - start
-        best = self.checkpoints.get("best") if self.config.select == "best" else None
-        path = best.best_model_path if best else None
-        return self.test(path or None), seconds
+        return self.test(self._best_checkpoint() if self.config.select == "best" else None), seconds
+
+    def _best_checkpoint(self) -> str:
+        # Found by its key: a callback of the configuration may have taken the place of ours.
+        key = self.checkpoints["best"].state_key
+        saved = (callback for callback in self.trainer.checkpoint_callbacks if isinstance(callback, ModelCheckpoint))
+        return next(callback.best_model_path for callback in saved if callback.state_key == key)
 
     def test(self, ckpt_path: str | None) -> dict[str, Any]:
         """Test the task as it is, or a checkpoint; returns the fold's entry of ``results.json``."""

@@ -167,6 +167,25 @@ def test_best_checkpoint_is_tested_when_selected(tmp_path: Path) -> None:
     assert _results(tmp_path / "test")["mean"] == _results(tmp_path)["mean"]
 
 
+def test_callbacks_of_the_configuration_come_first(tmp_path: Path) -> None:
+    """One's own checkpoints by the same rule as ours, a second progress bar, early stopping."""
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "trainer:\n  callbacks:\n"
+        f"  - {{class_path: ModelCheckpoint, init_args: {{dirpath: {tmp_path}/mine, monitor: val_kl, mode: min}}}}\n"
+        "  - {class_path: RichProgressBar, init_args: {leave: true}}\n"
+        "  - {class_path: EarlyStopping, init_args: {monitor: val_kl, patience: 1, min_delta: 100}}\n"
+    )
+    options = [option for option in SMALL if "progress_bar" not in option and "epochs" not in option]
+    more = ["-c", str(ROOT / "configs/default.yaml"), "-c", str(own), "--trainer.max_epochs=9", "--select=best"]
+    main([*more, *options, "--run_dir", str(tmp_path / "run")])
+    assert torch.load(tmp_path / "run/checkpoints/last.ckpt", weights_only=True)["epoch"] == 1
+    (mine,) = (tmp_path / "mine").iterdir()
+    main(["--stage=test", "--ckpt_path", str(mine), "--data.turns=1", "--data.folds=3", "--model.decoder=median"]
+         + ["--wandb.mode=disabled", "--run_dir", str(tmp_path / "test")])  # fmt: skip
+    assert _results(tmp_path / "test")["mean"] == _results(tmp_path / "run")["mean"]
+
+
 def _parse(*args: str) -> object:
     return LDLCLI(["-c", str(ROOT / "configs/default.yaml"), *args]).config
 

@@ -81,15 +81,20 @@ def _parse(args: list[str]) -> LDLCLI:
 
 
 def _with_config(args: list[str]) -> list[str]:
-    """Put a configuration in front where none is named: that of the checkpoint's run, else the default."""
+    """Put a configuration in front where none is named: that of the checkpoint's run, else the default.
+
+    A run that is resumed so goes on in its own directory.
+    """
     if any(arg in ("-c", "--config") or arg.startswith("--config=") for arg in args):
         return args
-    root = project_root()
-    candidates = [root / "configs" / "default.yaml"] if root else []
     if path := _value_of("--ckpt_path", args):
-        candidates.insert(0, Path(path).parent.parent / "config.yaml")
-    config = next((path for path in candidates if path.is_file()), None)
-    return ["-c", str(config), *args] if config else args
+        run = Path(path).parent.parent
+        if (run / "config.yaml").is_file():
+            resumed = (_value_of("--stage", args) or "fit") == "fit"
+            return ["-c", str(run / "config.yaml"), *(["--run_dir", str(run)] if resumed else []), *args]
+    root = project_root()
+    default = root / "configs" / "default.yaml" if root else None
+    return ["-c", str(default), *args] if default and default.is_file() else args
 
 
 def _value_of(option: str, args: list[str]) -> str | None:

@@ -106,9 +106,15 @@ class LDLCLI(LightningCLI):
             raise LDLError(f"the trainer refuses its options: {' '.join(str(error).split())}") from error
 
     def dump(self, config: Namespace) -> str:
-        """``config`` as complete YAML, from which the run can be repeated."""
+        """``config`` as complete YAML, from which the run can be repeated, in a directory of its own.
+
+        A run that was resumed is repeated from the start: resuming is exact, so that gives the same.
+        """
         config = config.clone()
         config.pop("config", None)
+        config.run_dir = None
+        if config.stage in ("fit", "crossval"):
+            config.ckpt_path = None
         return self.parser.dump(config, skip_unset=False, format="yaml")
 
 

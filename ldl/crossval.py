@@ -38,5 +38,6 @@ def crossval(cli: LDLCLI) -> None:
 
 def _of_fold(config: Namespace, fold: int) -> Namespace:
     clone = config.clone()
+    clone.stage = "fit"
     clone.data.init_args.fold = fold
     return clone

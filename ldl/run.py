@@ -101,7 +101,14 @@ class Run:
             saved["best"] = ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options)
         elif self.config.select == "best":
             raise LDLError("--select best needs a validation part; set data.val_fraction above 0")
+        if self.config.select == "best" and self.config.ckpt_path and not self._resumes_in_place():
+            raise LDLError(
+                "--select best knows the best checkpoint of the first part only there; resume with --run_dir of it"
+            )
         return saved
+
+    def _resumes_in_place(self) -> bool:
+        return Path(self.config.ckpt_path).resolve().parent == (self.folder / "checkpoints").resolve()
 
     def open(self) -> None:
         """Create the directory with the complete configuration."""

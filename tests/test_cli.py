@@ -103,6 +103,34 @@ def test_checkpoint_is_tested_alone(run_dir: Path, tmp_path: Path) -> None:
     assert torch.load(checkpoint, weights_only=True)["epoch"] == 1
 
 
+def test_resume_goes_on_in_its_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half a run and the rest of it are one run: its checkpoints, its best one, its curves, its configuration."""
+    main([*SMALL, "--trainer.max_epochs=4", "--select=best", "--run_dir", str(tmp_path / "whole")])
+    main([*SMALL, "--select=best", "--run_dir", str(tmp_path / "half")])
+    last = str(tmp_path / "half/checkpoints/last.ckpt")
+    with pytest.raises(SystemExit):
+        main(["--ckpt_path", last, "--trainer.max_epochs=4", "--run_dir", str(tmp_path / "elsewhere")])
+    assert "--select best" in capsys.readouterr().err
+    main(["--ckpt_path", last, "--trainer.max_epochs=4"])
+    assert _results(tmp_path / "half")["mean"] == _results(tmp_path / "whole")["mean"]
+    curves = [
+        [
+            (row["epoch"], row["val_kl"])
+            for row in csv.DictReader((tmp_path / name / "metrics.csv").open())
+            if row["val_kl"]
+        ]
+        for name in ("half", "whole")
+    ]
+    assert curves[0] == curves[1] and len(curves[0]) == 4
+    main(["-c", str(tmp_path / "half/config.yaml"), "--run_dir", str(tmp_path / "repeated")])
+    assert _results(tmp_path / "repeated")["mean"] == _results(tmp_path / "whole")["mean"]
+
+
+def test_bf16_weights(tmp_path: Path) -> None:
+    main([*SMALL, "--trainer.precision=bf16-true", "--trainer.max_epochs=1", "--run_dir", str(tmp_path)])
+    assert (tmp_path / "predictions.csv").is_file() and _results(tmp_path)["mean"]["kl"] > 0
+
+
 def test_another_head_is_not_resumed(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(
@@ -148,6 +176,7 @@ def test_crossval(tmp_path: Path) -> None:
     for number in range(3):
         assert _results(tmp_path / f"fold_{number}")["folds"] == [results["folds"][number]]
         config = yaml.safe_load((tmp_path / f"fold_{number}/config.yaml").read_text())
+        assert config["stage"] == "fit"
         assert config["data"]["init_args"]["fold"] == number
 
 

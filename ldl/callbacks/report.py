@@ -33,7 +33,10 @@ class Report(pl.Callback):
         self._batches: list[dict[str, Tensor]] = []
 
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
-        self._batches.append({name: column.detach().cpu() for name, column in outputs.items()})
+        # numpy has no bfloat16.
+        half = (torch.bfloat16, torch.float16)
+        columns = {name: column.float() if column.dtype in half else column for name, column in outputs.items()}
+        self._batches.append({name: column.detach().cpu() for name, column in columns.items()})
 
     def on_predict_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         self.on_test_batch_end(trainer, pl_module, outputs)
@@ -76,7 +79,10 @@ class Report(pl.Callback):
             paths["values"] = charts.values(folder / "values.png", rows["predicted_value"], rows["value"], task.labels)
         if isinstance(task.head, LDLF):
             paths["leaves"] = charts.leaves(
-                folder / "leaves.png", task.head.leaves[0].cpu().numpy(), task.labels, self._leaf_usage(task, trainer)
+                folder / "leaves.png",
+                task.head.leaves[0].float().cpu().numpy(),
+                task.labels,
+                self._leaf_usage(task, trainer),
             )
         if (log := self.folder / "metrics.csv").is_file():
             curves = charts.learning_curves(folder / "learning_curves.png", log)
@@ -91,7 +97,7 @@ class Report(pl.Callback):
         batch = next(iter(loader))
         batch = trainer.precision_plugin.convert_input(batch)
         routing = task.head.route(task.backbone(batch["input"].to(task.device)))
-        return routing[:, 0].mean(0).cpu().numpy()
+        return routing[:, 0].mean(0).float().cpu().numpy()
 
 
 def tabulate(rows: dict[str, np.ndarray], labels: LabelSpace) -> tuple[list[str], list[list[Any]]]:

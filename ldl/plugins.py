@@ -17,6 +17,9 @@ GROUP = "ldl.plugins"
 PACKAGE = "ldl_plugins"
 """Files of a plugins folder are imported as ``ldl_plugins.<file>``."""
 
+plugin_folders: list[Path] = []
+"""The folders that were discovered, in order."""
+
 
 def project_root() -> Path | None:
     """The folder of ``train.py``, whose ``plugins/`` and ``configs/`` are used; None where there is no such file.
@@ -43,6 +46,8 @@ def discover(folder: Path | None = None) -> list[str]:
     root = project_root()
     folder = folder or (root / "plugins" if root else None)
     found = []
+    if folder and folder not in plugin_folders:
+        plugin_folders.append(folder)
     for path in sorted(folder.glob("*.py")) if folder and folder.is_dir() else []:
         name = f"{PACKAGE}.{path.stem}"
         if not path.name.startswith("_") and name not in sys.modules and _import_file(name, path):

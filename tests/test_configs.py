@@ -23,7 +23,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("data")
     for count in (4, 5, 6):
-        np.savez(folder / f"{count}.npz", features=rng.exponential(size=(60, 7)), labels=rng.dirichlet(np.ones(count), 60))
+        np.savez(
+            folder / f"{count}.npz", features=rng.exponential(size=(60, 7)), labels=rng.dirichlet(np.ones(count), 60)
+        )
     return folder
 
 

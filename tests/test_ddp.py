@@ -101,7 +101,7 @@ def launch(command: Sequence[str], folder: Path, **environment: str) -> subproce
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "tests"), **environment}
     for name in ("PL_GLOBAL_SEED", "LDL_RUN_DIR", "LOCAL_RANK", "WORLD_SIZE"):
         env.pop(name, None)
-    return subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
 
 
 def succeed(command: Sequence[str], folder: Path) -> None:

@@ -215,7 +215,7 @@ def test_run_killed_twice_ends_like_one_never_killed(tmp_path: Path, processes: 
     (tmp_path / "runs.json").write_text(json.dumps([resume, [*options, "--run_dir", str(unbroken_run)]]))
     process = start("tests/several_runs.py", [str(tmp_path / "runs.json")], tmp_path)
     try:
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from multiprocessing import get_context
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +157,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             batch_sampler=sampler,
             num_workers=self.num_workers,
             collate_fn=collate,
-            # Starting workers every epoch is slow, and forking beside running threads can hang Python 3.11.
             persistent_workers=self.num_workers > 0 and persistent,
+            multiprocessing_context=_worker_context() if self.num_workers else None,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
         )
 
@@ -175,3 +177,15 @@ class LDLDataModule(pl.LightningDataModule, ABC):
                 "Trainer(use_distributed_sampler=True) would cut the dealt batches a second time; "
                 "pass use_distributed_sampler=False, as the command line does"
             )
+
+
+def _worker_context() -> BaseContext:
+    """How loader processes are started: forked from a server that has no threads.
+
+    A fork of the training process itself, with the threads of torch, gloo and loggers, can hang. A script that
+    trains with loader processes needs the guard ``if __name__ == "__main__"``, as it does in Python 3.14.
+    """
+    context = get_context("forkserver")
+    # All that train.py imports, once, instead of in every worker.
+    context.set_forkserver_preload(["ldl.cli"])
+    return context

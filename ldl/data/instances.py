@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +14,7 @@ from torch.utils.data import Dataset
 from ldl.collective import Collective
 from ldl.data.sampler import Draw
 from ldl.errors import LDLError, SharedError
+from ldl.plugins import discover, plugin_folders
 
 Batch = dict[str, Tensor]
 
@@ -55,6 +59,10 @@ class Guarded(Dataset[Any]):
     def __init__(self, instances: Dataset[Any]) -> None:
         self.instances = instances
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A loader process starts afresh: it must know the plugins before it can unpickle a data set of theirs.
+        return _unpickle, (list(plugin_folders), bytes(ForkingPickler.dumps(self.instances)))
+
     def __len__(self) -> int:
         return len(self.instances)  # type: ignore[arg-type]
 
@@ -68,6 +76,12 @@ class Guarded(Dataset[Any]):
             return [self.instances[draw] for draw in draws]
         except LDLError as error:
             return {"error": str(error)}
+
+
+def _unpickle(folders: list[Path], instances: bytes) -> Guarded:
+    for folder in folders:
+        discover(folder)
+    return Guarded(pickle.loads(instances))
 
 
 def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:

@@ -18,7 +18,7 @@ from ldl.spec import differences, to_spec
 CHECKPOINT_KEY = "ldl"
 """Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
 
-_WEIGHT_SOURCES = ("pretrained", "weights", "freeze", "lr")
+_WEIGHT_SOURCES = ("pretrained", "weights", "freeze", "freeze_groups", "lr", "mirror", "compiled")
 
 
 def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:

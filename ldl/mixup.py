@@ -9,11 +9,11 @@ from torch import Tensor
 def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     """Mix every instance with another one of the batch.
 
-    One share, drawn from Beta(alpha, alpha), holds for the whole batch: lower ``alpha`` mixes less. ``input``,
-    ``target`` and ``value`` (so the expectation of the target still is the value) are mixed, the rest stays.
+    One share, drawn from Beta(alpha, alpha), holds for the whole batch: lower ``alpha`` mixes less. ``input`` or
+    ``features``, ``target`` and ``value`` (so the expectation of the target still is the value) are mixed, the rest stays.
 
     Args:
-        batch: ``input`` (B, ...), ``target`` (B, C) and maybe ``value`` (B, ...).
+        batch: ``input`` or ``features`` (B, ...), ``target`` (B, C) and maybe ``value`` (B, ...).
         alpha: Parameter of the Beta distribution, positive.
     """
     target = batch["target"]
@@ -21,7 +21,7 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     partner = torch.randperm(len(target), device=target.device)
     mixed: dict[str, Tensor] = {
         name: (share * batch[name] + (1 - share) * batch[name][partner]).to(batch[name].dtype)
-        for name in ("input", "target", "value")
+        for name in ("input", "features", "target", "value")
         if name in batch
     }
     return {**batch, **mixed}

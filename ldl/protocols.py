@@ -1,11 +1,16 @@
-"""How a data set is cut into training, validation and test instances, and whether that cut leaks."""
+"""How a data set is cut into training, validation and test instances, and whether that cut leaks.
+
+A protocol is two steps: a function here, or a published list, says which rows are tested; :func:`with_validation`
+then cuts validation rows from the rest, by group where there are groups.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold, train_test_split
 
 from ldl.errors import LDLError
 
@@ -17,6 +22,35 @@ class Fold:
     train: np.ndarray
     val: np.ndarray
     test: np.ndarray
+
+
+def with_validation(
+    train: np.ndarray, test: np.ndarray, val_fraction: float, seed: int, fold: int = 0, groups: np.ndarray | None = None
+) -> Fold:
+    """Cut a validation part from the training rows, at random.
+
+    Args:
+        train: Rows of training and validation.
+        test: Rows of the test part.
+        val_fraction: Share of the training instances, or groups, that is cut off, in [0, 1); 0 for none.
+        seed: Random state, together with ``fold``.
+        fold: Number of the fold.
+        groups: (size,) group of every instance; validation then takes whole groups.
+
+    Raises:
+        LDLError: ``val_fraction`` out of its range, or a part would be empty.
+    """
+    if not 0 <= val_fraction < 1:
+        raise LDLError(f"val_fraction {val_fraction!r} must be in [0, 1)")
+    train, test = np.sort(train), np.sort(test)
+    owner = train if groups is None else groups[train]
+    units = np.unique(owner)
+    shuffled = np.random.default_rng([seed, fold]).permutation(units)
+    cut = int(round(val_fraction * len(units)))
+    if val_fraction > 0 and not 0 < cut < len(units):
+        raise LDLError(f"val_fraction {val_fraction:g} of {len(units)} training instances leaves an empty part")
+    validated = np.isin(owner, shuffled[:cut])
+    return Fold(train[~validated], train[validated], test)
 
 
 def kfold(
@@ -40,23 +74,59 @@ def kfold(
     Raises:
         LDLError: an argument out of its range, or too few instances or groups.
     """
-    if not 0 <= fold < folds:
-        raise LDLError(f"fold {fold} must be in 0..{folds - 1}, one of the {folds} folds")
-    if not 0 <= val_fraction < 1:
-        raise LDLError(f"val_fraction {val_fraction!r} must be in [0, 1)")
     unit = np.arange(size) if groups is None else np.unique(groups, return_inverse=True)[1]
     units = int(unit.max()) + 1 if size else 0
-    if not 2 <= folds <= units:
-        raise LDLError(
-            f"folds {folds} must be in 2..{units}, the number of {'instances' if groups is None else 'groups'}"
-        )
-    splits = KFold(folds, shuffle=True, random_state=seed).split(np.arange(units))
-    train, test = next(split for number, split in enumerate(splits) if number == fold)
-    shuffled = np.random.default_rng([seed, fold]).permutation(train)
-    cut = int(round(val_fraction * len(train)))
-    if val_fraction > 0 and not 0 < cut < len(train):
-        raise LDLError(f"val_fraction {val_fraction:g} of {len(train)} training instances leaves an empty part")
-    return Fold(*(np.flatnonzero(np.isin(unit, part)) for part in (shuffled[cut:], shuffled[:cut], test)))
+    _check_fold(fold, folds, units, "instances" if groups is None else "groups")
+    train, test = list(KFold(folds, shuffle=True, random_state=seed).split(np.arange(units)))[fold]
+    train_rows, test_rows = (np.flatnonzero(np.isin(unit, part)) for part in (train, test))
+    return with_validation(train_rows, test_rows, val_fraction, seed, fold, unit)
+
+
+def leave_one_group_out(groups: np.ndarray, fold: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows where the ``fold``-th group, in rising order, is tested. Raises LDLError."""
+    names = np.unique(groups)
+    _check_fold(fold, len(names), len(names), "groups")
+    tested = groups == names[fold]
+    return np.flatnonzero(~tested), np.flatnonzero(tested)
+
+
+def stratified_kfold(
+    values: np.ndarray, folds: int, fold: int, seed: int, groups: np.ndarray | None = None, width: float = 5.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows of folds that have the same mix of values, and of groups that are never split.
+
+    Args:
+        values: (size,) values, such as ages; they are stratified in bins.
+        folds: Number of folds.
+        fold: The tested fold.
+        seed: Random state of the folds.
+        groups: (size,) group of every instance, or None.
+        width: Width of the bins, in the unit of ``values``.
+
+    Raises:
+        LDLError: folds or fold out of range.
+    """
+    units = len(values) if groups is None else len(np.unique(groups))
+    _check_fold(fold, folds, units, "instances" if groups is None else "groups")
+    bins = np.floor(values / width).astype(int)
+    splitter: StratifiedKFold | StratifiedGroupKFold = (
+        StratifiedKFold(folds, shuffle=True, random_state=seed)
+        if groups is None
+        else StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    )
+    with warnings.catch_warnings():
+        # A bin with fewer instances than folds cannot be in all of them; the others are stratified all the same.
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        train, test = list(splitter.split(np.zeros(len(bins)), bins, groups))[fold]
+    return train, test
+
+
+def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows of one random cut. Raises LDLError for a share that leaves a part empty."""
+    if not 0 < round(test_fraction * size) < size:
+        raise LDLError(f"a test share of {test_fraction:g} of {size} instances leaves an empty part")
+    train, test = train_test_split(np.arange(size), test_size=round(test_fraction * size), random_state=seed)
+    return train, test
 
 
 def leak(fold: Fold, groups: np.ndarray | None) -> float:
@@ -67,3 +137,10 @@ def leak(fold: Fold, groups: np.ndarray | None) -> float:
     if groups is None:
         return 0.0
     return float(np.isin(groups[fold.test], groups[np.concatenate([fold.train, fold.val])]).mean())
+
+
+def _check_fold(fold: int, folds: int, units: int, what: str) -> None:
+    if not 0 <= fold < folds:
+        raise LDLError(f"fold {fold} must be in 0..{folds - 1}, one of the {folds} folds")
+    if not 2 <= folds <= units:
+        raise LDLError(f"folds {folds} must be in 2..{units}, the number of {what}")

@@ -20,11 +20,13 @@ from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model,
 from ldl.collective import current_collective
 from ldl.data.instances import global_rows
 from ldl.errors import LDLError, did_you_mean
+from ldl.features import reuse_features
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics import distribution_metrics, value_metrics
 from ldl.metrics.losses import LossMeans
 from ldl.mixup import mixup as mix_pairs
+from ldl.schedule import WarmupCosine
 from ldl.spec import from_spec, to_spec
 
 MEANS_KEY = "train_means"
@@ -68,6 +70,7 @@ class Task(pl.LightningModule):
         self.mixup = mixup
         self.decoder = decoder
         self.input_shape: tuple[int, ...] | None = None
+        self.preprocessing: dict[str, Any] | None = None
         self.eval_metrics = nn.ModuleDict()
         self.train_means = LossMeans()
         if isinstance(head, FittedHead):
@@ -114,6 +117,9 @@ class Task(pl.LightningModule):
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
+            self.preprocessing = data.preprocessing or self.preprocessing
+            if stage != "predict":
+                reuse_features(self.backbone, data, self.trainer.strategy.root_device)
         elif self.input_shape is None:
             raise LDLError(
                 "Task does not know its labels; pass Trainer.fit a data module of ldl, or call task.build first"
@@ -143,8 +149,16 @@ class Task(pl.LightningModule):
             return optimizer
         scheduler = self.lr_scheduler(optimizer)
         interval = "epoch" if isinstance(scheduler, ReduceLROnPlateau) else self.lr_interval
+        if isinstance(scheduler, WarmupCosine):
+            interval = "step"
+            if scheduler.total_steps is None and self._trainer is not None:
+                scheduler.start(int(self.trainer.estimated_stepping_batches))
         config = {"scheduler": scheduler, "interval": interval, "monitor": self.lr_monitor}
         return {"optimizer": optimizer, "lr_scheduler": config}
+
+    def features(self, batch: dict[str, Tensor]) -> Tensor:
+        """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
+        return batch["features"] if "features" in batch else self.backbone(batch["input"])
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
@@ -171,7 +185,7 @@ class Task(pl.LightningModule):
         batch = {name: column[used] for name, column in batch.items()}
         if self.mixup:
             batch = mix_pairs(batch, self.mixup)
-        features, target = self.backbone(batch["input"]), batch["target"]
+        features, target = self.features(batch), batch["target"]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         losses = self.head.loss(features, target, **extra)
         self.train_means.update(losses, rows)
@@ -215,7 +229,7 @@ class Task(pl.LightningModule):
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
         global_rows(batch, self.device, current_collective())
-        features = self.backbone(batch["input"])
+        features = self.features(batch)
         distribution = self.head(features)
         real = batch["weight"] > 0
         output = {"index": batch["index"], "prediction": distribution}
@@ -247,6 +261,7 @@ class Task(pl.LightningModule):
             "labels": self.labels.to_dict(),
             "input_shape": list(self.input_shape or ()),
             "decoder": self.decoder,
+            "preprocessing": self.preprocessing,
         }
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
@@ -275,5 +290,6 @@ class Task(pl.LightningModule):
         backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
         task = cls(head, backbone, **kwargs)
         task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
+        task.preprocessing = saved.get("preprocessing")
         task.load_state_dict(checkpoint["state_dict"])
         return task.eval()

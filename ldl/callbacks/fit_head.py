@@ -47,7 +47,8 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
         global_rows(batch, task.device, collective)
         batch = trainer.precision_plugin.convert_input(batch)
         real = batch["weight"] > 0
-        parts.append((task.backbone(batch["input"].to(task.device))[real], batch["target"][real].to(task.device)))
+        batch = {name: column.to(task.device) for name, column in batch.items()}
+        parts.append((task.features(batch)[real], batch["target"][real]))
     task.train(training)
     counts = collective.gather(torch.tensor([len(target) for _, target in parts], device=task.device))
     features, target = (_in_order(torch.cat(column), counts, collective) for column in zip(*parts))

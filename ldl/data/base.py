@@ -7,18 +7,23 @@ from abc import ABC, abstractmethod
 from multiprocessing import get_context
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytorch_lightning as pl
+import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ldl.collective import current_collective
-from ldl.data.instances import Guarded, collate
+from ldl.data.instances import ArrayInstances, Guarded, collate
 from ldl.data.sampler import DealtBatchSampler
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.protocols import Fold, kfold, leak
+
+if TYPE_CHECKING:
+    from ldl.task import Task
 
 
 class ResumableLoader(DataLoader[Any]):
@@ -55,16 +60,26 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         input_shape: Shape of one ``input``, after ``setup``.
         size: Number of instances, after ``setup``.
         groups: (size,) group of every instance, or None.
+        values: (size,) true value of every instance, or None.
+        names: What each instance is called in ``predictions.csv``, such as its file, or None.
         split: Rows of the fold, after ``setup``.
+        protocol: Name of the protocol.
+        leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
+        backbone_features: (size, F) what a frozen backbone makes of every instance, or None; see ``use_features``.
+        cache_dir: Folder of what can be made again, or None for the usual one.
     """
 
     protocol: str = "kfold"
-    leaky: bool = False
+    leaky: bool | None = False
     labels: LabelSpace
     input_shape: tuple[int, ...]
     size: int
     groups: np.ndarray | None = None
+    values: np.ndarray | None = None
+    names: list[str] | None = None
     split: Fold
+    backbone_features: Tensor | None = None
+    cache_dir: str | None = None
 
     def __init__(
         self,
@@ -94,6 +109,20 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
         """The instances ``rows``; ``train`` asks for random augmentation."""
 
+    def follow(self, task: Task) -> None:
+        """Take what a trained task knows, before ``setup``. Data with labels of their own have nothing to take."""
+
+    def columns(self) -> dict[str, Tensor] | None:
+        """All that a batch has besides inputs, for all instances: ``target`` (size, C), and ``value`` and ``group``.
+
+        None, the default, means that features of a frozen backbone are not reused.
+        """
+        return None
+
+    def cut(self) -> Fold:
+        """The rows of ``fold``. The default is scikit-learn's shuffled KFold, by group where there are groups."""
+        return kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, self.groups)
+
     def prepare_fold(self) -> None:
         """Learn what preprocessing needs from ``split.train``, such as a mean. The default learns nothing."""
 
@@ -110,7 +139,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             if getattr(self, name) < least:
                 raise LDLError(f"data.{name} {getattr(self, name)} must be at least {least}")
         self.load()
-        self.split = kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, self.groups)
+        self.split = self.cut()
         self.prepare_fold()
         self._ready = True
 
@@ -120,9 +149,23 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return self.folds
 
     @property
-    def leak(self) -> float:
-        """Share of test instances whose group is also in training (the leak audit)."""
-        return leak(self.split, self.groups)
+    def leak(self) -> float | None:
+        """Share of test instances whose group is also in training (the leak audit); None where nobody knows."""
+        return None if self.leaky is None else leak(self.split, self.groups)
+
+    @property
+    def content_key(self) -> str | None:
+        """What the inputs of evaluation are made of, so that their features may be kept on disk; None keeps none."""
+        return None
+
+    @property
+    def preprocessing(self) -> dict[str, Any] | None:
+        """What an input goes through before the backbone, as plain values for checkpoints; None where nothing is."""
+        return None
+
+    def use_features(self, features: Tensor) -> None:
+        """Serve these features (size, F), under the key ``features``, in place of inputs."""
+        self.backbone_features = features
 
     def train_dataloader(self) -> DataLoader[Any]:
         return self._loader(self.split.train, train=True, persistent=True)
@@ -130,6 +173,12 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def fit_dataloader(self) -> DataLoader[Any]:
         """The training part in order and without augmentation, for heads that are fitted on features."""
         return self._loader(self.split.train, train=False)
+
+    def whole_dataloader(self) -> DataLoader[Any]:
+        """All instances in order and without augmentation, in one process; it knows no trainer."""
+        dataset = Guarded(self.dataset(np.arange(self.size), train=False))
+        sampler = DealtBatchSampler(self.size, self.batch_size, shuffle=False)
+        return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
         return self._loader(self.split.val, train=False, persistent=True) if len(self.split.val) else []
@@ -153,13 +202,21 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             position=self._position,
         )
         return ResumableLoader(
-            Guarded(self.dataset(rows, train)),
+            Guarded(self.dataset(rows, train) if self.backbone_features is None else self._feature_dataset(rows)),
             batch_sampler=sampler,
             num_workers=self.num_workers,
             collate_fn=collate,
             persistent_workers=self.num_workers > 0 and persistent,
             multiprocessing_context=_worker_context() if self.num_workers else None,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
+        )
+
+    def _feature_dataset(self, rows: np.ndarray) -> ArrayInstances:
+        index = torch.from_numpy(rows)
+        columns = self.columns()
+        assert columns is not None and self.backbone_features is not None
+        return ArrayInstances(
+            {name: column[index] for name, column in {**columns, "features": self.backbone_features}.items()}, index
         )
 
     def _position(self) -> tuple[int, int]:

@@ -78,20 +78,24 @@ class RotatedDigits(LDLDataModule):
             ndimage.rotate(digit, angle, reshape=False, order=1) for digit, row in zip(digits, angles) for angle in row
         ]
         self.images = torch.tensor(np.stack(images), dtype=torch.float32).unsqueeze(1)
-        self.values = torch.tensor(angles.ravel(), dtype=torch.float32)
-        self.targets = self.labels.encode(self.values, self.sigma)
+        self.values = angles.ravel()
+        value = torch.tensor(self.values, dtype=torch.float32)
         self.groups = np.repeat(np.arange(len(digits)), self.turns)
+        self.targets = self.labels.encode(value, self.sigma)
+        self._columns = {
+            "target": self.targets,
+            "value": value,
+            "group": torch.from_numpy(self.groups),
+        }
         self.size = len(self.images)
         self.input_shape = tuple(self.images.shape[1:])
+
+    def columns(self) -> dict[str, Tensor]:
+        """Target, value (degrees) and group of all turned digits."""
+        return self._columns
 
     def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
         """The turned digits ``rows``; training adds no augmentation."""
         index = torch.from_numpy(rows)
-        assert self.groups is not None
-        columns: dict[str, Tensor] = {
-            "input": self.images[index],
-            "target": self.targets[index],
-            "value": self.values[index],
-            "group": torch.from_numpy(self.groups)[index],
-        }
+        columns = {name: column[index] for name, column in {"input": self.images, **self._columns}.items()}
         return ArrayInstances(columns, index)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from ldl.data.base import LDLDataModule
@@ -102,6 +103,10 @@ class TabularLDL(LDLDataModule):
 
     def _scale(self) -> None:
         self.inputs = torch.tensor(self.scaler.transform(self.features), dtype=torch.float32)
+
+    def columns(self) -> dict[str, Tensor]:
+        """The distributions of all rows."""
+        return {"target": self.targets}
 
     def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
         """The rows as they are; training adds no augmentation."""

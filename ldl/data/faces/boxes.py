@@ -1,0 +1,37 @@
+"""Face boxes from a JSON file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ldl.errors import LDLError
+
+
+def read_boxes(path: Path) -> dict[str, np.ndarray]:
+    """Corners (4, 2) of every face, clockwise from its upper left, by lower-case file name without ending.
+
+    The file is a list of entries with ``img_path`` and ``aligned_bbox``, eight numbers x0 y0 ... x3 y3, as the
+    Facial Age Estimation Benchmark (Paplham & Franc, CVPR 2024) publishes them.
+
+    Raises:
+        LDLError: no such file, or an entry of another form.
+    """
+    try:
+        entries = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise LDLError(f"no file of boxes at {path}; correct data.boxes") from None
+    except (OSError, ValueError) as error:
+        raise LDLError(f"{path} cannot be read as JSON: {error}") from None
+    boxes = {}
+    for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
+        try:
+            corners = np.array(entry["aligned_bbox"], dtype=float).reshape(4, 2)
+            boxes[Path(entry["img_path"]).stem.lower()] = corners
+        except (KeyError, TypeError, ValueError):
+            raise LDLError(
+                f"{path}: entry {number} needs img_path and aligned_bbox of eight numbers, got {str(entry)[:100]}"
+            ) from None
+    return boxes

@@ -1,0 +1,111 @@
+"""Aligned crops, made once and kept on disk under a key of what made them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from filelock import FileLock
+from numpy.lib.format import open_memmap
+
+from ldl.data.faces.align import crop
+from ldl.data.faces.records import FaceRecords
+from ldl.data.pictures import read_picture
+from ldl.errors import LDLError
+from ldl.rank import process_rank
+
+_VERSION = 1
+"""Part of the key: raise it when the same arguments give other crops."""
+
+
+class Crops:
+    """Aligned crops of a list of pictures, (N, size, size, 3) uint8, read from disk as they are needed.
+
+    Attributes:
+        key: What made them, in one word.
+        failed: Why each unreadable picture could not be read, by row.
+    """
+
+    def __init__(self, file: Path, key: str, failed: dict[int, str]) -> None:
+        self.file = file
+        self.key = key
+        self.failed = failed
+        self._array: np.ndarray | None = None
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        if self._array is None:
+            self._array = np.load(self.file, mmap_mode="r")
+        return np.asarray(self._array[row])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A loader process opens the file itself; a memory map would be pickled as a copy of all pictures.
+        return {**self.__dict__, "_array": None}
+
+
+def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: Path) -> Crops:
+    """The crops of all pictures, from the cache where they are there, else made now.
+
+    The key is made of every picture's path, length and time of change, its anchor, and the options; so a changed
+    picture or landmark is cropped anew. Processes that ask at the same time wait for the first of them.
+
+    Args:
+        records: The pictures.
+        size: Side of the crops in pixels.
+        margin: See ``align.placement``.
+        cache: Folder of the cache.
+    """
+    key = _key(records, size, margin)
+    folder = cache / "crops"
+    file, failures = folder / f"{key}.npy", folder / f"{key}.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f"{key}.lock"):
+            if not (file.is_file() and failures.is_file()):
+                if process_rank() == 0:
+                    print(f"cropping {len(records)} pictures to {size}x{size} into {folder}", flush=True)
+                _make(records, size, margin, file, failures)
+    except OSError as error:
+        raise LDLError(
+            f"the cache {folder} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE"
+        ) from error
+    return Crops(file, key, {int(row): reason for row, reason in json.loads(failures.read_text()).items()})
+
+
+def _make(records: FaceRecords, size: int, margin: float | None, file: Path, failures: Path) -> None:
+    temporary = file.with_suffix(".tmp")
+    array = open_memmap(temporary, mode="w+", dtype=np.uint8, shape=(len(records), size, size, 3))
+    failed: dict[int, str] = {}
+
+    def make(row: int) -> None:
+        try:
+            array[row] = crop(read_picture(records.folder / records.files[row]), records.anchor(row), size, margin)
+        except LDLError as error:
+            failed[row] = str(error)
+
+    threads = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(make, range(len(records))))
+    cv2.setNumThreads(threads)
+    array.flush()
+    failures.write_text(json.dumps(dict(sorted(failed.items()))))
+    os.replace(temporary, file)
+
+
+def _key(records: FaceRecords, size: int, margin: float | None) -> str:
+    digest = hashlib.sha256(f"{_VERSION} {size} {margin!r} {records.folder.resolve()}".encode())
+    for row, file in enumerate(records.files):
+        try:
+            status = (records.folder / file).stat()
+            seen = (status.st_size, status.st_mtime_ns)
+        except OSError:
+            seen = (-1, -1)
+        anchor = records.anchor(row)
+        digest.update(f"|{file} {seen}".encode() + (b"" if anchor is None else anchor.astype(float).tobytes()))
+    return digest.hexdigest()[:20]

@@ -1,0 +1,61 @@
+"""FG-NET (Lanitis et al. 2002): 1,002 pictures of 82 persons from childhood on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from ldl.data.faces.boxes import read_boxes
+from ldl.data.faces.landmarks import FGNET_POINTS, read_points
+from ldl.data.faces.module import FaceAges
+from ldl.data.faces.protocols import LEAVE_ONE_PERSON_OUT, SUBJECT_EXCLUSIVE
+from ldl.data.faces.records import FaceRecords
+from ldl.data.pictures import list_pictures
+from ldl.errors import LDLError
+
+_NAME = re.compile(r"(\d{3})a(\d{2})[a-z]?", re.IGNORECASE)
+
+
+class FGNET(FaceAges):
+    """FG-NET as it is released: ``images/001A02.JPG`` (person, age, maybe a letter) and ``points/001a02.pts``.
+
+    Faces are placed by five of the 68 landmarks, or with ``alignment: box`` by ``face_boxes.json`` or ``boxes``.
+
+    Protocols: ``leave_one_person_out`` (82 folds); ``subject_exclusive`` (``folds`` folds of whole persons).
+    """
+
+    protocols = {"leave_one_person_out": LEAVE_ONE_PERSON_OUT, "subject_exclusive": SUBJECT_EXCLUSIVE}
+    age_range = (0, 69)
+
+    def read(self) -> FaceRecords:
+        """List ``images``. Raises LDLError for a name of another form, or missing landmarks or boxes."""
+        folder = self.locate("FGNET")
+        files = [path.relative_to(folder).as_posix() for path in list_pictures(folder / "images")]
+        matches = [_NAME.fullmatch(Path(file).stem) for file in files]
+        for file, match in zip(files, matches):
+            if match is None:
+                raise LDLError(f"{folder / file} is no name of FG-NET, such as 001A02.JPG: person, A, age")
+        persons, ages = (np.array([int(match[field]) for match in matches if match]) for field in (1, 2))
+        return FaceRecords(folder, files, ages.astype(float), persons, self._anchors(folder, files))
+
+    def _anchors(self, folder: Path, files: list[str]) -> list[np.ndarray] | None:
+        if self.alignment == "none":
+            return None
+        stems = [Path(file).stem.lower() for file in files]
+        if self.alignment == "box":
+            source = Path(self.boxes) if self.boxes else folder / "face_boxes.json"
+            boxes = read_boxes(source)
+            missing = [file for file, stem in zip(files, stems) if stem not in boxes]
+            if missing:
+                raise LDLError(f"{source} has no box of {missing[0]} ({len(missing)} such pictures)")
+            return [boxes[stem] for stem in stems]
+        return [self._landmarks(folder / "points" / f"{stem}.pts") for stem in stems]
+
+    @staticmethod
+    def _landmarks(path: Path) -> np.ndarray:
+        points = read_points(path)
+        if len(points) != 68:
+            raise LDLError(f"{path} has {len(points)} points; FG-NET's landmarks are 68")
+        return points[list(FGNET_POINTS)]

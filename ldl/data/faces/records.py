@@ -1,0 +1,55 @@
+"""What is known of a list of face pictures before any of them is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass
+class FaceRecords:
+    """Face pictures with their labels; all columns have one entry a picture.
+
+    Attributes:
+        folder: What the files are relative to.
+        files: Paths of the pictures below ``folder``.
+        ages: (N,) ages in years.
+        persons: (N,) who each picture shows, or None where nobody knows.
+        anchors: For every picture the points that place the face (see ``align.placement``), or None.
+        sigmas: (N,) standard deviation of each label distribution in years, or None for one of all.
+        facts: Further columns, (N,) each, that protocols ask for, such as ``race`` and ``gender``.
+    """
+
+    folder: Path
+    files: list[str]
+    ages: np.ndarray
+    persons: np.ndarray | None = None
+    anchors: Sequence[np.ndarray | None] | None = None
+    sigmas: np.ndarray | None = None
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def paths(self) -> list[Path]:
+        """The pictures' full paths."""
+        return [self.folder / file for file in self.files]
+
+    def anchor(self, row: int) -> np.ndarray | None:
+        """The points that place the face of one picture, or None."""
+        return None if self.anchors is None else self.anchors[row]
+
+    def take(self, rows: np.ndarray) -> FaceRecords:
+        """The pictures ``rows`` alone."""
+        return FaceRecords(
+            self.folder,
+            [self.files[row] for row in rows],
+            self.ages[rows],
+            None if self.persons is None else self.persons[rows],
+            None if self.anchors is None else [self.anchors[row] for row in rows],
+            None if self.sigmas is None else self.sigmas[rows],
+            {name: column[rows] for name, column in self.facts.items()},
+        )

@@ -1,0 +1,65 @@
+"""albumentations pipelines whose randomness comes from the draw, not from the process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import albumentations as A
+import cv2
+import numpy as np
+
+from ldl.errors import LDLError
+
+Transform: TypeAlias = A.BasicTransform | A.BaseCompose
+
+
+def default_train_transforms() -> list[Transform]:
+    """Mirror, small turns, shifts and scales, brightness and contrast, and now and then a grey or a coarse picture."""
+    return [
+        A.HorizontalFlip(p=0.5),
+        A.Affine(
+            scale=(0.9, 1.1),
+            translate_percent=(-0.06, 0.06),
+            rotate=(-12, 12),
+            border_mode=cv2.BORDER_REFLECT_101,
+            p=0.9,
+        ),
+        A.RandomBrightnessContrast(brightness_limit=0.2, contrast_limit=0.3, p=0.6),
+        A.ToGray(p=0.15),
+        A.Downscale(scale_range=(0.4, 0.9), p=0.15),
+    ]
+
+
+class Pipeline:
+    """Applies transforms one after the other to pictures (height, width, 3) uint8.
+
+    Args:
+        transforms: albumentations transforms; their result must be a picture (height, width, channels).
+    """
+
+    def __init__(self, transforms: Sequence[Transform]) -> None:
+        self.transforms = list(transforms)
+
+    def __call__(self, picture: np.ndarray, seed: int) -> np.ndarray:
+        """The transformed picture; the same for the same ``seed``, in any process."""
+        for number, transform in enumerate(self.transforms):
+            # One seed for all would couple them: whatever is mirrored would also be turned to the left.
+            transform.set_random_seed((seed * 1000003 + number) % 2**32)
+            picture = transform(image=picture)["image"]
+        return picture
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a checkpoint; :meth:`from_dict` is the inverse."""
+        return A.to_dict(A.Compose(self.transforms))
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Pipeline:
+        """Rebuild a pipeline. Raises LDLError for transforms that this albumentations does not have."""
+        try:
+            return cls(A.from_dict(state).transforms)
+        except (KeyError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise LDLError(
+                f"the checkpoint's picture transforms cannot be rebuilt with albumentations {A.__version__}: {reason}"
+            ) from error

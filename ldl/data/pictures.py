@@ -1,0 +1,54 @@
+"""Reading pictures of any kind as RGB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from ldl.errors import LDLError
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
+
+
+def read_picture(path: Path) -> np.ndarray:
+    """A picture as RGB, (height, width, 3) uint8, turned as its EXIF entry says.
+
+    Grey pictures get three equal channels, 16-bit ones their upper eight bits, transparent ones a white ground.
+
+    Raises:
+        LDLError: a missing, damaged or unknown file.
+    """
+    try:
+        with Image.open(path) as opened:
+            picture = ImageOps.exif_transpose(opened)
+            if picture.mode.startswith("I"):
+                values = np.asarray(picture)
+                grey = (values.clip(0, 65535) >> 8).astype(np.uint8)
+                return np.repeat(grey[:, :, None], 3, axis=2)
+            if picture.mode in ("LA", "PA", "RGBA") or "transparency" in picture.info:
+                picture = picture.convert("RGBA")
+                picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
+            return np.asarray(picture.convert("RGB"))
+    except FileNotFoundError:
+        raise LDLError(f"no picture at {path}") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        # PIL's own message repeats the path, or the address of a buffer.
+        reason = "unknown or damaged format" if "cannot identify" in str(error) else str(error)
+        raise LDLError(f"{path} cannot be read as a picture: {' '.join(reason.split())[:160]}") from error
+
+
+def list_pictures(folder: Path) -> list[Path]:
+    """All picture files below a folder, sorted. Raises LDLError where it is no folder or has none."""
+    if not folder.is_dir():
+        raise LDLError(f"no folder at {folder}; give the folder that holds the pictures")
+    found = [path for path in _files(folder) if path.suffix.lower() in SUFFIXES]
+    if not found:
+        raise LDLError(f"{folder} holds no pictures; files that end in {', '.join(SUFFIXES)} are read")
+    return found
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())

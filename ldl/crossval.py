@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import numpy as np
 from jsonargparse import Namespace
 
+from ldl import charts, results
+from ldl.callbacks.report import Report, pictures
 from ldl.config import LDLCLI
 from ldl.errors import LDLError
+from ldl.metrics.rows import row_metrics
+from ldl.rank import process_rank
 from ldl.run import Run
 
 
 def crossval(cli: LDLCLI) -> None:
     """Fit and test every fold of the configured protocol, each from the same seed, in ``fold_0``, ``fold_1``, ...
 
-    The folds are one group in wandb. Works in one process and in several: all of them go through the
-    folds in step.
+    Beside the folds' means, ``results.json`` gets the metrics over all their test instances together, each of the
+    same weight, and ``charts/`` shows these. The folds are one group in wandb. Works in one process and in several:
+    all of them go through the folds in step.
     """
     if cli.config.ckpt_path is not None:
         raise LDLError("--stage crossval trains every fold anew; leave --ckpt_path out")
     # Chooses the directory and finds how many folds there are; it is not run.
     first = Run(cli, _of_fold(cli.config, 0))
     folds: list[dict[str, Any]] = []
+    rows: list[dict[str, np.ndarray]] = []
     seconds = 0.0
     for number in range(first.data.num_folds):
         folder = first.folder / f"fold_{number}"
@@ -31,9 +39,25 @@ def crossval(cli: LDLCLI) -> None:
         finally:
             run.close()
         folds.append(entry)
+        rows.append(_tested_rows(run))
         seconds += fit_seconds
         run.finish([entry], fit_seconds, table=False)
-    first.finish(folds, seconds)
+    if process_rank() == 0:
+        _finish(first, folds, {name: np.concatenate([part[name] for part in rows]) for name in rows[0]}, seconds)
+
+
+def _finish(first: Run, folds: list[dict[str, Any]], rows: dict[str, np.ndarray], seconds: float) -> None:
+    pooled = row_metrics(rows, first.task.labels)
+    content = results.summarize(first.task, first.data, folds, first.seed, seconds, pooled)
+    results.write_json(first.folder / "results.json", content)
+    charts.overview(first.folder / "charts", rows, first.task.labels, partial(pictures, first.data))
+    results.print_table(content, first.task.labels.unit)
+    print(f"results: {first.folder / 'results.json'}")
+
+
+def _tested_rows(run: Run) -> dict[str, np.ndarray]:
+    callbacks: list[Any] = run.trainer.callbacks  # type: ignore[attr-defined]
+    return next(callback.rows for callback in callbacks if isinstance(callback, Report))
 
 
 def _of_fold(config: Namespace, fold: int) -> Namespace:

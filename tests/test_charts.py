@@ -80,3 +80,95 @@ def test_no_learning_curves_without_losses(tmp_path: Path) -> None:
     table.write_text("epoch,step,test_kl\n0,9,1.5\n")
     assert charts.learning_curves(tmp_path / "c.png", table) is None
     assert not (tmp_path / "c.png").exists()
+
+
+AGES = SPACES["ordinal"]
+
+
+def ages(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """True values, decoded values and distributions."""
+    true = RNG.uniform(0, 100, count)
+    predicted = np.clip(true + RNG.normal(0, 5, count), 0, 100)
+    distribution = np.exp(-((np.arange(101) - predicted[:, None]) ** 2) / 50)
+    return true, predicted, distribution / distribution.sum(1, keepdims=True)
+
+
+def red_and_blue(count: int) -> np.ndarray:
+    """Pictures, red and blue by turns."""
+    pictures = np.zeros((count, 40, 30, 3), np.uint8)
+    pictures[::2, ..., 0] = pictures[1::2, ..., 2] = 255
+    return pictures
+
+
+def share_of(path: Path, colour: tuple[int, int, int]) -> float:
+    return float((imread(path)[..., :3] == colour).all(-1).mean())
+
+
+def test_cumulative_score_and_calibration(tmp_path: Path) -> None:
+    true, predicted, distribution = ages(200)
+    assert size(charts.cumulative_score(tmp_path / "s.png", predicted, true, AGES)) == (480, 648)
+    assert size(charts.calibration(tmp_path / "c.png", distribution, true, AGES)) == (504, 1080)
+
+
+def test_calibration_of_masses_at_a_point(tmp_path: Path) -> None:
+    true = np.array([0.0, 100.0, 7.0])
+    assert size(charts.calibration(tmp_path / "c.png", np.eye(101)[[0, 100, 50]], true, AGES)) == (504, 1080)
+
+
+@pytest.mark.parametrize(("top", "width"), [(100, 1.6 + 0.62 * 10), (25, 5.0)])
+def test_bands(tmp_path: Path, top: int, width: float) -> None:
+    true = np.arange(top) * 0.999
+    path = charts.bands(tmp_path / "b.png", true + 1, true, AGES)
+    assert path is not None and size(path) == (672, pytest.approx(120 * width, abs=1))
+
+
+def test_no_bands_of_a_narrow_scale(tmp_path: Path) -> None:
+    assert charts.bands(tmp_path / "b.png", np.zeros(3), np.ones(3), LabelSpace.ordinal([0, 1])) is None
+    assert not (tmp_path / "b.png").exists()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_faces(tmp_path: Path, count: int) -> None:
+    true, predicted, distribution = ages(count)
+    titles = [f"face {number}" for number in range(count)]
+    path = charts.faces(tmp_path / "f.png", red_and_blue(count), distribution, true, predicted, AGES, titles)
+    rows, columns = -(-count // 3), min(count, 3)
+    assert size(path) == (pytest.approx(120 * (2.1 * rows + 0.35), abs=1), pytest.approx(552 * columns, abs=1))
+    red, blue = share_of(path, (1, 0, 0)), share_of(path, (0, 0, 1))
+    assert red > 0.02
+    if count > 1:
+        assert blue == pytest.approx(red * (count // 2) / (count - count // 2), rel=0.1)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_one_prediction(tmp_path: Path, name: str) -> None:
+    labels = SPACES[name]
+    distribution = RNG.dirichlet(np.ones(len(labels)))
+    value = float(labels.axes[0][0]) if labels.kind == "ordinal" else None
+    path = charts.prediction(tmp_path / "p.png", red_and_blue(1)[0], distribution, value, labels)
+    assert size(path) == (384, 900)
+    assert share_of(path, (1, 0, 0)) > 0.1
+
+
+def test_overview_draws_what_there_is(tmp_path: Path) -> None:
+    true, predicted, distribution = ages(30)
+    rows = {"index": np.arange(30), "prediction": distribution}
+    assert charts.overview(tmp_path / "none", rows, AGES) == {}
+    rows |= {"value": true, "predicted_value": predicted}
+    drawn = charts.overview(
+        tmp_path / "all", {**rows, "target": distribution}, AGES, lambda index: red_and_blue(30)[index]
+    )
+    assert list(drawn) == ["distributions", "values", "cumulative_score", "bands", "calibration", "faces"]
+    assert all(path == tmp_path / "all" / f"{name}.png" and size(path) for name, path in drawn.items())
+    few = {name: column[:29] for name, column in rows.items()}
+    assert list(charts.overview(tmp_path / "few", few, AGES, lambda index: None)) == ["values"]
+
+
+def test_overview_shows_the_pictures_of_its_rows_from_young_to_old(tmp_path: Path) -> None:
+    true, predicted, distribution = ages(30)
+    rows = {"index": np.arange(100, 130), "prediction": distribution, "value": true, "predicted_value": predicted}
+    asked: list[np.ndarray] = []
+    charts.overview(tmp_path, rows, AGES, asked.append)  # type: ignore[arg-type]
+    shown = true[asked[0] - 100]
+    assert len(shown) == 9 and (np.diff(shown) > 0).all()
+    assert (shown[0], shown[-1]) == (true.min(), true.max())

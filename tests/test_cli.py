@@ -35,6 +35,8 @@ TEN = [
     "fidelity",
 ]
 
+CHARTS = {"distributions", "values", "cumulative_score", "calibration", "leaves", "learning_curves"}
+
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -67,13 +69,14 @@ def test_results(run_dir: Path) -> None:
     assert fold["n_train"] + fold["n_val"] + fold["n_test"] == 1797
     assert fold["leak"] == 0
     assert list(fold["metrics"])[:10] == TEN and {"mae", "rmse", "cs5"} <= fold["metrics"].keys()
-    assert results["mean"] == fold["metrics"] and set(results["std"].values()) == {0.0}
+    assert results["mean"] == fold["metrics"] and set(results["std"].values()) == {0.0, None}
+    assert results["std"]["mae_many"] is None and fold["metrics"]["n_many"] == 0
 
 
 def test_files(run_dir: Path) -> None:
     assert {path.name for path in (run_dir / "checkpoints").iterdir()} == {"last.ckpt", "best.ckpt"}
     charts = {path.stem: matplotlib.image.imread(path) for path in (run_dir / "charts").iterdir()}
-    assert charts.keys() == {"distributions", "values", "leaves", "learning_curves"}
+    assert charts.keys() == CHARTS
     assert all(min(image.shape[:2]) > 200 and image.std() > 0.01 for image in charts.values())
     rows = list(csv.DictReader((run_dir / "metrics.csv").open()))
     assert {"epoch", "train_loss", "val_kl", "test_kl"} <= rows[0].keys()
@@ -294,5 +297,5 @@ def test_script_from_an_empty_folder(tmp_path: Path) -> None:
     media = {
         path.name.rpartition("_")[0].rpartition("_")[0] for path in (offline / "files/media/images/charts").iterdir()
     }
-    assert media == {"distributions", "values", "leaves", "learning_curves"}
+    assert media == CHARTS
     assert list((offline / "files/media/table").glob("predictions*.json"))

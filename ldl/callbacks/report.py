@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +14,34 @@ from torch import Tensor
 
 from ldl import charts
 from ldl.collective import current_collective
+from ldl.data.base import LDLDataModule
+from ldl.data.instances import Guarded, collate
+from ldl.data.sampler import Draw
 from ldl.heads.ldlf import LDLF
 from ldl.labels import LabelSpace
+from ldl.metrics.groups import train_counts
+from ldl.metrics.rows import ordinal_row_metrics
 from ldl.tracking import log_images, log_table
 
-PANELS = 9
 TABLE_ROWS = 200
 
 
 class Report(pl.Callback):
     """Writes ``predictions.csv`` and ``charts/`` after a test or prediction, and shows them to the loggers.
 
+    It also logs the measures of ordinal predictions (:mod:`ldl.metrics.ordinal`), which need all test rows at once.
+
     Args:
         folder: The run directory.
+
+    Attributes:
+        rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set:
+            what ``Task.predict_step`` gives, and ``train_count`` where the training values are known.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.rows: dict[str, np.ndarray] = {}
         self._batches: list[dict[str, Tensor]] = []
 
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
@@ -41,16 +53,27 @@ class Report(pl.Callback):
     def on_predict_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         self.on_test_batch_end(trainer, pl_module, outputs)
 
+    def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        self.rows = self._collect(pl_module.device)
+        data: Any = getattr(trainer, "datamodule", None)
+        labels = pl_module.labels
+        if labels.kind == "ordinal" and "value" in self.rows and getattr(data, "values", None) is not None:
+            train = np.asarray(data.values)[data.split.train]
+            self.rows["train_count"] = train_counts(labels, train, self.rows["value"])
+        measured = ordinal_row_metrics(self.rows, labels)
+        # Every process has all rows, so there is nothing to reduce.
+        pl_module.log_dict({f"test_{name}": value for name, value in measured.items()}, rank_zero_only=True)
+
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        rows = self._collect(pl_module.device)
         if trainer.is_global_zero:
-            header, table = tabulate(rows, pl_module.labels)
+            header, table = tabulate(self.rows, pl_module.labels)
             write_csv(self.folder / "predictions.csv", header, table)
-            paths = self._draw(rows, pl_module, trainer)
+            paths = self._draw(pl_module, trainer)
             log_images(trainer.loggers, paths)
             log_table(trainer.loggers, header, table[:TABLE_ROWS])
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        self.rows = self._collect(pl_module.device)
         self.on_test_end(trainer, pl_module)
 
     def _collect(self, device: torch.device) -> dict[str, np.ndarray]:
@@ -65,18 +88,10 @@ class Report(pl.Callback):
         order = np.argsort(rows["index"], kind="stable")
         return {name: column[order] for name, column in rows.items()}
 
-    def _draw(self, rows: dict[str, np.ndarray], task: Any, trainer: pl.Trainer) -> dict[str, Path]:
+    def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder = self.folder / "charts"
-        paths = {}
-        if "target" in rows:
-            # Evenly spaced over the rows, so that the picture is the same from run to run.
-            picked = np.unique(np.linspace(0, len(rows["index"]) - 1, PANELS).round().astype(int))
-            titles = [f"instance {rows['index'][row]}" for row in picked]
-            paths["distributions"] = charts.distributions(
-                folder / "distributions.png", rows["prediction"][picked], rows["target"][picked], task.labels, titles
-            )
-        if "value" in rows and "predicted_value" in rows:
-            paths["values"] = charts.values(folder / "values.png", rows["predicted_value"], rows["value"], task.labels)
+        data = getattr(trainer, "datamodule", None)
+        paths = charts.overview(folder, self.rows, task.labels, partial(pictures, data) if data is not None else None)
         if isinstance(task.head, LDLF):
             paths["leaves"] = charts.leaves(
                 folder / "leaves.png",
@@ -96,8 +111,23 @@ class Report(pl.Callback):
         loader: Any = trainer.test_dataloaders or trainer.predict_dataloaders
         batch = next(iter(loader))
         batch = trainer.precision_plugin.convert_input(batch)
-        routing = task.head.route(task.backbone(batch["input"].to(task.device)))
+        routing = task.head.route(task.features({name: column.to(task.device) for name, column in batch.items()}))
         return routing[:, 0].mean(0).float().cpu().numpy()
+
+
+def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
+    """The inputs of instances, (n, H, W, 3) uint8, where those of the data module are pictures; else None.
+
+    Args:
+        data: A data module, set up.
+        index: (n,) rows of the data set.
+    """
+    if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] != 3:
+        return None
+    instances = Guarded(data.dataset(index, train=False))
+    batch = collate(instances.__getitems__([Draw(number, 1.0, 0) for number in range(len(index))]))
+    images = batch.get("input")
+    return None if images is None or images.dtype != torch.uint8 else images.permute(0, 2, 3, 1).numpy()
 
 
 def tabulate(rows: dict[str, np.ndarray], labels: LabelSpace) -> tuple[list[str], list[list[Any]]]:

@@ -1,0 +1,21 @@
+"""Charts of a run. Each function writes one PNG and returns its path."""
+
+from ldl.charts.errors import bands, cumulative_score, values
+from ldl.charts.faces import faces, prediction
+from ldl.charts.instances import distributions
+from ldl.charts.overview import overview
+from ldl.charts.reliability import calibration
+from ldl.charts.training import learning_curves, leaves
+
+__all__ = [
+    "bands",
+    "calibration",
+    "cumulative_score",
+    "distributions",
+    "faces",
+    "learning_curves",
+    "leaves",
+    "overview",
+    "prediction",
+    "values",
+]

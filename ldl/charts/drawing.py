@@ -1,0 +1,38 @@
+"""What the charts share: a distribution drawn into a panel, panels in rows, and the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ldl.labels import LabelSpace
+
+TRUE, PREDICTED = "0.55", "tab:blue"
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write ``figure``, with its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def draw_distribution(
+    axis: Axes, distribution: np.ndarray, labels: LabelSpace, color: str, label: str, filled: bool
+) -> None:
+    """A distribution, (C,), as a curve over ordinal labels and as bars over others."""
+    if labels.kind == "ordinal":
+        x = np.array(labels.axes[0])
+        if filled:
+            axis.fill_between(x, distribution, color=color, alpha=0.5, linewidth=0, label=label)
+        else:
+            axis.plot(x, distribution, color=color, label=label)
+        axis.set_xlabel(labels.unit, fontsize=8)
+        return
+    x = np.arange(len(distribution))
+    axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=0.5 if filled else 0.9, label=label)
+    if len(labels) <= 12:
+        axis.set_xticks(x, labels.names, rotation=30, fontsize=7)

@@ -1,0 +1,82 @@
+"""Errors of decoded values over all test instances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from ldl.charts.drawing import PREDICTED, TRUE, save
+from ldl.labels import LabelSpace
+from ldl.metrics.groups import band_groups, mean
+
+
+def values(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpace) -> Path:
+    """Predicted against true values, (n,) each; on a grid (n, 2), one panel an axis."""
+    predicted, true = predicted.reshape(len(predicted), -1), true.reshape(len(true), -1)
+    figure = Figure(figsize=(5 * predicted.shape[1], 4.6), layout="constrained")
+    for axis, p, y, span in zip(
+        figure.subplots(1, predicted.shape[1], squeeze=False)[0], predicted.T, true.T, labels.axes
+    ):
+        axis.plot([span[0], span[-1]], [span[0], span[-1]], color=TRUE, linewidth=1)
+        axis.scatter(y, p, s=7, alpha=0.5, color=PREDICTED, linewidths=0)
+        axis.set(
+            xlabel=f"true {labels.unit}",
+            ylabel=f"predicted {labels.unit}",
+            title=f"MAE {np.abs(p - y).mean():.2f} {labels.unit}",
+        )
+    return save(figure, path)
+
+
+def cumulative_score(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpace) -> Path:
+    """Share of absolute errors up to every tolerance from 0 to 10 units, from values (n,) each."""
+    error = np.sort(np.abs(np.asarray(predicted, np.float64) - true))
+    tolerances = np.linspace(0, 10, 101)
+    share = np.searchsorted(error, tolerances, side="right") / len(error)
+    figure = Figure(figsize=(5.4, 4), layout="constrained")
+    axis = figure.subplots()
+    axis.plot(tolerances, share, color=PREDICTED)
+    axis.scatter(tolerances[::10], share[::10], color=PREDICTED, s=14)
+    axis.annotate(f"CS(5) {share[50]:.3f}", (5, share[50]), (8, -14), textcoords="offset points")
+    axis.set(
+        xlabel=f"tolerance in {labels.unit}" if labels.unit else "tolerance",
+        ylabel="share of instances",
+        title=f"cumulative score of {len(error):,} instances",
+        xlim=(-0.2, 10.2),
+        ylim=(0, 1.02),
+    )
+    axis.grid(alpha=0.3)
+    return save(figure, path)
+
+
+def bands(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpace) -> Path | None:
+    """MAE, bias and number of instances for every ten units of the true value; None where there are no such bands.
+
+    Args:
+        path: The PNG.
+        predicted: (n,) decoded values.
+        true: (n,) true values.
+        labels: Ordinal labels.
+    """
+    error = np.asarray(predicted, np.float64) - true
+    groups = [(name, error[members]) for name, members in band_groups(np.asarray(true), labels) if members.any()]
+    if not groups:
+        return None
+    x, names = np.arange(len(groups)), [name.replace("_", "\u2013") for name, _ in groups]
+    figure = Figure(figsize=(max(5.0, 1.6 + 0.62 * len(groups)), 5.6), layout="constrained")
+    top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=[3, 2, 1.4])
+    top.bar(x, [mean(np.abs(part)) for _, part in groups], color=PREDICTED)
+    middle.bar(x, [mean(part) for _, part in groups], color="tab:orange")
+    middle.axhline(0, color="0.3", linewidth=0.8)
+    bottom.bar(x, [len(part) for _, part in groups], color=TRUE)
+    bottom.bar_label(bottom.containers[0], [f"{len(part):,}" for _, part in groups], fontsize=7, padding=1)
+    bottom.margins(y=0.35)
+    bottom.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    top.set(ylabel="MAE", title=f"errors by true value{f', in {labels.unit}' if labels.unit else ''}")
+    middle.set_ylabel("bias\n(predicted \u2212 true)")
+    bottom.set_ylabel("instances")
+    bottom.set_xticks(x, names, rotation=45 if len(groups) > 6 else 0)
+    bottom.set_xlabel(labels.unit)
+    return save(figure, path)

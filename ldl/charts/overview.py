@@ -1,0 +1,85 @@
+"""The charts that all test rows give: of one run, or of all folds of a cross-validation together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ldl.charts.errors import bands, cumulative_score, values
+from ldl.charts.faces import faces
+from ldl.charts.instances import distributions
+from ldl.charts.reliability import calibration
+from ldl.labels import LabelSpace
+
+PANELS = 9
+"""Instances that are shown one by one."""
+
+ENOUGH = 30
+"""Charts of shares are drawn from this many instances on; with fewer they show nothing but chance."""
+
+
+def overview(
+    folder: Path,
+    rows: dict[str, np.ndarray],
+    labels: LabelSpace,
+    fetch: Callable[[np.ndarray], np.ndarray | None] | None = None,
+) -> dict[str, Path]:
+    """Write every chart for which there is something to show.
+
+    Args:
+        folder: Where the PNGs go.
+        rows: ``index`` (n,) and ``prediction`` (n, C), and where they exist ``target``, ``value`` and
+            ``predicted_value``.
+        labels: The label space.
+        fetch: Gives the pictures, (k, H, W, 3) uint8, of instances (k,), or None where they are no pictures.
+
+    Returns:
+        The paths by the names of the charts.
+    """
+    drawn: dict[str, Path | None] = {}
+    if "target" in rows:
+        # Evenly spaced over the rows, so that the picture is the same from run to run.
+        picked = _spread(len(rows["index"]))
+        titles = [f"instance {rows['index'][row]}" for row in picked]
+        drawn["distributions"] = distributions(
+            folder / "distributions.png", rows["prediction"][picked], rows["target"][picked], labels, titles
+        )
+    if "value" in rows and "predicted_value" in rows:
+        predicted, true = rows["predicted_value"], rows["value"]
+        drawn["values"] = values(folder / "values.png", predicted, true, labels)
+        if labels.kind == "ordinal" and len(true) >= ENOUGH:
+            drawn["cumulative_score"] = cumulative_score(folder / "cumulative_score.png", predicted, true, labels)
+            drawn["bands"] = bands(folder / "bands.png", predicted, true, labels)
+            drawn["calibration"] = calibration(folder / "calibration.png", rows["prediction"], true, labels)
+        if labels.kind == "ordinal" and fetch is not None:
+            drawn["faces"] = _faces(folder / "faces.png", rows, labels, fetch)
+    return {name: path for name, path in drawn.items() if path is not None}
+
+
+def _faces(
+    path: Path,
+    rows: dict[str, np.ndarray],
+    labels: LabelSpace,
+    fetch: Callable[[np.ndarray], np.ndarray | None],
+) -> Path | None:
+    # From the least to the greatest true value, so that the sheet covers them all.
+    picked = np.argsort(rows["value"], kind="stable")[_spread(len(rows["value"]))]
+    pictures = fetch(rows["index"][picked])
+    if pictures is None:
+        return None
+    titles = [f"instance {number}" for number in rows["index"][picked]]
+    return faces(
+        path,
+        pictures,
+        rows["prediction"][picked],
+        rows["value"][picked],
+        rows["predicted_value"][picked],
+        labels,
+        titles,
+    )
+
+
+def _spread(count: int) -> np.ndarray:
+    return np.unique(np.linspace(0, count - 1, PANELS).round().astype(int))

@@ -1,0 +1,53 @@
+"""Whether predicted distributions mean what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ldl.charts.drawing import PREDICTED, TRUE, save
+from ldl.labels import LabelSpace
+from ldl.metrics.predictive import calibration_error, coverage, pit, pit_share, reliability
+
+LEVELS = np.linspace(0, 1, 41)
+
+
+def calibration(path: Path, prediction: np.ndarray, value: np.ndarray, labels: LabelSpace) -> Path:
+    """Reliability curve and histogram of the probability integral transform.
+
+    On the left the share of true values at or below every predicted quantile, which is the diagonal where
+    predictions are calibrated; on the right how often the true value falls into each tenth of the predicted mass:
+    flat where calibrated, a heap in the middle where distributions are too wide, two at the ends where too narrow.
+
+    Args:
+        path: The PNG.
+        prediction: (n, C) predicted distributions.
+        value: (n,) true values.
+        labels: Ordinal labels.
+    """
+    spans = pit(prediction, value, np.array(labels.axes[0]))
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot([0, 1], [0, 1], color=TRUE, linewidth=1, label="calibrated")
+    left.plot(LEVELS, reliability(spans, LEVELS), color=PREDICTED, label="predicted")
+    left.set(
+        xlabel="predicted quantile",
+        ylabel="observed share at or below it",
+        title=f"calibration error {calibration_error(spans):.3f}",
+        aspect="equal",
+    )
+    left.legend(loc="upper left")
+    edges = np.linspace(0, 1, 11)
+    # The last edge is that of all mass, which rounding may put a hair above 1.
+    shares = np.diff([0.0, *(pit_share(spans, edge).mean() for edge in edges[1:-1]), 1.0])
+    right.bar(edges[:-1], shares, width=0.1, align="edge", color=PREDICTED, edgecolor="white")
+    right.axhline(0.1, color=TRUE, linewidth=1)
+    held = ", ".join(f"{100 * coverage(spans, percent):.0f}" for percent in (50, 80, 90))
+    right.set(
+        xlabel="predicted mass below the true value",
+        ylabel="share of instances",
+        title=f"50, 80, 90% intervals hold {held}%",
+    )
+    return save(figure, path)

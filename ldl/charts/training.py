@@ -1,0 +1,43 @@
+"""What training came to: its curves, and the leaves of a forest."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ldl.charts.drawing import save
+from ldl.labels import LabelSpace
+
+
+def leaves(path: Path, leaf_distributions: np.ndarray, labels: LabelSpace, usage: np.ndarray) -> Path:
+    """All leaves of one tree, (L, C), a row a leaf; ``usage`` (L,) is the share of a test batch that each holds."""
+    figure = Figure(figsize=(8, 1.5 + 0.09 * len(leaf_distributions)), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[5, 1], sharey=True)
+    image = left.imshow(leaf_distributions, aspect="auto", interpolation="nearest", cmap="viridis")
+    ticks = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), 9)).round().astype(int))
+    left.set_xticks(ticks, [labels.names[tick] for tick in ticks], rotation=0 if labels.has_values else 30)
+    left.set(xlabel=labels.unit or "label", ylabel="leaf", title="leaf distributions of the first tree")
+    figure.colorbar(image, ax=left, label="probability")
+    right.barh(np.arange(len(usage)), usage, color="0.5")
+    right.set(xlabel="share of a\ntest batch", title="use")
+    return save(figure, path)
+
+
+def learning_curves(path: Path, metrics_csv: Path) -> Path | None:
+    """Training loss and validation KL over epochs, from Lightning's ``metrics.csv``; None where it has neither."""
+    with metrics_csv.open() as file:
+        rows = list(csv.DictReader(file))
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axis = figure.subplots()
+    for name, label in (("train_loss", "training loss"), ("val_kl", "validation KL")):
+        points = [(float(row["epoch"]), float(row[name])) for row in rows if row.get(name)]
+        if points:
+            axis.plot(*zip(*points), marker="." if len(points) < 40 else None, label=label)
+    if not axis.lines:
+        return None
+    axis.set(xlabel="epoch", title="learning curves")
+    axis.legend()
+    return save(figure, path)

@@ -1,0 +1,238 @@
+"""Measures of ordinal predictions against loops written from their definitions, and the theorems they must obey."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldl.labels import LabelSpace
+from ldl.metrics.groups import band_groups, bands, train_counts
+from ldl.metrics.ordinal import group_size, is_detail, ordinal_metrics
+from ldl.metrics.predictive import calibration_error, coverage, crps, nearest, nll, pit, pit_share
+from ldl.metrics.rows import ordinal_row_metrics, row_metrics
+
+AGES = LabelSpace.ordinal(range(0, 101), "years")
+UNEVEN = np.array([-3.0, -1.0, 0.0, 0.5, 4.0, 9.0])
+
+
+def rows(count: int, labels: LabelSpace, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predictions, decoded values and true values; some of the latter halfway between labels."""
+    rng = np.random.default_rng(seed)
+    axis = np.array(labels.axes[0])
+    prediction = rng.dirichlet(np.full(len(axis), 0.2), count)
+    value = rng.choice(np.concatenate([axis, (axis[1:] + axis[:-1]) / 2]), count)
+    return prediction, prediction @ axis, value
+
+
+def spans_by_loop(prediction: np.ndarray, value: np.ndarray, axis: np.ndarray) -> list[tuple[float, float]]:
+    spans = []
+    for p, y in zip(prediction, value):
+        label = min(range(len(axis)), key=lambda k: abs(axis[k] - y))
+        below = sum(p[:label])
+        spans.append((below, below + p[label]))
+    return spans
+
+
+def held_by_loop(spans: list[tuple[float, float]], low: float, high: float) -> float:
+    held = [max(0.0, min(upper, high) - max(lower, low)) / (upper - lower) for lower, upper in spans]
+    return sum(held) / len(held)
+
+
+@pytest.mark.parametrize("axis", [UNEVEN, np.arange(101.0)], ids=["uneven", "ages"])
+def test_distribution_scores_equal_their_definitions(axis: np.ndarray) -> None:
+    prediction, _, value = rows(60, LabelSpace.ordinal(axis.tolist()))
+    score, log_score = crps(prediction, value, axis), nll(prediction, value, axis)
+    for row, (p, y) in enumerate(zip(prediction, value)):
+        to_truth = sum(p[k] * abs(axis[k] - y) for k in range(len(axis)))
+        apart = sum(p[k] * p[j] * abs(axis[k] - axis[j]) for k in range(len(axis)) for j in range(len(axis)))
+        assert score[row] == pytest.approx(to_truth - apart / 2, rel=1e-9, abs=1e-12)
+        label = min(range(len(axis)), key=lambda k: abs(axis[k] - y))
+        assert log_score[row] == pytest.approx(-math.log(max(p[label], 1e-12)), rel=1e-9, abs=1e-12)
+
+
+def test_coverage_and_calibration_equal_their_definitions() -> None:
+    prediction, _, value = rows(200, LabelSpace.ordinal(UNEVEN.tolist()), seed=1)
+    spans, expected = pit(prediction, value, UNEVEN), spans_by_loop(prediction, value, UNEVEN)
+    np.testing.assert_allclose(spans, expected, atol=1e-12)
+    for percent in (50, 80, 90, 95):
+        low, high = 0.5 - percent / 200, 0.5 + percent / 200
+        assert coverage(spans, percent) == pytest.approx(held_by_loop(expected, low, high), abs=1e-9)
+    differences = [abs(held_by_loop(expected, -1, 0.05 * k) - 0.05 * k) for k in range(1, 20)]
+    assert calibration_error(spans) == pytest.approx(sum(differences) / 19, abs=1e-9)
+
+
+def test_nearest_label_is_the_lower_one_halfway_and_clamped_outside() -> None:
+    assert nearest(UNEVEN, np.array([-9, -2, -1.99, 0.25, 0.26, 9, 99])).tolist() == [0, 0, 1, 2, 3, 5, 5]
+
+
+def test_scores_of_a_label_without_mass() -> None:
+    prediction, axis = np.array([[1.0, 0.0, 0.0]]), np.arange(3.0)
+    assert nll(prediction, np.array([2.0]), axis)[0] == pytest.approx(12 * math.log(10))
+    spans = pit(prediction, np.array([2.0]), axis)
+    assert spans.tolist() == [[1.0, 1.0]]
+    assert [pit_share(spans, level)[0] for level in (0.5, 0.99, 1.0)] == [0, 0, 1]
+
+
+@given(st.integers(0, 5), st.floats(-3, 9))
+def test_crps_of_a_point_mass_is_the_distance(label: int, value: float) -> None:
+    score = crps(np.eye(6)[[label]], np.array([value]), UNEVEN)[0]
+    assert score == pytest.approx(abs(UNEVEN[label] - value), abs=1e-12)
+
+
+masses = st.lists(st.integers(0, 20), min_size=6, max_size=6).filter(any).map(lambda m: np.array(m) / sum(m))
+
+
+@given(masses, st.floats(-3, 9))
+def test_crps_is_not_negative(mass: np.ndarray, value: float) -> None:
+    assert crps(mass[None], np.array([value]), UNEVEN)[0] >= -1e-12
+
+
+@given(masses, masses)
+def test_crps_is_proper(truth: np.ndarray, other: np.ndarray) -> None:
+    """Nothing scores better, on average, than the distribution that the values are drawn from."""
+    honest, another = (truth @ crps(np.tile(p, (6, 1)), UNEVEN, UNEVEN) for p in (truth, other))
+    assert honest <= another + 1e-12
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 9), min_size=6, max_size=6).filter(any))
+def test_calibrated_predictions_have_no_calibration_error(counts: list[int]) -> None:
+    """Exactly none, also for few labels, where the middle of the span would have some."""
+    value = np.repeat(UNEVEN, counts)
+    prediction = np.tile(np.array(counts) / sum(counts), (len(value), 1))
+    spans = pit(prediction, value, UNEVEN)
+    assert calibration_error(spans) == pytest.approx(0, abs=1e-12)
+    assert [coverage(spans, percent) for percent in (50, 80, 90)] == pytest.approx([0.5, 0.8, 0.9])
+
+
+def test_too_sharp_predictions_cover_too_little() -> None:
+    rng = np.random.default_rng(0)
+    centre = rng.uniform(30, 70, 4000)
+    axis = np.arange(101.0)
+    value = centre + rng.normal(0, 6, 4000)
+    sharp, right, flat = (np.exp(-((axis - centre[:, None]) ** 2) / (2 * sigma**2)) for sigma in (3, 6, 12))
+    spans = [pit(p, value, axis) for p in (sharp, right, flat)]
+    assert coverage(spans[0], 90) < 0.65 < 0.88 < coverage(spans[1], 90) < 0.92 < 0.98 < coverage(spans[2], 90)
+    assert calibration_error(spans[1]) < 0.01 < 0.05 < min(calibration_error(spans[0]), calibration_error(spans[2]))
+
+
+def geometric_mean_by_loop(errors: list[float]) -> float:
+    return math.exp(sum(math.log(max(abs(error), 0.01)) for error in errors) / len(errors))
+
+
+def test_values_and_groups_equal_their_definitions() -> None:
+    prediction, predicted, value = rows(300, AGES, seed=2)
+    predicted[:20] = value[:20]  # exact hits, which the geometric mean raises to 0.01
+    count = np.random.default_rng(3).choice([0, 19, 20, 60, 100, 101, 500], 300)
+    measured = ordinal_metrics(prediction, predicted, value, AGES, count)
+    error = [float(p - y) for p, y in zip(predicted, value)]
+    assert measured["gm"] == pytest.approx(geometric_mean_by_loop(error))
+    by_label: dict[int, list[float]] = {}
+    for e, y in zip(error, value):
+        by_label.setdefault(math.ceil(y - 0.5), []).append(abs(e))
+    assert measured["balanced_mae"] == pytest.approx(np.mean([np.mean(errors) for errors in by_label.values()]))
+    for theta in (0, 1, 4, 6, 10):
+        assert measured[f"cs{theta}"] == pytest.approx(sum(abs(e) <= theta for e in error) / 300)
+    shots = {"few": (0, 19), "medium": (20, 100), "many": (101, 500)}
+    for name, (low, high) in shots.items():
+        part = [e for e, c in zip(error, count) if low <= c <= high]
+        assert measured[f"n_{name}"] == len(part) > 0
+        assert measured[f"mae_{name}"] == pytest.approx(sum(map(abs, part)) / len(part))
+        assert measured[f"gm_{name}"] == pytest.approx(geometric_mean_by_loop(part))
+    for low in range(0, 100, 10):
+        part = [e for e, y in zip(error, value) if low <= y < low + 10]
+        name = f"{low}_{low + 9}"
+        assert measured[f"n_{name}"] == len(part) > 0
+        assert measured[f"mae_{name}"] == pytest.approx(sum(map(abs, part)) / len(part))
+        assert measured[f"bias_{name}"] == pytest.approx(sum(part) / len(part))
+
+
+def test_empty_groups_are_nan_with_a_count_of_none() -> None:
+    prediction, predicted, _ = rows(4, AGES)
+    measured = ordinal_metrics(prediction, predicted, np.full(4, 25.0), AGES, np.zeros(4, int))
+    assert measured["n_few"] == measured["n_20_29"] == 4 and math.isfinite(measured["mae_few"])
+    for group in ("many", "medium", "30_39"):
+        assert measured[f"n_{group}"] == 0 and math.isnan(measured[f"mae_{group}"])
+    assert math.isnan(measured["gm_many"]) and math.isnan(measured["bias_30_39"])
+
+
+def test_no_training_counts_no_groups_by_them() -> None:
+    measured = ordinal_metrics(*rows(4, AGES), AGES)
+    assert not {"n_many", "mae_medium", "gm_few"} & measured.keys() and "n_20_29" in measured
+
+
+@settings(max_examples=20)
+@given(st.permutations(range(30)))
+def test_the_order_of_the_rows_is_nothing(order: list[int]) -> None:
+    prediction, predicted, value = rows(30, AGES)
+    count = np.arange(30) * 5
+    before = ordinal_metrics(prediction, predicted, value, AGES, count)
+    after = ordinal_metrics(prediction[order], predicted[order], value[order], AGES, count[order])
+    assert after == pytest.approx(before, rel=1e-12, nan_ok=True)
+
+
+def test_rows_in_single_precision_are_measured_as_in_double() -> None:
+    prediction, predicted, value = rows(40, AGES)
+    single = ordinal_metrics(prediction.astype(np.float32) * np.float32(1.00001), predicted, value, AGES)
+    assert single == pytest.approx(ordinal_metrics(prediction, predicted, value, AGES), rel=1e-4, nan_ok=True)
+
+
+def test_training_counts_are_those_of_the_nearest_label() -> None:
+    counts = train_counts(AGES, np.array([3.0, 3.4, 3.6, 50]), np.array([3.2, 4, 5, 50]))
+    assert counts.tolist() == [2, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("axis", "names"),
+    [
+        (range(16, 70), ["10_19", "20_29", "30_39", "40_49", "50_59", "60_69"]),
+        (range(-10, 11), ["-10_-1", "0_9", "10_19"]),
+        ([0, 0.5, 1], []),
+        (range(0, 1000, 10), []),
+        ([3], []),
+    ],
+)
+def test_bands_cover_the_labels_where_ten_units_make_sense(axis: list[float], names: list[str]) -> None:
+    labels = LabelSpace.ordinal(axis)
+    assert [band.name for band in bands(labels)] == names
+    covered = np.zeros(len(labels), int)
+    for _, members in band_groups(np.array(labels.axes[0]), labels):
+        covered += members
+    assert set(covered) == ({1} if names else {0})
+
+
+def test_tables_leave_out_details() -> None:
+    measured = ordinal_metrics(*rows(9, AGES), AGES, np.arange(9) * 50)
+    shown = ["nll", "crps", "coverage90", "calibration_error", "gm", "balanced_mae", "mae_many", "mae_medium"]
+    assert [name for name in measured if not is_detail(name)] == [*shown, "mae_few"]
+    assert not any(map(is_detail, ["kl", "mae", "rmse", "cs5", "canberra", "n_forests", "my_score"]))
+    sizes = {name: group_size(name) for name in measured if group_size(name)}
+    assert sizes["mae_few"] == sizes["gm_few"] == "n_few" and sizes["bias_20_29"] == "n_20_29"
+    assert set(sizes.values()) == {name for name in measured if name.startswith("n_")}
+
+
+def test_all_measures_of_collected_rows() -> None:
+    prediction, predicted, value = rows(50, AGES)
+    columns = {"prediction": prediction, "target": rows(50, AGES, 5)[0], "predicted_value": predicted, "value": value}
+    measured = row_metrics(columns, AGES)
+    assert list(measured)[:2] == ["kl", "chebyshev"] and {"rmse", "cs4", "n_20_29"} <= measured.keys()
+    assert measured["mae"] == pytest.approx(np.abs(predicted - value).mean())
+    target = columns["target"]
+    divergence = [sum(d * math.log(d / max(g, 1e-12)) for d, g in zip(*pair) if d) for pair in zip(target, prediction)]
+    assert measured["kl"] == pytest.approx(np.mean(divergence))
+    assert measured["cs4"] <= measured["cs5"] <= measured["cs6"]
+
+
+def test_only_rows_on_a_line_have_ordinal_measures() -> None:
+    target = np.full((4, 4), 0.25)
+    nominal = row_metrics({"prediction": target, "target": target}, LabelSpace.nominal("abcd"))
+    assert len(nominal) == 10 and nominal["kl"] == 0
+    grid, points = LabelSpace.grid([0, 1], [0, 1]), np.zeros((4, 2))
+    columns = {"prediction": target, "target": target, "value": points, "predicted_value": points + 1}
+    assert row_metrics(columns, grid).keys() - nominal.keys() == {"mae", "rmse", "cs5"}
+    maps = {"prediction": np.full((2, 3, 3, 2), 0.5), "value": np.zeros((2, 3, 3))}
+    assert ordinal_row_metrics(maps, LabelSpace.ordinal([0, 1])) == {}

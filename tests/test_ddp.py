@@ -165,7 +165,7 @@ def assert_close(one: Any, two: Any) -> None:
         for pair in zip(one, two):
             assert_close(*pair)
     else:
-        assert one == (pytest.approx(two, rel=TOLERANCE, abs=TOLERANCE) if isinstance(one, float) else two)
+        assert one == (pytest.approx(two, rel=TOLERANCE, abs=TOLERANCE, nan_ok=True) if isinstance(one, float) else two)
 
 
 @pytest.mark.parametrize("head", HEADS)

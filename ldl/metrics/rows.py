@@ -25,9 +25,16 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
     measured: dict[str, float] = {}
     for metrics, prediction, truth in pairs:
         if metrics is not None:
+            for metric in metrics.values():
+                # The rows are those of all processes, and the first process measures them alone.
+                metric.distributed_available_fn = _alone
             metrics.update(torch.from_numpy(rows[prediction]), torch.from_numpy(rows[truth]))
             measured |= {name: float(number) for name, number in metrics.compute().items()}
     return ordered(measured | ordinal_row_metrics(rows, labels))
+
+
+def _alone() -> bool:
+    return False
 
 
 def ordered(measured: dict[str, float]) -> dict[str, float]:

@@ -41,8 +41,8 @@ class Morph(FaceAges):
       on S2 in turn, tested on the other two. Or lists ``*fold0.*``, ``*fold1.*``, ``*fold2.*``.
     - ``morph_sub``* (the LDLF paper's): 21,060 pictures, 7,960 of men and 2,570 of women, of black and of white
       persons each, or as many as there are; or those of a list. 40% are tested. Fold 0 trains on 10%, fold 5 on
-      60%, each on all that the one before had; so read its folds one by one, not their mean. The paper does not
-      say how the pictures were chosen, nor what is tested below 60%.
+      60%, each on all that the one before had; so read its folds one by one, not their mean. This is our reading:
+      the paper says neither how the pictures were chosen, nor what is tested below 60%.
     - ``coral_list``: the lists ``*train*.csv`` and ``*valid*.csv`` against ``*test*.csv`` (Cao et al. 2020).
     """
 

@@ -51,7 +51,8 @@ def read_list(path: Path) -> SplitList:
         raise LDLError(f"{path} names no pictures such as {EXAMPLE}; give a list of MORPH in data.split_list")
     for row in rows:
         if len(row) != len(header) or not parse_name(row[names]):
-            raise LDLError(f"{path}: the line {' '.join(row)[:80]!r} must have {len(header)} fields, one like {EXAMPLE}")
+            line = " ".join(row)[:80]
+            raise LDLError(f"{path}: the line {line!r} must have {len(header)} fields, one like {EXAMPLE}")
     stems = [stem(row[names]) for row in rows]
     if len(set(stems)) < len(stems):
         raise LDLError(f"{path} names the picture {Counter(stems).most_common(1)[0][0]} twice; remove one line")
@@ -72,12 +73,12 @@ def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
     """
     try:
         lines = [line for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
+        commas = bool(lines) and "," in lines[0]
+        rows = [[cell.strip() for cell in row] for row in (csv.reader(lines) if commas else map(str.split, lines))]
     except FileNotFoundError:
         raise LDLError(f"no list at {path}; correct data.split_list") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise LDLError(f"{path} cannot be read as a list: {error}") from None
-    commas = bool(lines) and "," in lines[0]
-    rows = [[cell.strip() for cell in row] for row in (csv.reader(lines) if commas else map(str.split, lines))]
     if not rows or any(parse_name(cell) for cell in rows[0]):
         return [""] * len(rows[0] if rows else []), rows
     header = [name.lower() for name in rows[0]]
@@ -131,7 +132,7 @@ def match(listed: Sequence[SplitList], cut: Cut) -> list[np.ndarray]:
         missing = [name for name in one.stems if name not in where]
         if not missing:
             continue
-        what = f"{len(missing)} of {len(one.stems)} pictures that {one.path} names are not there, the first: {missing[0]}"
+        what = f"{len(missing)} of {len(one.stems)} pictures of {one.path} are not there, the first: {missing[0]}"
         if not cut.skip_missing:
             raise LDLError(f"{what}; add them, or leave them out with --data.skip_unreadable true")
         if process_rank() == 0:

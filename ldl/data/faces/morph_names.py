@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 EXAMPLE = "009055_1M54.JPG"
@@ -29,4 +28,5 @@ def parse_name(file: str) -> MorphName | None:
 
 def stem(file: str) -> str:
     """The name in lower case without folder and ending, by which lists and pictures are matched."""
-    return PurePosixPath(file.replace("\\", "/")).stem.lower()
+    base = file.replace("\\", "/").rpartition("/")[2]
+    return (base.rpartition(".")[0] or base).lower()

@@ -17,10 +17,13 @@ from ldl.errors import LDLError
 from ldl.protocols import random_split
 
 CAUCASIAN_SIZE = 5492
-"""Pictures of white persons that the published protocol chose, from about 10,600; nobody says by which rule."""
+"""Pictures of white persons in the published protocol, of about 10,600; by which rule they were chosen is not known."""
 
 SUB_SIZES = {"M": 7960, "F": 2570}
-"""Pictures of men and of women in Morph_Sub, of black and of white persons each: 21,060 in all."""
+"""Pictures of men and of women, of black and of white persons each: the 21,060 of Morph_Sub as we read it.
+
+The LDLF paper says that the set is balanced and, by its parts, how large it is; it does not print these counts.
+"""
 
 SUB_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 """Share of Morph_Sub that is trained on, by fold."""
@@ -45,14 +48,23 @@ def listed_file(cut: Cut) -> SplitList:
     """The given list, or the only one in the given folder. Raises LDLError."""
     if cut.split_list is None:
         raise LDLError("this protocol follows a published list; name it in data.split_list")
-    return listed_files(cut, "*.[tc][xs][tv]")[0] if cut.split_list.is_dir() else read_list(cut.split_list)
+    if not cut.split_list.is_dir():
+        return read_list(cut.split_list)
+    found = sorted(path for path in cut.split_list.iterdir() if path.suffix in (".txt", ".csv"))
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise LDLError(f"{cut.split_list} must hold one list, it holds {names}; name a file in data.split_list")
+    return read_list(found[0])
 
 
 def parts(train: np.ndarray, test: np.ndarray) -> Rows:
     """Training and test rows of lists, less missing pictures. Raises LDLError for an empty part, or a shared row."""
     train, test = train[train >= 0], test[test >= 0]
     if not len(train) or not len(test):
-        raise LDLError("none of the pictures of training, or of test, is there; data.split_list is of other pictures")
+        raise LDLError(
+            f"{len(train)} pictures of training and {len(test)} of test are there; "
+            "the protocol needs both: choose another, or a list of these pictures"
+        )
     if len(both := np.intersect1d(train, test)):
         raise LDLError(f"the lists put {len(both)} pictures into training and test; correct data.split_list")
     return train, test
@@ -166,7 +178,7 @@ def _fixed(folds: int) -> Callable[[Cut], int]:
 
 MORPH_PROTOCOLS = {
     "subject_exclusive": SUBJECT_EXCLUSIVE,
-    # Persons that have two numbers, or two persons under one: 180 of the public list's are in several folds.
+    # Made to keep persons apart, but 180 of the public list's are in several folds.
     "subject_exclusive_list": AgeProtocol(_fold_column, True, _count_column, listed=True),
     "random_80_20": _either(RANDOM_80_20, _fold_column, _count_column),
     "random_10fold": AgeProtocol(lambda cut: RANDOM_KFOLD.rows(replace(cut, folds=10)), True, _fixed(10)),

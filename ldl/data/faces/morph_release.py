@@ -38,10 +38,10 @@ def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
             raise LDLError(f"{path}: row {number} has {len(fields)} fields, the header {len(header)}; mend the row")
         row = dict(zip(header, fields))
         photo = row["photo"].replace("\\", "/")
-        name = _checked(path, number, row, photo)
+        told = _checked(path, number, row, photo)
         if stem(photo) in files:
             raise LDLError(f"{path}: row {number} names {photo}, which an earlier row names too; remove one")
-        if row["gender"].upper()[:1] != name.gender:
+        if row["gender"].upper()[:1] != told.gender:
             genders.append(photo)
         parent, _, base = photo.rpartition("/")
         files[stem(photo)] = f"{parent}/{on_disk(path.parent / parent).spelling(base)}".lstrip("/")
@@ -55,14 +55,14 @@ def _checked(path: Path, number: int, row: dict[str, str], photo: str) -> MorphN
     name = parse_name(photo)
     if name is None:
         raise LDLError(f"{path}: row {number} names the photo {photo!r}, which is not of the form {EXAMPLE}")
-    for column, told in (("id_num", name.person), ("age", name.age)):
+    for column, value in (("id_num", name.person), ("age", name.age)):
         try:
-            agrees = int(float(row[column])) == told
+            agrees = int(float(row[column])) == value
         except (ValueError, OverflowError):
             agrees = False
         if not agrees:
             raise LDLError(
-                f"{path}: row {number} has {column} {row[column]!r}, but its photo {photo} says {told}; "
+                f"{path}: row {number} has {column} {row[column]!r}, but its photo {photo} says {value}; "
                 "correct the row, or remove it"
             )
     return name

@@ -70,7 +70,9 @@ class Identity(Backbone):
         return input_shape[0]
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, ...) to (B, F)."""
+        """(B, ...) to (B, F); images of 0 to 255 in uint8 become 0 to 1."""
+        if inputs.dtype == torch.uint8:
+            inputs = inputs / 255
         return inputs.flatten(1) if self.flatten else inputs
 
 

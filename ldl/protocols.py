@@ -101,7 +101,7 @@ def stratified_kfold(
         fold: The tested fold.
         seed: Random state of the folds.
         groups: (size,) group of every instance, or None.
-        width: Width of the bins, in the unit of ``values``.
+        width: Width of the bins, in the unit of ``values``; doubled until one holds as many instances as folds.
 
     Raises:
         LDLError: folds or fold out of range.
@@ -109,6 +109,10 @@ def stratified_kfold(
     units = len(values) if groups is None else len(np.unique(groups))
     _check_fold(fold, folds, units, "instances" if groups is None else "groups")
     bins = np.floor(values / width).astype(int)
+    while np.unique(bins, return_counts=True)[1].max() < folds:
+        # scikit-learn refuses where no bin could be in all folds.
+        width *= 2
+        bins = np.floor((values - values.min()) / width).astype(int)
     splitter: StratifiedKFold | StratifiedGroupKFold = (
         StratifiedKFold(folds, shuffle=True, random_state=seed)
         if groups is None

@@ -261,9 +261,9 @@ class Timm(Backbone):
             return features
 
     def _compiled_network(self, inputs: Tensor) -> Tensor:
-        # Not a submodule: a compiled module's parameters have other names, and a checkpoint must not know.
+        # The function, not the module: a compiled module would put all parameters into checkpoints a second time.
         if self._compiled is None:
-            self._compiled = torch.compile(self.network)
+            self._compiled = torch.compile(self.network.forward)
         return self._compiled(inputs)
 
     def __getstate__(self) -> dict[str, Any]:

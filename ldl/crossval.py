@@ -16,6 +16,9 @@ from ldl.metrics.rows import row_metrics
 from ldl.rank import process_rank
 from ldl.run import Run
 
+MOST_DRAWN = 10
+"""Folds get charts of their own up to this many; more, such as one a person, are small and take long to draw."""
+
 
 def crossval(cli: LDLCLI) -> None:
     """Fit and test every fold of the configured protocol, each from the same seed, in ``fold_0``, ``fold_1``, ...
@@ -33,7 +36,8 @@ def crossval(cli: LDLCLI) -> None:
     seconds = 0.0
     for number in range(first.data.num_folds):
         folder = first.folder / f"fold_{number}"
-        run = Run(cli, _of_fold(cli.config, number), folder, wandb_group=first.folder.name)
+        few = first.data.num_folds <= MOST_DRAWN
+        run = Run(cli, _of_fold(cli.config, number), folder, wandb_group=first.folder.name, draw=few)
         try:
             entry, fit_seconds = run.fit_and_test()
         finally:
@@ -50,7 +54,8 @@ def _finish(first: Run, folds: list[dict[str, Any]], rows: dict[str, np.ndarray]
     pooled = row_metrics(rows, first.task.labels)
     content = results.summarize(first.task, first.data, folds, first.seed, seconds, pooled)
     results.write_json(first.folder / "results.json", content)
-    charts.overview(first.folder / "charts", rows, first.task.labels, partial(pictures, first.data))
+    fetch = partial(pictures, first.data)
+    charts.overview(first.folder / "charts", rows, first.task.labels, fetch, first.data.names)
     results.print_table(content, first.task.labels.unit)
     print(f"results: {first.folder / 'results.json'}")
 

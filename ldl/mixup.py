@@ -10,7 +10,8 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     """Mix every instance with another one of the batch.
 
     One share, drawn from Beta(alpha, alpha), holds for the whole batch: lower ``alpha`` mixes less. ``input`` or
-    ``features``, ``target`` and ``value`` (so the expectation of the target still is the value) are mixed, the rest stays.
+    ``features``, ``target`` and ``value`` (so the expectation of the target still is the value) are mixed, the
+    rest stays.
 
     Args:
         batch: ``input`` or ``features`` (B, ...), ``target`` (B, C) and maybe ``value`` (B, ...).

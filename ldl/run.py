@@ -37,10 +37,16 @@ class Run:
         config: Its configuration, or a changed clone of it.
         folder: The run directory; None chooses one.
         wandb_group: Group of the wandb run, for cross-validation.
+        draw: Draw charts.
     """
 
     def __init__(
-        self, cli: LDLCLI, config: Namespace, folder: Path | None = None, wandb_group: str | None = None
+        self,
+        cli: LDLCLI,
+        config: Namespace,
+        folder: Path | None = None,
+        wandb_group: str | None = None,
+        draw: bool = True,
     ) -> None:
         self.config = config
         if self.seed is not None:
@@ -53,7 +59,7 @@ class Run:
         self.folder = folder or choose_folder(config, self.task, self.data)
         self.text = cli.dump(config)
         self.checkpoints = self._make_checkpoints()
-        callbacks: list[pl.Callback] = [*self.checkpoints.values(), Report(self.folder)]
+        callbacks: list[pl.Callback] = [*self.checkpoints.values(), Report(self.folder, draw)]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(RichProgressBar())
         self.trainer = cli.make_trainer(

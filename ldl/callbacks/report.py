@@ -33,14 +33,16 @@ class Report(pl.Callback):
 
     Args:
         folder: The run directory.
+        draw: Draw charts; without, only ``predictions.csv`` is written.
 
     Attributes:
         rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set:
             what ``Task.predict_step`` gives, and ``train_count`` where the training values are known.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, draw: bool = True) -> None:
         self.folder = folder
+        self.draw = draw
         self.rows: dict[str, np.ndarray] = {}
         self._batches: list[dict[str, Tensor]] = []
 
@@ -66,15 +68,19 @@ class Report(pl.Callback):
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
-            header, table = tabulate(self.rows, pl_module.labels)
+            names = getattr(getattr(trainer, "datamodule", None), "names", None)
+            header, table = tabulate(self.rows, pl_module.labels, names)
             write_csv(self.folder / "predictions.csv", header, table)
-            paths = self._draw(pl_module, trainer)
+            paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
             log_table(trainer.loggers, header, table[:TABLE_ROWS])
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.rows = self._collect(pl_module.device)
         self.on_test_end(trainer, pl_module)
+        data = getattr(trainer, "datamodule", None)
+        if trainer.is_global_zero and self.draw and "target" not in self.rows and data is not None:
+            self._draw_each(data, pl_module.labels)
 
     def _collect(self, device: torch.device) -> dict[str, np.ndarray]:
         """All ranks' rows, in the order of the data set."""
@@ -91,7 +97,9 @@ class Report(pl.Callback):
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder = self.folder / "charts"
         data = getattr(trainer, "datamodule", None)
-        paths = charts.overview(folder, self.rows, task.labels, partial(pictures, data) if data is not None else None)
+        paths = charts.overview(
+            folder, self.rows, task.labels, partial(pictures, data) if data is not None else None, data and data.names
+        )
         if isinstance(task.head, LDLF):
             paths["leaves"] = charts.leaves(
                 folder / "leaves.png",
@@ -103,6 +111,16 @@ class Report(pl.Callback):
             curves = charts.learning_curves(folder / "learning_curves.png", log)
             paths.update({"learning_curves": curves} if curves else {})
         return paths
+
+    def _draw_each(self, data: Any, labels: LabelSpace) -> None:
+        """One chart a picture, of pictures of which nothing else is known."""
+        values = self.rows.get("predicted_value")
+        for row, number in enumerate(self.rows["index"]):
+            picture = pictures(data, np.array([number]))
+            if picture is not None:
+                path = self.folder / "charts" / "pictures" / f"{data.names[number] if data.names else number}.png"
+                value = None if values is None else values[row]
+                charts.prediction(path, picture[0], self.rows["prediction"][row], value, labels)
 
     @staticmethod
     @torch.no_grad()
@@ -130,9 +148,18 @@ def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
     return None if images is None or images.dtype != torch.uint8 else images.permute(0, 2, 3, 1).numpy()
 
 
-def tabulate(rows: dict[str, np.ndarray], labels: LabelSpace) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows of ``predictions.csv``: index, group, values, then both distributions label by label."""
-    columns: dict[str, np.ndarray] = {name: rows[name] for name in ("index", "group") if name in rows}
+def tabulate(
+    rows: dict[str, np.ndarray], labels: LabelSpace, names: list[str] | None = None
+) -> tuple[list[str], list[list[Any]]]:
+    """Header and rows of ``predictions.csv``: index, name, group, values, then both distributions label by label.
+
+    ``names`` has one entry an instance of the data set.
+    """
+    columns: dict[str, np.ndarray] = {"index": rows["index"]}
+    if names is not None:
+        columns["name"] = np.array(names, dtype=object)[rows["index"]]
+    if "group" in rows:
+        columns["group"] = rows["group"]
     for name in ("value", "predicted_value"):
         if name in rows:
             parts = rows[name].reshape(len(rows["index"]), -1).T

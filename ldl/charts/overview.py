@@ -25,6 +25,7 @@ def overview(
     rows: dict[str, np.ndarray],
     labels: LabelSpace,
     fetch: Callable[[np.ndarray], np.ndarray | None] | None = None,
+    names: list[str] | None = None,
 ) -> dict[str, Path]:
     """Write every chart for which there is something to show.
 
@@ -34,6 +35,7 @@ def overview(
             ``predicted_value``.
         labels: The label space.
         fetch: Gives the pictures, (k, H, W, 3) uint8, of instances (k,), or None where they are no pictures.
+        names: What every instance of the data set is called, or None for numbers.
 
     Returns:
         The paths by the names of the charts.
@@ -42,7 +44,7 @@ def overview(
     if "target" in rows:
         # Evenly spaced over the rows, so that the picture is the same from run to run.
         picked = _spread(len(rows["index"]))
-        titles = [f"instance {rows['index'][row]}" for row in picked]
+        titles = _titles(rows["index"][picked], names)
         drawn["distributions"] = distributions(
             folder / "distributions.png", rows["prediction"][picked], rows["target"][picked], labels, titles
         )
@@ -54,7 +56,7 @@ def overview(
             drawn["bands"] = bands(folder / "bands.png", predicted, true, labels)
             drawn["calibration"] = calibration(folder / "calibration.png", rows["prediction"], true, labels)
         if labels.kind == "ordinal" and fetch is not None:
-            drawn["faces"] = _faces(folder / "faces.png", rows, labels, fetch)
+            drawn["faces"] = _faces(folder / "faces.png", rows, labels, fetch, names)
     return {name: path for name, path in drawn.items() if path is not None}
 
 
@@ -63,22 +65,19 @@ def _faces(
     rows: dict[str, np.ndarray],
     labels: LabelSpace,
     fetch: Callable[[np.ndarray], np.ndarray | None],
+    names: list[str] | None,
 ) -> Path | None:
     # From the least to the greatest true value, so that the sheet covers them all.
     picked = np.argsort(rows["value"], kind="stable")[_spread(len(rows["value"]))]
     pictures = fetch(rows["index"][picked])
     if pictures is None:
         return None
-    titles = [f"instance {number}" for number in rows["index"][picked]]
-    return faces(
-        path,
-        pictures,
-        rows["prediction"][picked],
-        rows["value"][picked],
-        rows["predicted_value"][picked],
-        labels,
-        titles,
-    )
+    predicted, values, decoded = (rows[name][picked] for name in ("prediction", "value", "predicted_value"))
+    return faces(path, pictures, predicted, values, decoded, labels, _titles(rows["index"][picked], names))
+
+
+def _titles(index: np.ndarray, names: list[str] | None) -> list[str]:
+    return [f"instance {number}" if names is None else Path(names[number]).name for number in index]
 
 
 def _spread(count: int) -> np.ndarray:

@@ -99,7 +99,7 @@ class Timm(Backbone):
         pretrained: Load timm's pretrained weights: a file ``NAME*.safetensors`` in the environment's ``LDL_WEIGHTS``,
             or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says
             so, where neither can be had.
-        weights: A local weights file (.safetensors, .pth) to load instead.
+        weights: A local weights file (.safetensors, .pth), or a checkpoint of ldl (.ckpt), to load instead.
         freeze: Keep the network fixed, normalisation statistics included. Its features are then computed once.
         freeze_groups: Keep the first groups of layers fixed, counted as timm does for layer-wise learning rates
             (``group_matcher``): the stem, then block after block.
@@ -151,7 +151,7 @@ class Timm(Backbone):
             raise LDLError(
                 f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()"
             )
-        if self.weights and self.pretrained:
+        if self.weights and self.pretrained is True:
             raise LDLError("give either model.backbone.weights or pretrained: true, not both")
         options: dict[str, Any] = {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
         options |= {"in_chans": input_shape[0], "drop_rate": self.drop_rate}

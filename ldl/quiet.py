@@ -10,11 +10,19 @@ WARNINGS = (
     r"Experiment logs directory .* exists and is not empty",  # our config.yaml lies there already
     r"You have overridden `on_before_batch_transfer`",  # Task means to
     r"Total length of `list` across ranks is zero",  # no validation part, as configured
+    r"You are using a custom batch sampler",  # ours has no drop_last to correct
+    r"Found \d+ module\(s\) in eval mode at the start of training",  # frozen layers, as configured
+    r"The dirpath has changed",  # another run tests or predicts with the checkpoint
     r".*does not have many workers",  # data in memory are faster without
     r"Using `DistributedSampler` with the dataloaders",  # ours deals every row once
     r"It is recommended to use .* on single device",  # because of that sampler, which we do not use
 )
-LOG_LINES = ("litlogger", "will override existing callbacks passed to Trainer")
+LOG_LINES = (
+    "litlogger",
+    "litmodels",
+    "estimate number of stepping batches",
+    "will override existing callbacks passed to Trainer",
+)
 
 
 def silence() -> None:

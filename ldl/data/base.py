@@ -139,9 +139,14 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             if getattr(self, name) < least:
                 raise LDLError(f"data.{name} {getattr(self, name)} must be at least {least}")
         self.load()
+        self.select_fold(self.fold)
+        self._ready = True
+
+    def select_fold(self, fold: int) -> None:
+        """Cut another fold of what is loaded. Raises LDLError for a fold that the protocol does not have."""
+        self.fold = fold
         self.split = self.cut()
         self.prepare_fold()
-        self._ready = True
 
     @property
     def num_folds(self) -> int:

@@ -1,0 +1,145 @@
+"""Heads side by side on the features of one frozen backbone, under one protocol of age, with ridge as the foil.
+
+    python benchmarks/age.py                                   # FG-NET, leave one person out, ImageNet features
+    python benchmarks/age.py --weights RUN/checkpoints/last.ckpt --seeds 0 1 2
+
+Every head is trained as its ``configs/runs/DATA_HEAD.yaml`` says, on the same folds; figures are over all test
+pictures of all folds together, mean and standard deviation over the seeds. Ridge sees the same features,
+standardised, and chooses its penalty by leave-one-out error on the training pictures of each fold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
+
+# isort: split
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ldl.data
+import ldl.heads  # noqa: F401  (their names become known to the parser)
+from ldl.config import LDLCLI
+from ldl.data.base import LDLDataModule
+from ldl.features import reuse_features
+from ldl.metrics.rows import row_metrics
+from ldl.plugins import discover
+from ldl.quiet import silence
+from ldl.task import Task
+
+RUNS = Path(__file__).parent.parent / "configs" / "runs"
+PRINTED = ("mae", "cs5", "balanced_mae", "kl", "crps", "calibration_error")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="fgnet", help="First part of the names of the configurations.")
+    parser.add_argument("--heads", nargs="+", default=["softmax", "dldl_v2", "ldlf"])
+    parser.add_argument("--weights", help="Checkpoint or weights of the backbone; default ImageNet's.")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--root", help="Folder of the data; default LDL_DATA.")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="JSON file for all figures.")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    silence()
+    discover()
+    figures: dict[str, Any] = {}
+    for head in options.heads:
+        start = time.perf_counter()
+        runs = [evaluate(head, seed, options) for seed in options.seeds]
+        figures[head] = {"runs": runs, "seconds": (time.perf_counter() - start) / len(runs)}
+    _, data, _ = instantiate(options.heads[0], 0, options)
+    figures["ridge"] = {"runs": [ridge(data)], "seconds": 0.0}
+    title = f"{type(data).__name__}, {data.protocol}, {data.num_folds} folds, seeds {options.seeds}"
+    Console().print(tabulate(title, figures))
+    if options.out:
+        options.out.write_text(json.dumps({"title": title, "weights": options.weights, "figures": figures}, indent=2))
+
+
+def instantiate(head: str, seed: int, options: argparse.Namespace) -> tuple[Task, LDLDataModule, int]:
+    """Task, data module and epochs of the head's configuration; the data serve the backbone's features."""
+    args = ["-c", str(RUNS / f"{options.data}_{head}.yaml"), "--seed_everything", str(seed)]
+    args += ["--model.backbone.weights", options.weights] if options.weights else []
+    args += ["--data.root", options.root] if options.root else []
+    cli = LDLCLI(args)
+    pl.seed_everything(seed, workers=True, verbose=False)
+    task, data = cli.instantiate(cli.config)
+    data.setup()
+    task.build(data.labels, data.input_shape)
+    reuse_features(task.backbone, data, torch.device("cpu"))
+    return task, data, cli.config.trainer.max_epochs
+
+
+def evaluate(head: str, seed: int, options: argparse.Namespace) -> dict[str, float]:
+    """Metrics of one head over the test pictures of all folds together."""
+    blank, data, epochs = instantiate(head, seed, options)
+    parts = []
+    for fold in track(range(data.num_folds), description=f"{head}, seed {seed}"):
+        data.select_fold(fold)
+        pl.seed_everything(seed, workers=True, verbose=False)
+        parts.append(fit_and_predict(copy.deepcopy(blank), data, epochs))
+    return row_metrics({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, data.labels)
+
+
+def fit_and_predict(task: Task, data: LDLDataModule, epochs: int) -> dict[str, np.ndarray]:
+    """Train on the selected fold; what ``Task.predict_step`` gives for its test pictures."""
+    trainer = pl.Trainer(
+        max_epochs=epochs,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    trainer.fit(task, datamodule=data)
+    batches: Any = trainer.predict(task, dataloaders=data.test_dataloader())
+    return {name: torch.cat([batch[name] for batch in batches]).numpy() for name in batches[0]}
+
+
+def ridge(data: LDLDataModule) -> dict[str, float]:
+    """Metrics of ridge regression over the test pictures of all folds together."""
+    assert data.backbone_features is not None and data.values is not None
+    features, errors = data.backbone_features.numpy(), []
+    for fold in track(range(data.num_folds), description="ridge"):
+        data.select_fold(fold)
+        train = np.concatenate([data.split.train, data.split.val])
+        model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(1, 5, 17)))
+        model.fit(features[train], data.values[train])
+        errors.append(model.predict(features[data.split.test]) - data.values[data.split.test])
+    error = np.abs(np.concatenate(errors))
+    return {"mae": float(error.mean()), "cs5": float((error <= 5).mean())}
+
+
+def tabulate(title: str, figures: dict[str, Any]) -> Table:
+    """A row a head: mean and standard deviation over the seeds."""
+    table = Table(title=title)
+    for column in ("head", *PRINTED, "seconds"):
+        table.add_column(column, justify="left" if column == "head" else "right")
+    for head, figure in figures.items():
+        cells = []
+        for name in PRINTED:
+            runs = [run[name] for run in figure["runs"] if name in run]
+            spread = f" ± {statistics.stdev(runs):.3f}" if len(runs) > 1 else ""
+            cells.append(f"{statistics.fmean(runs):.3f}{spread}" if runs else "-")
+        table.add_row(head, *cells, f"{figure['seconds']:.0f}" if figure["seconds"] else "-")
+    return table
+
+
+if __name__ == "__main__":
+    main()

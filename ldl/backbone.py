@@ -91,6 +91,10 @@ def local_weights(name: str) -> Path | None:
     return found[0] if found else None
 
 
+_not_on_hub: set[str] = set()
+"""Models that the hub did not give to this process: every fold would wait for it anew."""
+
+
 class Timm(Backbone):
     """Any timm network, up to its pooled features.
 
@@ -181,11 +185,13 @@ class Timm(Backbone):
         return self.freeze
 
     def _create(self, options: dict[str, Any], from_hub: bool) -> Any:
+        from_hub = from_hub and not (self.pretrained == "auto" and self.name in _not_on_hub)
         try:
             return timm.create_model(self.name, pretrained=from_hub, **options)
         except (RuntimeError, OSError, TypeError, ValueError) as error:
             if from_hub and self.pretrained == "auto":
                 rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
+                _not_on_hub.add(self.name)
                 return self._create(options, from_hub=False)
             raise LDLError(f"timm cannot make {self.name}: {' '.join(str(error).split())[:300]}") from error
 

@@ -11,6 +11,7 @@ import jsonargparse
 
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
+from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.config import LDLCLI
 from ldl.crossval import crossval
 from ldl.errors import LDLError, SharedError
@@ -83,15 +84,17 @@ def _parse(args: list[str]) -> LDLCLI:
 def _with_config(args: list[str]) -> list[str]:
     """Put a configuration in front where none is named: that of the checkpoint's run, else the default.
 
-    A run that is resumed so goes on in its own directory.
+    A run that is resumed so goes on in its own directory; a checkpoint without its run keeps its decoder.
     """
     if any(arg in ("-c", "--config") or arg.startswith("--config=") for arg in args):
         return args
     if path := _value_of("--ckpt_path", args):
         run = Path(path).parent.parent
+        stage = _value_of("--stage", args) or "fit"
         if (run / "config.yaml").is_file():
-            resumed = (_value_of("--stage", args) or "fit") == "fit"
-            return ["-c", str(run / "config.yaml"), *(["--run_dir", str(run)] if resumed else []), *args]
+            return ["-c", str(run / "config.yaml"), *(["--run_dir", str(run)] if stage == "fit" else []), *args]
+        if stage in ("test", "predict"):
+            args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]
     root = project_root()
     default = root / "configs" / "default.yaml" if root else None
     return ["-c", str(default), *args] if default and default.is_file() else args

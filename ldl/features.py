@@ -14,7 +14,6 @@ from torch import Tensor
 from ldl.backbone import Backbone
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
-from ldl.rank import process_rank
 from ldl.spec import to_spec
 
 
@@ -41,8 +40,7 @@ def reuse_features(backbone: Backbone, data: LDLDataModule, device: torch.device
     file = folder / f"{key}.npy"
     with FileLock(folder / f"{key}.lock"):
         if not file.is_file():
-            if process_rank() == 0:
-                print(f"computing the features of {data.size} instances into {folder}", flush=True)
+            print(f"computing the features of {data.size} instances into {folder}", flush=True)
             _save(file, _extract(backbone, data, device).numpy())
     data.use_features(torch.from_numpy(np.load(file)))
 

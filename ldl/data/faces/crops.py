@@ -18,7 +18,6 @@ from ldl.data.faces.align import crop
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
-from ldl.rank import process_rank
 
 _VERSION = 1
 """Part of the key: raise it when the same arguments give other crops."""
@@ -67,8 +66,7 @@ def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: P
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f"{key}.lock"):
             if not (file.is_file() and failures.is_file()):
-                if process_rank() == 0:
-                    print(f"cropping {len(records)} pictures to {size}x{size} into {folder}", flush=True)
+                print(f"cropping {len(records)} pictures to {size}x{size} into {folder}", flush=True)
                 _make(records, size, margin, file, failures)
     except OSError as error:
         raise LDLError(

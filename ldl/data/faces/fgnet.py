@@ -45,7 +45,7 @@ class FGNET(FaceAges):
             return None
         stems = [Path(file).stem.lower() for file in files]
         if self.alignment == "box":
-            source = Path(self.boxes) if self.boxes else folder / "face_boxes.json"
+            source = self.find(self.boxes) if self.boxes else folder / "face_boxes.json"
             boxes = read_boxes(source)
             missing = [file for file, stem in zip(files, stems) if stem not in boxes]
             if missing:

@@ -1,0 +1,246 @@
+"""FG-NET, UTKFace and lists of one's own: fake trees in the exact layouts, and the real files where they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from fake_faces import fgnet, landmarks, picture, utkface, write_lines
+
+from ldl.data import FGNET, FaceFolder, UTKFace
+from ldl.data.faces.module import FaceAges
+from ldl.errors import LDLError
+from ldl.protocols import leak
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("LDL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def _open(kind: type[FaceAges], root: Path, **options: Any) -> FaceAges:
+    data = kind(root=str(root), **{"crop_size": 24, "val_fraction": 0, **options})
+    data.setup()
+    return data
+
+
+def _folder(root: Path, *lines: str) -> Path:
+    for number, line in enumerate(lines[1:]):
+        picture(root / line.partition(",")[0], 10 * number + 5, number)
+    return write_lines(root / "faces.csv", lines)
+
+
+@pytest.mark.parametrize("alignment", ["landmarks", "box", "none"])
+def test_fgnet_leaves_each_person_out_once(alignment: Any, tmp_path: Path) -> None:
+    data = _open(FGNET, fgnet(tmp_path), alignment=alignment)
+    assert data.num_folds == 8 and data.size == 32 and data.groups is not None
+    tested = []
+    for fold in range(8):
+        data.select_fold(fold)
+        train, test = data.split.train, data.split.test
+        assert set(data.groups[test]) == {fold + 1} and fold + 1 not in set(data.groups[train])
+        assert len(train) + len(test) == 32 and data.leak == 0
+        tested += test.tolist()
+    assert sorted(tested) == list(range(32))
+    with pytest.raises(LDLError, match=r"fold 8 must be in 0..7"):
+        data.select_fold(8)
+
+
+def test_fgnet_reads_persons_and_ages_from_names(tmp_path: Path) -> None:
+    data = _open(FGNET, fgnet(tmp_path))
+    (batch,) = list(_open(FGNET, tmp_path, batch_size=64).whole_dataloader())
+    for row, name in enumerate(data.names or []):
+        person, age = Path(name).stem.upper().split("A")
+        assert data.groups is not None and data.groups[row] == int(person)
+        assert batch["value"][row] == int(age.rstrip("B"))
+    brightness = batch["input"].float().mean((1, 2, 3))
+    assert np.corrcoef(brightness, batch["value"])[0, 1] > 0.99
+    assert batch["target"].shape == (32, 70) and batch["input"].dtype == torch.uint8
+
+
+def test_alignment_moves_what_is_seen(tmp_path: Path) -> None:
+    root = fgnet(tmp_path)
+    keys = {_open(FGNET, root, alignment=kind, margin=margin).crops.key for kind in ("landmarks", "box", "none")
+            for margin in (None, 0.4)}  # fmt: skip
+    assert len(keys) == 6
+
+
+def test_landmarks_place_the_eyes(tmp_path: Path) -> None:
+    """White eyes, drawn where the landmarks say, come to the place that the crops have for them."""
+    root = fgnet(tmp_path)
+    path = sorted((root / "FGNET" / "images").iterdir())[0]
+    pixels = np.zeros((480, 400, 3), np.uint8)
+    points = landmarks(4)
+    eyes = 10 * points[[31, 36]]
+    for x, y in eyes:
+        cv2.circle(pixels, (round(x), round(y)), 12, (255, 255, 255), -1)
+    cv2.imwrite(str(path), pixels)
+    lines = [f"{10 * x:.3f} {10 * y:.3f}" for x, y in points]
+    points_file = root / "FGNET" / "points" / f"{path.stem.lower()}.pts"
+    write_lines(points_file, ["version: 1", "n_points: 68", "{", *lines, "}"])
+    data = _open(FGNET, root, crop_size=112)
+    assert data.names is not None and data.names[0].endswith(path.name)
+    rows, columns = np.nonzero(data.crops[0][:, :, 0] > 127)
+    assert (rows.mean() + 0.5) / 112 == pytest.approx((0.2 + 0.216) / 1.4, abs=0.03)
+    left, right = columns[columns < 56].mean(), columns[columns >= 56].mean()
+    assert (left + 0.5) / 112 == pytest.approx((0.2 + 0.2255) / 1.4, abs=0.03)
+    assert (right + 0.5) / 112 == pytest.approx((0.2 + 0.7548) / 1.4, abs=0.03)
+
+
+def _remove(root: Path, name: str) -> None:
+    (root / "FGNET" / name).unlink()
+
+
+def _break_points(root: Path, name: str) -> None:
+    lines = (root / "FGNET" / name).read_text().splitlines()
+    write_lines(root / "FGNET" / name, lines[:20] + lines[21:])
+
+
+def _few_points(root: Path, name: str) -> None:
+    write_lines(root / "FGNET" / name, ["version: 1", "n_points: 2", "{", "1 2", "3 4", "}"])
+
+
+def _stray(root: Path, name: str) -> None:
+    picture(root / "FGNET" / "images" / name, 20)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name", "message"),
+    [
+        (_remove, "points/001a02.pts", "no landmarks at .*001a02.pts; give --data.alignment box or none"),
+        (_break_points, "points/001a02.pts", "001a02.pts has 67 finite points, but says n_points: 68"),
+        (_few_points, "points/001a02.pts", "has 2 points; FG-NET's landmarks are 68"),
+        (_stray, "holiday.jpg", "holiday.jpg is no name of FG-NET, such as 001A02.JPG"),
+    ],
+)
+def test_bad_trees_of_fgnet_are_refused(spoil: Any, name: str, message: str, tmp_path: Path) -> None:
+    spoil(fgnet(tmp_path), name)
+    with pytest.raises(LDLError, match=message):
+        _open(FGNET, tmp_path)
+
+
+def test_a_missing_box_is_named(tmp_path: Path) -> None:
+    file = fgnet(tmp_path) / "FGNET" / "face_boxes.json"
+    file.write_text(json.dumps(json.loads(file.read_text())[1:]))
+    with pytest.raises(LDLError, match=r"has no box of images/001A02.jpg \(1 such pictures\)"):
+        _open(FGNET, tmp_path, alignment="box")
+
+
+def test_utkface_reads_ages_of_irregular_names_too(tmp_path: Path) -> None:
+    data = _open(UTKFace, utkface(tmp_path), protocol="holdout")
+    assert data.values is not None and sorted(data.values) == list(range(1, 81, 2))
+    assert (data.leaky, data.leak, data.groups) == (None, None, None)
+    assert len(data.split.test) == 4 and len(data.labels) == 117
+
+
+def test_utkface_folds_cover_all_and_have_all_ages(tmp_path: Path) -> None:
+    data = _open(UTKFace, utkface(tmp_path, 57), folds=3)
+    assert data.values is not None
+    tests = []
+    for fold in range(3):
+        data.select_fold(fold)
+        tests.append(data.split.test)
+        assert data.values[data.split.test].mean() == pytest.approx(data.values.mean(), abs=6)
+    assert sorted(np.concatenate(tests)) == list(range(57))
+
+
+def test_a_name_without_age_is_refused(tmp_path: Path) -> None:
+    picture(utkface(tmp_path) / "UTKFace" / "portrait.jpg", 3)
+    with pytest.raises(LDLError, match="portrait.jpg does not begin with an age"):
+        _open(UTKFace, tmp_path)
+
+
+def test_an_age_outside_the_labels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match=r"age 71, outside 0..70 years \(5 such pictures\); widen data.min_age"):
+        _open(UTKFace, utkface(tmp_path), max_age=70)
+
+
+def test_unreadable_pictures_stop_or_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = utkface(tmp_path) / "UTKFace"
+    bad = sorted(folder.iterdir())[5]
+    bad.write_bytes(b"broken")
+    with pytest.raises(LDLError, match="1 of 40 pictures cannot be read, the first: .*; mend them, or leave them out"):
+        _open(UTKFace, tmp_path)
+    data = _open(UTKFace, tmp_path, skip_unreadable=True)
+    assert data.size == 39 and data.names is not None and bad.name not in data.names
+    said = capsys.readouterr().out
+    assert "left out 1 of 40 unreadable pictures" in said and bad.name in said
+    whole = next(iter(_open(UTKFace, tmp_path, skip_unreadable=True, batch_size=64).whole_dataloader()))
+    brightness = whole["input"].float().mean((1, 2, 3))
+    assert np.corrcoef(brightness, whole["value"])[0, 1] > 0.98
+
+
+def test_a_list_with_all_columns(tmp_path: Path) -> None:
+    lines = [f"p{number}.png,{20 + number},{'ab'[number % 2]},{1 + number / 2},4,4,30,30" for number in range(6)]
+    _folder(tmp_path, "path,age,person,sigma,x0,y0,x1,y1", *lines)
+    data = _open(FaceFolder, tmp_path, path="faces.csv", protocol="leave_one_person_out", batch_size=8)
+    assert data.num_folds == 2 and data.leak == 0
+    (batch,) = list(data.whole_dataloader())
+    ages = torch.arange(101.0)
+    mean = batch["target"] @ ages
+    spread = (batch["target"] * (ages - mean[:, None]) ** 2).sum(1).sqrt()
+    torch.testing.assert_close(spread, 1 + torch.arange(6) / 2, atol=0.02, rtol=0)
+    assert data.crops.key != _open(FaceFolder, tmp_path, path="faces.csv", alignment="none", folds=2).crops.key
+
+
+def test_a_list_without_persons_cannot_be_grouped(tmp_path: Path) -> None:
+    _folder(tmp_path, "path,age", *(f"p{number}.png,{20 + number}" for number in range(9)))
+    data = _open(FaceFolder, tmp_path, path="faces.csv", folds=3)
+    assert (data.protocol, data.leaky, data.leak) == ("stratified", None, None)
+    with pytest.raises(LDLError, match="keeps persons apart needs to know them; add a column 'person'"):
+        _open(FaceFolder, tmp_path, path="faces.csv", protocol="subject_exclusive", folds=3)
+
+
+def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
+    _folder(tmp_path, "path,age,person", *(f"p{n}.png,{20 + n % 7},{n // 3}" for n in range(24)))
+    data = _open(FaceFolder, tmp_path, path="faces.csv", folds=4, val_fraction=0.2)
+    assert data.groups is not None
+    for fold in range(4):
+        data.select_fold(fold)
+        assert leak(data.split, data.groups) == 0 and data.leak == 0
+        assert not set(data.groups[data.split.val]) & set(data.groups[data.split.train])
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        (["path,years", "a.png,3"], {}, "has no column 'age'; its columns are path, years"),
+        (["path,age", "a.png,3", "b.png"], {}, "line 3 has 1 fields, the header 2"),
+        (["path,age", "a.png,young"], {}, "row 0, column 'age' is 'young', not a number"),
+        (["path,age", "a.png,nan"], {}, "row 0, column 'age' is 'nan', not a number"),
+        (["path,age", "a.png,3"], {"alignment": "box"}, "has no columns x0, y0, x1, y1; set data.alignment: none"),
+        (["path,age"], {}, "holds no pictures of FaceFolder"),
+        (["path,age", "a.png,3"], {"crop_size": 4}, "data.crop_size 4 must be at least 8 pixels"),
+        (["path,age", "a.png,3"], {"margin": -0.1}, "data.margin -0.1 must be in 0..2"),
+        (["path,age", "a.png,3"], {"protocol": "startified"}, "stratified"),
+        (["path,age", "a.png,3"], {"split_list": "x.txt"}, "protocol stratified follows no list"),
+    ],
+)
+def test_bad_lists_are_refused(lines: list[str], options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    for line in lines[1:]:
+        picture(tmp_path / line.partition(",")[0], 20)
+    write_lines(tmp_path / "faces.csv", lines)
+    with pytest.raises(LDLError, match=message):
+        _open(FaceFolder, tmp_path, path="faces.csv", **options)
+
+
+def test_the_real_fgnet(ldl_data: Path) -> None:
+    data = _open(FGNET, ldl_data)
+    assert data.size == 1002 and data.num_folds == 82 and data.leak == 0
+    assert data.values is not None and (data.values.min(), data.values.max()) == (0, 69)
+    boxes = _open(FGNET, ldl_data, alignment="box")
+    assert boxes.size == 1002
+
+
+def test_the_real_utkface(ldl_data: Path) -> None:
+    data = UTKFace(root=str(ldl_data))
+    records = data.read()
+    assert len(records) == 12000 and records.ages.min() >= 0 and records.ages.max() <= 116

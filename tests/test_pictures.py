@@ -1,0 +1,101 @@
+"""Pictures of every kind are read as RGB, or refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ldl.data.pictures import list_pictures, read_picture
+from ldl.errors import LDLError
+
+RGB = np.random.default_rng(0).integers(0, 256, (6, 9, 3)).astype(np.uint8)
+GREY = RGB[:, :, 0]
+
+
+def _three(grey: np.ndarray) -> np.ndarray:
+    return np.repeat(grey[:, :, None], 3, axis=2)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp", ".tif", ".ppm", ".webp"])
+def test_colour(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"picture{suffix}"
+    Image.fromarray(RGB).save(path, lossless=True)
+    np.testing.assert_array_equal(read_picture(path), RGB)
+
+
+def test_jpeg_is_close(tmp_path: Path) -> None:
+    rows, columns = np.mgrid[:32, :48]
+    smooth = np.stack([columns * 5, rows * 7, np.full((32, 48), 90)], axis=2).astype(np.uint8)
+    Image.fromarray(smooth).save(tmp_path / "a.jpg", quality=95)
+    assert np.abs(read_picture(tmp_path / "a.jpg").astype(int) - smooth).mean() < 3
+
+
+@pytest.mark.parametrize("mode", ["L", "1", "P", "LA", "I;16", "I", "CMYK"])
+def test_other_modes(mode: str, tmp_path: Path) -> None:
+    path, expected = tmp_path / ("picture.tif" if mode in ("CMYK", "I") else "picture.png"), _three(GREY)
+    if mode == "I;16":
+        Image.fromarray(GREY.astype(np.uint16) * 256 + 13).save(path)
+    elif mode == "I":
+        Image.fromarray(GREY.astype(np.int32) * 256 + 200).save(path)
+    elif mode == "CMYK":
+        Image.fromarray(RGB).convert("CMYK").save(path)
+        expected = RGB
+    elif mode == "1":
+        expected = _three(np.where(GREY > 127, 255, 0).astype(np.uint8))
+        Image.fromarray(GREY > 127).save(path)
+    else:
+        Image.fromarray(GREY).convert(mode).save(path)
+    np.testing.assert_array_equal(read_picture(path), expected)
+
+
+def test_what_is_transparent_is_white(tmp_path: Path) -> None:
+    alpha = np.where(np.arange(9) < 4, 0, 255) * np.ones((6, 1))
+    Image.fromarray(np.dstack([RGB, alpha.astype(np.uint8)])).save(tmp_path / "a.png")
+    picture = read_picture(tmp_path / "a.png")
+    assert (picture[:, :4] == 255).all()
+    np.testing.assert_array_equal(picture[:, 4:], RGB[:, 4:])
+
+
+def test_a_picture_is_turned_as_its_camera_says(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned: the first row is the right side
+    Image.fromarray(RGB).save(tmp_path / "a.png", exif=exif)
+    np.testing.assert_array_equal(read_picture(tmp_path / "a.png"), np.rot90(RGB, -1))
+
+
+@pytest.mark.parametrize("content", [b"", b"no picture at all", b"\xff\xd8\xff\xe0" + bytes(40)])
+def test_damaged_files_are_named(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "broken.jpg"
+    path.write_bytes(content)
+    with pytest.raises(LDLError, match="broken.jpg cannot be read as a picture: ") as caught:
+        read_picture(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_file_is_named(tmp_path: Path) -> None:
+    Image.fromarray(RGB.repeat(20, 0).repeat(20, 1)).save(tmp_path / "cut.jpg")
+    whole = (tmp_path / "cut.jpg").read_bytes()
+    (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(LDLError, match="cut.jpg cannot be read as a picture: .*truncated"):
+        read_picture(tmp_path / "cut.jpg")
+
+
+def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match="no picture at .*gone.png"):
+        read_picture(tmp_path / "gone.png")
+    with pytest.raises(LDLError, match="no folder at .*gone"):
+        list_pictures(tmp_path / "gone")
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(LDLError, match="holds no pictures; files that end in .jpg"):
+        list_pictures(tmp_path)
+
+
+def test_pictures_are_found_at_any_depth_in_order(tmp_path: Path) -> None:
+    for name in ("b/two.PNG", "a/deep/one.jpeg", "zero.TIFF", "a/notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = [path.relative_to(tmp_path).as_posix() for path in list_pictures(tmp_path)]
+    assert found == ["a/deep/one.jpeg", "b/two.PNG", "zero.TIFF"]

@@ -22,7 +22,10 @@ SMALL = [
     "--data.turns=1", "--data.folds=3", "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false",
     "--model.head.trees=2", "--model.head.depth=3", "--model.head.hidden=[8]", "--wandb.mode=disabled",
 ]  # fmt: skip
-TEN = "kl chebyshev clark canberra cosine intersection euclidean sorensen squared_chi2 fidelity".split()
+TEN = [
+    "kl", "chebyshev", "clark", "canberra", "cosine", "intersection", "euclidean", "sorensen", "squared_chi2",
+    "fidelity",
+]  # fmt: skip
 CHARTS = {"distributions", "values", "cumulative_score", "calibration", "leaves", "learning_curves"}
 
 

@@ -11,6 +11,9 @@ from matplotlib.figure import Figure
 from ldl.charts.drawing import PREDICTED, draw_distribution, save
 from ldl.labels import LabelSpace
 
+MOST_LETTERS = 20
+"""Longer titles would run into the panels beside them."""
+
 
 def faces(
     path: Path,
@@ -45,7 +48,7 @@ def faces(
         right.axvline(value, color="0.15", linewidth=1.2, label="true")
         right.axvline(predicted_value, color=PREDICTED, linewidth=1.2, linestyle="--", label="predicted")
         right.set_title(f"true {_number(value)}, predicted {_number(predicted_value)}", fontsize=9)
-        left.set_title(title, fontsize=9)
+        left.set_title(_short(title), fontsize=8)
     handles, names = panels[0, 1].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=9, frameon=False)
     return save(figure, path)
@@ -78,3 +81,7 @@ def _draw(left: Axes, right: Axes, picture: np.ndarray, distribution: np.ndarray
 
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+def _short(title: str) -> str:
+    return title if len(title) <= MOST_LETTERS else f"{title[: MOST_LETTERS - 8]}…{title[-7:]}"

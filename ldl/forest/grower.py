@@ -1,0 +1,287 @@
+"""Grows one tree over flat arrays (Chen et al. 2018, Algorithm 1).
+
+The parts that can be exchanged are functions of other files: the relabelling of a node's rows to two clusters
+(:mod:`ldl.forest.relabel`) and the search for the split that tells these best (:mod:`ldl.forest.ordered`,
+:mod:`ldl.forest.unordered`). What a leaf holds is not the grower's business: it says which rows end in which leaf.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ldl.forest.columns import Columns
+from ldl.forest.compiled import compiled
+from ldl.forest.draws import next_bits, next_share
+from ldl.forest.impurity import TIE, impurity
+from ldl.forest.ordered import ONES, adaptive_feature, exact_feature
+from ldl.forest.relabel import all_equal, two_means
+from ldl.forest.unordered import histogram_feature, random_feature, widen
+
+EXACT, ADAPTIVE, HISTOGRAM, RANDOM = range(4)
+
+
+class Rules(NamedTuple):
+    """How trees grow; what each entry means is said in :class:`ldl.heads.structrf.StructRF`."""
+
+    search: int
+    depth: int
+    min_samples: int
+    min_leaf: int
+    min_gain: float
+    tries: int
+    alpha: float
+    beta: float
+    block: int
+
+
+class Tree(NamedTuple):
+    """One tree of M nodes and L leaves. The root is node 0; a right child follows its left sibling.
+
+    Attributes:
+        feature: (M,) int32, the feature that splits, -1 in a leaf.
+        threshold: (M,) float32; rows whose value is at most this go left.
+        child: (M,) int32, the left child; in a leaf its number, 0..L - 1.
+        start: (L + 1,) int32; the training rows of leaf l are ``rows[start[l]:start[l + 1]]``.
+        rows: Distinct training rows of the tree, by leaf, int32.
+        weights: How often each of ``rows`` was drawn, int32.
+        gain: (F,) float64, the sum of the gains of each feature's splits, each times its draws (nats).
+        evaluations: How many candidate splits were computed, int64.
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    child: np.ndarray
+    start: np.ndarray
+    rows: np.ndarray
+    weights: np.ndarray
+    gain: np.ndarray
+    evaluations: int
+
+
+@compiled
+def grow(
+    columns: Columns,
+    samples: np.ndarray,
+    weights: np.ndarray,
+    codes: np.ndarray,
+    table: np.ndarray,
+    rules: Rules,
+    state: np.ndarray,
+) -> Tree:
+    """Grow one tree.
+
+    Args:
+        columns: The features of the training set.
+        samples: (n,) rows of it that this tree sees, distinct and rising, int32.
+        weights: (n,) how often each counts, 1..255, int32.
+        codes: (N, C) float32, what the rows of a node are relabelled by.
+        table: k ln k up to the sum of ``weights``.
+        rules: How it grows.
+        state: (1,) uint64, its random numbers.
+    """
+    width, size = columns.values.shape[0], len(samples)
+    ordered = rules.search == EXACT or rules.search == ADAPTIVE
+    rows, spare = np.arange(size).astype(np.int32), np.empty(size, np.int32)
+    right = np.zeros(size, np.uint8)
+    packed = np.empty(size, np.int32)
+    cluster, centred = np.empty(size, np.uint8), np.empty((size, codes.shape[1]), np.float32)
+    own, counts = np.empty(size, np.int32), np.empty(size, np.int64)
+    # Row d + 1 is what the children of a node at depth d start from, left and right; both use the same features.
+    live = np.empty((rules.depth + 2, width), np.int32)
+    lo = np.empty((rules.depth + 2, 2, width if ordered else 0), np.int32)
+    hi = np.empty_like(lo)
+    ids = _listed(columns, samples, lo[0, 0], hi[0, 0]) if ordered else np.empty(0, np.int32)
+    for f in range(width):
+        live[0, f] = f
+    alive = np.empty(rules.depth + 2, np.int32)
+    alive[0] = width
+
+    feature, threshold = np.full(2 * size, -1, np.int32), np.zeros(2 * size, np.float32)
+    child, start = np.zeros(2 * size, np.int32), np.empty(size + 1, np.int32)
+    gain = np.zeros(width)
+    nodes, leaves, evaluations = 1, 0, 0
+    # Node, first row, one past the last, depth, side, whether it stays a leaf.
+    stack = np.empty((rules.depth + 2, 6), np.int32)
+    draws = weights.sum()
+    done = draws < rules.min_samples or rules.depth == 0 or all_equal(codes, samples, rows, 0, size)
+    _push(stack, 0, 0, 0, size, 0, 0, done)
+    waiting = 1
+    while waiting:
+        waiting -= 1
+        node, first, last, depth, side, done = stack[waiting]
+        found = False
+        if not done:
+            ones = two_means(codes, samples, weights, rows, first, last, centred, cluster)
+            n = 0
+            for i in range(first, last):
+                weight = weights[rows[i]]
+                packed[rows[i]] = weight | (weight * cluster[i - first]) << ONES
+                n += weight
+                if not ordered:
+                    own[i - first], counts[i - first] = samples[rows[i]], widen(packed[rows[i]])
+            whole = impurity(table, n, ones)
+            best = whole - n * rules.min_gain
+            f, cut, best, alive[depth + 1], more = _search(
+                columns, samples, ids, lo[depth, side], hi[depth, side], live[depth], alive[depth], live[depth + 1],
+                packed, own[: last - first], counts[: last - first], table, n, ones, last - first, best, rules, state,
+            )  # fmt: skip
+            evaluations += more
+            found = f >= 0
+        if not found:
+            child[node], start[leaves] = leaves, first
+            leaves += 1
+            continue
+        gain[f] += whole - best
+        feature[node], threshold[node], child[node] = f, cut, nodes
+        column = columns.values[f]
+        for i in range(first, last):
+            right[rows[i]] = column[samples[rows[i]]] > cut
+        middle = _partition(rows, spare, right, first, last)
+        grows = False
+        # The left child lies on top, so leaves are numbered from left to right, as their rows are.
+        for at in range(2):
+            begin, end = (middle, last) if at == 0 else (first, middle)
+            n = 0
+            for i in range(begin, end):
+                n += weights[rows[i]]
+            done = (
+                depth + 1 >= rules.depth
+                or n < rules.min_samples
+                or n < 2 * rules.min_leaf
+                or all_equal(codes, samples, rows, begin, end)
+            )
+            grows |= not done
+            _push(stack, waiting, nodes + 1 - at, begin, end, depth + 1, 1 - at, done)
+            waiting += 1
+        nodes += 2
+        if ordered and grows:
+            for k in range(alive[depth + 1]):
+                f = live[depth + 1, k]
+                begin, end = lo[depth, side, f], hi[depth, side, f]
+                middle = _partition(ids, spare, right, begin, end)
+                lo[depth + 1, 0, f], hi[depth + 1, 0, f] = begin, middle
+                lo[depth + 1, 1, f], hi[depth + 1, 1, f] = middle, end
+    start[leaves] = size
+    drawn = weights[rows]
+    return Tree(
+        feature[:nodes].copy(), threshold[:nodes].copy(), child[:nodes].copy(), start[: leaves + 1].copy(),
+        samples[rows], drawn, gain, evaluations,
+    )  # fmt: skip
+
+
+@compiled
+def _push(stack: np.ndarray, at: int, node: int, first: int, last: int, depth: int, side: int, done: bool) -> None:
+    entry = stack[at]
+    entry[0], entry[1], entry[2], entry[3], entry[4], entry[5] = node, first, last, depth, side, done
+
+
+@compiled
+def _search(
+    columns: Columns,
+    samples: np.ndarray,
+    ids: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    live: np.ndarray,
+    alive: int,
+    kept: np.ndarray,
+    packed: np.ndarray,
+    own: np.ndarray,
+    counts: np.ndarray,
+    table: np.ndarray,
+    n: int,
+    ones: int,
+    count: int,
+    best: float,
+    rules: Rules,
+    state: np.ndarray,
+) -> tuple[int, float, float, int, int]:
+    """The best split of a node: feature (-1 for none), threshold, impurity, features kept, impurities computed.
+
+    Features that are constant here are not kept for the children, and do not count as tried.
+    """
+    feature, cut, evaluations = -1, np.float32(0), 0
+    keeps, tried, k = 0, 0, 0
+    # Small nodes gain nothing from blocks.
+    block = min(rules.block, max(1, count // 8))
+    while k < alive and tried < rules.tries and best > TIE * n:
+        if rules.tries < alive:
+            other = k + int(next_bits(state) % np.uint64(alive - k))
+            live[k], live[other] = live[other], live[k]
+        f = live[k]
+        k += 1
+        column = columns.values[f]
+        if rules.search == EXACT or rules.search == ADAPTIVE:
+            begin, end = lo[f], hi[f]
+            listed = end - begin
+            if listed == 0 or (listed == count and column[samples[ids[begin]]] == column[samples[ids[end - 1]]]):
+                continue
+            if rules.search == EXACT:
+                best, threshold, found, more = exact_feature(
+                    column, columns.default[f], samples, ids, begin, end, count, packed, table, n, ones,
+                    rules.min_leaf, block, best,
+                )  # fmt: skip
+            else:
+                best, threshold, found, more = adaptive_feature(
+                    column, columns.default[f], samples, ids, begin, end, count, packed, table, n, ones,
+                    rules.min_leaf, rules.alpha, rules.beta, best,
+                )  # fmt: skip
+        else:
+            if rules.search == HISTOGRAM:
+                best, threshold, found, more, constant = histogram_feature(
+                    columns.codes[f], columns.low[f], columns.high[f], own, counts, table, n, ones, rules.min_leaf, best
+                )
+            else:
+                best, threshold, found, more, constant = random_feature(
+                    column, own, counts, table, n, ones, rules.min_leaf, next_share(state), best
+                )
+            if constant:
+                continue
+        evaluations += more
+        tried += 1
+        kept[keeps] = f
+        keeps += 1
+        if found:
+            feature, cut = f, threshold
+    # Those that were not looked at may still vary.
+    while k < alive:
+        kept[keeps] = live[k]
+        keeps += 1
+        k += 1
+    return feature, cut, best, keeps, evaluations
+
+
+@compiled
+def _partition(ids: np.ndarray, spare: np.ndarray, right: np.ndarray, lo: int, hi: int) -> int:
+    """Bring the rows of ids[lo:hi] that go left to the front, both sides in their old order; where the right starts."""
+    place, moved = lo, 0
+    for i in range(lo, hi):
+        row = ids[i]
+        ids[place] = row
+        spare[moved] = row
+        goes = np.int64(right[row])
+        place += 1 - goes
+        moved += goes
+    for i in range(moved):
+        ids[place + i] = spare[i]
+    return place
+
+
+@compiled
+def _listed(columns: Columns, samples: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """The listed rows of each feature that the tree sees, in the tree's numbering; feature f's are lo[f]..hi[f]."""
+    number = np.full(columns.values.shape[1], -1, np.int32)
+    for i in range(len(samples)):
+        number[samples[i]] = i
+    ids = np.empty(len(columns.order), np.int32)
+    place = 0
+    for f in range(len(lo)):
+        lo[f] = place
+        for k in range(columns.start[f], columns.start[f + 1]):
+            if number[columns.order[k]] >= 0:
+                ids[place] = number[columns.order[k]]
+                place += 1
+        hi[f] = place
+    return ids

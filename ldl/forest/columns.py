@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.forest.compiled import compiled
+from ldl.forest.compiled import compiled, inlined
 
 BINS = 256
 
@@ -114,7 +114,7 @@ def _fill_bins(values: np.ndarray, bins: int, codes: np.ndarray, low: np.ndarray
             filled += 1
 
 
-@compiled
+@inlined
 def midpoint(below: float, above: float) -> float:
     """The float32 half-way between two float32, but never ``above`` itself: ``below`` <= it < ``above``."""
     middle = np.float32(0.5 * (np.float64(below) + np.float64(above)))

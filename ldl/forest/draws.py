@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.forest.compiled import compiled
+from ldl.forest.compiled import inlined
 
 
 def bootstrap(rows: int, sampling: float, replace: bool, seed: int, tree: int) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +28,7 @@ def stream(seed: int, tree: int) -> np.ndarray:
     return np.random.default_rng([seed, tree, 1]).integers(2**64, size=1, dtype=np.uint64)
 
 
-@compiled
+@inlined
 def next_bits(state: np.ndarray) -> int:
     """64 random bits; steps ``state`` on (splitmix64, Steele, Lea & Flood 2014)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -38,7 +38,7 @@ def next_bits(state: np.ndarray) -> int:
     return z ^ (z >> np.uint64(31))
 
 
-@compiled
+@inlined
 def next_share(state: np.ndarray) -> float:
     """A number in [0, 1)."""
     return np.float64(next_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ldl.forest.columns import Columns
-from ldl.forest.compiled import compiled
+from ldl.forest.compiled import compiled, inlined
 from ldl.forest.draws import next_bits, next_share
 from ldl.forest.impurity import TIE, impurity
 from ldl.forest.ordered import ONES, adaptive_feature, exact_feature
@@ -171,13 +171,13 @@ def grow(
     )  # fmt: skip
 
 
-@compiled
+@inlined
 def _push(stack: np.ndarray, at: int, node: int, first: int, last: int, depth: int, side: int, done: bool) -> None:
     entry = stack[at]
     entry[0], entry[1], entry[2], entry[3], entry[4], entry[5] = node, first, last, depth, side, done
 
 
-@compiled
+@inlined
 def _search(
     columns: Columns,
     samples: np.ndarray,
@@ -253,7 +253,7 @@ def _search(
     return feature, cut, best, keeps, evaluations
 
 
-@compiled
+@inlined
 def _partition(ids: np.ndarray, spare: np.ndarray, right: np.ndarray, lo: int, hi: int) -> int:
     """Bring the rows of ids[lo:hi] that go left to the front, both sides in their old order; where the right starts."""
     place, moved = lo, 0
@@ -269,7 +269,7 @@ def _partition(ids: np.ndarray, spare: np.ndarray, right: np.ndarray, lo: int, h
     return place
 
 
-@compiled
+@inlined
 def _listed(columns: Columns, samples: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     """The listed rows of each feature that the tree sees, in the tree's numbering; feature f's are lo[f]..hi[f]."""
     number = np.full(columns.values.shape[1], -1, np.int32)
@@ -280,8 +280,8 @@ def _listed(columns: Columns, samples: np.ndarray, lo: np.ndarray, hi: np.ndarra
     for f in range(len(lo)):
         lo[f] = place
         for k in range(columns.start[f], columns.start[f + 1]):
-            if number[columns.order[k]] >= 0:
-                ids[place] = number[columns.order[k]]
-                place += 1
+            # Written in any case and kept if drawn: a branch on chance is slower.
+            ids[place] = number[columns.order[k]]
+            place += number[columns.order[k]] >= 0
         hi[f] = place
     return ids

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.forest.compiled import compiled
+from ldl.forest.compiled import inlined
 
 TIE = 1e-9
 """Gains that differ by less, in nats, are a tie: the candidate that came first stays."""
@@ -21,13 +21,13 @@ def log_table(size: int) -> np.ndarray:
     return k * np.log(np.maximum(k, 1.0))
 
 
-@compiled
+@inlined
 def impurity(table: np.ndarray, n: int, ones: int) -> float:
     """n times the entropy, in nats. Swapping the clusters gives the same bits."""
     return table[n] - (table[ones] + table[n - ones])
 
 
-@compiled
+@inlined
 def split_impurity(table: np.ndarray, left: int, left_ones: int, n: int, ones: int) -> float:
     """Impurity of both sides together. Swapping the sides gives the same bits."""
     return impurity(table, left, left_ones) + impurity(table, n - left, ones - left_ones)

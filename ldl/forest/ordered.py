@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ldl.forest.columns import midpoint
-from ldl.forest.compiled import compiled
+from ldl.forest.compiled import inlined
 from ldl.forest.impurity import TIE, impurity, split_impurity
 
 ONES = 16
@@ -19,7 +19,7 @@ ONES = 16
 MASK = (1 << ONES) - 1
 
 
-@compiled
+@inlined
 def count_default(
     packed: np.ndarray, ids: np.ndarray, lo: int, hi: int, n: int, ones: int, count: int
 ) -> tuple[int, int]:
@@ -33,7 +33,7 @@ def count_default(
     return n, ones
 
 
-@compiled
+@inlined
 def default_place(column: np.ndarray, samples: np.ndarray, ids: np.ndarray, lo: int, hi: int, default: float) -> int:
     """Where the default value stands among the listed rows ids[lo:hi]."""
     if hi == lo or column[samples[ids[lo]]] > default:
@@ -45,7 +45,7 @@ def default_place(column: np.ndarray, samples: np.ndarray, ids: np.ndarray, lo: 
     return lo
 
 
-@compiled
+@inlined
 def exact_run(
     column: np.ndarray,
     samples: np.ndarray,
@@ -109,7 +109,7 @@ def exact_run(
     return best, threshold, found, left, left_ones, evaluations
 
 
-@compiled
+@inlined
 def exact_feature(
     column: np.ndarray,
     default: float,
@@ -152,7 +152,7 @@ def exact_feature(
     return best, threshold, found, evaluations
 
 
-@compiled
+@inlined
 def adaptive_feature(
     column: np.ndarray,
     default: float,

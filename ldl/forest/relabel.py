@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.forest.compiled import compiled, compiled_fast
+from ldl.forest.compiled import inlined, inlined_fast
 
 ROUNDS = 20
 """At most so many rounds of 2-means; few nodes need more than five."""
@@ -12,7 +12,7 @@ NEAR = 1e-5
 """Distances whose relative difference is smaller count as equal, so that rounding decides nothing."""
 
 
-@compiled_fast
+@inlined_fast
 def _dot(a: np.ndarray, i: int, b: np.ndarray) -> float:
     total = np.float32(0)
     for c in range(b.shape[0]):
@@ -20,7 +20,7 @@ def _dot(a: np.ndarray, i: int, b: np.ndarray) -> float:
     return total
 
 
-@compiled_fast
+@inlined_fast
 def _norm(a: np.ndarray, i: int) -> float:
     total = np.float32(0)
     for c in range(a.shape[1]):
@@ -28,7 +28,7 @@ def _norm(a: np.ndarray, i: int) -> float:
     return total
 
 
-@compiled
+@inlined
 def all_equal(codes: np.ndarray, samples: np.ndarray, rows: np.ndarray, lo: int, hi: int) -> bool:
     """Whether rows lo..hi of a node have the same code, (N, C), in every entry."""
     first = samples[rows[lo]]
@@ -40,7 +40,7 @@ def all_equal(codes: np.ndarray, samples: np.ndarray, rows: np.ndarray, lo: int,
     return True
 
 
-@compiled
+@inlined
 def two_means(
     codes: np.ndarray,
     samples: np.ndarray,

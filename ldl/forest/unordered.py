@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ldl.forest.columns import BINS, midpoint
-from ldl.forest.compiled import compiled
+from ldl.forest.compiled import inlined
 from ldl.forest.impurity import TIE, split_impurity
 from ldl.forest.ordered import MASK, ONES
 
@@ -16,7 +16,7 @@ FEW = 24
 """Up to so many rows are sorted into place; a histogram would be mostly empty."""
 
 
-@compiled
+@inlined
 def histogram_feature(
     codes: np.ndarray,
     low: np.ndarray,
@@ -83,7 +83,7 @@ def histogram_feature(
     return best, threshold, found, evaluations, used == 1
 
 
-@compiled
+@inlined
 def random_feature(
     column: np.ndarray,
     own: np.ndarray,
@@ -117,7 +117,7 @@ def random_feature(
     return (score if found else best), threshold, found, 1, False
 
 
-@compiled
+@inlined
 def widen(packed: int) -> int:
     """A packed count with room for the draws of any node: 32 bits each."""
     return np.int64(packed & MASK) | (np.int64(packed >> ONES) << 32)

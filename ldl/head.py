@@ -104,7 +104,13 @@ class AlternatingHead(Head):
 
 
 class FittedHead(Head):
-    """A head without gradients, fitted once on the features of the whole training set (``FitHead``)."""
+    """A head without gradients, fitted once on the features of the whole training set (``FitHead``).
+
+    Attributes:
+        shows_progress: Whether ``fit`` may draw a progress bar; ``FitHead`` sets it as the trainer's bars are.
+    """
+
+    shows_progress: bool = False
 
     @abstractmethod
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
@@ -113,6 +119,10 @@ class FittedHead(Head):
         Every rank gets the same rows in the same order and calls it; ranks may share the work through
         ``collective``, and must end with equal buffers.
         """
+
+    def summary(self) -> dict[str, float]:
+        """Figures that ``fit`` measured and that are worth logging; none by default."""
+        return {}
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # The shapes of fitted buffers are known only after fitting: take those of the checkpoint.

@@ -35,7 +35,12 @@ class FitHead(pl.Callback):
                 f"{name} is fitted on the whole training set; pass Trainer.fit a data module of ldl (fit_dataloader)"
             )
         features, target = _extract(trainer, pl_module, loader(), current_collective())
+        bar = trainer.progress_bar_callback
+        pl_module.head.shows_progress = bar is not None and bar.is_enabled
         pl_module.head.fit(features, target, current_collective())
+        for logger in trainer.loggers:
+            if summary := pl_module.head.summary():
+                logger.log_metrics(summary, 0)
 
 
 @torch.no_grad()

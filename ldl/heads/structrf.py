@@ -1,0 +1,235 @@
+"""Structured random forest (Chen, Wang, Feng & Liu, Neurocomputing 2018)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective, interleave
+from ldl.errors import LDLError
+from ldl.forest.draws import bootstrap
+from ldl.forest.flat import FlatForest, join_trees, leaf_means
+from ldl.forest.grower import Rules
+from ldl.forest.growing import grow_trees
+from ldl.forest.predict import average, average_without
+from ldl.head import FittedHead
+from ldl.labels import LabelSpace
+from ldl.metrics.functional import kl
+from ldl.progress import track
+
+Search = Literal["exact", "adaptive", "histogram", "random"]
+LARGEST_SEED = 2**63
+
+
+class StructRF(FittedHead):
+    """Structured random forest: every node clusters its label distributions in two and splits by that.
+
+    A tree sees a bootstrap sample. A node parts its distributions by 2-means into two clusters; the split is the
+    feature and threshold with the highest information gain about the cluster (Chen et al. 2018, Algorithm 1, Eq. 1 to
+    3). A leaf holds the mean distribution of its rows, the forest predicts the mean over its trees (Eq. 4). The
+    defaults are the paper's setting; it does not say how small a node may be.
+
+    Rules where the paper is silent: the first centres of 2-means are the distribution farthest from the node's mean
+    and its mirror image, then Lloyd's rounds (at most 20) until no row moves; of equal gains the first stays, by
+    feature, then by threshold; a node of equal distributions, or in which nothing gains, is a leaf. Features are
+    compared as float32. NaN is refused, in training and in prediction.
+
+    The same seed gives the same forest for any number of threads and processes; processes share the trees.
+
+    Args:
+        trees: Number of trees.
+        depth: Splits on the longest path, 0 (one leaf) to 64.
+        sampling: Draws of a tree, as a share of the training rows, in (0, 1].
+        replace: Whether rows are drawn with replacement; without, and with ``sampling`` 1, each tree sees all.
+        features: Share of the features that a node tries, in (0, 1]; 1 tries all, less draws them anew at each node.
+        min_samples: A node with fewer draws is a leaf.
+        min_leaf: Draws that each side of a split must keep.
+        min_gain: A split must gain more than this, in nats.
+        search: Which thresholds are tried: ``exact`` all midpoints between neighbouring values; ``adaptive`` the
+            paper's variable step over them (Eq. 5); ``histogram`` those between quantile bins; ``random`` one
+            a feature, between its smallest and largest value in the node (as in extra trees).
+        alpha: Longest adaptive step, as a share of the node's rows.
+        beta: How fast the adaptive step shortens near good gains.
+        bins: Bins of a feature for ``histogram``, 2 to 256.
+        out_of_bag: Whether to measure the mean KL divergence of each training row under the trees that did not see it.
+        seed: Seed of the forest; None takes the run's.
+        threads: Threads of a CPU; None takes torch's.
+
+    Attributes:
+        importances: (F,) share of each feature in the information gain of all splits; sums to 1, or is 0 throughout.
+        out_of_bag_kl: The out-of-bag estimate of the mean KL divergence, in nats; NaN where there is none.
+    """
+
+    roots: Tensor
+    feature: Tensor
+    threshold: Tensor
+    child: Tensor
+    values: Tensor
+    importances: Tensor
+    out_of_bag_kl: Tensor
+
+    def __init__(
+        self,
+        trees: int = 50,
+        depth: int = 20,
+        sampling: float = 0.8,
+        replace: bool = True,
+        features: float = 1.0,
+        min_samples: int = 2,
+        min_leaf: int = 1,
+        min_gain: float = 0.0,
+        search: Search = "exact",
+        alpha: float = 0.25,
+        beta: float = 8.0,
+        bins: int = 256,
+        out_of_bag: bool = True,
+        seed: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.trees = trees
+        self.depth = depth
+        self.sampling = sampling
+        self.replace = replace
+        self.features = features
+        self.min_samples = min_samples
+        self.min_leaf = min_leaf
+        self.min_gain = min_gain
+        self.search = search
+        self.alpha = alpha
+        self.beta = beta
+        self.bins = bins
+        self.out_of_bag = out_of_bag
+        self.seed = seed
+        self.threads = threads
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
+        self._check_arguments()
+        super().build(in_features, labels)
+        self.register_buffer("roots", torch.zeros(1, dtype=torch.int32))
+        self.register_buffer("feature", torch.full((1,), -1, dtype=torch.int32))
+        self.register_buffer("threshold", torch.zeros(1))
+        self.register_buffer("child", torch.zeros(1, dtype=torch.int32))
+        self.register_buffer("values", torch.full((1, len(labels)), 1 / len(labels)))
+        self.register_buffer("importances", torch.zeros(in_features))
+        self.register_buffer("out_of_bag_kl", torch.tensor(float("nan")))
+
+    @torch.no_grad()
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        """Grow the forest on (N, F) and (N, C). Raises LDLError: no rows, or a feature that is not finite."""
+        self._check_rows(features, target)
+        rows = np.ascontiguousarray(features.float().cpu().numpy())
+        distributions = np.ascontiguousarray(target.float().cpu().numpy())
+        seed, threads = self._seed(), self._threads()
+        numbers = range(collective.rank, self.trees, collective.world_size)
+        grown = grow_trees(
+            rows, distributions, self._rules(), numbers,
+            sampling=self.sampling, replace=self.replace, bins=self.bins, seed=seed, threads=threads,
+        )  # fmt: skip
+        trees, values, gains, none = [], [], [], np.empty(0, np.int32)
+        for tree in track(grown, len(numbers), "growing trees", self.shows_progress):
+            trees.append(tree._replace(rows=none, weights=none))
+            values.append(leaf_means(tree.start, tree.rows, tree.weights, distributions))
+            gains.append(tree.gain)
+        forest = join_trees(trees, values, distributions.shape[1], features.device, collective)
+        for name, tensor in forest._asdict().items():
+            setattr(self, name, tensor)
+        own = torch.from_numpy(np.concatenate([np.empty((0, rows.shape[1])), *(gain[None] for gain in gains)]))
+        gain = interleave(collective.gather(own.to(features.device))).sum(0)
+        self.importances = (gain / gain.sum() if gain.sum() > 0 else gain).float()
+        if self.out_of_bag:
+            self.out_of_bag_kl = self._measure_out_of_bag(rows, distributions, collective).to(features.device)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Mean over the trees of the leaves reached: (..., F) to (..., C), at least float32. Raises LDLError for NaN."""
+        rows = features.reshape(-1, features.shape[-1]).float()
+        if bool(torch.isnan(rows).any()):
+            row, column = torch.isnan(rows).nonzero()[0].tolist()
+            raise LDLError(f"StructRF cannot sort a NaN: row {row}, feature {column}; fill missing features first")
+        output = average(rows, self.forest, self.depth, self._threads())
+        dtype = torch.promote_types(features.dtype, torch.float32)
+        return output.to(dtype).reshape(*features.shape[:-1], output.shape[-1])
+
+    @property
+    def forest(self) -> FlatForest:
+        """The trees."""
+        return FlatForest(self.roots, self.feature, self.threshold, self.child, self.values)
+
+    def summary(self) -> dict[str, float]:
+        """The out-of-bag estimate, where there is one."""
+        return {} if bool(self.out_of_bag_kl.isnan()) else {"out_of_bag_kl": float(self.out_of_bag_kl)}
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> StructRF:
+        # Thresholds in half precision would send rows elsewhere.
+        threshold = self.__dict__.get("_buffers", {}).get("threshold")
+        super()._apply(fn, recurse)
+        if threshold is not None:
+            self.threshold = threshold.to(self.roots.device)
+        return self
+
+    def _measure_out_of_bag(self, rows: np.ndarray, distributions: np.ndarray, collective: Collective) -> Tensor:
+        """Processes share the rows; each row's sum runs over the trees in order, so the bits agree."""
+        mine = slice(collective.rank, None, collective.world_size)
+        seen = np.zeros((self.trees, len(rows[mine])), np.uint8)
+        whole = np.zeros(len(rows), np.uint8)
+        for number in range(self.trees):
+            whole[:] = 0
+            whole[bootstrap(len(rows), self.sampling, self.replace, self._seed(), number)[0]] = 1
+            seen[number] = whole[mine]
+        on_cpu = FlatForest(*(tensor.cpu() for tensor in self.forest))
+        predicted = average_without(torch.from_numpy(rows[mine]), on_cpu, seen, self._threads())
+        divergence = kl(predicted.double(), torch.from_numpy(distributions[mine]).double())
+        return interleave(collective.gather(divergence.to(self.roots.device))).nanmean().float()
+
+    def _rules(self) -> Rules:
+        tries = max(1, round(self.features * self.in_features))
+        return Rules(
+            get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
+            self.alpha, self.beta, 32,
+        )  # fmt: skip
+
+    def _seed(self) -> int:
+        return int(os.environ.get("PL_GLOBAL_SEED", 0)) if self.seed is None else self.seed
+
+    def _threads(self) -> int:
+        return self.threads or torch.get_num_threads()
+
+    def _check_arguments(self) -> None:
+        ranges: list[tuple[str, Any, Any]] = [
+            ("trees", 1, None), ("depth", 0, 64), ("min_samples", 1, None), ("min_leaf", 1, None),
+            ("min_gain", 0, None), ("bins", 2, 256), ("alpha", 0, None),
+        ]  # fmt: skip
+        for name, least, most in ranges:
+            value = getattr(self, name)
+            if not least <= value <= (most if most is not None else float("inf")):
+                wanted = f"at least {least}" if most is None else f"in {least}..{most}"
+                raise LDLError(f"StructRF.{name} {value!r} must be {wanted}")
+        for name in ("sampling", "features"):
+            if not 0 < getattr(self, name) <= 1:
+                raise LDLError(f"StructRF.{name} {getattr(self, name)!r} must be in (0, 1], a share")
+        if self.search not in get_args(Search):
+            raise LDLError(f"StructRF.search {self.search!r} must be one of {', '.join(get_args(Search))}")
+        if self.seed is not None and not 0 <= self.seed < LARGEST_SEED:
+            raise LDLError(f"StructRF.seed {self.seed!r} must be in 0..2^63 - 1, or null for the run's")
+        if self.threads is not None and self.threads < 1:
+            raise LDLError(f"StructRF.threads {self.threads!r} must be at least 1, or null for torch's")
+
+    def _check_rows(self, features: Tensor, target: Tensor) -> None:
+        if features.ndim != 2 or target.shape != (len(features), len(self.labels)) or not len(features):
+            raise LDLError(
+                f"StructRF is fitted on features {tuple(features.shape)} and distributions {tuple(target.shape)}; it "
+                f"needs (N, {self.in_features}) and (N, {len(self.labels)}) with N at least 1"
+            )
+        bad = (~features.float().isfinite()).nonzero()
+        if len(bad):
+            row, column = bad[0].tolist()
+            raise LDLError(
+                f"StructRF cannot sort {float(features[row, column])}: training row {row}, feature {column}; "
+                "fill or drop missing and infinite features first"
+            )

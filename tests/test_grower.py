@@ -8,7 +8,7 @@ import reference_tree
 
 from ldl.forest.columns import make_columns
 from ldl.forest.draws import bootstrap, stream
-from ldl.forest.grower import ADAPTIVE, EXACT, HISTOGRAM, RANDOM, Rules, Tree, grow
+from ldl.forest.grower import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, RANDOM, Rules, Tree, grow
 from ldl.forest.impurity import log_table
 
 RULES = Rules(
@@ -50,7 +50,7 @@ def problem(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def plant(x: np.ndarray, d: np.ndarray, rules: Rules, sampling: float = 0.8, seed: int = 0) -> Tree:
     rows, weights = bootstrap(len(x), sampling, True, seed, 0)
-    columns = make_columns(x, rules.search in (EXACT, ADAPTIVE), rules.search == HISTOGRAM)
+    columns = make_columns(x, LAYOUTS[rules.search])
     return grow(columns, rows, weights, d, log_table(int(weights.sum())), rules, stream(seed, 0))
 
 
@@ -87,5 +87,5 @@ def test_exact_grows_the_reference_tree(block: int) -> None:
         splits += int((tree.feature >= 0).sum())
         pure += (d == d[0]).all()
         constant += bool((x == x[0]).all(0).any())
-        sparse += bool(np.isfinite(make_columns(x, True, False).default).any())
+        sparse += bool(np.isfinite(make_columns(x, "ordered").default).any())
     assert splits > 1000 and pure > 20 and constant > 50 and sparse > 100

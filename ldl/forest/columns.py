@@ -2,116 +2,107 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ldl.forest.compiled import compiled, inlined
 
 BINS = 256
+Layout = Literal["ordered", "binned", "plain"]
 
 
 class Columns(NamedTuple):
-    """All rows of the training set.
+    """The training set: what the search at hand needs of it, the rest empty.
 
     A feature in which one value holds at least half of the rows is *sparse*: that value is its default, and only
     the other rows are listed. Growing then costs what the listed rows cost (a film has 11 of 1869 features).
 
     Attributes:
-        values: (F, N) float32.
-        order: Listed rows of feature f, by rising value, are ``order[start[f]:start[f + 1]]``, int32; rows of
-            equal value rise. Empty where the search needs no order.
-        start: (F + 1,) int64.
+        start: (F + 1,) int64; feature f lists ``rows[start[f]:start[f + 1]]``.
+        rows: Listed rows of each feature by rising value, int32.
+        listed: Their values, float32.
         default: (F,) float32, NaN for a feature without a default.
-        codes: (F, N) uint8, the bin of each value, for ``histogram``; else empty.
-        low: (F, 256) float32, the smallest value in each bin; likewise.
-        high: (F, 256) float32, the largest; likewise.
+        values: (F, N) float32, all values.
+        codes: (F, N) uint8, the bin of each value.
+        low: (F, 256) float32, the smallest value in each bin.
+        high: (F, 256) float32, the largest.
     """
 
-    values: np.ndarray
-    order: np.ndarray
     start: np.ndarray
+    rows: np.ndarray
+    listed: np.ndarray
     default: np.ndarray
+    values: np.ndarray
     codes: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
 
-def make_columns(features: np.ndarray, ordered: bool, binned: bool, bins: int = BINS) -> Columns:
-    """Columns of features (N, F), finite float32; with the order of rows, with quantile bins, or with neither.
+def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS) -> Columns:
+    """Columns of features (N, F), finite float32: rows in order, quantile bins, or the values alone.
 
     Bins hold about equally many rows; where a feature has at most ``bins`` values, each has a bin of its own.
     """
-    values = np.ascontiguousarray(features.T)
-    width, count = values.shape
-    order, start, default = np.empty(0, np.int32), np.zeros(width + 1, np.int64), np.full(width, np.nan, np.float32)
-    if ordered:
-        _find_defaults(values, start, default)
-        order = np.empty(start[-1], np.int32)
-        _sort_rows(values, start, default, order)
-    codes = np.empty((width if binned else 0, count), np.uint8)
-    low, high = (np.zeros((len(codes), BINS), np.float32) for _ in range(2))
-    if binned:
-        _fill_bins(values, bins, codes, low, high)
-    return Columns(values, order, start, default, codes, low, high)
+    count, width = features.shape
+    start, default = np.zeros(width + 1, np.int64), np.full(width, np.nan, np.float32)
+    rows, listed = [np.empty(0, np.int32)], [np.empty(0, np.float32)]
+    codes = np.empty((width, count if kind == "binned" else 0), np.uint8)
+    low, high = (np.zeros((width, BINS if kind == "binned" else 0), np.float32) for _ in range(2))
+    for f in range(width if kind != "plain" else 0):
+        column = np.ascontiguousarray(features[:, f])
+        if kind == "binned":
+            _fill_bins(column, np.argsort(column), bins, codes[f], low[f], high[f])
+            continue
+        default[f] = _majority(column)
+        # NaN, which marks no default, is unequal to everything.
+        others = np.flatnonzero(column != default[f]).astype(np.int32)
+        others = others[np.argsort(column[others])]
+        start[f + 1] = start[f] + len(others)
+        rows.append(others)
+        listed.append(column[others])
+    values = np.ascontiguousarray(features.T) if kind == "plain" else np.empty((width, 0), np.float32)
+    return Columns(start, np.concatenate(rows), np.concatenate(listed), default, values, codes, low, high)
 
 
 @compiled
-def _find_defaults(values: np.ndarray, start: np.ndarray, default: np.ndarray) -> None:
-    for f in range(values.shape[0]):
-        column = values[f]
-        # A value that holds the majority survives when unequal values cancel in pairs.
-        candidate, votes = column[0], 0
+def _majority(column: np.ndarray) -> float:
+    """The value that at least half of the rows have, or NaN."""
+    # It survives when unequal values cancel in pairs; where it has just half, the last row decides.
+    candidate, votes = column[-1], 0
+    for value in column:
+        if votes == 0:
+            candidate = value
+        votes += 1 if value == candidate else -1
+    for guess in (candidate, column[-1]):
+        held = 0
         for value in column:
-            if votes == 0:
-                candidate = value
-            votes += 1 if value == candidate else -1
-        listed = 0
-        for value in column:
-            listed += value != candidate
-        if 2 * listed <= len(column):
-            default[f] = candidate
-        else:
-            listed = len(column)
-        start[f + 1] = start[f] + listed
+            held += value == guess
+        if 2 * held >= len(column):
+            return guess
+    return np.float32(np.nan)
 
 
 @compiled
-def _sort_rows(values: np.ndarray, start: np.ndarray, default: np.ndarray, order: np.ndarray) -> None:
-    for f in range(values.shape[0]):
-        column = values[f]
-        place = start[f]
-        for row in range(len(column)):
-            # NaN, which marks no default, is unequal to everything.
-            if column[row] != default[f]:
-                order[place] = row
-                place += 1
-        listed = order[start[f] : place]
-        listed[:] = listed[np.argsort(column[listed], kind="mergesort")]
-
-
-@compiled
-def _fill_bins(values: np.ndarray, bins: int, codes: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-    count = values.shape[1]
-    for f in range(values.shape[0]):
-        order = np.argsort(values[f], kind="mergesort")
-        column = values[f][order]
-        distinct = 1
-        for i in range(1, count):
-            distinct += column[i] != column[i - 1]
-        bin_, filled = 0, 0
-        low[f, 0] = column[0]
-        left = count
-        for i in range(count):
-            if i > 0 and column[i] != column[i - 1]:
-                # Full when it holds its share of the rows that are left.
-                if distinct <= bins or filled * (bins - bin_) >= left:
-                    left -= filled
-                    bin_, filled = bin_ + 1, 0
-                    low[f, bin_] = column[i]
-            high[f, bin_] = column[i]
-            codes[f, order[i]] = bin_
-            filled += 1
+def _fill_bins(
+    column: np.ndarray, order: np.ndarray, bins: int, codes: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> None:
+    count = len(column)
+    distinct = 1
+    for i in range(1, count):
+        distinct += column[order[i]] != column[order[i - 1]]
+    bin_, filled, left = 0, 0, count
+    low[0] = column[order[0]]
+    for i in range(count):
+        value = column[order[i]]
+        # A bin is full when it holds its share of the rows that are left.
+        if i > 0 and value != column[order[i - 1]] and (distinct <= bins or filled * (bins - bin_) >= left):
+            left -= filled
+            bin_, filled = bin_ + 1, 0
+            low[bin_] = value
+        high[bin_] = value
+        codes[order[i]] = bin_
+        filled += 1
 
 
 @inlined

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.forest.columns import Columns
+from ldl.forest.columns import Columns, Layout
 from ldl.forest.compiled import compiled, inlined
 from ldl.forest.draws import next_bits, next_share
 from ldl.forest.impurity import TIE, impurity
@@ -20,6 +20,8 @@ from ldl.forest.relabel import all_equal, two_means
 from ldl.forest.unordered import histogram_feature, random_feature, widen
 
 EXACT, ADAPTIVE, HISTOGRAM, RANDOM = range(4)
+LAYOUTS: tuple[Layout, ...] = ("ordered", "ordered", "binned", "plain")
+"""How each search wants the features."""
 
 
 class Rules(NamedTuple):
@@ -81,7 +83,7 @@ def grow(
         rules: How it grows.
         state: (1,) uint64, its random numbers.
     """
-    width, size = columns.values.shape[0], len(samples)
+    width, size = len(columns.default), len(samples)
     ordered = rules.search == EXACT or rules.search == ADAPTIVE
     rows, spare = np.arange(size).astype(np.int32), np.empty(size, np.int32)
     right = np.zeros(size, np.uint8)
@@ -92,7 +94,11 @@ def grow(
     live = np.empty((rules.depth + 2, width), np.int32)
     lo = np.empty((rules.depth + 2, 2, width if ordered else 0), np.int32)
     hi = np.empty_like(lo)
-    ids = _listed(columns, samples, lo[0, 0], hi[0, 0]) if ordered else np.empty(0, np.int32)
+    # The listed rows that the tree sees, by node; a node that stays a leaf does not part its own.
+    ids, listed = np.empty(len(columns.rows), np.int32), np.empty(len(columns.rows), np.float32)
+    spare_listed = np.empty(size if ordered else 0, np.float32)
+    if ordered:
+        _take_listed(columns, samples, lo[0, 0], hi[0, 0], ids, listed)
     for f in range(width):
         live[0, f] = f
     alive = np.empty(rules.depth + 2, np.int32)
@@ -124,7 +130,7 @@ def grow(
             whole = impurity(table, n, ones)
             best = whole - n * rules.min_gain
             f, cut, best, alive[depth + 1], more = _search(
-                columns, samples, ids, lo[depth, side], hi[depth, side], live[depth], alive[depth], live[depth + 1],
+                columns, ids, listed, lo[depth, side], hi[depth, side], live[depth], alive[depth], live[depth + 1],
                 packed, own[: last - first], counts[: last - first], table, n, ones, last - first, best, rules, state,
             )  # fmt: skip
             evaluations += more
@@ -135,9 +141,7 @@ def grow(
             continue
         gain[f] += whole - best
         feature[node], threshold[node], child[node] = f, cut, nodes
-        column = columns.values[f]
-        for i in range(first, last):
-            right[rows[i]] = column[samples[rows[i]]] > cut
+        _send(columns, samples, rows, first, last, ids, listed, lo[depth, side], hi[depth, side], f, cut, rules, right)
         middle = _partition(rows, spare, right, first, last)
         grows = False
         # The left child lies on top, so leaves are numbered from left to right, as their rows are.
@@ -160,7 +164,7 @@ def grow(
             for k in range(alive[depth + 1]):
                 f = live[depth + 1, k]
                 begin, end = lo[depth, side, f], hi[depth, side, f]
-                middle = _partition(ids, spare, right, begin, end)
+                middle = _partition_listed(ids, listed, spare, spare_listed, right, begin, end)
                 lo[depth + 1, 0, f], hi[depth + 1, 0, f] = begin, middle
                 lo[depth + 1, 1, f], hi[depth + 1, 1, f] = middle, end
     start[leaves] = size
@@ -180,8 +184,8 @@ def _push(stack: np.ndarray, at: int, node: int, first: int, last: int, depth: i
 @inlined
 def _search(
     columns: Columns,
-    samples: np.ndarray,
     ids: np.ndarray,
+    listed: np.ndarray,
     lo: np.ndarray,
     hi: np.ndarray,
     live: np.ndarray,
@@ -212,20 +216,18 @@ def _search(
             live[k], live[other] = live[other], live[k]
         f = live[k]
         k += 1
-        column = columns.values[f]
         if rules.search == EXACT or rules.search == ADAPTIVE:
             begin, end = lo[f], hi[f]
-            listed = end - begin
-            if listed == 0 or (listed == count and column[samples[ids[begin]]] == column[samples[ids[end - 1]]]):
+            if begin == end or (end - begin == count and listed[begin] == listed[end - 1]):
                 continue
             if rules.search == EXACT:
                 best, threshold, found, more = exact_feature(
-                    column, columns.default[f], samples, ids, begin, end, count, packed, table, n, ones,
+                    listed, ids, columns.default[f], begin, end, count, packed, table, n, ones,
                     rules.min_leaf, block, best,
                 )  # fmt: skip
             else:
                 best, threshold, found, more = adaptive_feature(
-                    column, columns.default[f], samples, ids, begin, end, count, packed, table, n, ones,
+                    listed, ids, columns.default[f], begin, end, count, packed, table, n, ones,
                     rules.min_leaf, rules.alpha, rules.beta, best,
                 )  # fmt: skip
         else:
@@ -235,7 +237,7 @@ def _search(
                 )
             else:
                 best, threshold, found, more, constant = random_feature(
-                    column, own, counts, table, n, ones, rules.min_leaf, next_share(state), best
+                    columns.values[f], own, counts, table, n, ones, rules.min_leaf, next_share(state), best
                 )
             if constant:
                 continue
@@ -270,18 +272,74 @@ def _partition(ids: np.ndarray, spare: np.ndarray, right: np.ndarray, lo: int, h
 
 
 @inlined
-def _listed(columns: Columns, samples: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-    """The listed rows of each feature that the tree sees, in the tree's numbering; feature f's are lo[f]..hi[f]."""
-    number = np.full(columns.values.shape[1], -1, np.int32)
+def _partition_listed(
+    ids: np.ndarray,
+    listed: np.ndarray,
+    spare: np.ndarray,
+    spare_listed: np.ndarray,
+    right: np.ndarray,
+    lo: int,
+    hi: int,
+) -> int:
+    """:func:`_partition` of rows and their values."""
+    place, moved = lo, 0
+    for i in range(lo, hi):
+        row, value = ids[i], listed[i]
+        ids[place], listed[place] = row, value
+        spare[moved], spare_listed[moved] = row, value
+        goes = np.int64(right[row])
+        place += 1 - goes
+        moved += goes
+    for i in range(moved):
+        ids[place + i], listed[place + i] = spare[i], spare_listed[i]
+    return place
+
+
+@inlined
+def _send(
+    columns: Columns,
+    samples: np.ndarray,
+    rows: np.ndarray,
+    first: int,
+    last: int,
+    ids: np.ndarray,
+    listed: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    f: int,
+    cut: float,
+    rules: Rules,
+    right: np.ndarray,
+) -> None:
+    """Say for each row of a node whether it goes right."""
+    for i in range(first, last):
+        row = rows[i]
+        if rules.search == HISTOGRAM:
+            right[row] = columns.low[f, columns.codes[f, samples[row]]] > cut
+        elif rules.search == RANDOM:
+            right[row] = columns.values[f, samples[row]] > cut
+        else:
+            right[row] = columns.default[f] > cut
+    if rules.search == EXACT or rules.search == ADAPTIVE:
+        for k in range(lo[f], hi[f]):
+            right[ids[k]] = listed[k] > cut
+
+
+@inlined
+def _take_listed(
+    columns: Columns, samples: np.ndarray, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, listed: np.ndarray
+) -> None:
+    """Fill in the listed rows that the tree sees, in its numbering; those of feature f are lo[f]..hi[f]."""
+    number = np.full(samples[-1] + 1, -1, np.int32)
     for i in range(len(samples)):
         number[samples[i]] = i
-    ids = np.empty(len(columns.order), np.int32)
     place = 0
     for f in range(len(lo)):
         lo[f] = place
         for k in range(columns.start[f], columns.start[f + 1]):
+            row = columns.rows[k]
             # Written in any case and kept if drawn: a branch on chance is slower.
-            ids[place] = number[columns.order[k]]
-            place += number[columns.order[k]] >= 0
+            ids[place] = number[row] if row < len(number) else -1
+            listed[place] = columns.listed[k]
+            place += ids[place] >= 0
         hi[f] = place
-    return ids

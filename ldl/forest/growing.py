@@ -9,7 +9,7 @@ import numpy as np
 
 from ldl.forest.columns import make_columns
 from ldl.forest.draws import bootstrap, stream
-from ldl.forest.grower import ADAPTIVE, EXACT, HISTOGRAM, Rules, Tree, grow
+from ldl.forest.grower import LAYOUTS, Rules, Tree, grow
 from ldl.forest.impurity import log_table
 
 
@@ -40,12 +40,7 @@ def grow_trees(
     """
     # One layout and dtype of every argument: numba compiles anew for each.
     codes = np.ascontiguousarray(codes, np.float32)
-    columns = make_columns(
-        np.ascontiguousarray(features, np.float32),
-        ordered=rules.search in (EXACT, ADAPTIVE),
-        binned=rules.search == HISTOGRAM,
-        bins=bins,
-    )
+    columns = make_columns(np.asarray(features, np.float32), LAYOUTS[rules.search], bins)
     draws = max(1, round(sampling * len(codes)))
     table = log_table(draws)
 

@@ -2,6 +2,10 @@
 
 Both run along a feature's listed rows with prefix counts of the draws and of those in cluster 1, so that the gain of
 a candidate is three numbers of a table a side. Rows of the default value, which are not listed, count as one.
+
+Arguments that all share: ``listed``, the values of the listed rows, rising, and ``ids``, these rows in the tree's
+numbering; ``packed``, the counts of each row of the tree; ``n`` draws in the node on ``count`` rows, of which ``ones`` are in
+cluster 1; ``best``, the impurity to beat.
 """
 
 from __future__ import annotations
@@ -34,21 +38,20 @@ def count_default(
 
 
 @inlined
-def default_place(column: np.ndarray, samples: np.ndarray, ids: np.ndarray, lo: int, hi: int, default: float) -> int:
-    """Where the default value stands among the listed rows ids[lo:hi]."""
-    if hi == lo or column[samples[ids[lo]]] > default:
+def default_place(listed: np.ndarray, lo: int, hi: int, default: float) -> int:
+    """Where the default value stands among the rising values listed[lo:hi]."""
+    if hi == lo or listed[lo] > default:
         return lo
-    if column[samples[ids[hi - 1]]] < default:
+    if listed[hi - 1] < default:
         return hi
-    while column[samples[ids[lo]]] < default:
+    while listed[lo] < default:
         lo += 1
     return lo
 
 
 @inlined
 def exact_run(
-    column: np.ndarray,
-    samples: np.ndarray,
+    listed: np.ndarray,
     ids: np.ndarray,
     lo: int,
     hi: int,
@@ -93,12 +96,12 @@ def exact_run(
             if bound >= best - TIE * n:
                 left, left_ones, i = left + draws, left_ones + in_one, end
                 continue
-        below = column[samples[ids[i]]]
+        below = listed[i]
         for k in range(i, end):
             entry = packed[ids[k]]
             left += entry & MASK
             left_ones += entry >> ONES
-            above = column[samples[ids[k + 1]]] if k + 1 < hi else after
+            above = listed[k + 1] if k + 1 < hi else after
             if below < above and left >= min_leaf and n - left >= min_leaf:
                 score = split_impurity(table, left, left_ones, n, ones)
                 evaluations += 1
@@ -111,10 +114,9 @@ def exact_run(
 
 @inlined
 def exact_feature(
-    column: np.ndarray,
-    default: float,
-    samples: np.ndarray,
+    listed: np.ndarray,
     ids: np.ndarray,
+    default: float,
     lo: int,
     hi: int,
     count: int,
@@ -130,10 +132,10 @@ def exact_feature(
     place, draws, in_one = hi, 0, 0
     if hi - lo < count:
         draws, in_one = count_default(packed, ids, lo, hi, n, ones, count)
-        place = default_place(column, samples, ids, lo, hi, default)
+        place = default_place(listed, lo, hi, default)
     after = default if draws else np.float32(np.nan)
     best, threshold, found, left, left_ones, evaluations = exact_run(
-        column, samples, ids, lo, place, after, 0, 0, packed, table, n, ones, min_leaf, block, best
+        listed, ids, lo, place, after, 0, 0, packed, table, n, ones, min_leaf, block, best
     )
     if draws and place < hi:
         left, left_ones = left + draws, left_ones + in_one
@@ -141,10 +143,10 @@ def exact_feature(
             score = split_impurity(table, left, left_ones, n, ones)
             evaluations += 1
             if score < best - TIE * n:
-                best, threshold, found = score, midpoint(default, column[samples[ids[place]]]), True
+                best, threshold, found = score, midpoint(default, listed[place]), True
         best, later, better, left, left_ones, more = exact_run(
-            column, samples, ids, place, hi, np.float32(np.nan), left, left_ones,
-            packed, table, n, ones, min_leaf, block, best,
+            listed, ids, place, hi, np.float32(np.nan), left, left_ones, packed,
+            table, n, ones, min_leaf, block, best,
         )  # fmt: skip
         evaluations += more
         if better:
@@ -154,10 +156,9 @@ def exact_feature(
 
 @inlined
 def adaptive_feature(
-    column: np.ndarray,
-    default: float,
-    samples: np.ndarray,
+    listed: np.ndarray,
     ids: np.ndarray,
+    default: float,
     lo: int,
     hi: int,
     count: int,
@@ -179,7 +180,7 @@ def adaptive_feature(
     place, draws, in_one = -1, 0, 0
     if hi - lo < count:
         draws, in_one = count_default(packed, ids, lo, hi, n, ones, count)
-        place = default_place(column, samples, ids, lo, hi, default)
+        place = default_place(listed, lo, hi, default)
     whole = impurity(table, n, ones)
     threshold, found, evaluations = np.float32(0), False, 0
     left, left_ones = 0, 0
@@ -197,10 +198,10 @@ def adaptive_feature(
                 left += entry & MASK
                 left_ones += entry >> ONES
                 i += 1
-            below = column[samples[ids[i - 1]]]
+            below = listed[i - 1]
         if wait > 0 or not (missing or i < hi):
             continue
-        above = default if missing and i == place else column[samples[ids[i]]]
+        above = default if missing and i == place else listed[i]
         if not below < above or left < min_leaf or n - left < min_leaf:
             continue
         score = split_impurity(table, left, left_ones, n, ones)

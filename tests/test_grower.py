@@ -8,7 +8,7 @@ import reference_tree
 
 from ldl.forest.columns import make_columns
 from ldl.forest.draws import bootstrap, stream
-from ldl.forest.grower import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, RANDOM, Rules, Tree, grow
+from ldl.forest.grower import EXACT, LAYOUTS, Rules, Tree, grow
 from ldl.forest.impurity import log_table
 
 RULES = Rules(

@@ -32,42 +32,36 @@ class FlatForest(NamedTuple):
     values: Tensor
 
 
-def join_trees(
-    trees: Sequence[Tree], values: Sequence[np.ndarray], width: int, device: torch.device, collective: Collective
-) -> FlatForest:
-    """The trees of all processes as one forest; process r has grown trees r, r + world size, ...
+def join_trees(trees: Sequence[Tree], target: np.ndarray, device: torch.device, collective: Collective) -> FlatForest:
+    """The trees of all processes as one forest, with the mean distribution of each leaf.
 
     Args:
-        trees: The trees that this process has grown, in order; there may be none.
-        values: (L, C) float32, what the leaves of each hold.
-        width: C.
+        trees: The trees that this process has grown, in order: process r has grown trees r, r + world size, ...
+        target: (N, C) float32, the distributions of the training rows.
         device: Where the tensors are to lie; collectives may need them there.
         collective: Every process calls this.
     """
-
-    def everyone(arrays: Sequence[np.ndarray], empty: np.ndarray) -> list[Tensor]:
-        parts = collective.gather(torch.from_numpy(np.concatenate([empty, *arrays])).to(device))
-        return parts
-
-    sizes = [np.array([[len(tree.feature), len(tree.start) - 1]]) for tree in trees]
-    counts = everyone(sizes, np.empty((0, 2), np.int64))
-    columns = {
-        "feature": everyone([tree.feature for tree in trees], np.empty(0, np.int32)),
-        "threshold": everyone([tree.threshold for tree in trees], np.empty(0, np.float32)),
-        "child": everyone([tree.child for tree in trees], np.empty(0, np.int32)),
-        "values": everyone(values, np.empty((0, width), np.float32)),
+    sizes = np.array([[len(tree.feature), len(tree.start) - 1] for tree in trees], np.int64).reshape(-1, 2)
+    own = {
+        "feature": np.concatenate([np.empty(0, np.int32), *(tree.feature for tree in trees)]),
+        "threshold": np.concatenate([np.empty(0, np.float32), *(tree.threshold for tree in trees)]),
+        "child": np.concatenate([np.empty(0, np.int32), *(tree.child for tree in trees)]),
+        "values": np.empty((sizes[:, 1].sum(), target.shape[1]), np.float32),
     }
-    joined = {
-        name: torch.cat(_in_turn([part.split(count[:, int(name == "values")].tolist()) for part, count in zip(parts, counts)]))
-        for name, parts in columns.items()
-    }
-    sizes_in_order = torch.stack(_in_turn([count.unbind() for count in counts]))
-    before = (sizes_in_order.cumsum(0) - sizes_in_order).int()
-    tree_of_node = torch.repeat_interleave(torch.arange(len(before), device=device), sizes_in_order[:, 0])
-    shift = before[tree_of_node, (joined["feature"] < 0).long()]
-    return FlatForest(
-        before[:, 0].contiguous(), joined["feature"], joined["threshold"], joined["child"] + shift, joined["values"]
-    )
+    for tree, stop in zip(trees, sizes[:, 1].cumsum()):
+        _leaf_means(tree.start, tree.rows, tree.weights, target, own["values"][stop - len(tree.start) + 1 : stop])
+    counts = collective.gather(torch.from_numpy(sizes).to(device))
+    joined = {}
+    for name, array in own.items():
+        parts = collective.gather(torch.from_numpy(array).to(device))
+        lengths = [count[:, int(name == "values")].tolist() for count in counts]
+        in_turn = _in_turn([part.split(length) for part, length in zip(parts, lengths)])
+        joined[name] = parts[0] if len(parts) == 1 else torch.cat(in_turn)
+    nodes_and_leaves = torch.stack(_in_turn([count.unbind() for count in counts]))
+    before = (nodes_and_leaves.cumsum(0) - nodes_and_leaves).int()
+    tree_of_node = torch.repeat_interleave(torch.arange(len(before), device=device), nodes_and_leaves[:, 0])
+    child = joined["child"] + before[tree_of_node, (joined["feature"] < 0).long()]
+    return FlatForest(before[:, 0].contiguous(), joined["feature"], joined["threshold"], child, joined["values"])
 
 
 def _in_turn(shares: Sequence[Sequence[Tensor]]) -> list[Tensor]:
@@ -77,10 +71,11 @@ def _in_turn(shares: Sequence[Sequence[Tensor]]) -> list[Tensor]:
 
 
 @compiled
-def leaf_means(start: np.ndarray, rows: np.ndarray, weights: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The mean distribution of each leaf (L, C) float32, of ``target`` (N, C); see :class:`ldl.forest.grower.Tree`."""
+def _leaf_means(
+    start: np.ndarray, rows: np.ndarray, weights: np.ndarray, target: np.ndarray, means: np.ndarray
+) -> None:
+    """Fill in the mean distribution of each leaf, (L, C) float32; the rest as in :class:`ldl.forest.grower.Tree`."""
     width = target.shape[1]
-    means = np.empty((len(start) - 1, width), np.float32)
     sums = np.empty(width)
     for leaf in range(len(means)):
         sums[:] = 0
@@ -91,4 +86,3 @@ def leaf_means(start: np.ndarray, rows: np.ndarray, weights: np.ndarray, target:
                 sums[c] += weights[i] * np.float64(target[rows[i], c])
         for c in range(width):
             means[leaf, c] = sums[c] / total
-    return means

@@ -4,8 +4,8 @@ Both run along a feature's listed rows with prefix counts of the draws and of th
 a candidate is three numbers of a table a side. Rows of the default value, which are not listed, count as one.
 
 Arguments that all share: ``listed``, the values of the listed rows, rising, and ``ids``, these rows in the tree's
-numbering; ``packed``, the counts of each row of the tree; ``n`` draws in the node on ``count`` rows, of which ``ones`` are in
-cluster 1; ``best``, the impurity to beat.
+numbering; ``packed``, the counts of each row of the tree; ``n`` draws in the node on ``count`` rows, of which
+``ones`` are in cluster 1; ``best``, the impurity to beat.
 """
 
 from __future__ import annotations

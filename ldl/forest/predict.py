@@ -1,7 +1,7 @@
 """Which leaf rows reach, and the mean of what those leaves hold: by numba on a CPU, by gathers on any device.
 
 Both compare float32 features with the same thresholds, so a row reaches the same leaf; sums run over the trees in
-order, so the means are the same too.
+order, so the means are the same too. A row for which a split asks for a NaN is refused; other NaN do no harm.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ldl.errors import LDLError
 from ldl.forest.compiled import compiled
 from ldl.forest.flat import FlatForest
 
 ROWS = 4096
-"""Rows that go through all trees together."""
+"""Rows that go through all trees together, by gathers."""
+CACHED = 1 << 17
+"""Numbers of float32 that fit into a core's cache, with room for a tree."""
 WORTH_A_THREAD = 20_000
 """Rows times trees below which starting threads costs more than it saves."""
 
@@ -25,13 +28,16 @@ def reach(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
     """Leaf of every row in every tree: (B, F) gives (B, K) int32, rows of ``forest.values``.
 
     Args:
-        features: float32, without NaN.
+        features: float32.
         forest: On the same device.
         depth: Splits on the longest path.
+
+    Raises:
+        LDLError: a split asks for a feature that is NaN.
     """
     if features.device.type == "cpu":
         leaves = np.empty((len(features), len(forest.roots)), np.int32)
-        _reach(features.contiguous().numpy(), *_arrays(forest)[:4], leaves)
+        _refuse(_reach(features.contiguous().numpy(), *_arrays(forest)[:4], leaves))
         return torch.from_numpy(leaves)
     return reach_by_gathers(features, forest, depth)
 
@@ -39,10 +45,14 @@ def reach(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
 def reach_by_gathers(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
     """:func:`reach` with torch alone."""
     node = forest.roots.long().expand(len(features), -1)
+    missing = torch.zeros_like(node, dtype=torch.bool)
     for _ in range(depth):
         feature = forest.feature[node]
-        goes_right = features.gather(1, feature.clamp_min(0).long()) > forest.threshold[node]
-        node = torch.where(feature >= 0, forest.child[node] + goes_right, node)
+        value = features.gather(1, feature.clamp_min(0).long())
+        missing |= value.isnan() & (feature >= 0)
+        node = torch.where(feature >= 0, forest.child[node] + (value > forest.threshold[node]), node)
+    bad = missing.any(1).nonzero()
+    _refuse(int(bad[0]) if len(bad) else -1)
     return forest.child[node]
 
 
@@ -50,10 +60,13 @@ def average(features: Tensor, forest: FlatForest, depth: int, threads: int = 1) 
     """Mean over the trees of the values of the leaves reached: (B, F) gives (B, C) in the values' dtype.
 
     Args:
-        features: float32, without NaN.
+        features: float32.
         forest: On the same device.
         depth: Splits on the longest path.
         threads: Threads of a CPU.
+
+    Raises:
+        LDLError: a split asks for a feature that is NaN.
     """
     if features.device.type == "cpu" and forest.values.dtype in (torch.float32, torch.float64):
         arrays, rows = _arrays(forest), features.contiguous().numpy()
@@ -98,7 +111,7 @@ def _arrays(forest: FlatForest) -> list[np.ndarray]:
 
 def _in_threads(rows: np.ndarray, arrays: list[np.ndarray], skip: np.ndarray, sums: np.ndarray, threads: int) -> None:
     if threads == 1:
-        _average(rows, *arrays, skip, sums)
+        _refuse(_average(rows, *arrays, skip, sums))
         return
     cuts = np.linspace(0, len(rows), threads + 1).astype(int)
     with ThreadPoolExecutor(threads) as pool:
@@ -106,8 +119,16 @@ def _in_threads(rows: np.ndarray, arrays: list[np.ndarray], skip: np.ndarray, su
             pool.submit(_average, rows[a:b], *arrays, np.ascontiguousarray(skip[:, a:b]), sums[a:b])
             for a, b in zip(cuts, cuts[1:])
         ]
-        for job in jobs:
-            job.result()
+        for start, job in zip(cuts, jobs):
+            _refuse(job.result(), int(start))
+
+
+def _refuse(bad: int, start: int = 0) -> None:
+    """Raise for row ``bad`` of those from ``start`` on, if it is not negative."""
+    if bad >= 0:
+        raise LDLError(
+            f"a tree cannot sort row {start + bad}: a feature that it asks for is NaN; fill missing features"
+        )
 
 
 @compiled
@@ -118,13 +139,18 @@ def _reach(
     threshold: np.ndarray,
     child: np.ndarray,
     leaves: np.ndarray,
-) -> None:
+) -> int:
+    """Fill ``leaves``; a row that meets NaN, or -1."""
+    bad = -1
     for i in range(rows.shape[0]):
         for k in range(len(roots)):
             node = roots[k]
             while feature[node] >= 0:
-                node = child[node] + np.int32(rows[i, feature[node]] > threshold[node])
+                value = rows[i, feature[node]]
+                bad = i if value != value else bad
+                node = child[node] + np.int32(value > threshold[node])
             leaves[i, k] = child[node]
+    return bad
 
 
 @compiled
@@ -137,23 +163,37 @@ def _average(
     values: np.ndarray,
     skip: np.ndarray,
     sums: np.ndarray,
-) -> None:
+) -> int:
+    """Fill ``sums`` with the means; a row that meets NaN, or -1."""
+    bad = -1
     skips = skip.shape[1] > 0
     seen_by = np.zeros(len(rows), np.int64)
-    for first in range(0, len(rows), ROWS):
-        last = min(first + ROWS, len(rows))
+    # So many rows that they stay in the cache while they go through all trees.
+    block = max(16, CACHED // (rows.shape[1] + 2 * values.shape[1]))
+    leaves = np.empty(block, np.int64)
+    for first in range(0, len(rows), block):
+        last = min(first + block, len(rows))
         for k in range(len(roots)):
             for i in range(first, last):
                 if skips and skip[k, i]:
+                    leaves[i - first] = -1
                     seen_by[i] += 1
                     continue
                 node = roots[k]
-                while feature[node] >= 0:
-                    node = child[node] + np.int32(rows[i, feature[node]] > threshold[node])
-                leaf = child[node]
-                for c in range(values.shape[1]):
-                    sums[i, c] += values[leaf, c]
+                split = feature[node]
+                while split >= 0:
+                    value = rows[i, split]
+                    bad = i if value != value else bad
+                    node = child[node] + np.int32(value > threshold[node])
+                    split = feature[node]
+                leaves[i - first] = child[node]
+            for i in range(first, last):
+                leaf = leaves[i - first]
+                if leaf >= 0:
+                    for c in range(values.shape[1]):
+                        sums[i, c] += values[leaf, c]
         for i in range(first, last):
             count = len(roots) - seen_by[i]
             for c in range(values.shape[1]):
                 sums[i, c] = sums[i, c] / count if count else np.nan
+    return bad

@@ -13,7 +13,7 @@ from torch import Tensor
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.forest.draws import bootstrap
-from ldl.forest.flat import FlatForest, join_trees, leaf_means
+from ldl.forest.flat import FlatForest, join_trees
 from ldl.forest.grower import Rules
 from ldl.forest.growing import grow_trees
 from ldl.forest.predict import average, average_without
@@ -23,7 +23,8 @@ from ldl.metrics.functional import kl
 from ldl.progress import track
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
-LARGEST_SEED = 2**63
+CHECKED = 512
+"""Training rows that are checked at a time."""
 
 
 class StructRF(FittedHead):
@@ -37,7 +38,7 @@ class StructRF(FittedHead):
     Rules where the paper is silent: the first centres of 2-means are the distribution farthest from the node's mean
     and its mirror image, then Lloyd's rounds (at most 20) until no row moves; of equal gains the first stays, by
     feature, then by threshold; a node of equal distributions, or in which nothing gains, is a leaf. Features are
-    compared as float32. NaN is refused, in training and in prediction.
+    compared as float32. NaN is refused, in training everywhere, in prediction where a split asks for it.
 
     The same seed gives the same forest for any number of threads and processes; processes share the trees.
 
@@ -124,7 +125,7 @@ class StructRF(FittedHead):
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
         """Grow the forest on (N, F) and (N, C). Raises LDLError: no rows, or a feature that is not finite."""
         self._check_rows(features, target)
-        rows = np.ascontiguousarray(features.float().cpu().numpy())
+        rows = features.float().cpu().numpy()
         distributions = np.ascontiguousarray(target.float().cpu().numpy())
         seed, threads = self._seed(), self._threads()
         numbers = range(collective.rank, self.trees, collective.world_size)
@@ -132,26 +133,22 @@ class StructRF(FittedHead):
             rows, distributions, self._rules(), numbers,
             sampling=self.sampling, replace=self.replace, bins=self.bins, seed=seed, threads=threads,
         )  # fmt: skip
-        trees, values, gains, none = [], [], [], np.empty(0, np.int32)
-        for tree in track(grown, len(numbers), "growing trees", self.shows_progress):
-            trees.append(tree._replace(rows=none, weights=none))
-            values.append(leaf_means(tree.start, tree.rows, tree.weights, distributions))
-            gains.append(tree.gain)
-        forest = join_trees(trees, values, distributions.shape[1], features.device, collective)
+        trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
+        forest = join_trees(trees, distributions, features.device, collective)
         for name, tensor in forest._asdict().items():
             setattr(self, name, tensor)
-        own = torch.from_numpy(np.concatenate([np.empty((0, rows.shape[1])), *(gain[None] for gain in gains)]))
-        gain = interleave(collective.gather(own.to(features.device))).sum(0)
+        gains = torch.from_numpy(np.array([tree.gain for tree in trees]).reshape(-1, rows.shape[1]))
+        gain = interleave(collective.gather(gains.to(features.device))).sum(0)
         self.importances = (gain / gain.sum() if gain.sum() > 0 else gain).float()
         if self.out_of_bag:
             self.out_of_bag_kl = self._measure_out_of_bag(rows, distributions, collective).to(features.device)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Mean over the trees of the leaves reached: (..., F) to (..., C), at least float32. Raises LDLError for NaN."""
+        """Mean over the trees of the leaves reached: (..., F) to (..., C), at least float32.
+
+        Raises LDLError where a tree asks for a feature that is NaN.
+        """
         rows = features.reshape(-1, features.shape[-1]).float()
-        if bool(torch.isnan(rows).any()):
-            row, column = torch.isnan(rows).nonzero()[0].tolist()
-            raise LDLError(f"StructRF cannot sort a NaN: row {row}, feature {column}; fill missing features first")
         output = average(rows, self.forest, self.depth, self._threads())
         dtype = torch.promote_types(features.dtype, torch.float32)
         return output.to(dtype).reshape(*features.shape[:-1], output.shape[-1])
@@ -215,7 +212,7 @@ class StructRF(FittedHead):
                 raise LDLError(f"StructRF.{name} {getattr(self, name)!r} must be in (0, 1], a share")
         if self.search not in get_args(Search):
             raise LDLError(f"StructRF.search {self.search!r} must be one of {', '.join(get_args(Search))}")
-        if self.seed is not None and not 0 <= self.seed < LARGEST_SEED:
+        if self.seed is not None and not 0 <= self.seed < 2**63:
             raise LDLError(f"StructRF.seed {self.seed!r} must be in 0..2^63 - 1, or null for the run's")
         if self.threads is not None and self.threads < 1:
             raise LDLError(f"StructRF.threads {self.threads!r} must be at least 1, or null for torch's")
@@ -226,9 +223,12 @@ class StructRF(FittedHead):
                 f"StructRF is fitted on features {tuple(features.shape)} and distributions {tuple(target.shape)}; it "
                 f"needs (N, {self.in_features}) and (N, {len(self.labels)}) with N at least 1"
             )
-        bad = (~features.float().isfinite()).nonzero()
-        if len(bad):
-            row, column = bad[0].tolist()
+        # Part by part: a mask of everything would be as large as the features.
+        for start in range(0, len(features), CHECKED):
+            bad = (~features[start : start + CHECKED].float().isfinite()).nonzero()
+            if not len(bad):
+                continue
+            row, column = start + int(bad[0, 0]), int(bad[0, 1])
             raise LDLError(
                 f"StructRF cannot sort {float(features[row, column])}: training row {row}, feature {column}; "
                 "fill or drop missing and infinite features first"

@@ -129,7 +129,7 @@ def grow(
                     own[i - first], counts[i - first] = samples[rows[i]], widen(packed[rows[i]])
             whole = impurity(table, n, ones)
             best = whole - n * rules.min_gain
-            f, cut, best, alive[depth + 1], more = _search(
+            f, cut, best, alive[depth + 1], more = search(
                 columns, ids, listed, lo[depth, side], hi[depth, side], live[depth], alive[depth], live[depth + 1],
                 packed, own[: last - first], counts[: last - first], table, n, ones, last - first, best, rules, state,
             )  # fmt: skip
@@ -182,7 +182,7 @@ def _push(stack: np.ndarray, at: int, node: int, first: int, last: int, depth: i
 
 
 @inlined
-def _search(
+def search(
     columns: Columns,
     ids: np.ndarray,
     listed: np.ndarray,

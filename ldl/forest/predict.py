@@ -37,7 +37,7 @@ def reach(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
     """
     if features.device.type == "cpu":
         leaves = np.empty((len(features), len(forest.roots)), np.int32)
-        _refuse(_reach(features.contiguous().numpy(), *_arrays(forest)[:4], leaves))
+        _refuse(_reach(features.contiguous().numpy(), *(tensor.numpy() for tensor in forest[:4]), leaves))
         return torch.from_numpy(leaves)
     return reach_by_gathers(features, forest, depth)
 

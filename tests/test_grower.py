@@ -8,8 +8,9 @@ import reference_tree
 
 from ldl.forest.columns import make_columns
 from ldl.forest.draws import bootstrap, stream
-from ldl.forest.grower import EXACT, LAYOUTS, Rules, Tree, grow
+from ldl.forest.grower import Tree, grow
 from ldl.forest.impurity import log_table
+from ldl.forest.search import EXACT, LAYOUTS, Rules
 
 RULES = Rules(
     search=EXACT, depth=20, min_samples=2, min_leaf=1, min_gain=0.0, tries=10**6, alpha=0.25, beta=8.0, block=32

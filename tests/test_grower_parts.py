@@ -8,10 +8,11 @@ from test_grower import RULES, plant, problem
 
 from ldl.forest.columns import make_columns
 from ldl.forest.draws import bootstrap, stream
-from ldl.forest.grower import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, RANDOM, Tree, grow
+from ldl.forest.grower import Tree, grow
 from ldl.forest.growing import grow_trees
 from ldl.forest.impurity import log_table
 from ldl.forest.relabel import two_means
+from ldl.forest.search import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, RANDOM
 
 SEARCHES = {"exact": EXACT, "adaptive": ADAPTIVE, "histogram": HISTOGRAM, "random": RANDOM}
 

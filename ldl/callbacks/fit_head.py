@@ -36,7 +36,7 @@ class FitHead(pl.Callback):
             )
         features, target = _extract(trainer, pl_module, loader(), current_collective())
         bar = trainer.progress_bar_callback
-        pl_module.head.shows_progress = bar is not None and bar.is_enabled
+        pl_module.head.shows_progress = trainer.is_global_zero and getattr(bar, "is_enabled", False)
         pl_module.head.fit(features, target, current_collective())
         for logger in trainer.loggers:
             if summary := pl_module.head.summary():

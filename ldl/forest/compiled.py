@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numba
 
+config: Any = numba.config  # it makes its entries at run time
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -33,11 +34,11 @@ def inlined_fast(function: F) -> F:
 
 def _compile(function: F, **options: bool) -> F:
     # numba picks the folder while it decorates; the user's own setting stays as it was.
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(_FOLDER)
+    before, config.CACHE_DIR = config.CACHE_DIR, str(_FOLDER)
     try:
         return numba.njit(function, nogil=True, cache=True, **options)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 def _cache_folder() -> Path:
@@ -46,7 +47,7 @@ def _cache_folder() -> Path:
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     name = f"numba-{digest.hexdigest()[:16]}"
-    parents = [Path(numba.config.CACHE_DIR)] if numba.config.CACHE_DIR else []
+    parents = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []
     parents += [Path(__file__).parent / "__pycache__", Path("~/.cache/ldl").expanduser()]
     for parent in parents:
         try:

@@ -1,8 +1,8 @@
 """Grows one tree over flat arrays (Chen et al. 2018, Algorithm 1).
 
 The parts that can be exchanged are functions of other files: the relabelling of a node's rows to two clusters
-(:mod:`ldl.forest.relabel`) and the search for the split that tells these best (:mod:`ldl.forest.ordered`,
-:mod:`ldl.forest.unordered`). What a leaf holds is not the grower's business: it says which rows end in which leaf.
+(:mod:`ldl.forest.relabel`) and the search for the split that tells these best (:mod:`ldl.forest.search`). What a leaf
+holds is not the grower's business: it says which rows end in which leaf.
 """
 
 from __future__ import annotations
@@ -11,31 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.forest.columns import Columns, Layout
+from ldl.forest.columns import Columns
 from ldl.forest.compiled import compiled, inlined
-from ldl.forest.draws import next_bits, next_share
-from ldl.forest.impurity import TIE, impurity
-from ldl.forest.ordered import ONES, adaptive_feature, exact_feature
+from ldl.forest.impurity import impurity
+from ldl.forest.ordered import ONES
+from ldl.forest.parting import partition, partition_listed, send, take_listed
 from ldl.forest.relabel import all_equal, two_means
-from ldl.forest.unordered import histogram_feature, random_feature, widen
-
-EXACT, ADAPTIVE, HISTOGRAM, RANDOM = range(4)
-LAYOUTS: tuple[Layout, ...] = ("ordered", "ordered", "binned", "plain")
-"""How each search wants the features."""
-
-
-class Rules(NamedTuple):
-    """How trees grow; what each entry means is said in :class:`ldl.heads.structrf.StructRF`."""
-
-    search: int
-    depth: int
-    min_samples: int
-    min_leaf: int
-    min_gain: float
-    tries: int
-    alpha: float
-    beta: float
-    block: int
+from ldl.forest.search import ADAPTIVE, EXACT, Rules, search
+from ldl.forest.unordered import widen
 
 
 class Tree(NamedTuple):
@@ -98,7 +81,7 @@ def grow(
     ids, listed = np.empty(len(columns.rows), np.int32), np.empty(len(columns.rows), np.float32)
     spare_listed = np.empty(size if ordered else 0, np.float32)
     if ordered:
-        _take_listed(columns, samples, lo[0, 0], hi[0, 0], ids, listed)
+        take_listed(columns, samples, lo[0, 0], hi[0, 0], ids, listed)
     for f in range(width):
         live[0, f] = f
     alive = np.empty(rules.depth + 2, np.int32)
@@ -141,8 +124,8 @@ def grow(
             continue
         gain[f] += whole - best
         feature[node], threshold[node], child[node] = f, cut, nodes
-        _send(columns, samples, rows, first, last, ids, listed, lo[depth, side], hi[depth, side], f, cut, rules, right)
-        middle = _partition(rows, spare, right, first, last)
+        send(columns, samples, rows, first, last, ids, listed, lo[depth, side], hi[depth, side], f, cut, rules, right)
+        middle = partition(rows, spare, right, first, last)
         grows = False
         # The left child lies on top, so leaves are numbered from left to right, as their rows are.
         for at in range(2):
@@ -164,7 +147,7 @@ def grow(
             for k in range(alive[depth + 1]):
                 f = live[depth + 1, k]
                 begin, end = lo[depth, side, f], hi[depth, side, f]
-                middle = _partition_listed(ids, listed, spare, spare_listed, right, begin, end)
+                middle = partition_listed(ids, listed, spare, spare_listed, right, begin, end)
                 lo[depth + 1, 0, f], hi[depth + 1, 0, f] = begin, middle
                 lo[depth + 1, 1, f], hi[depth + 1, 1, f] = middle, end
     start[leaves] = size
@@ -179,167 +162,3 @@ def grow(
 def _push(stack: np.ndarray, at: int, node: int, first: int, last: int, depth: int, side: int, done: bool) -> None:
     entry = stack[at]
     entry[0], entry[1], entry[2], entry[3], entry[4], entry[5] = node, first, last, depth, side, done
-
-
-@inlined
-def search(
-    columns: Columns,
-    ids: np.ndarray,
-    listed: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    live: np.ndarray,
-    alive: int,
-    kept: np.ndarray,
-    packed: np.ndarray,
-    own: np.ndarray,
-    counts: np.ndarray,
-    table: np.ndarray,
-    n: int,
-    ones: int,
-    count: int,
-    best: float,
-    rules: Rules,
-    state: np.ndarray,
-) -> tuple[int, float, float, int, int]:
-    """The best split of a node: feature (-1 for none), threshold, impurity, features kept, impurities computed.
-
-    Features that are constant here are not kept for the children, and do not count as tried.
-    """
-    feature, cut, evaluations = -1, np.float32(0), 0
-    keeps, tried, k = 0, 0, 0
-    # Small nodes gain nothing from blocks.
-    block = min(rules.block, max(1, count // 8))
-    while k < alive and tried < rules.tries and best > TIE * n:
-        if rules.tries < alive:
-            other = k + int(next_bits(state) % np.uint64(alive - k))
-            live[k], live[other] = live[other], live[k]
-        f = live[k]
-        k += 1
-        if rules.search == EXACT or rules.search == ADAPTIVE:
-            begin, end = lo[f], hi[f]
-            if begin == end or (end - begin == count and listed[begin] == listed[end - 1]):
-                continue
-            if rules.search == EXACT:
-                best, threshold, found, more = exact_feature(
-                    listed, ids, columns.default[f], begin, end, count, packed, table, n, ones,
-                    rules.min_leaf, block, best,
-                )  # fmt: skip
-            else:
-                best, threshold, found, more = adaptive_feature(
-                    listed, ids, columns.default[f], begin, end, count, packed, table, n, ones,
-                    rules.min_leaf, rules.alpha, rules.beta, best,
-                )  # fmt: skip
-        else:
-            if rules.search == HISTOGRAM:
-                best, threshold, found, more, constant = histogram_feature(
-                    columns.codes[f], columns.low[f], columns.high[f], own, counts, table, n, ones, rules.min_leaf, best
-                )
-            else:
-                best, threshold, found, more, constant = random_feature(
-                    columns.values[f], own, counts, table, n, ones, rules.min_leaf, next_share(state), best
-                )
-            if constant:
-                continue
-        evaluations += more
-        tried += 1
-        kept[keeps] = f
-        keeps += 1
-        if found:
-            feature, cut = f, threshold
-    # Those that were not looked at may still vary.
-    while k < alive:
-        kept[keeps] = live[k]
-        keeps += 1
-        k += 1
-    return feature, cut, best, keeps, evaluations
-
-
-@inlined
-def _partition(ids: np.ndarray, spare: np.ndarray, right: np.ndarray, lo: int, hi: int) -> int:
-    """Bring the rows of ids[lo:hi] that go left to the front, both sides in their old order; where the right starts."""
-    place, moved = lo, 0
-    for i in range(lo, hi):
-        row = ids[i]
-        ids[place] = row
-        spare[moved] = row
-        goes = np.int64(right[row])
-        place += 1 - goes
-        moved += goes
-    for i in range(moved):
-        ids[place + i] = spare[i]
-    return place
-
-
-@inlined
-def _partition_listed(
-    ids: np.ndarray,
-    listed: np.ndarray,
-    spare: np.ndarray,
-    spare_listed: np.ndarray,
-    right: np.ndarray,
-    lo: int,
-    hi: int,
-) -> int:
-    """:func:`_partition` of rows and their values."""
-    place, moved = lo, 0
-    for i in range(lo, hi):
-        row, value = ids[i], listed[i]
-        ids[place], listed[place] = row, value
-        spare[moved], spare_listed[moved] = row, value
-        goes = np.int64(right[row])
-        place += 1 - goes
-        moved += goes
-    for i in range(moved):
-        ids[place + i], listed[place + i] = spare[i], spare_listed[i]
-    return place
-
-
-@inlined
-def _send(
-    columns: Columns,
-    samples: np.ndarray,
-    rows: np.ndarray,
-    first: int,
-    last: int,
-    ids: np.ndarray,
-    listed: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    f: int,
-    cut: float,
-    rules: Rules,
-    right: np.ndarray,
-) -> None:
-    """Say for each row of a node whether it goes right."""
-    for i in range(first, last):
-        row = rows[i]
-        if rules.search == HISTOGRAM:
-            right[row] = columns.low[f, columns.codes[f, samples[row]]] > cut
-        elif rules.search == RANDOM:
-            right[row] = columns.values[f, samples[row]] > cut
-        else:
-            right[row] = columns.default[f] > cut
-    if rules.search == EXACT or rules.search == ADAPTIVE:
-        for k in range(lo[f], hi[f]):
-            right[ids[k]] = listed[k] > cut
-
-
-@inlined
-def _take_listed(
-    columns: Columns, samples: np.ndarray, lo: np.ndarray, hi: np.ndarray, ids: np.ndarray, listed: np.ndarray
-) -> None:
-    """Fill in the listed rows that the tree sees, in its numbering; those of feature f are lo[f]..hi[f]."""
-    number = np.full(samples[-1] + 1, -1, np.int32)
-    for i in range(len(samples)):
-        number[samples[i]] = i
-    place = 0
-    for f in range(len(lo)):
-        lo[f] = place
-        for k in range(columns.start[f], columns.start[f + 1]):
-            row = columns.rows[k]
-            # Written in any case and kept if drawn: a branch on chance is slower.
-            ids[place] = number[row] if row < len(number) else -1
-            listed[place] = columns.listed[k]
-            place += ids[place] >= 0
-        hi[f] = place

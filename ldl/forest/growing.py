@@ -9,8 +9,9 @@ import numpy as np
 
 from ldl.forest.columns import make_columns
 from ldl.forest.draws import bootstrap, stream
-from ldl.forest.grower import LAYOUTS, Rules, Tree, grow
+from ldl.forest.grower import Tree, grow
 from ldl.forest.impurity import log_table
+from ldl.forest.search import LAYOUTS, Rules
 
 
 def grow_trees(

@@ -14,9 +14,9 @@ from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.forest.draws import bootstrap
 from ldl.forest.flat import FlatForest, join_trees
-from ldl.forest.grower import Rules
 from ldl.forest.growing import grow_trees
 from ldl.forest.predict import average, average_without
+from ldl.forest.search import Rules
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl

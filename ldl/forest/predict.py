@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.forest.compiled import compiled
+from ldl.forest.compiled import compiled, inlined
 from ldl.forest.flat import FlatForest
 
 ROWS = 4096
@@ -131,6 +131,41 @@ def _refuse(bad: int, start: int = 0) -> None:
         )
 
 
+@inlined
+def _descend(
+    rows: np.ndarray,
+    active: np.ndarray,
+    count: int,
+    root: int,
+    feature: np.ndarray,
+    threshold: np.ndarray,
+    child: np.ndarray,
+    node: np.ndarray,
+) -> int:
+    """Lead the rows active[:count] down a tree, to ``node``; a row that meets NaN, or -1.
+
+    All go one level at a time: the next row's memory is fetched while this one's is waited for.
+    """
+    bad = -1
+    for a in range(count):
+        node[active[a]] = root
+    if feature[root] < 0:
+        return bad
+    while count:
+        place = 0
+        for a in range(count):
+            i = active[a]
+            at = node[i]
+            value = rows[i, feature[at]]
+            bad = i if value != value else bad
+            at = child[at] + np.int64(value > threshold[at])
+            node[i] = at
+            active[place] = i
+            place += feature[at] >= 0
+        count = place
+    return bad
+
+
 @compiled
 def _reach(
     rows: np.ndarray,
@@ -142,14 +177,13 @@ def _reach(
 ) -> int:
     """Fill ``leaves``; a row that meets NaN, or -1."""
     bad = -1
-    for i in range(rows.shape[0]):
-        for k in range(len(roots)):
-            node = roots[k]
-            while feature[node] >= 0:
-                value = rows[i, feature[node]]
-                bad = i if value != value else bad
-                node = child[node] + np.int32(value > threshold[node])
-            leaves[i, k] = child[node]
+    node, active = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    for k in range(len(roots)):
+        for i in range(len(rows)):
+            active[i] = i
+        bad = max(bad, _descend(rows, active, len(rows), roots[k], feature, threshold, child, node))
+        for i in range(len(rows)):
+            leaves[i, k] = child[node[i]]
     return bad
 
 
@@ -167,33 +201,27 @@ def _average(
     """Fill ``sums`` with the means; a row that meets NaN, or -1."""
     bad = -1
     skips = skip.shape[1] > 0
-    seen_by = np.zeros(len(rows), np.int64)
+    trees = np.zeros(len(rows), np.int64)
     # So many rows that they stay in the cache while they go through all trees.
     block = max(16, CACHED // (rows.shape[1] + 2 * values.shape[1]))
-    leaves = np.empty(block, np.int64)
+    node, active = np.empty(len(rows), np.int64), np.empty(block, np.int64)
     for first in range(0, len(rows), block):
         last = min(first + block, len(rows))
         for k in range(len(roots)):
+            count = 0
             for i in range(first, last):
-                if skips and skip[k, i]:
-                    leaves[i - first] = -1
-                    seen_by[i] += 1
-                    continue
-                node = roots[k]
-                split = feature[node]
-                while split >= 0:
-                    value = rows[i, split]
-                    bad = i if value != value else bad
-                    node = child[node] + np.int32(value > threshold[node])
-                    split = feature[node]
-                leaves[i - first] = child[node]
+                node[i] = -1
+                if not (skips and skip[k, i]):
+                    active[count] = i
+                    count += 1
+            bad = max(bad, _descend(rows, active, count, roots[k], feature, threshold, child, node))
             for i in range(first, last):
-                leaf = leaves[i - first]
-                if leaf >= 0:
+                if node[i] >= 0:
+                    trees[i] += 1
+                    leaf = child[node[i]]
                     for c in range(values.shape[1]):
                         sums[i, c] += values[leaf, c]
         for i in range(first, last):
-            count = len(roots) - seen_by[i]
             for c in range(values.shape[1]):
-                sums[i, c] = sums[i, c] / count if count else np.nan
+                sums[i, c] = sums[i, c] / trees[i] if trees[i] else np.nan
     return bad

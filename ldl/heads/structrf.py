@@ -23,7 +23,7 @@ from ldl.metrics.functional import kl
 from ldl.progress import track
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
-CHECKED = 512
+CHECKED = 64
 """Training rows that are checked at a time."""
 
 

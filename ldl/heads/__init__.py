@@ -1,8 +1,11 @@
 """The heads that ldl ships, one a file."""
 
+from ldl.heads.aa_knn import AAKNN
 from ldl.heads.ldlf import LDLF
+from ldl.heads.max_ent import MaxEnt
 from ldl.heads.mean_predictor import MeanPredictor
+from ldl.heads.mslp import MSLP
 from ldl.heads.softmax import Softmax
 from ldl.heads.structrf import StructRF
 
-__all__ = ["LDLF", "MeanPredictor", "Softmax", "StructRF"]
+__all__ = ["AAKNN", "LDLF", "MSLP", "MaxEnt", "MeanPredictor", "Softmax", "StructRF"]

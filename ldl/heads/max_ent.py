@@ -1,0 +1,78 @@
+"""Maximum entropy model, fitted by a quasi-Newton method: SA-BFGS (Geng, TKDE 2016)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.head import FittedHead
+from ldl.heads.aa_knn import check_rows
+from ldl.labels import LabelSpace
+from ldl.progress import track
+
+
+class MaxEnt(FittedHead):
+    """p(y | x) proportional to exp(w_y x + b_y), with the smallest mean KL divergence from the target distributions.
+
+    Minimised by scipy's L-BFGS in float64, from zero, until no gradient exceeds ``tolerance`` or after
+    ``iterations``. What is published of SA-BFGS ranges from .048 to .164 KL on one set (SJAFFE) by the choice of
+    ``iterations`` and ``l2`` alone: state them with every figure.
+
+    Args:
+        l2: Weight of ||w||^2 / 2, which is added to the mean KL divergence; the biases are free.
+        iterations: At most so many.
+        tolerance: Largest entry of the gradient at which it stops.
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(self, l2: float = 0.0, iterations: int = 500, tolerance: float = 1e-5) -> None:
+        super().__init__()
+        self.l2 = l2
+        self.iterations = iterations
+        self.tolerance = tolerance
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffers ``weight`` (C, F) and ``bias`` (C,), zero until fitted."""
+        for name, least in (("l2", 0), ("iterations", 1), ("tolerance", 0)):
+            if not getattr(self, name) >= least:
+                raise LDLError(f"MaxEnt.{name} {getattr(self, name)!r} must be at least {least}")
+        super().build(in_features, labels)
+        self.register_buffer("weight", torch.zeros(len(labels), in_features))
+        self.register_buffer("bias", torch.zeros(len(labels)))
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        """Fit on (N, F) and (N, C). Raises LDLError for a feature that is not finite."""
+        check_rows(type(self).__name__, features, target)
+        rows, wanted = features.double().cpu().numpy(), target.double().cpu().numpy()
+        shape = (wanted.shape[1], rows.shape[1] + 1)
+
+        def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            both = flat.reshape(shape)
+            scores = rows @ both[:, :-1].T + both[:, -1]
+            scores -= scores.max(1, keepdims=True)
+            log_sum = np.log(np.exp(scores).sum(1, keepdims=True))
+            difference = (np.exp(scores - log_sum) * wanted.sum(1, keepdims=True) - wanted) / len(rows)
+            gradient = np.concatenate([difference.T @ rows + self.l2 * both[:, :-1], difference.sum(0)[:, None]], 1)
+            cross_entropy = -(wanted * (scores - log_sum)).sum() / len(rows)
+            return cross_entropy + self.l2 / 2 * float((both[:, :-1] ** 2).sum()), gradient.ravel()
+
+        bar = iter(track(range(self.iterations), self.iterations, "fitting", self.shows_progress))
+        next(bar)
+        found = minimize(
+            loss, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", callback=lambda _: next(bar, None),
+            options={"maxiter": self.iterations, "gtol": self.tolerance, "ftol": 0.0, "maxfun": 20 * self.iterations},
+        )  # fmt: skip
+        bar.close()  # type: ignore[attr-defined]
+        both = torch.from_numpy(found.x.reshape(shape))
+        self.weight.copy_(both[:, :-1])
+        self.bias.copy_(both[:, -1])
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Features (..., F) to distributions (..., C)."""
+        return (features.to(self.weight.dtype) @ self.weight.T + self.bias).softmax(-1)

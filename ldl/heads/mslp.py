@@ -1,0 +1,157 @@
+"""Label embedding by multi-scale locality preservation (Peng, Tao & Geng, IJCAI 2018)."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.head import FittedHead
+from ldl.heads.aa_knn import check_rows
+from ldl.labels import LabelSpace
+from ldl.locality import neighbour_graphs, preserve
+from ldl.neighbours import nearest
+
+Kernel = Literal["linear", "rbf"]
+
+
+class MSLP(FittedHead):
+    """Multi-scale locality preservation: a projection of the features in which label distributions are neighbours.
+
+    Pairs that are close in features and in labels are drawn together, pairs that are close in features and far in
+    labels are pushed apart (``ldl.locality``). The projection V solves the generalised eigenproblem
+
+        (X^T (beta M+ - (1 - beta) M-) X + ridge I) v = eta (X^T D+ X) v
+
+    for the smallest eta. A prediction is the mean distribution of the ``neighbours`` nearest training instances in
+    the embedding V^T x. Neighbour graphs are sparse: memory grows linearly with the training set.
+
+    Args:
+        positives: k+, neighbours of an instance that it is drawn to.
+        spread: alpha >= 1; these are the nearest in labels among the ``spread * positives`` nearest in features.
+        negatives: k-; an instance is pushed from those that are among the k- nearest in features and among the k-
+            farthest in labels, of the same ``spread * positives``.
+        sigma: Scale of the weights exp(-distance / sigma) of drawn pairs, as a multiple of the pairs' mean distance
+            in labels.
+        beta: Weight of drawing, against pushing, in [0, 1].
+        ridge: lambda, as a share of the mean of the diagonal of X^T D+ X, so that no unit matters.
+        ratio: Dimensions of the embedding, as a multiple of the number of labels; the talk uses .1 to 1.
+        neighbours: k of the decoder.
+        kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of ``landmarks`` training
+            instances z, orthogonalised (Nystrom); with as many landmarks as instances this is the kernel form.
+        gamma: Of the kernel; None takes 1 / (F var(X)), as scikit-learn's ``scale``.
+        landmarks: At most so many, drawn at random from a fixed seed.
+    """
+
+    projection: Tensor
+    centre: Tensor
+    landmark: Tensor
+    root: Tensor
+    width: Tensor
+    points: Tensor
+    distributions: Tensor
+
+    def __init__(
+        self,
+        positives: int = 20,
+        spread: float = 2.0,
+        negatives: int = 10,
+        sigma: float = 1.0,
+        beta: float = 0.8,
+        ridge: float = 0.1,
+        ratio: float = 1.0,
+        neighbours: int = 10,
+        kernel: Kernel = "linear",
+        gamma: float | None = None,
+        landmarks: int = 1000,
+    ) -> None:
+        super().__init__()
+        self.positives = positives
+        self.spread = spread
+        self.negatives = negatives
+        self.sigma = sigma
+        self.beta = beta
+        self.ridge = ridge
+        self.ratio = ratio
+        self.neighbours = neighbours
+        self.kernel: Kernel = kernel
+        self.gamma = gamma
+        self.landmarks = landmarks
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffers, of one uniform instance until fitted. Raises LDLError."""
+        self._check_arguments()
+        super().build(in_features, labels)
+        self.register_buffer("projection", torch.zeros(in_features, 1))
+        self.register_buffer("centre", torch.zeros(in_features))
+        self.register_buffer("landmark", torch.zeros(0, in_features))
+        self.register_buffer("root", torch.zeros(0, 0))
+        self.register_buffer("width", torch.ones(()))
+        self.register_buffer("points", torch.zeros(1, 1))
+        self.register_buffer("distributions", torch.full((1, len(labels)), 1 / len(labels)))
+
+    @torch.no_grad()
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        """Fit on (N, F) and (N, C). Features that do not vary give the mean distribution. Raises LDLError."""
+        check_rows(type(self).__name__, features, target)
+        features, target = features.float(), target.float()
+        if self.kernel == "rbf":
+            self._choose_landmarks(features)
+        mapped = self._map(features).double()
+        centre = mapped.mean(0)
+        graphs = neighbour_graphs(features, target, self.positives, self.spread, self.negatives, self.sigma)
+        dimensions = max(1, round(self.ratio * target.shape[1]))
+        centred = (mapped - centre).cpu().numpy()
+        projection = torch.from_numpy(preserve(centred, *graphs, self.beta, self.ridge, dimensions))
+        # A unit of its own size: that of V^T X^T D+ X V = I is tiny.
+        spread = (torch.from_numpy(centred) @ projection).square().mean().sqrt() if projection.numel() else 0.0
+        self.centre = centre.to(features)
+        self.projection = (projection / spread).to(features) if spread else torch.zeros_like(mapped[:1]).T.to(features)
+        self.points = self.embed(features) if spread else self.projection.new_zeros(1, 1)
+        self.distributions = target if spread else target.mean(0, keepdim=True)
+
+    def embed(self, features: Tensor) -> Tensor:
+        """Features (..., F) to the embedding (..., l)."""
+        return (self._map(features.to(self.centre.dtype)) - self.centre) @ self.projection
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Features (..., F) to distributions (..., C)."""
+        rows = self.embed(features.reshape(-1, features.shape[-1]))
+        found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
+        return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))
+
+    def _choose_landmarks(self, features: Tensor) -> None:
+        generator = torch.Generator().manual_seed(0)
+        chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].to(features.device)
+        variance = float(features.double().var(unbiased=False))
+        gamma = self.gamma if self.gamma is not None else 1 / (features.shape[1] * variance) if variance else 1.0
+        self.width = features.new_tensor(gamma)
+        self.landmark = features[chosen]
+        values, vectors = torch.linalg.eigh(self._similarity(self.landmark).double())
+        kept = values > 1e-6 * values[-1]
+        self.root = (vectors[:, kept] / values[kept].sqrt()).to(features)
+
+    def _similarity(self, rows: Tensor) -> Tensor:
+        return (-self.width * torch.cdist(rows, self.landmark).square()).exp()
+
+    def _map(self, rows: Tensor) -> Tensor:
+        return self._similarity(rows) @ self.root if len(self.landmark) else rows
+
+    def _check_arguments(self) -> None:
+        for name, least in (("positives", 1), ("negatives", 0), ("spread", 1), ("neighbours", 1), ("landmarks", 1)):
+            if not getattr(self, name) >= least:
+                raise LDLError(f"MSLP.{name} {getattr(self, name)!r} must be at least {least}")
+        for name in ("sigma", "ratio"):
+            if not getattr(self, name) > 0:
+                raise LDLError(f"MSLP.{name} {getattr(self, name)!r} must be above 0")
+        if not 0 <= self.beta <= 1:
+            raise LDLError(f"MSLP.beta {self.beta!r} must be in [0, 1]")
+        if not self.ridge >= 0:
+            raise LDLError(f"MSLP.ridge {self.ridge!r} must be at least 0")
+        if self.kernel not in get_args(Kernel):
+            raise LDLError(f"MSLP.kernel {self.kernel!r} must be one of {', '.join(get_args(Kernel))}")
+        if self.gamma is not None and not self.gamma > 0:
+            raise LDLError(f"MSLP.gamma {self.gamma!r} must be above 0, or null for 1 / (F var(X))")

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from ldl.data.base import LDLDataModule
+from ldl.data.download import download_set
 from ldl.data.instances import ArrayInstances
 from ldl.data.scaling import FeatureScaler, Scaling
 from ldl.data.tables import read_table
@@ -36,6 +37,7 @@ class TabularLDL(LDLDataModule):
             deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
             (ranks, mapped to such a distribution), or ``none``.
         clip: Scaled features are cut off at plus and minus this; None leaves them.
+        download: Download a public set of this name (``ldl.data.download.SETS``) where the file is not there.
         batch_size: Rows of a global batch, over all processes.
         num_workers: Loader processes, per training process.
         root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
@@ -56,6 +58,7 @@ class TabularLDL(LDLDataModule):
         label_unit: str = "",
         scaling: Scaling = "standard",
         clip: float | None = None,
+        download: bool = False,
         batch_size: int = 64,
         num_workers: int = 0,
         root: str | None = None,
@@ -74,11 +77,14 @@ class TabularLDL(LDLDataModule):
         self.label_unit = label_unit
         self.scaling = scaling
         self.clip = clip
+        self.download = download
 
     def load(self) -> None:
         """Read and check the file. Raises LDLError."""
         given = Path(self.path)
         path = given if given.is_file() else self.data_root / given
+        if self.download and not path.is_file():
+            download_set(path.name, path)
         table = read_table(path, self.feature_key, self.target_key, self.normalize)
         self.features = table.features
         self.targets = torch.tensor(table.distributions, dtype=torch.float32)

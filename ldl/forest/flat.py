@@ -32,36 +32,54 @@ class FlatForest(NamedTuple):
     values: Tensor
 
 
-def join_trees(trees: Sequence[Tree], target: np.ndarray, device: torch.device, collective: Collective) -> FlatForest:
-    """The trees of all processes as one forest, with the mean distribution of each leaf.
+class PlantedTree(NamedTuple):
+    """One tree with what its leaves hold; the rest as in :class:`ldl.forest.grower.Tree`.
+
+    Attributes:
+        values: (L, C) float32, the mean distribution of each leaf.
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    child: np.ndarray
+    values: np.ndarray
+
+
+def plant(tree: Tree, target: np.ndarray) -> PlantedTree:
+    """The tree with the means of ``target`` (N, C) float32 in its leaves; its lists of rows can then be forgotten."""
+    values = np.empty((len(tree.start) - 1, target.shape[1]), np.float32)
+    _leaf_means(tree.start, tree.rows, tree.weights, target, values)
+    return PlantedTree(tree.feature, tree.threshold, tree.child, values)
+
+
+def join_trees(trees: Sequence[PlantedTree], labels: int, device: torch.device, collective: Collective) -> FlatForest:
+    """The trees of all processes as one forest.
 
     Args:
         trees: The trees that this process has grown, in order: process r has grown trees r, r + world size, ...
-        target: (N, C) float32, the distributions of the training rows.
+        labels: C, also where this process has grown none.
         device: Where the tensors are to lie; collectives may need them there.
         collective: Every process calls this.
     """
-    sizes = np.array([[len(tree.feature), len(tree.start) - 1] for tree in trees], np.int64).reshape(-1, 2)
-    own = {
-        "feature": np.concatenate([np.empty(0, np.int32), *(tree.feature for tree in trees)]),
-        "threshold": np.concatenate([np.empty(0, np.float32), *(tree.threshold for tree in trees)]),
-        "child": np.concatenate([np.empty(0, np.int32), *(tree.child for tree in trees)]),
-        "values": np.empty((sizes[:, 1].sum(), target.shape[1]), np.float32),
-    }
-    for tree, stop in zip(trees, sizes[:, 1].cumsum()):
-        _leaf_means(tree.start, tree.rows, tree.weights, target, own["values"][stop - len(tree.start) + 1 : stop])
+    sizes = np.array([[len(tree.feature), len(tree.values)] for tree in trees], np.int64).reshape(-1, 2)
     counts = collective.gather(torch.from_numpy(sizes).to(device))
+    nothing = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.int32), np.empty((0, labels), np.float32)
     joined = {}
-    for name, array in own.items():
-        parts = collective.gather(torch.from_numpy(array).to(device))
+    for name, *arrays in zip(PlantedTree._fields, nothing, *trees):
+        parts = collective.gather(torch.from_numpy(np.concatenate(arrays)).to(device))
         lengths = [count[:, int(name == "values")].tolist() for count in counts]
-        in_turn = _in_turn([part.split(length) for part, length in zip(parts, lengths)])
-        joined[name] = parts[0] if len(parts) == 1 else torch.cat(in_turn)
+        joined[name] = (
+            parts[0]
+            if len(parts) == 1
+            else torch.cat(_in_turn([part.split(length) for part, length in zip(parts, lengths)]))
+        )
     nodes_and_leaves = torch.stack(_in_turn([count.unbind() for count in counts]))
     before = (nodes_and_leaves.cumsum(0) - nodes_and_leaves).int()
-    tree_of_node = torch.repeat_interleave(torch.arange(len(before), device=device), nodes_and_leaves[:, 0])
-    child = joined["child"] + before[tree_of_node, (joined["feature"] < 0).long()]
-    return FlatForest(before[:, 0].contiguous(), joined["feature"], joined["threshold"], child, joined["values"])
+    # Tree by tree, because a number of its own for every node would take more memory than the forest.
+    nodes = nodes_and_leaves[:, 0].tolist()
+    for child, feature, offset in zip(joined["child"].split(nodes), joined["feature"].split(nodes), before):
+        child += torch.where(feature < 0, offset[1], offset[0])
+    return FlatForest(roots=before[:, 0].contiguous(), **joined)
 
 
 def _in_turn(shares: Sequence[Sequence[Tensor]]) -> list[Tensor]:

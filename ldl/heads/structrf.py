@@ -13,7 +13,7 @@ from torch import Tensor
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.forest.draws import bootstrap
-from ldl.forest.flat import FlatForest, join_trees
+from ldl.forest.flat import FlatForest, join_trees, plant
 from ldl.forest.growing import grow_trees
 from ldl.forest.predict import average, average_without
 from ldl.forest.search import Rules
@@ -133,12 +133,14 @@ class StructRF(FittedHead):
             rows, distributions, self._rules(), numbers,
             sampling=self.sampling, replace=self.replace, bins=self.bins, seed=seed, threads=threads,
         )  # fmt: skip
-        trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
-        forest = join_trees(trees, distributions, features.device, collective)
+        trees, gains = [], np.zeros((len(numbers), rows.shape[1]))
+        for number, tree in enumerate(track(grown, len(numbers), "growing trees", self.shows_progress)):
+            trees.append(plant(tree, distributions))
+            gains[number] = tree.gain
+        forest = join_trees(trees, distributions.shape[1], features.device, collective)
         for name, tensor in forest._asdict().items():
             setattr(self, name, tensor)
-        gains = torch.from_numpy(np.array([tree.gain for tree in trees]).reshape(-1, rows.shape[1]))
-        gain = interleave(collective.gather(gains.to(features.device))).sum(0)
+        gain = interleave(collective.gather(torch.from_numpy(gains).to(features.device))).sum(0)
         self.importances = (gain / gain.sum() if gain.sum() > 0 else gain).float()
         if self.out_of_bag:
             self.out_of_bag_kl = self._measure_out_of_bag(rows, distributions, collective).to(features.device)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import logging
 import statistics
 import time
 from pathlib import Path
@@ -57,6 +58,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     silence()
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     discover()
     figures: dict[str, Any] = {}
     for head in options.heads:

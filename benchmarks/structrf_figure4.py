@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=10, help="how many of the ten (default: %(default)s)")
     options = parser.parse_args()
     features, target = load(options.set)
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = Figure(figsize=(10, 4.6), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for axis, (title, name, values, fixed) in zip(axes, PANELS):
         print(f"{title:>16}" + "".join(f"{f'depth {depth}':>10}" for depth in DEPTHS))
@@ -45,7 +45,8 @@ def main() -> None:
             print(f"{value:>16}" + "".join(f"{distance:10.4f}" for distance in curve), flush=True)
             axis.plot(DEPTHS, curve, marker="o", label=f"{title} {value}")
         axis.set_xlabel("maximal depth")
-        axis.legend()
+        axis.set_xticks(DEPTHS)
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, fontsize=8)
     axes[0].set_ylabel("Chebyshev distance")
     figure.suptitle(f"StructRF on {options.set}, {options.folds} folds")
     print(save(figure, options.out))

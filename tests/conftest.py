@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
@@ -22,3 +23,11 @@ def ldl_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("LDL_DATA names no folder with the real data sets")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """An empty cache of crops and features, for the tests of one file."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("LDL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

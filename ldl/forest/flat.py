@@ -52,11 +52,12 @@ def plant(tree: Tree, target: np.ndarray) -> PlantedTree:
     return PlantedTree(tree.feature, tree.threshold, tree.child, values)
 
 
-def join_trees(trees: Sequence[PlantedTree], labels: int, device: torch.device, collective: Collective) -> FlatForest:
+def join_trees(trees: list[PlantedTree], labels: int, device: torch.device, collective: Collective) -> FlatForest:
     """The trees of all processes as one forest.
 
     Args:
         trees: The trees that this process has grown, in order: process r has grown trees r, r + world size, ...
+            The list is emptied, so that they are not held twice.
         labels: C, also where this process has grown none.
         device: Where the tensors are to lie; collectives may need them there.
         collective: Every process calls this.
@@ -64,9 +65,12 @@ def join_trees(trees: Sequence[PlantedTree], labels: int, device: torch.device, 
     sizes = np.array([[len(tree.feature), len(tree.values)] for tree in trees], np.int64).reshape(-1, 2)
     counts = collective.gather(torch.from_numpy(sizes).to(device))
     nothing = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.int32), np.empty((0, labels), np.float32)
+    shares = [list(column) for column in zip(*trees)] or [[] for _ in nothing]
+    trees.clear()
     joined = {}
-    for name, *arrays in zip(PlantedTree._fields, nothing, *trees):
-        parts = collective.gather(torch.from_numpy(np.concatenate(arrays)).to(device))
+    # The values first: what is made before them would lie above them in memory and keep it from being returned.
+    for name, share, like in reversed(list(zip(PlantedTree._fields, shares, nothing))):
+        parts = collective.gather(torch.from_numpy(_concatenate(share, like)).to(device))
         lengths = [count[:, int(name == "values")].tolist() for count in counts]
         joined[name] = (
             parts[0]
@@ -80,6 +84,17 @@ def join_trees(trees: Sequence[PlantedTree], labels: int, device: torch.device, 
     for child, feature, offset in zip(joined["child"].split(nodes), joined["feature"].split(nodes), before):
         child += torch.where(feature < 0, offset[1], offset[0])
     return FlatForest(roots=before[:, 0].contiguous(), **joined)
+
+
+def _concatenate(parts: list[np.ndarray], like: np.ndarray) -> np.ndarray:
+    """The parts one after the other; each is forgotten as soon as it is copied."""
+    whole = np.empty((sum(map(len, parts)), *like.shape[1:]), like.dtype)
+    end = len(whole)
+    while parts:
+        part = parts.pop()
+        whole[end - len(part) : end] = part
+        end -= len(part)
+    return whole
 
 
 def _in_turn(shares: Sequence[Sequence[Tensor]]) -> list[Tensor]:

@@ -8,6 +8,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
+from ldl.heads.rows import check_rows
 from ldl.labels import LabelSpace
 from ldl.neighbours import nearest
 
@@ -46,16 +47,3 @@ class AAKNN(FittedHead):
         rows = features.reshape(-1, features.shape[-1]).to(self.points.dtype)
         found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
         return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))
-
-
-def check_rows(name: str, features: Tensor, target: Tensor) -> None:
-    """Raise LDLError where there are no training rows, or one has a feature that is not finite."""
-    if features.ndim != 2 or not len(features) or len(features) != len(target):
-        raise LDLError(f"{name} is fitted on (N, F) features, N at least 1, got {tuple(features.shape)}")
-    bad = (~features.isfinite()).nonzero()
-    if len(bad):
-        row, column = bad[0].tolist()
-        raise LDLError(
-            f"{name} cannot take {float(features[row, column])}: training row {row}, feature {column}; "
-            "fill or drop missing and infinite features first"
-        )

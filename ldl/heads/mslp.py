@@ -10,7 +10,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
-from ldl.heads.aa_knn import check_rows
+from ldl.heads.rows import check_rows
 from ldl.labels import LabelSpace
 from ldl.locality import neighbour_graphs, preserve
 from ldl.neighbours import nearest

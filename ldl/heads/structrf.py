@@ -18,13 +18,12 @@ from ldl.forest.growing import grow_trees
 from ldl.forest.predict import average, average_without
 from ldl.forest.search import Rules
 from ldl.head import FittedHead
+from ldl.heads.rows import check_finite
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.progress import track
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
-CHECKED = 64
-"""Training rows that are checked at a time."""
 
 
 class StructRF(FittedHead):
@@ -225,13 +224,4 @@ class StructRF(FittedHead):
                 f"StructRF is fitted on features {tuple(features.shape)} and distributions {tuple(target.shape)}; it "
                 f"needs (N, {self.in_features}) and (N, {len(self.labels)}) with N at least 1"
             )
-        # Part by part: a mask of everything would be as large as the features.
-        for start in range(0, len(features), CHECKED):
-            bad = (~features[start : start + CHECKED].float().isfinite()).nonzero()
-            if not len(bad):
-                continue
-            row, column = start + int(bad[0, 0]), int(bad[0, 1])
-            raise LDLError(
-                f"StructRF cannot sort {float(features[row, column])}: training row {row}, feature {column}; "
-                "fill or drop missing and infinite features first"
-            )
+        check_finite("StructRF cannot sort", features)

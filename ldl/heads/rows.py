@@ -1,0 +1,29 @@
+"""Checks of the training rows of fitted heads."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ldl.errors import LDLError
+
+PART = 64
+"""Rows that are checked at a time: a mask of everything would be as large as the features."""
+
+
+def check_rows(name: str, features: Tensor, target: Tensor) -> None:
+    """Raise LDLError where a head has no training rows (N, F), or one has a feature that is not finite."""
+    if features.ndim != 2 or not len(features) or len(features) != len(target):
+        raise LDLError(f"{name} is fitted on (N, F) features, N at least 1, got {tuple(features.shape)}")
+    check_finite(f"{name} cannot take", features)
+
+
+def check_finite(refusal: str, features: Tensor) -> None:
+    """Raise LDLError, which begins with ``refusal``, for the first of the features (N, F) that is not finite."""
+    for start in range(0, len(features), PART):
+        bad = (~features[start : start + PART].float().isfinite()).nonzero()
+        if len(bad):
+            row, column = start + int(bad[0, 0]), int(bad[0, 1])
+            raise LDLError(
+                f"{refusal} {float(features[row, column])}: training row {row}, feature {column}; "
+                "fill or drop missing and infinite features first"
+            )

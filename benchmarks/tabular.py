@@ -2,10 +2,15 @@
 
     python benchmarks/tabular.py [--sets SJAFFE M2B] [--methods LDLF "extra trees"] [--seeds 1] [--out runs/tabular]
     python benchmarks/tabular.py --quick
+    python benchmarks/tabular.py --runs runs/*/results.json
 
 Protocol: ``KFold(10, shuffle=True, random_state=0)``. In every fold a tenth of the training part chooses among the
-settings of ``tabular.yaml`` by KL; the method is then fitted on the whole training part and tested once. Every
-cell is written as soon as it is measured: the same command goes on where it was stopped.
+settings of the configuration, by the lowest mean rank over the measures that it names (``choose_by``); the method is
+then fitted on the whole training part and tested once. Every
+cell is written as soon as it is measured: the same command goes on where it was stopped, and tries failures again.
+
+``--runs`` adds cross-validations of ``train.py`` over the same folds, with the settings of their ``config.yaml``, as
+methods of their own: ``LDLF, tuned``.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import json
 import os
 import time
 import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +31,13 @@ import numpy as np
 import torch
 import yaml
 from rich.progress import Progress
+from scipy.stats import rankdata
 from tabular_methods import Method, predict
-from tabular_report import draw_ranks, markdown, ranks, write_csv
+from tabular_report import HIGHER, draw_ranks, markdown, ranks, summary, write_between, write_csv
 
 from ldl.data import TabularLDL
+from ldl.data.scaling import Scaling
+from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS, functional
 from ldl.quiet import silence
 
@@ -43,31 +52,32 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     silence()
     config = yaml.safe_load(options.config.read_text())
+    choose_by = config.get("choose_by", ["kl"])
     methods = [Method(name, **entry) for name, entry in config["methods"].items()]
     methods = [method for method in methods if options.methods is None or method.name in options.methods]
     sets: list[str] = options.sets or (QUICK_SETS if options.quick else list(config["sets"]))
     folds = QUICK_FOLDS if options.quick else 10
     options.out.mkdir(parents=True, exist_ok=True)
+    for name in sets:
+        TabularLDL(config["sets"][name]).setup()  # a missing file is no failure of a method
     cells = Cells(options.out / "cells.jsonl")
     jobs = [(s, m, seed, f) for s in sets for m in methods for seed in range(options.seeds) for f in range(folds)]
+    specs = {method.name: digest(method, choose_by, options.quick) for method in methods}
     with Progress(disable=options.silent) as progress:
         bar = progress.add_task("cells", total=len(jobs))
         for name, method, seed, fold in jobs:
             progress.update(bar, description=f"{name}, {method.name}, seed {seed}, fold {fold}")
-            key = {
-                "set": name,
-                "method": method.name,
-                "seed": seed,
-                "fold": fold,
-                "spec": digest(method, options.quick),
-            }
+            key = {"set": name, "method": method.name, "seed": seed, "fold": fold, "spec": specs[method.name]}
             if key not in cells:
-                cells.add(key | measure(config["sets"][name], method, seed, fold, options.quick))
+                cells.add(key | measure(config["sets"][name], method, seed, fold, options.quick, choose_by))
             progress.advance(bar)
-    names = [method.name for method in methods]
-    mine = cells.of(sets, {method.name: digest(method, options.quick) for method in methods}, options.seeds, folds)
+    mine = cells.of(sets, specs, options.seeds, folds)
+    mine += [cell for path in options.runs for cell in read_run(path, config["sets"], folds) if cell["set"] in sets]
+    names = list(dict.fromkeys([*specs, *(cell["method"] for cell in mine)]))
     protocol = (
-        f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0), {options.seeds} seed(s); mean ± std."
+        f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0), {options.seeds} seed(s); mean ± std. "
+        f"Settings chosen in every fold on a tenth of its training part by {', '.join(choose_by)}; `tuned`: as in the "
+        "run's configuration."
     )
     table = markdown(mine, sets, names, protocol)
     (options.out / "table.md").write_text(table)
@@ -76,6 +86,8 @@ def main() -> None:
     if len(whole) > 1:
         draw_ranks(whole, ranked, options.out / "ranks.png")
     print(table)
+    if options.readme:
+        write_between(options.readme, options.config.stem, summary(mine, sets, names, "kl", protocol))
 
 
 class Cells:
@@ -85,10 +97,10 @@ class Cells:
         self.path = path
         self.rows: list[dict[str, Any]] = []
         if path.is_file():
-            # A line that was cut off while it was written is measured again.
-            lines = [line for line in path.read_text().split("\n")[:-1] if line]
-            self.rows = [json.loads(line) for line in lines]
-            path.write_text("".join(f"{line}\n" for line in lines))
+            # A line that was cut off while it was written is measured again, and so is a failure.
+            rows = [json.loads(line) for line in path.read_text().split("\n")[:-1] if line]
+            self.rows = [row for row in rows if "error" not in row]
+            path.write_text("".join(json.dumps(row) + "\n" for row in self.rows))
 
     def __contains__(self, key: dict[str, Any]) -> bool:
         return any(key.items() <= row.items() for row in self.rows)
@@ -108,12 +120,12 @@ class Cells:
         ]  # fmt: skip
 
 
-def digest(method: Method, quick: bool) -> int:
+def digest(method: Method, choose_by: list[str], quick: bool) -> int:
     """Changes with anything that a cell of the method depends on."""
-    return zlib.crc32(f"{method} {quick}".encode())
+    return zlib.crc32(f"{method} {choose_by} {quick}".encode())
 
 
-def measure(path: str, method: Method, seed: int, fold: int, quick: bool) -> dict[str, Any]:
+def measure(path: str, method: Method, seed: int, fold: int, quick: bool, choose_by: list[str]) -> dict[str, Any]:
     """Choose a setting, fit, test; or the error, in one line."""
     start = time.perf_counter()
     try:
@@ -122,26 +134,54 @@ def measure(path: str, method: Method, seed: int, fold: int, quick: bool) -> dic
             method = Method(**{**vars(method), "training": {**method.training, "epochs": 2}})
         chosen, scores = settings[0], []
         for setting in settings if len(settings) > 1 else []:
-            data, arguments = open_fold(path, method, setting, fold, 0.1)
-            scores.append(score(method, arguments, data, data.split.val, seed)["kl"])
+            scaling, arguments = split_scaling(method, setting)
+            data = open_fold(path, scaling, fold, 0.1)
+            scores.append(score(method, {**arguments, **method.tuning}, data, data.split.val, seed))
         if scores:
-            chosen = settings[int(np.argmin(scores))]
-        data, arguments = open_fold(path, method, chosen, fold, 0.0)
+            chosen = settings[best_rank(scores, choose_by)]
+        scaling, arguments = split_scaling(method, chosen)
+        data = open_fold(path, scaling, fold, 0.0)
         measures = score(method, arguments, data, data.split.test, seed)
     except Exception as error:  # peers fail in ways of their own, which belong into the table
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
     return {"setting": chosen, "seconds": round(time.perf_counter() - start, 3), "measures": measures}
 
 
-def open_fold(
-    path: str, method: Method, setting: dict[str, Any], fold: int, val_fraction: float
-) -> tuple[TabularLDL, dict[str, Any]]:
-    """The set, cut and scaled, and the setting without its scaling."""
+def best_rank(scores: list[dict[str, float]], measures: list[str]) -> int:
+    """The first of those with the lowest mean rank over some measures."""
+    ranks = [rankdata([row[name] * (-1 if name in HIGHER else 1) for row in scores]) for name in measures]
+    return int(np.mean(ranks, axis=0).argmin())
+
+
+def read_run(path: Path, sets: dict[str, str], folds: int) -> list[dict[str, Any]]:
+    """The cells of a cross-validation by ``train.py``, from its ``results.json`` and a fold's ``config.yaml``."""
+    results = json.loads(path.read_text())
+    config = yaml.safe_load((path.parent / f"fold_{results['folds'][0]['fold']}" / "config.yaml").read_text())
+    data = config["data"]["init_args"]
+    name = next((name for name, file in sets.items() if Path(file).name == Path(data["path"]).name), None)
+    if name is None or results["protocol"] != "kfold" or (data["folds"], data["fold_seed"]) != (10, 0):
+        raise LDLError(f"{path} is no cross-validation over ten folds (seed 0) of any of {', '.join(sets)}")
+    return [
+        {
+            "set": name, "method": f"{results['head']}, tuned", "seed": 0, "fold": fold["fold"],
+            "setting": str(path), "measures": {measure: fold["metrics"][measure] for measure in DISTRIBUTION_METRICS},
+        }
+        for fold in results["folds"] if fold["fold"] < folds
+    ]  # fmt: skip
+
+
+def split_scaling(method: Method, setting: dict[str, Any]) -> tuple[Scaling, dict[str, Any]]:
+    """The scaling of the features, and the other arguments."""
     arguments = {name: value for name, value in setting.items() if name != "scaling"}
-    scaling = setting.get("scaling", method.scaling)
+    return setting.get("scaling", method.scaling), arguments
+
+
+@lru_cache(maxsize=4)
+def open_fold(path: str, scaling: Scaling, fold: int, val_fraction: float) -> TabularLDL:
+    """The set, cut and scaled; kept, since a grid has more settings than scalings."""
     data = TabularLDL(path, scaling=scaling, fold=fold, val_fraction=val_fraction)
     data.setup()
-    return data, arguments
+    return data
 
 
 def score(method: Method, arguments: dict[str, Any], data: TabularLDL, rows: np.ndarray, seed: int) -> dict[str, float]:
@@ -158,6 +198,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", help="(default: all of the configuration)")
     parser.add_argument("--seeds", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s)")
+    parser.add_argument("--runs", nargs="+", type=Path, default=[], help="results.json of cross-validations to add")
+    parser.add_argument(
+        "--readme", type=Path, help="Markdown file in which to replace the table between <!-- tabular --> and its end"
+    )
     parser.add_argument("--quick", action="store_true", help="one small set, two folds, the first setting of each grid")
     parser.add_argument("--silent", action="store_true", help="no progress bar")
     parser.add_argument("--out", type=Path, default=Path("runs/tabular"), help="(default: %(default)s)")

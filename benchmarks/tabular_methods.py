@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import logging
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +17,12 @@ import ldl.heads
 from ldl.backbone import Identity
 from ldl.collective import Collective
 from ldl.data import TabularLDL
+from ldl.data.scaling import Scaling
 from ldl.head import FittedHead, Head
 from ldl.schedule import WarmupCosine
 from ldl.task import Task
+
+os.environ.setdefault("KERAS_BACKEND", "torch")  # python-ldl is built on Keras, which else wants TensorFlow
 
 FLOOR = 1e-12
 """Least probability of peers that predict no distribution, before they are normalised."""
@@ -33,6 +37,7 @@ class Method:
         class_path: A head of ldl by name, or the path of any class with ``fit`` and ``predict``.
         init_args: Its arguments.
         grid: Values of arguments to choose from on validation rows.
+        tuning: Arguments while choosing, where the final ones would take long: fewer trees.
         training: ``epochs``, ``batch_size``, ``lr``, ``weight_decay`` of heads that are trained by gradient.
         scaling: Of the features, see ``TabularLDL``.
         seeded: Name of the argument that takes the seed, of peers that have one.
@@ -42,8 +47,9 @@ class Method:
     class_path: str
     init_args: dict[str, Any] = field(default_factory=dict)
     grid: dict[str, list[Any]] = field(default_factory=dict)
+    tuning: dict[str, Any] = field(default_factory=dict)
     training: dict[str, float] = field(default_factory=dict)
-    scaling: Any = "standard"
+    scaling: Scaling = "standard"
     seeded: str | None = None
 
     def settings(self) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from scipy.stats import rankdata, studentized_range, ttest_rel
 
 from ldl.charts.drawing import save
+from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
 
 HIGHER = ("cosine", "intersection", "fidelity")
@@ -60,6 +61,35 @@ def markdown(cells: Cells, sets: list[str], methods: list[str], protocol: str) -
             text.append(f"| {method} | {' | '.join(row)} |")
         text.append("")
     return "\n".join(text + _comparison(cells, sets, methods) + _failures(cells))
+
+
+def summary(cells: Cells, sets: list[str], methods: list[str], measure: str, protocol: str) -> str:
+    """One measure of all methods and sets; in bold the best, and what a paired t-test does not tell from it."""
+    text = [protocol, "", f"| {measure} | {' | '.join(sets)} |", "|---" * (len(sets) + 1) + "|"]
+    values = {m: {s: folds_of(cells, s, m, measure) for s in sets} for m in methods}
+    best = {}
+    for name in sets:
+        there = [columns[name] for columns in values.values() if len(columns[name])]
+        best[name] = (max if measure in HIGHER else min)(there, key=np.mean) if there else np.array([])
+    for method, columns in values.items():
+        row = []
+        for name, folds in columns.items():
+            cell = f"{folds.mean():.4f} ± {folds.std():.4f}" if len(folds) else ""
+            ties = len(folds) > 0 and len(folds) == len(best[name]) and verdict(best[name], folds, measure) == "tie"
+            row.append(f"**{cell}**" if ties else cell)
+        if any(row):
+            text.append(f"| {method} | {' | '.join(row)} |")
+    return "\n".join([*text, ""])
+
+
+def write_between(path: Path, name: str, text: str) -> None:
+    """Replace what a Markdown file holds between ``<!-- name -->`` and ``<!-- /name -->``. Raises LDLError."""
+    whole = path.read_text(encoding="utf-8")
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if whole.count(start) != 1 or whole.count(end) != 1 or whole.index(start) > whole.index(end):
+        raise LDLError(f"{path} needs one line {start} and after it one line {end}, between which the table is written")
+    before, rest = whole.split(start)
+    path.write_text(f"{before}{start}\n{text}{end}{rest.split(end)[1]}", encoding="utf-8")
 
 
 def _comparison(cells: Cells, sets: list[str], methods: list[str]) -> list[str]:

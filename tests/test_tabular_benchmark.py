@@ -12,6 +12,9 @@ import pytest
 import torch
 import yaml
 
+from ldl.cli import main
+from ldl.errors import LDLError
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
@@ -83,6 +86,51 @@ def test_another_setting_is_measured_anew(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(path.read_text().replace("54", "53"))
     assert len(run("--methods", "AA-kNN")) == 20
+
+
+def test_failures_are_tried_again(run: Run, tmp_path: Path) -> None:
+    assert all("error" in cell for cell in run("--methods", "broken"))
+    path = tmp_path / "config.yaml"
+    path.write_text(path.read_text().replace("sklearn.tree.NoSuchTree", "MeanPredictor"))
+    cells = run("--methods", "broken")
+    assert len(cells) == 10 and not any("error" in cell for cell in cells)
+
+
+def test_a_missing_file_is_no_failure_of_a_method(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "small.npz").unlink()
+    with pytest.raises(LDLError, match="no data file"):
+        run()
+
+
+def test_runs_of_the_command_line_are_compared(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "crossval"
+    arguments = ["-c", "configs/runs/tabular_meanpredictor.yaml", "--stage", "crossval", "--run_dir", str(path)]
+    own = ["--data.path", str(tmp_path / "small.npz"), "--data.val_fraction", "0"]
+    main(arguments + own + ["--wandb.mode", "disabled"])
+    same = run("--methods", "constant", "--runs", str(path / "results.json"))
+    own_cells = tabular.read_run(path / "results.json", {"small": "small.npz"}, 10)
+    for cell, mine in zip(same, own_cells, strict=True):
+        assert mine["fold"] == cell["fold"] and mine["measures"] == pytest.approx(cell["measures"], rel=1e-4)
+    assert "| MeanPredictor, tuned | " in (tmp_path / "out" / "table.md").read_text()
+    with pytest.raises(LDLError, match="no cross-validation over ten folds"):
+        tabular.read_run(path / "results.json", {"other": "other.mat"}, 10)
+
+
+def test_settings_are_ranked_over_the_measures() -> None:
+    scores = [{"kl": 0.1, "cosine": 0.5}, {"kl": 0.2, "cosine": 0.9}, {"kl": 0.15, "cosine": 0.9}]
+    assert [tabular.best_rank(scores, names) for names in (["kl"], ["cosine"], ["kl", "cosine"])] == [0, 1, 2]
+
+
+def test_the_readme_gets_its_table(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text("before\n<!-- config -->\nstale\n<!-- /config -->\nafter\n")
+    run("--methods", "constant", "AA-kNN", "--readme", str(path))
+    text = path.read_text()
+    assert text.startswith("before\n<!-- config -->\nFolds 0 to 9 of KFold(10") and text.endswith("after\n")
+    assert "stale" not in text and "| AA-kNN | **" in text
+    path.write_text("no place")
+    with pytest.raises(LDLError, match="needs one line <!-- config -->"):
+        run("--methods", "constant", "--readme", str(path))
 
 
 def test_quick_on_real_data(run: Run, ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

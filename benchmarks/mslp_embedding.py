@@ -30,8 +30,8 @@ def embeddings(data: TabularLDL, positives: int = 20) -> dict[str, np.ndarray]:
     plain = neighbour_graphs(features, torch.zeros_like(target), positives, 1.0, 0, 1.0)
     multi = neighbour_graphs(features, target, positives, 2.0, positives // 2, 1.0)
     return {
-        "locality preserving projection": centred @ preserve(centred, *plain, 1.0, 0.1, 2),
-        "MSLP": centred @ preserve(centred, *multi, 0.8, 0.1, 2),
+        "locality preserving projection": centred @ preserve(centred, *plain, 1.0, 0.1, 2)[0],
+        "MSLP": centred @ preserve(centred, *multi, 0.8, 0.1, 2)[0],
     }
 
 

@@ -75,8 +75,8 @@ def varying_directions(features: np.ndarray) -> np.ndarray:
 
 def preserve(
     features: np.ndarray, drawn: csr_array, pushed: csr_array, beta: float, ridge: float, dimensions: int
-) -> np.ndarray:
-    """The projection V (F, l) with the smallest sum of weighted squared distances, V^T X^T D+ X V = I.
+) -> tuple[np.ndarray, np.ndarray]:
+    """The projection V (F, l) with the smallest sum of weighted squared distances, V^T X^T D+ X V = I, and eta (l,).
 
     Args:
         features: (N, F) float64, centred.
@@ -88,15 +88,15 @@ def preserve(
     """
     basis = varying_directions(features)
     if not basis.shape[1]:
-        return np.zeros((features.shape[1], 0))
+        return np.zeros((features.shape[1], 0)), np.zeros(0)
     points = features @ basis
     right = points.T @ (drawn.sum(1)[:, None] * points)
     left = beta * (right - points.T @ (drawn @ points))
     left -= (1 - beta) * (points.T @ (pushed.sum(1)[:, None] * points) - points.T @ (pushed @ points))
     left[np.diag_indices_from(left)] += ridge * right.trace() / len(right)
     most = min(dimensions, len(right)) - 1
-    _, vectors = eigh(_halves(left), _halves(right), subset_by_index=[0, most])
-    return basis @ vectors
+    values, vectors = eigh(_halves(left), _halves(right), subset_by_index=[0, most])
+    return basis @ vectors, values
 
 
 def _halves(matrix: np.ndarray) -> np.ndarray:

@@ -66,7 +66,8 @@ def test_projection_solves_the_eigenproblem(seed: int, beta: float) -> None:
     left += 0.2 * right.trace() / len(right) * np.eye(len(right))
     values, vectors = eigh(left, right)
     graphs = neighbour_graphs(torch.tensor(features), torch.tensor(target), 6, 3.0, 5, 1.0)
-    ours = preserve(features, *graphs, beta, 0.2, 3)
+    ours, eta = preserve(features, *graphs, beta, 0.2, 3)
+    np.testing.assert_allclose(eta, values[:3], atol=1e-8)
     np.testing.assert_allclose(ours.T @ right @ ours, np.eye(3), atol=1e-8)
     np.testing.assert_allclose(ours.T @ left @ ours, np.diag(values[:3]), atol=1e-8)
     np.testing.assert_allclose(np.abs((ours.T @ right @ vectors[:, :3]).diagonal()), 1, atol=1e-6)
@@ -90,7 +91,9 @@ def _fitted(features: np.ndarray, target: np.ndarray, **options: object) -> MSLP
     return head
 
 
-@pytest.mark.parametrize("options", [{}, {"kernel": "rbf"}, {"kernel": "rbf", "landmarks": 10}, {"ratio": 0.1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"kernel": "rbf"}, {"kernel": "rbf", "landmarks": 10}, {"ratio": 0.1}, {"metric": "commute"}]
+)
 def test_contract(options: dict[str, object]) -> None:
     check_head(lambda: MSLP(**options))  # type: ignore[arg-type]
 
@@ -110,6 +113,22 @@ def test_all_landmarks_are_the_kernel_form() -> None:
     mapped = head._map(torch.tensor(features).float()).numpy()
     np.testing.assert_allclose(mapped @ mapped.T, similarity, atol=2e-3)
     assert head.points.shape == (40, 2)
+
+
+def test_commute_metric_divides_each_dimension_by_the_root_of_its_eigenvalue() -> None:
+    features, target = _problem(3)
+    centred = features - features.mean(0)
+    graphs = neighbour_graphs(torch.tensor(features).float(), torch.tensor(target).float(), 20, 2.0, 10, 1.0)
+    projection, eta = preserve(centred, *graphs, 0.8, 0.1, 4)
+    expected = projection / np.sqrt(eta)
+    ours = _fitted(features, target, metric="commute").projection.double().numpy()
+    ratio = ours / expected
+    np.testing.assert_allclose(ratio / ratio.mean(), 1, rtol=1e-3)
+
+
+def test_commute_metric_needs_positive_eigenvalues() -> None:
+    with pytest.raises(LDLError, match=r"'commute' needs positive eigenvalues, the smallest is -.*raise beta 0.0"):
+        _fitted(*_problem(0), metric="commute", beta=0.0)
 
 
 def test_labels_help_where_most_features_are_noise() -> None:
@@ -154,6 +173,7 @@ def test_equal_labels_give_these_labels() -> None:
         ({"ratio": -1.0}, "MSLP.ratio -1.0 must be above 0"),
         ({"beta": 1.5}, r"MSLP.beta 1.5 must be in \[0, 1\]"),
         ({"ridge": -1e-9}, "MSLP.ridge -1e-09 must be at least 0"),
+        ({"metric": "cosine"}, "MSLP.metric 'cosine' must be one of degree, commute"),
         ({"kernel": "poly"}, "MSLP.kernel 'poly' must be one of linear, rbf"),
         ({"gamma": 0.0}, "MSLP.gamma 0.0 must be above 0"),
     ],

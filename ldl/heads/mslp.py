@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from ldl.locality import neighbour_graphs, preserve
 from ldl.neighbours import nearest
 
 Kernel = Literal["linear", "rbf"]
+Metric = Literal["degree", "commute"]
 
 
 class MSLP(FittedHead):
@@ -39,6 +41,9 @@ class MSLP(FittedHead):
         beta: Weight of drawing, against pushing, in [0, 1].
         ridge: lambda, as a share of the mean of the diagonal of X^T D+ X, so that no unit matters.
         ratio: Dimensions of the embedding, as a multiple of the number of labels; the talk uses .1 to 1.
+        metric: Of the embedding. ``degree`` is the talk's, V^T X^T D+ X V = I: all dimensions count alike, and too many
+            of them hurt. ``commute`` divides each by sqrt(eta), so that distances are those of a random walk on the
+            graph (commute times) and what neighbours do not share counts little.
         neighbours: k of the decoder.
         kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of ``landmarks`` training
             instances z, orthogonalised (Nystrom); with as many landmarks as instances this is the kernel form.
@@ -63,6 +68,7 @@ class MSLP(FittedHead):
         beta: float = 0.8,
         ridge: float = 0.1,
         ratio: float = 1.0,
+        metric: Metric = "degree",
         neighbours: int = 10,
         kernel: Kernel = "linear",
         gamma: float | None = None,
@@ -76,6 +82,7 @@ class MSLP(FittedHead):
         self.beta = beta
         self.ridge = ridge
         self.ratio = ratio
+        self.metric: Metric = metric
         self.neighbours = neighbours
         self.kernel: Kernel = kernel
         self.gamma = gamma
@@ -105,7 +112,8 @@ class MSLP(FittedHead):
         graphs = neighbour_graphs(features, target, self.positives, self.spread, self.negatives, self.sigma)
         dimensions = max(1, round(self.ratio * target.shape[1]))
         centred = (mapped - centre).cpu().numpy()
-        projection = torch.from_numpy(preserve(centred, *graphs, self.beta, self.ridge, dimensions))
+        found, eta = preserve(centred, *graphs, self.beta, self.ridge, dimensions)
+        projection = torch.from_numpy(found if self.metric == "degree" else found / self._root(eta))
         # A unit of its own size: that of V^T X^T D+ X V = I is tiny.
         spread = (torch.from_numpy(centred) @ projection).square().mean().sqrt() if projection.numel() else 0.0
         self.centre = centre.to(features)
@@ -122,6 +130,14 @@ class MSLP(FittedHead):
         rows = self.embed(features.reshape(-1, features.shape[-1]))
         found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
         return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))
+
+    def _root(self, eta: np.ndarray) -> np.ndarray:
+        if not (eta > 0).all():
+            raise LDLError(
+                f"MSLP.metric 'commute' needs positive eigenvalues, the smallest is {eta.min():.3g}: pairs are pushed "
+                f"apart more than drawn together; raise beta {self.beta} or ridge {self.ridge}, or take 'degree'"
+            )
+        return np.sqrt(eta)
 
     def _choose_landmarks(self, features: Tensor) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -153,5 +169,7 @@ class MSLP(FittedHead):
             raise LDLError(f"MSLP.ridge {self.ridge!r} must be at least 0")
         if self.kernel not in get_args(Kernel):
             raise LDLError(f"MSLP.kernel {self.kernel!r} must be one of {', '.join(get_args(Kernel))}")
+        if self.metric not in get_args(Metric):
+            raise LDLError(f"MSLP.metric {self.metric!r} must be one of {', '.join(get_args(Metric))}")
         if self.gamma is not None and not self.gamma > 0:
             raise LDLError(f"MSLP.gamma {self.gamma!r} must be above 0, or null for 1 / (F var(X))")

@@ -76,7 +76,10 @@ def varying_directions(features: np.ndarray) -> np.ndarray:
 def preserve(
     features: np.ndarray, drawn: csr_array, pushed: csr_array, beta: float, ridge: float, dimensions: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The projection V (F, l) with the smallest sum of weighted squared distances, V^T X^T D+ X V = I, and eta (l,).
+    """The projection V (F, l) with the smallest sum of weighted squared distances, V^T X^T D+ X V = I.
+
+    Also each dimension's cost without pushing, (l,): the diagonal of V^T (X^T (D+ - W+) X + ridge I) V, its eta where
+    beta is 1.
 
     Args:
         features: (N, F) float64, centred.
@@ -91,12 +94,13 @@ def preserve(
         return np.zeros((features.shape[1], 0)), np.zeros(0)
     points = features @ basis
     right = points.T @ (drawn.sum(1)[:, None] * points)
-    left = beta * (right - points.T @ (drawn @ points))
-    left -= (1 - beta) * (points.T @ (pushed.sum(1)[:, None] * points) - points.T @ (pushed @ points))
-    left[np.diag_indices_from(left)] += ridge * right.trace() / len(right)
+    drawing = right - points.T @ (drawn @ points)
+    pushing = points.T @ (pushed.sum(1)[:, None] * points) - points.T @ (pushed @ points)
+    penalty = ridge * right.trace() / len(right) * np.eye(len(right))
+    left = beta * drawing - (1 - beta) * pushing + penalty
     most = min(dimensions, len(right)) - 1
-    values, vectors = eigh(_halves(left), _halves(right), subset_by_index=[0, most])
-    return basis @ vectors, values
+    _, vectors = eigh(_halves(left), _halves(right), subset_by_index=[0, most])
+    return basis @ vectors, (vectors * ((drawing + penalty) @ vectors)).sum(0)
 
 
 def _halves(matrix: np.ndarray) -> np.ndarray:

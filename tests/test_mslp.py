@@ -66,8 +66,11 @@ def test_projection_solves_the_eigenproblem(seed: int, beta: float) -> None:
     left += 0.2 * right.trace() / len(right) * np.eye(len(right))
     values, vectors = eigh(left, right)
     graphs = neighbour_graphs(torch.tensor(features), torch.tensor(target), 6, 3.0, 5, 1.0)
-    ours, eta = preserve(features, *graphs, beta, 0.2, 3)
-    np.testing.assert_allclose(eta, values[:3], atol=1e-8)
+    ours, cost = preserve(features, *graphs, beta, 0.2, 3)
+    alone = features.T @ (degrees - drawn) @ features + 0.2 * right.trace() / len(right) * np.eye(len(right))
+    np.testing.assert_allclose(cost, np.diag(ours.T @ alone @ ours), atol=1e-8)
+    if beta == 1:
+        np.testing.assert_allclose(cost, values[:3], atol=1e-8)
     np.testing.assert_allclose(ours.T @ right @ ours, np.eye(3), atol=1e-8)
     np.testing.assert_allclose(ours.T @ left @ ours, np.diag(values[:3]), atol=1e-8)
     np.testing.assert_allclose(np.abs((ours.T @ right @ vectors[:, :3]).diagonal()), 1, atol=1e-6)
@@ -115,20 +118,23 @@ def test_all_landmarks_are_the_kernel_form() -> None:
     assert head.points.shape == (40, 2)
 
 
-def test_commute_metric_divides_each_dimension_by_the_root_of_its_eigenvalue() -> None:
+def test_commute_metric_divides_each_dimension_by_the_root_of_its_cost() -> None:
     features, target = _problem(3)
     centred = features - features.mean(0)
     graphs = neighbour_graphs(torch.tensor(features).float(), torch.tensor(target).float(), 20, 2.0, 10, 1.0)
-    projection, eta = preserve(centred, *graphs, 0.8, 0.1, 4)
-    expected = projection / np.sqrt(eta)
+    projection, cost = preserve(centred, *graphs, 0.8, 0.1, 4)
+    expected = projection / np.sqrt(cost)
     ours = _fitted(features, target, metric="commute").projection.double().numpy()
     ratio = ours / expected
     np.testing.assert_allclose(ratio / ratio.mean(), 1, rtol=1e-3)
 
 
-def test_commute_metric_needs_positive_eigenvalues() -> None:
-    with pytest.raises(LDLError, match=r"'commute' needs positive eigenvalues, the smallest is -.*raise beta 0.0"):
-        _fitted(*_problem(0), metric="commute", beta=0.0)
+def test_a_dimension_without_cost_has_no_commute_time() -> None:
+    """Two groups far apart, no pair drawn between them: what tells them apart costs nothing."""
+    features, target = _problem(0, rows=40)
+    features = np.repeat([[0.0], [1.0]], 20, 0) * np.ones(6)
+    with pytest.raises(LDLError, match="'commute' divides by what each dimension costs.*give a ridge above 0.0"):
+        _fitted(features, target, metric="commute", ridge=0.0, positives=5)
 
 
 def test_labels_help_where_most_features_are_noise() -> None:

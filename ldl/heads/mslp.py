@@ -42,8 +42,8 @@ class MSLP(FittedHead):
         ridge: lambda, as a share of the mean of the diagonal of X^T D+ X, so that no unit matters.
         ratio: Dimensions of the embedding, as a multiple of the number of labels; the talk uses .1 to 1.
         metric: Of the embedding. ``degree`` is the talk's, V^T X^T D+ X V = I: all dimensions count alike, and too many
-            of them hurt. ``commute`` divides each by sqrt(eta), so that distances are those of a random walk on the
-            graph (commute times) and what neighbours do not share counts little.
+            of them hurt. ``commute`` divides each by the root of its cost, so that distances are those of a random walk
+            on the graph of drawn pairs (commute times), and what neighbours do not share counts little.
         neighbours: k of the decoder.
         kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of ``landmarks`` training
             instances z, orthogonalised (Nystrom); with as many landmarks as instances this is the kernel form.
@@ -112,8 +112,8 @@ class MSLP(FittedHead):
         graphs = neighbour_graphs(features, target, self.positives, self.spread, self.negatives, self.sigma)
         dimensions = max(1, round(self.ratio * target.shape[1]))
         centred = (mapped - centre).cpu().numpy()
-        found, eta = preserve(centred, *graphs, self.beta, self.ridge, dimensions)
-        projection = torch.from_numpy(found if self.metric == "degree" else found / self._root(eta))
+        found, cost = preserve(centred, *graphs, self.beta, self.ridge, dimensions)
+        projection = torch.from_numpy(found if self.metric == "degree" else found / self._root(cost))
         # A unit of its own size: that of V^T X^T D+ X V = I is tiny.
         spread = (torch.from_numpy(centred) @ projection).square().mean().sqrt() if projection.numel() else 0.0
         self.centre = centre.to(features)
@@ -131,13 +131,13 @@ class MSLP(FittedHead):
         found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
         return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))
 
-    def _root(self, eta: np.ndarray) -> np.ndarray:
-        if not (eta > 0).all():
+    def _root(self, cost: np.ndarray) -> np.ndarray:
+        if not (cost > 0).all():
             raise LDLError(
-                f"MSLP.metric 'commute' needs positive eigenvalues, the smallest is {eta.min():.3g}: pairs are pushed "
-                f"apart more than drawn together; raise beta {self.beta} or ridge {self.ridge}, or take 'degree'"
+                f"MSLP.metric 'commute' divides by what each dimension costs, and one costs {cost.min():.3g}; give a "
+                f"ridge above {self.ridge}, or take 'degree'"
             )
-        return np.sqrt(eta)
+        return np.sqrt(cost)
 
     def _choose_landmarks(self, features: Tensor) -> None:
         generator = torch.Generator().manual_seed(0)

@@ -4,10 +4,9 @@
     python benchmarks/tabular.py --quick
     python benchmarks/tabular.py --runs runs/*/results.json
 
-Protocol: ``KFold(10, shuffle=True, random_state=0)``. In every fold a tenth of the training part chooses among the
-settings of the configuration, by the lowest mean rank over the measures that it names (``choose_by``); the method is
-then fitted on the whole training part and tested once. Every
-cell is written as soon as it is measured: the same command goes on where it was stopped, and tries failures again.
+Protocol: ``KFold(10, shuffle=True, random_state=0)``. In every fold the training part alone chooses among the settings
+of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on all of it and tested once.
+Every cell is written as soon as it is measured: the same command goes on where it was stopped, and retries failures.
 
 ``--runs`` adds cross-validations of ``train.py`` over the same folds, with the settings of their ``config.yaml``, as
 methods of their own: ``LDLF, tuned``.
@@ -20,25 +19,23 @@ import json
 import os
 import time
 import zlib
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
 # isort: split
-import numpy as np
 import torch
 import yaml
 from rich.progress import Progress
-from scipy.stats import rankdata
-from tabular_methods import Method, predict
-from tabular_report import HIGHER, draw_ranks, markdown, ranks, summary, write_between, write_csv
+from tabular_choice import Choice, open_fold, score, split_scaling
+from tabular_methods import Method
+from tabular_report import draw_ranks, markdown, ranks, summary, write_between, write_csv
 
 from ldl.data import TabularLDL
-from ldl.data.scaling import Scaling
 from ldl.errors import LDLError
-from ldl.metrics import DISTRIBUTION_METRICS, functional
+from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.quiet import silence
 
 CONFIG = Path(__file__).with_suffix(".yaml")
@@ -52,7 +49,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     silence()
     config = yaml.safe_load(options.config.read_text())
-    choose_by = config.get("choose_by", ["kl"])
+    choice = Choice(tuple(config.get("choose_by", ["kl"])), config.get("inner_folds", 1))
     methods = [Method(name, **entry) for name, entry in config["methods"].items()]
     methods = [method for method in methods if options.methods is None or method.name in options.methods]
     sets: list[str] = options.sets or (QUICK_SETS if options.quick else list(config["sets"]))
@@ -62,22 +59,21 @@ def main() -> None:
         TabularLDL(config["sets"][name]).setup()  # a missing file is no failure of a method
     cells = Cells(options.out / "cells.jsonl")
     jobs = [(s, m, seed, f) for s in sets for m in methods for seed in range(options.seeds) for f in range(folds)]
-    specs = {method.name: digest(method, choose_by, options.quick) for method in methods}
+    specs = {method.name: digest(method, choice, options.quick) for method in methods}
     with Progress(disable=options.silent) as progress:
         bar = progress.add_task("cells", total=len(jobs))
         for name, method, seed, fold in jobs:
             progress.update(bar, description=f"{name}, {method.name}, seed {seed}, fold {fold}")
             key = {"set": name, "method": method.name, "seed": seed, "fold": fold, "spec": specs[method.name]}
             if key not in cells:
-                cells.add(key | measure(config["sets"][name], method, seed, fold, options.quick, choose_by))
+                cells.add(key | measure(config["sets"][name], method, seed, fold, options.quick, choice))
             progress.advance(bar)
     mine = cells.of(sets, specs, options.seeds, folds)
     mine += [cell for path in options.runs for cell in read_run(path, config["sets"], folds) if cell["set"] in sets]
     names = list(dict.fromkeys([*specs, *(cell["method"] for cell in mine)]))
     protocol = (
         f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0), {options.seeds} seed(s); mean ± std. "
-        f"Settings chosen in every fold on a tenth of its training part by {', '.join(choose_by)}; `tuned`: as in the "
-        "run's configuration."
+        f"Settings chosen {choice}; `tuned`: as in the run's configuration."
     )
     table = markdown(mine, sets, names, protocol)
     (options.out / "table.md").write_text(table)
@@ -120,37 +116,25 @@ class Cells:
         ]  # fmt: skip
 
 
-def digest(method: Method, choose_by: list[str], quick: bool) -> int:
+def digest(method: Method, choice: Choice, quick: bool) -> int:
     """Changes with anything that a cell of the method depends on."""
-    return zlib.crc32(f"{method} {choose_by} {quick}".encode())
+    return zlib.crc32(f"{method} {choice} {quick}".encode())
 
 
-def measure(path: str, method: Method, seed: int, fold: int, quick: bool, choose_by: list[str]) -> dict[str, Any]:
+def measure(path: str, method: Method, seed: int, fold: int, quick: bool, choice: Choice) -> dict[str, Any]:
     """Choose a setting, fit, test; or the error, in one line."""
     start = time.perf_counter()
     try:
-        settings = method.settings()[:1] if quick else method.settings()
-        if quick and method.training:
-            method = Method(**{**vars(method), "training": {**method.training, "epochs": 2}})
-        chosen, scores = settings[0], []
-        for setting in settings if len(settings) > 1 else []:
-            scaling, arguments = split_scaling(method, setting)
-            data = open_fold(path, scaling, fold, 0.1)
-            scores.append(score(method, {**arguments, **method.tuning}, data, data.split.val, seed))
-        if scores:
-            chosen = settings[best_rank(scores, choose_by)]
+        if quick:
+            training = {**method.training, "epochs": 2} if method.training else {}
+            method = replace(method, training=training, grid={name: values[:1] for name, values in method.grid.items()})
+        chosen = choice.best(path, method, seed, fold)
         scaling, arguments = split_scaling(method, chosen)
         data = open_fold(path, scaling, fold, 0.0)
         measures = score(method, arguments, data, data.split.test, seed)
     except Exception as error:  # peers fail in ways of their own, which belong into the table
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
     return {"setting": chosen, "seconds": round(time.perf_counter() - start, 3), "measures": measures}
-
-
-def best_rank(scores: list[dict[str, float]], measures: list[str]) -> int:
-    """The first of those with the lowest mean rank over some measures."""
-    ranks = [rankdata([row[name] * (-1 if name in HIGHER else 1) for row in scores]) for name in measures]
-    return int(np.mean(ranks, axis=0).argmin())
 
 
 def read_run(path: Path, sets: dict[str, str], folds: int) -> list[dict[str, Any]]:
@@ -168,26 +152,6 @@ def read_run(path: Path, sets: dict[str, str], folds: int) -> list[dict[str, Any
         }
         for fold in results["folds"] if fold["fold"] < folds
     ]  # fmt: skip
-
-
-def split_scaling(method: Method, setting: dict[str, Any]) -> tuple[Scaling, dict[str, Any]]:
-    """The scaling of the features, and the other arguments."""
-    arguments = {name: value for name, value in setting.items() if name != "scaling"}
-    return setting.get("scaling", method.scaling), arguments
-
-
-@lru_cache(maxsize=4)
-def open_fold(path: str, scaling: Scaling, fold: int, val_fraction: float) -> TabularLDL:
-    """The set, cut and scaled; kept, since a grid has more settings than scalings."""
-    data = TabularLDL(path, scaling=scaling, fold=fold, val_fraction=val_fraction)
-    data.setup()
-    return data
-
-
-def score(method: Method, arguments: dict[str, Any], data: TabularLDL, rows: np.ndarray, seed: int) -> dict[str, float]:
-    """The ten measures, means over ``rows``."""
-    predicted, true = predict(method, arguments, data, rows, seed).double(), data.targets[rows].double()
-    return {name: float(getattr(functional, name)(predicted, true).mean()) for name in DISTRIBUTION_METRICS}
 
 
 def parse() -> argparse.Namespace:

@@ -19,6 +19,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import tabular  # noqa: E402
+from tabular_choice import Choice, best_rank, open_fold  # noqa: E402
 from tabular_report import critical_difference, folds_of, markdown, ranks, verdict  # noqa: E402
 
 Run = Callable[..., list[dict]]
@@ -118,7 +119,21 @@ def test_runs_of_the_command_line_are_compared(run: Run, tmp_path: Path) -> None
 
 def test_settings_are_ranked_over_the_measures() -> None:
     scores = [{"kl": 0.1, "cosine": 0.5}, {"kl": 0.2, "cosine": 0.9}, {"kl": 0.15, "cosine": 0.9}]
-    assert [tabular.best_rank(scores, names) for names in (["kl"], ["cosine"], ["kl", "cosine"])] == [0, 1, 2]
+    for names, best in (("kl",), 0), (("cosine",), 1), (("kl", "cosine"), 2):
+        assert best_rank([{name: row[name] for name in names} for row in scores]) == best
+
+
+def test_inner_folds_never_see_the_test_rows(run: Run, tmp_path: Path) -> None:
+    path = str(tmp_path / "small.npz")
+    whole = open_fold(path, "standard", 3, 0.0)
+    parts = Choice(inner_folds=4)._inner(path, "standard", 3)
+    assert sorted(np.concatenate([part.split.val for part in parts])) == sorted(whole.split.train)
+    for part in parts:
+        assert sorted([*part.split.train, *part.split.val]) == sorted(whole.split.train)
+    config = tmp_path / "config.yaml"
+    config.write_text(config.read_text() + "inner_folds: 4\n")
+    chosen = [cell["setting"]["neighbours"] for cell in run("--methods", "AA-kNN")]
+    assert chosen == [4] * 10
 
 
 def test_the_readme_gets_its_table(run: Run, tmp_path: Path) -> None:

@@ -158,11 +158,14 @@ class Task(pl.LightningModule):
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
-        return batch["features"] if "features" in batch else self.backbone(batch["input"])
+        return self._as_bags(batch["features"] if "features" in batch else self.backbone(batch["input"]))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
-        return self.head(self.backbone(inputs))
+        return self.head(self._as_bags(self.backbone(inputs)))
+
+    def _as_bags(self, features: Tensor) -> Tensor:
+        return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
 
     def point_estimate(self, features: Tensor, distribution: Tensor) -> Tensor:
         """Values in the labels' unit: the head's own estimate where it has one, else the decoded distribution."""

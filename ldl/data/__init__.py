@@ -1,9 +1,20 @@
 """Data modules, one data set a file."""
 
+from ldl.data.bags import Bags
 from ldl.data.base import LDLDataModule
 from ldl.data.faces import FGNET, FaceFolder, Morph, UTKFace
 from ldl.data.picture_folder import PictureFolder
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.data.tabular import TabularLDL
 
-__all__ = ["FGNET", "FaceFolder", "LDLDataModule", "Morph", "PictureFolder", "RotatedDigits", "TabularLDL", "UTKFace"]
+__all__ = [
+    "Bags",
+    "FGNET",
+    "FaceFolder",
+    "LDLDataModule",
+    "Morph",
+    "PictureFolder",
+    "RotatedDigits",
+    "TabularLDL",
+    "UTKFace",
+]

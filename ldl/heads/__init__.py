@@ -1,6 +1,7 @@
 """The heads that ldl ships, one a file."""
 
 from ldl.heads.aa_knn import AAKNN
+from ldl.heads.bagged import Bagged
 from ldl.heads.ldlf import LDLF
 from ldl.heads.max_ent import MaxEnt
 from ldl.heads.mean_predictor import MeanPredictor
@@ -10,4 +11,4 @@ from ldl.heads.mslp import MSLP
 from ldl.heads.softmax import Softmax
 from ldl.heads.structrf import StructRF
 
-__all__ = ["AAKNN", "LDLF", "MSLP", "MILBoost", "MPLBoost", "MaxEnt", "MeanPredictor", "Softmax", "StructRF"]
+__all__ = ["AAKNN", "Bagged", "LDLF", "MSLP", "MILBoost", "MPLBoost", "MaxEnt", "MeanPredictor", "Softmax", "StructRF"]

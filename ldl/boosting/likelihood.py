@@ -14,6 +14,7 @@ LSE, GM, NOR, ISR, LSE_SCORE = range(5)
 CODES = {name: code for code, name in enumerate(get_args(Pooling))}
 TINY = 2.0**-52
 """Below this the second term of a series vanishes against the first."""
+LIMIT = -700.0
 
 
 class Bags(NamedTuple):
@@ -61,109 +62,109 @@ def likelihood(
     longest = 0
     for i in range(len(positive)):
         longest = max(longest, starts[i + 1] - starts[i])
-    log_p, log_q, share = np.empty(longest * groups), np.empty(longest * groups), np.empty(longest * groups)
+    bag = np.empty((5, longest * groups))
     loss = 0.0
     for i in range(len(positive)):
         begin, count = starts[i] * groups, (starts[i + 1] - starts[i]) * groups
         own = h[begin : begin + count]
+        p, q, log_p, log_q, share = bag[0, :count], bag[1, :count], bag[2, :count], bag[3, :count], bag[4, :count]
         for j in range(count):
-            tail = log1p(exp(-2 * abs(own[j])))
+            odds = exp(-2 * abs(own[j]))
+            tail = log1p(odds)
             log_p[j] = min(2 * own[j], 0.0) - tail
             log_q[j] = min(-2 * own[j], 0.0) - tail
-        some, none = soft_maximum(own, log_p, log_q, count, model.pooling, model.r, share)
+            p[j] = (1 if own[j] > 0 else odds) / (1 + odds)
+            q[j] = (odds if own[j] > 0 else 1) / (1 + odds)
+        if count == 1:
+            some, none, share[0] = log_p[0], log_q[0], 1.0
+        elif model.pooling == LSE:
+            some, none = _lse(p, q, log_p, log_q, model.r, share)
+        elif model.pooling == GM:
+            some, none = _gm(log_p, log_q, model.r, share)
+        elif model.pooling == NOR:
+            none = log_q.sum()
+            some = _log_rest(none) if none < -TINY else _log_sum_exp(log_p)
+        else:
+            some, none = _odds(own, 2.0 if model.pooling == ISR else model.r, model.pooling, share)
         # 0 of nothing stays 0, were the likelihood infinite.
         if positive[i] > 0:
             loss -= positive[i] * some
-        if negative[i] > 0 and not model.apart:
-            loss -= negative[i] * none
+        if negative[i] > 0:
+            loss -= negative[i] * (log_q.sum() if model.apart else none)
+        # Of a probability below 1e-304 the weights vanish, instead of being 0 times infinity.
+        rise, fall = 2 * positive[i] * exp(-max(some, LIMIT)), 2 * negative[i] * exp(-max(none, LIMIT))
         for j in range(count):
-            up, down = slopes(log_p[j], log_q[j], share[j], some, none, model.pooling)
-            if model.apart:
-                down = -2 * exp(log_p[j])
-                loss -= negative[i] * log_q[j]
-            w[begin + j] = positive[i] * up + negative[i] * down
+            if model.pooling == LSE:
+                up, down = rise * share[j] * p[j] * q[j], fall * share[j] * p[j] * q[j]
+            elif model.pooling == GM:
+                up, down = 2 * positive[i] * share[j] * q[j], fall * exp(some) * share[j] * q[j]
+            elif model.pooling == NOR:
+                up, down = rise * p[j] * exp(none), 2 * negative[i] * p[j]
+            else:
+                up, down = 2 * positive[i] * share[j] * exp(none), 2 * negative[i] * share[j] * exp(some)
+            w[begin + j] = up - (2 * negative[i] * p[j] if model.apart else down)
     return loss
 
 
 @inlined
-def slopes(log_p: float, log_q: float, share: float, some: float, none: float, pooling: int) -> tuple[float, float]:
-    """d log p / dh_j and d log(1 - p) / dh_j of one instance j: its weight in a positive and in a negative bag."""
-    if pooling == LSE:
-        rise = 2 * share * exp(log_p + log_q - some)
-        return rise, -2 * share * exp(log_p + log_q - none)
-    if pooling == GM:
-        rise = 2 * share * exp(log_q)
-        return rise, -2 * share * exp(some + log_q - none)
-    if pooling == NOR:
-        return 2 * exp(log_p + none - some), -2 * exp(log_p)
-    return 2 * share * exp(none), -2 * share * exp(some)
+def _lse(
+    p: np.ndarray, q: np.ndarray, log_p: np.ndarray, log_q: np.ndarray, r: float, share: np.ndarray
+) -> tuple[float, float]:
+    """log p and log(1 - p) of a bag, as all of its kind here; ``share`` is filled with the softmax of Table 2."""
+    top, rest = p.max(), q.max()
+    # The sum over exp(r p) - 1 keeps what tiny p differ by, but must not overflow; likewise for 1 - p = -LSE(-q).
+    shift = 0.0 if r * top < 50 else top
+    low = 0.0 if r * rest < 50 else q.min()
+    above, below = 0.0, 0.0
+    for j in range(len(p)):
+        more = expm1(r * (p[j] - shift))
+        share[j] = more + 1
+        above += more
+        below += expm1(-r * (q[j] - low))
+    share /= above + len(p)
+    up, down = shift + log1p(above / len(p)) / r, low - log1p(below / len(p)) / r
+    # Rounded to 0, a probability is the mean of those of its bag.
+    some = log(up) if r * top >= TINY else _log_sum_exp(log_p) - log(len(p))
+    none = log(down) if r * rest >= TINY else _log_sum_exp(log_q) - log(len(p))
+    return some if some < -0.5 else log1p(-exp(none)), none if none < -0.5 else log1p(-exp(some))
 
 
 @inlined
-def soft_maximum(
-    h: np.ndarray, log_p: np.ndarray, log_q: np.ndarray, count: int, pooling: int, r: float, share: np.ndarray
-) -> tuple[float, float]:
-    """log p and log(1 - p) of a bag; ``share`` becomes the softmax weights that Table 2 asks for, but for noisy or."""
-    if pooling == LSE:
-        return _lse(log_p, log_q, count, r, share)
-    if pooling == GM:
-        top = log_p[:count].max()
-        total, less = 0.0, 0.0
-        for j in range(count):
-            share[j] = exp(r * (log_p[j] - top))
-            total += share[j]
-            less += expm1(r * (log_p[j] - top))
-        share[:count] /= total
-        some = top + log1p(less / count) / r
-        return some, _log_rest(some, _log_sum_exp(log_q, count) - log(count))
-    if pooling == NOR:
-        none = log_q[:count].sum()
-        return _log_rest(none, _log_sum_exp(log_p, count)), none
-    sharpness = 2.0 if pooling == ISR else r
-    top = h[:count].max()
+def _gm(log_p: np.ndarray, log_q: np.ndarray, r: float, share: np.ndarray) -> tuple[float, float]:
+    top = log_p.max()
+    less = 0.0
+    for j in range(len(log_p)):
+        more = expm1(r * (log_p[j] - top))
+        share[j] = more + 1
+        less += more
+    share /= less + len(log_p)
+    some = top + log1p(less / len(log_p)) / r
+    return some, _log_rest(some) if some < -TINY else _log_sum_exp(log_q) - log(len(log_q))
+
+
+@inlined
+def _odds(h: np.ndarray, sharpness: float, pooling: int, share: np.ndarray) -> tuple[float, float]:
+    top = h.max()
     total = 0.0
-    for j in range(count):
+    for j in range(len(h)):
         share[j] = exp(sharpness * (h[j] - top))
         total += share[j]
-    share[:count] /= total
-    odds = 2 * top + log(total) if pooling == ISR else 2 * (top + log(total / count) / r)
+    share /= total
+    odds = 2 * top + log(total) if pooling == ISR else 2 * (top + log(total / len(h)) / sharpness)
     tail = log1p(exp(-abs(odds)))
     return min(odds, 0.0) - tail, min(-odds, 0.0) - tail
 
 
 @inlined
-def _lse(log_p: np.ndarray, log_q: np.ndarray, count: int, r: float, share: np.ndarray) -> tuple[float, float]:
-    p, q = exp(log_p[:count].max()), exp(log_q[:count].min())
-    # The sum over exp(r p) - 1 keeps what tiny p differ by, but must not overflow; likewise for 1 - p.
-    shift = 0.0 if r * p < 50 else p
-    most = exp(log_q[:count].max())
-    low = 0.0 if r * most < 50 else q
-    total, above, below = 0.0, 0.0, 0.0
-    for j in range(count):
-        share[j] = exp(r * (exp(log_p[j]) - p))
-        total += share[j]
-        above += expm1(r * (exp(log_p[j]) - shift))
-        below += expm1(-r * (exp(log_q[j]) - low))
-    share[:count] /= total
-    up, down = shift + log1p(above / count) / r, low - log1p(below / count) / r
-    # Rounded to 0, a probability is the mean of those of its bag.
-    some = log(up) if r * p >= TINY else _log_sum_exp(log_p, count) - log(count)
-    none = log(down) if r * most >= TINY else _log_sum_exp(log_q, count) - log(count)
-    return some if some < -0.5 else log1p(-exp(none)), none if none < -0.5 else log1p(-exp(some))
-
-
-@inlined
-def _log_sum_exp(logs: np.ndarray, count: int) -> float:
-    top = logs[:count].max()
+def _log_sum_exp(logs: np.ndarray) -> float:
+    top = logs.max()
     total = 0.0
-    for j in range(count):
-        total += exp(logs[j] - top)
+    for value in logs:
+        total += exp(value - top)
     return top + log(total)
 
 
 @inlined
-def _log_rest(logs: float, limit: float) -> float:
-    """log(1 - exp(x)) of x <= 0; ``limit`` is what it tends to at 0."""
-    if logs > -TINY:
-        return limit
+def _log_rest(logs: float) -> float:
+    """log(1 - exp(x)) of x < 0."""
     return log(-expm1(logs)) if logs > -0.7 else log1p(-exp(logs))

@@ -30,10 +30,14 @@ def presort(rows: np.ndarray) -> np.ndarray:
     Between equal values there is no threshold, and none is behind the last row.
     """
     order = np.empty(rows.shape[::-1], np.int32)
+    numbers = np.arange(len(rows), dtype=np.uint64)
     for feature in range(rows.shape[1]):
-        column = np.ascontiguousarray(rows[:, feature])
-        by_value = column.argsort(kind="stable")
-        values = column[by_value]
+        # A value and its row as one integer: much faster to sort than by reference. -0 becomes 0.
+        bits = (rows[:, feature] + np.float32(0)).view(np.uint32)
+        keys = np.where(bits >> 31, ~bits, bits | np.uint32(1 << 31)).astype(np.uint64) << np.uint64(32) | numbers
+        keys.sort()
+        by_value = (keys & np.uint64(2**32 - 1)).astype(np.int32)
+        values = keys >> np.uint64(32)
         tied = np.append(values[1:] == values[:-1], True)
         order[feature] = np.where(tied, ~by_value, by_value)
     return order
@@ -108,21 +112,21 @@ def _discrete_cut(order: np.ndarray, weights: np.ndarray, features: np.ndarray) 
 @compiled
 def _real_cut(order: np.ndarray, weights: np.ndarray, features: np.ndarray) -> tuple[float, int, int]:
     """The cut with the least sum over sides of sqrt(W+ W-): its negative, the feature (-1 for none), the position."""
-    up_all, down_all = 0.0, 0.0
-    for weight in weights:
-        up_all += max(weight, 0.0)
-        down_all -= min(weight, 0.0)
-    best, feature, cut = -np.inf, -1, -1
+    whole, total = np.abs(weights).sum(), weights.sum()
+    best, feature, cut = np.inf, -1, -1
     for f in features:
-        up, down = 0.0, 0.0
+        size, left = 0.0, 0.0
         for position in range(order.shape[1]):
             row = order[f, position]
             weight = weights[row if row >= 0 else ~row]
-            up += max(weight, 0.0)
-            down -= min(weight, 0.0)
+            size += abs(weight)
+            left += weight
             if row < 0:
                 continue
-            bound = -sqrt(up * down) - sqrt(max(up_all - up, 0.0) * max(down_all - down, 0.0))
-            if bound > best:
-                best, feature, cut = bound, f, position
-    return best, feature, cut
+            # 4 W+ W- of both sides; without a root, unless the bound is lower.
+            a = (size - left) * (size + left)
+            b = (whole - size - total + left) * (whole - size + total - left)
+            rest = best - a - b
+            if rest > 0 and 4 * a * b < rest * rest:
+                best, feature, cut = (sqrt(max(a, 0.0)) + sqrt(max(b, 0.0))) ** 2, f, position
+    return -best, feature, cut

@@ -11,6 +11,10 @@ import numpy as np
 from ldl.forest.compiled import compiled
 
 
+SHARE = 2**18
+"""Values that a thread looks at, at least."""
+
+
 class Stump(NamedTuple):
     """h(x) is ``high`` where x[feature] > threshold, else ``low``."""
 
@@ -61,14 +65,16 @@ def best_stump(
         features: Which features are tried, rising.
         real: Real-valued outputs instead of -1 and 1.
         prior: Weight that smoothes log odds, as a share of all weight, above 0.
-        pool: Runs parts of the features at once; None runs them here.
-        threads: Number of such parts.
+        pool: Threads that share the features; None does all here.
+        threads: How many there are.
     """
-    parts = np.array_split(features, min(threads, len(features)))
     search = _real_cut if real else _discrete_cut
-    found = [search(order, weights, part) for part in parts] if pool is None else list(
-        pool.map(lambda part: search(order, weights, part), parts)
-    )  # fmt: skip
+    # A thread that is woken for less work costs more than it does.
+    parts = np.array_split(features, min(threads, 1 + len(features) * len(rows) // SHARE))
+    if pool is None or len(parts) == 1:
+        found = [search(order, weights, features)]
+    else:
+        found = list(pool.map(lambda part: search(order, weights, part), parts))
     _, feature, cut = max(found, key=lambda item: item[0])
     if feature < 0:
         return None

@@ -26,9 +26,11 @@ class Backbone(nn.Module, ABC):
     Attributes:
         lr: Learning rate of its own, or None for that of the head.
         is_fixed: Whether it has parameters that never change, so that its features may be computed once.
+        gives_bags: Whether its features are bags of instances, (B, J, F); known once it is built.
     """
 
     lr: float | None = None
+    gives_bags: bool = False
 
     @property
     def is_fixed(self) -> bool:
@@ -62,15 +64,16 @@ class Identity(Backbone):
         """Return the number of features. Raises LDLError for an image that is not to be flattened."""
         if self.flatten:
             return math.prod(input_shape)
-        if len(input_shape) != 1:
+        self.gives_bags = len(input_shape) == 2
+        if len(input_shape) > 2:
             shape = "x".join(map(str, input_shape))
             raise LDLError(
                 f"Identity got inputs of {shape}; set model.backbone.flatten: true, or use the Timm backbone"
             )
-        return input_shape[0]
+        return input_shape[-1]
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, ...) to (B, F); images of 0 to 255 in uint8 become 0 to 1."""
+        """(B, ...) to (B, F), bags (B, J, F) as they are; images of 0 to 255 in uint8 become 0 to 1."""
         if inputs.dtype == torch.uint8:
             inputs = inputs / 255
         return inputs.flatten(1) if self.flatten else inputs

@@ -6,6 +6,8 @@ import importlib
 import inspect
 from typing import Any, TypeVar
 
+from torch import nn
+
 from ldl.errors import LDLError
 
 T = TypeVar("T")
@@ -15,7 +17,7 @@ def to_spec(component: object) -> dict[str, Any]:
     """``{class_path, init_args}`` of an object whose ``__init__`` stores each argument under its own name.
 
     Raises:
-        LDLError: an argument is not stored, or is no plain data.
+        LDLError: an argument is not stored, or is neither plain data nor such an object itself.
     """
     cls = type(component)
     arguments = {}
@@ -46,7 +48,8 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
     try:
-        return cls(**spec["init_args"])
+        arguments = {name: _rebuilt(value) for name, value in spec["init_args"].items()}
+        return cls(**arguments)
     except TypeError as error:
         raise LDLError(
             f"the checkpoint's arguments do not fit {path}: {error}; use the version it was saved with"
@@ -62,7 +65,14 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     return ", ".join(f"{name} {before.get(name)!r} instead of {after.get(name)!r}" for name in names)
 
 
+def _rebuilt(value: Any) -> Any:
+    is_spec = isinstance(value, dict) and value.keys() == {"class_path", "init_args"}
+    return from_spec(value, nn.Module) if is_spec else value
+
+
 def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, nn.Module):
+        return to_spec(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):

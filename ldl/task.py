@@ -23,7 +23,7 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.features import reuse_features
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.labels import Decoder, LabelSpace
-from ldl.metrics import distribution_metrics, value_metrics
+from ldl.metrics import class_metrics, distribution_metrics, value_metrics
 from ldl.metrics.losses import LossMeans
 from ldl.mixup import mixup as mix_pairs
 from ldl.schedule import WarmupCosine
@@ -96,13 +96,21 @@ class Task(pl.LightningModule):
                     f"{len(labels)} labels ({self._label_range(labels)}); use the data it was trained on"
                 )
             return
-        self.head.build(self.backbone.build(tuple(input_shape), load_weights), labels)
+        width = self.backbone.build(tuple(input_shape), load_weights)
+        if self.backbone.gives_bags and not self.head.takes_bags:
+            name = type(self.head).__name__
+            raise LDLError(
+                f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
+                f"--model.head.head {name}, or use MILBoost"
+            )
+        self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         for stage in ("val", "test"):
             self.eval_metrics[f"{stage}_distribution"] = distribution_metrics(f"{stage}_")
-            values = value_metrics(labels, f"{stage}_")
-            if values is not None:
-                self.eval_metrics[f"{stage}_value"] = values
+            for kind, metrics in (("class", class_metrics), ("value", value_metrics)):
+                measures = metrics(labels, f"{stage}_")
+                if measures is not None:
+                    self.eval_metrics[f"{stage}_{kind}"] = measures
 
     @staticmethod
     def _label_range(labels: LabelSpace) -> str:
@@ -158,11 +166,14 @@ class Task(pl.LightningModule):
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
-        return batch["features"] if "features" in batch else self.backbone(batch["input"])
+        return self._as_bags(batch["features"] if "features" in batch else self.backbone(batch["input"]))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
-        return self.head(self.backbone(inputs))
+        return self.head(self._as_bags(self.backbone(inputs)))
+
+    def _as_bags(self, features: Tensor) -> Tensor:
+        return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
 
     def point_estimate(self, features: Tensor, distribution: Tensor) -> Tensor:
         """Values in the labels' unit: the head's own estimate where it has one, else the decoded distribution."""
@@ -244,6 +255,7 @@ class Task(pl.LightningModule):
         output = self.predict_step(batch, 0)
         for kind, prediction, truth in (
             ("distribution", "prediction", "target"),
+            ("class", "prediction", "target"),
             ("value", "predicted_value", "value"),
         ):
             name = f"{stage}_{kind}"

@@ -19,8 +19,11 @@ from ldl.spec import from_spec, to_spec
 
 FEATURES = 6
 ROWS = 48
+INSTANCES = 3
+"""Of the largest bag, for heads that take bags."""
 LABEL_SPACES = (
     LabelSpace.nominal(["happy", "sad", "angry"]),
+    LabelSpace.nominal(["no", "yes"]),
     LabelSpace.ordinal([10, 20, 30, 40, 50, 60], "years"),
     LabelSpace.grid([-30, 0, 30], [-60, 0, 60], "degrees"),
 )
@@ -29,8 +32,8 @@ LABEL_SPACES = (
 def check_head(make: Callable[[], Head]) -> None:
     """Check that a head keeps the contract; a few seconds.
 
-    It is built for nominal, ordinal and 2-D labels (a head may refuse some with ``LDLError``, not all),
-    trained for a moment on a small random problem, called, saved and loaded.
+    It is built for nominal (two and more), ordinal and 2-D labels (a head may refuse some with ``LDLError``, not all),
+    trained for a moment on a small random problem, called, saved and loaded. Heads that take bags get bags.
 
     Args:
         make: The class of the head, or a function that makes one with other arguments.
@@ -48,7 +51,7 @@ def check_head(make: Callable[[], Head]) -> None:
         except LDLError:
             continue
         accepted.append(labels.kind)
-        features, target = _problem(labels)
+        features, target = _problem(labels, head.takes_bags)
         _check_built(head, labels)
         _check_learning(head, features, target)
         _check_output(head, features, labels)
@@ -74,11 +77,17 @@ def _check_arguments(head: Head) -> None:
     )
 
 
-def _problem(labels: LabelSpace) -> tuple[Tensor, Tensor]:
+def _problem(labels: LabelSpace, bags: bool) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
-    features = torch.randn(ROWS, FEATURES, generator=generator)
+    features = torch.randn(ROWS, *([INSTANCES] if bags else []), FEATURES, generator=generator)
     weights = torch.randn(FEATURES, len(labels), generator=generator)
-    return features, torch.softmax(features @ weights, -1)
+    scores = features @ weights
+    if bags:
+        # As many instances as the row's number says, one at least.
+        missing = torch.arange(INSTANCES) > torch.arange(ROWS)[:, None] % INSTANCES
+        features[missing] = torch.nan
+        scores = scores.masked_fill(missing[..., None], -torch.inf).amax(1)
+    return features, torch.softmax(scores, -1)
 
 
 def _check_built(head: Head, labels: LabelSpace) -> None:
@@ -132,7 +141,7 @@ def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
         _must(output.shape == (ROWS, len(labels)), head, f"forward gives {tuple(output.shape)} for {ROWS} rows")
         _on_simplex(head, output)
         _must(torch.equal(output, head(features)), head, "gives another output for the same input in eval mode")
-        grid = head(features.reshape(4, 3, 4, FEATURES))
+        grid = head(features.reshape(4, 3, 4, *features.shape[1:]))
         _must(grid.shape == (4, 3, 4, len(labels)), head, "must act on the last dimension of (..., F)")
         _must(torch.allclose(grid.reshape(ROWS, -1), output, atol=1e-5), head, "treats (..., F) unlike rows")
         _must(

@@ -28,6 +28,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.savez(
             folder / f"{count}.npz", features=rng.exponential(size=(60, 7)), labels=rng.dirichlet(np.ones(count), 60)
         )
+    bags = [f"{bag % 2},{bag},{rng.normal():.3f},{rng.normal() + bag % 2:.3f}\n" for bag in range(20) for _ in range(3)]
+    (folder / "bags.csv").write_text("".join(bags))
     return folder
 
 
@@ -52,6 +54,8 @@ def _data_options(config: dict, table: Path, faces: Path) -> list[str]:
         arguments = data["init_args"]
         count = len(arguments.get("label_names") or arguments.get("label_values") or range(4))
         return [f"--data.path={table / f'{count}.npz'}"]
+    if data.get("class_path") == "Bags":
+        return [f"--data.path={table / 'bags.csv'}", "--data.folds=2"]
     if data.get("class_path") in ("FGNET", "Morph", "UTKFace"):
         options = [f"--data.root={faces}", "--data.crop_size=32", "--data.batch_size=16"]
         options += ["--data.val_fraction=0.25"] if data["class_path"] == "Morph" else []
@@ -71,6 +75,7 @@ def test_run(path: Path, table: Path, faces: Path, tmp_path: Path) -> None:
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["mean"]["kl"] >= 0
     named = path.stem.replace("default", "_ldlf").replace("dldl_v2", "softmax").replace("pretrain", "softmax")
+    named = named.replace("bags_softmax", "bagged")
     assert results["head"].lower() == named.partition("_paper")[0].rpartition("_")[2]
 
 

@@ -1,7 +1,9 @@
 """Charts of a run. Each function writes one PNG and returns its path."""
 
+from ldl.charts.classes import error_curves, likelihood, roc
 from ldl.charts.errors import bands, cumulative_score, values
 from ldl.charts.faces import faces, prediction
+from ldl.charts.found import groups, score_maps
 from ldl.charts.instances import distributions
 from ldl.charts.overview import overview
 from ldl.charts.reliability import calibration
@@ -12,10 +14,15 @@ __all__ = [
     "calibration",
     "cumulative_score",
     "distributions",
+    "error_curves",
     "faces",
+    "groups",
     "learning_curves",
     "leaves",
+    "likelihood",
     "overview",
     "prediction",
+    "roc",
+    "score_maps",
     "values",
 ]

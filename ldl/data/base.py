@@ -57,7 +57,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     Attributes:
         labels: The label space, after ``setup``.
-        input_shape: Shape of one ``input``, after ``setup``.
+        input_shape: Shape of one ``input``, after ``setup``; -1 where it may be any number, of the instances of a bag.
         size: Number of instances, after ``setup``.
         groups: (size,) group of every instance, or None.
         values: (size,) true value of every instance, or None.

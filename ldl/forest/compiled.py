@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numba
 
 config: Any = numba.config  # it makes its entries at run time
+COMPILED = ("boosting", "forest")
+"""Folders of the sources that are compiled."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -44,7 +46,7 @@ def _compile(function: F, **options: bool) -> F:
 def _cache_folder() -> Path:
     """A writable folder named after the sources: numba itself looks at one file, not at those it calls into."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(path for folder in COMPILED for path in (Path(__file__).parents[1] / folder).glob("*.py")):
         digest.update(source.read_bytes())
     name = f"numba-{digest.hexdigest()[:16]}"
     parents = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []

@@ -1,11 +1,14 @@
 """The heads that ldl ships, one a file."""
 
 from ldl.heads.aa_knn import AAKNN
+from ldl.heads.bagged import Bagged
 from ldl.heads.ldlf import LDLF
 from ldl.heads.max_ent import MaxEnt
 from ldl.heads.mean_predictor import MeanPredictor
+from ldl.heads.milboost import MILBoost
+from ldl.heads.mplboost import MPLBoost
 from ldl.heads.mslp import MSLP
 from ldl.heads.softmax import Softmax
 from ldl.heads.structrf import StructRF
 
-__all__ = ["AAKNN", "LDLF", "MSLP", "MaxEnt", "MeanPredictor", "Softmax", "StructRF"]
+__all__ = ["AAKNN", "Bagged", "LDLF", "MSLP", "MILBoost", "MPLBoost", "MaxEnt", "MeanPredictor", "Softmax", "StructRF"]

@@ -3,10 +3,19 @@
 from torchmetrics import MetricCollection
 
 from ldl.labels import LabelSpace
+from ldl.metrics.classes import AUC, NLL, Accuracy
 from ldl.metrics.distribution import DISTRIBUTION_METRICS
 from ldl.metrics.value import MAE, RMSE, CumulativeScore
 
-__all__ = ["DISTRIBUTION_METRICS", "MAE", "RMSE", "CumulativeScore", "distribution_metrics", "value_metrics"]
+__all__ = [
+    "DISTRIBUTION_METRICS",
+    "MAE",
+    "RMSE",
+    "CumulativeScore",
+    "class_metrics",
+    "distribution_metrics",
+    "value_metrics",
+]
 
 
 def distribution_metrics(prefix: str = "") -> MetricCollection:
@@ -15,6 +24,13 @@ def distribution_metrics(prefix: str = "") -> MetricCollection:
     return MetricCollection(
         {name: cls() for name, cls in DISTRIBUTION_METRICS.items()}, prefix=prefix, compute_groups=False
     )
+
+
+def class_metrics(labels: LabelSpace, prefix: str = "") -> MetricCollection | None:
+    """Accuracy, AUC and NLL of two nominal labels; None for others."""
+    if labels.kind != "nominal" or len(labels) != 2:
+        return None
+    return MetricCollection({"accuracy": Accuracy(), "auc": AUC(), "nll": NLL()}, prefix=prefix, compute_groups=False)
 
 
 def value_metrics(labels: LabelSpace, prefix: str = "") -> MetricCollection | None:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ldl.labels import LabelSpace
-from ldl.metrics import DISTRIBUTION_METRICS, distribution_metrics, value_metrics
+from ldl.metrics import DISTRIBUTION_METRICS, class_metrics, distribution_metrics, value_metrics
 from ldl.metrics.ordinal import ordinal_metrics
 
 
@@ -21,7 +21,11 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
     Returns:
         The same names as in ``results.json``, distributions first.
     """
-    pairs = [(distribution_metrics(), "prediction", "target"), (value_metrics(labels), "predicted_value", "value")]
+    pairs = [
+        (distribution_metrics(), "prediction", "target"),
+        (class_metrics(labels), "prediction", "target"),
+        (value_metrics(labels), "predicted_value", "value"),
+    ]
     measured: dict[str, float] = {}
     for metrics, prediction, truth in pairs:
         if metrics is not None:

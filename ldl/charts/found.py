@@ -1,0 +1,91 @@
+"""What a model found by itself in pictures: groups of them, and places in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from ldl.charts.drawing import PREDICTED, save
+
+EACH = 12
+"""Pictures of a group that are shown."""
+TRUE = "tab:green"
+
+
+def groups(path: Path, pictures: np.ndarray, group: np.ndarray, seed: int = 0) -> Path:
+    """Sheets of random pictures, one row a group.
+
+    Args:
+        path: The PNG.
+        pictures: (n, H, W) grey or (n, H, W, 3), uint8.
+        group: (n,) number of each one's group, from 0.
+        seed: Seed of the choice.
+    """
+    rng = np.random.default_rng(seed)
+    count = int(group.max()) + 1
+    height, width = pictures.shape[1:3]
+    figure = Figure(figsize=(0.75 * EACH + 0.6, 0.75 * count * height / width + 0.4), layout="constrained")
+    for row, axis in enumerate(figure.subplots(count, 1, squeeze=False)[:, 0]):
+        members = rng.permutation(np.flatnonzero(group == row))
+        strip = np.full((height, EACH * width, *pictures.shape[3:]), 255, np.uint8)
+        for place, member in enumerate(members[:EACH]):
+            strip[:, place * width : (place + 1) * width] = pictures[member]
+        axis.imshow(strip, cmap="gray", vmin=0, vmax=255)
+        axis.set_ylabel(f"group {row + 1}\n{len(members)}", fontsize=8)
+        axis.set(xticks=[], yticks=[])
+        axis.spines[:].set_visible(False)
+    return save(figure, path)
+
+
+def score_maps(
+    path: Path,
+    pictures: np.ndarray,
+    maps: np.ndarray,
+    found: np.ndarray,
+    window: int,
+    true: np.ndarray | None = None,
+    titles: list[str] | None = None,
+) -> Path:
+    """Pictures with the window that was found, above the scores of all windows.
+
+    Args:
+        path: The PNG.
+        pictures: (n, H, W) grey, uint8.
+        maps: (n, rows, columns) score of every window, by its top left corner.
+        found: (n, 2) corner of the window that was found, down and right in pixels.
+        window: Side of the windows in pixels.
+        true: (n, 2) corner of the true window, or None.
+        titles: One a picture, or None.
+    """
+    figure = Figure(figsize=(1.6 * len(pictures) + 0.6, 3.6), layout="constrained")
+    panels = figure.subplots(2, len(pictures), squeeze=False)
+    reach = max(pictures.shape[1] - window, 1), max(pictures.shape[2] - window, 1)
+    for number, (upper, lower) in enumerate(panels.T):
+        upper.imshow(pictures[number], cmap="gray", vmin=0, vmax=255)
+        image = lower.imshow(
+            maps[number], cmap="viridis", vmin=maps.min(), vmax=maps.max(), extent=(0, reach[1], reach[0], 0)
+        )
+        for corner, color, style, name in ((true, TRUE, "-", "true"), (found, PREDICTED, "--", "found")):
+            if corner is None:
+                continue
+            down, right = corner[number]
+            upper.add_patch(
+                Rectangle(
+                    (right - 0.5, down - 0.5), window, window, fill=False, color=color, linestyle=style, linewidth=1.5
+                )
+            )
+            lower.plot(
+                right, down, marker="o" if name == "true" else "x", color="white", markersize=5, fillstyle="none"
+            )
+        upper.set_axis_off()
+        lower.tick_params(labelsize=6)
+        if titles:
+            upper.set_title(titles[number], fontsize=8)
+    handles = [Rectangle((0, 0), 1, 1, fill=False, color=PREDICTED, linestyle="--", label="found")]
+    handles += [Rectangle((0, 0), 1, 1, fill=False, color=TRUE, label="true")] if true is not None else []
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    figure.colorbar(image, ax=panels[1], label="h", fraction=0.02)
+    return save(figure, path)

@@ -1,0 +1,67 @@
+"""Any head on bags of instances: its probabilities pooled, trained end to end."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ldl.boosting.packing import present
+from ldl.errors import LDLError
+from ldl.head import AlternatingHead, FittedHead, Head
+from ldl.heads.softmax import Softmax
+from ldl.labels import LabelSpace
+from ldl.pooling import Pooling, check_pooling, pool_logits
+
+
+class Bagged(Head):
+    """A head whose instance probabilities are pooled over a bag by a soft maximum.
+
+    Any head that learns by gradient alone serves; only bags need labels. The gradient of the bags' likelihood runs
+    through the soft maximum into the head and the backbone, as in Babenko et al. 2008 (Eq. 17) into boosting.
+    It takes bags (..., J, F), missing instances NaN; ``instances`` gives the distributions of instances.
+
+    Args:
+        head: The head of the instances, by class name; None is ``Softmax``.
+        pooling: Soft maximum over the instances. Of probabilities: ``lse`` log-sum-exponential, ``gm`` generalised
+            mean, ``nor`` noisy or, ``isr``; of half the log odds: ``lse_score``.
+        r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1.
+    """
+
+    takes_bags: ClassVar[bool] = True
+
+    def __init__(self, head: Head | None = None, pooling: Pooling = "lse", r: float = 5.0) -> None:
+        super().__init__()
+        self.head = head if head is not None else Softmax()
+        self.pooling: Pooling = pooling
+        self.r = r
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Build the head of the instances. Raises LDLError: one that is not trained by gradient, or not two labels."""
+        check_pooling("Bagged", self.pooling, self.r)
+        name = type(self.head).__name__
+        if isinstance(self.head, AlternatingHead | FittedHead) or self.head.takes_bags:
+            raise LDLError(
+                f"Bagged.head {name} must take single instances and learn by gradient alone, as Softmax does"
+            )
+        if len(labels) != 2:
+            raise LDLError(f"Bagged needs two labels, the negative one first; the data have {len(labels)}")
+        super().build(in_features, labels)
+        self.head.build(in_features, labels)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Bags (..., J, F) to the probabilities (..., 2) of negative and positive; an empty bag is negative."""
+        exists = present(features)
+        logs = self._instances(features, exists).clamp_min(torch.finfo(torch.float32).tiny).log()
+        pooled = pool_logits(logs[..., 1] - logs[..., 0], self.pooling, self.r, exists)
+        return torch.stack(pooled, -1).exp()
+
+    def instances(self, features: Tensor) -> Tensor:
+        """Distributions of the instances: bags (..., J, F) to (..., J, 2); missing instances have NaN."""
+        exists = present(features)
+        return torch.where(exists[..., None], self._instances(features, exists), torch.nan)
+
+    def _instances(self, features: Tensor, exists: Tensor) -> Tensor:
+        # Not even the gradient of a missing instance may be NaN.
+        return self.head(torch.where(exists[..., None], features, 0.0))

@@ -186,12 +186,15 @@ class Task(pl.LightningModule):
         if self.mixup:
             batch = mix_pairs(batch, self.mixup)
         features, target = self.features(batch), batch["target"]
+        if "keep" in batch:
+            features, target = features[batch["keep"]], target[batch["keep"]]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         losses = self.head.loss(features, target, **extra)
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         loss = self._scale(rows, total) * losses["loss"]
-        return {"loss": loss, "features": features.detach()[:rows], "target": target[:rows]}
+        seen = slice(None if rows else 0)
+        return {"loss": loss, "features": features.detach()[seen], "target": target[seen]}
 
     @staticmethod
     def _scale(rows: int, total: int) -> float:

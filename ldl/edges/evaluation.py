@@ -19,7 +19,7 @@ from PIL import Image
 
 from ldl.edges.counting import MAX_DIST, Counts, count
 from ldl.edges.ground_truth import GroundTruth, read_ground_truth
-from ldl.edges.scores import curve, optimum, scores
+from ldl.edges.scores import Optimum, curve, optimum, scores
 from ldl.errors import LDLError
 from ldl.progress import track
 from ldl.results import write_json
@@ -219,6 +219,11 @@ def _run(options: argparse.Namespace) -> None:
     if options.human:
         agreement = human(evaluation.names, lambda name: read_ground_truth(options.gt / f"{name}.mat"), **shared)
         content["human"] = optimum(agreement.thresholds, curve(agreement.counts))._asdict()
+    if options.chart is not None:
+        from ldl.charts.edges import precision_recall
+
+        point = Optimum(**content["human"]) if options.human else None
+        precision_recall(options.chart, {options.pred.name: evaluation}, point)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     write_json(options.out, content)
     print(" ".join(f"{name} {content[name]:.4f}" for name in ("ods", "ois", "ap", "r50")))

@@ -25,7 +25,8 @@ def reference_thin(mask: np.ndarray) -> np.ndarray:
                 crossings = (
                     ((1 - p2) & (p3 | p4)) + ((1 - p4) & (p5 | p6)) + ((1 - p6) & (p7 | p8)) + ((1 - p8) & (p9 | p2))
                 )
-                pairs = min((p9 | p2) + (p3 | p4) + (p5 | p6) + (p7 | p8), (p2 | p3) + (p4 | p5) + (p6 | p7) + (p8 | p9))
+                first = (p9 | p2) + (p3 | p4) + (p5 | p6) + (p7 | p8)
+                pairs = min(first, (p2 | p3) + (p4 | p5) + (p6 | p7) + (p8 | p9))
                 blocked = (p2 | p3 | (1 - p5)) & p4 if half == 0 else (p6 | p7 | (1 - p9)) & p8
                 removed[y, x] = crossings == 1 and 2 <= pairs <= 3 and not blocked
             image &= 1 - removed

@@ -161,7 +161,10 @@ def test_folders_that_do_not_fit_are_named(
 
 @pytest.mark.parametrize(
     ("maps", "message"),
-    [([], "holds no annotators"), ([np.ones((4, 5)), np.ones((5, 4))], "annotators 0 and 1 differ in size, 4x5 and 5x4")],
+    [
+        ([], "holds no annotators"),
+        ([np.ones((4, 5)), np.ones((5, 4))], "annotators 0 and 1 differ in size, 4x5 and 5x4"),
+    ],
 )
 def test_unusable_ground_truth_is_named(tmp_path: Path, maps: list[np.ndarray], message: str) -> None:
     path = fake_edges.write_truth(tmp_path / "a.mat", maps)

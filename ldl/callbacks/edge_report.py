@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from torch import Tensor
 
 from ldl import charts
 from ldl.charts.edges import precision_recall, sheet
@@ -30,7 +29,9 @@ FIGURES = ("ods", "ois", "ap", "r50")
 
 
 class EdgeReport(pl.Callback):
-    """Writes ``edges/NAME.png`` (non-maxima suppressed), ``evaluation.json`` and ``charts/``, and logs the four figures.
+    """Writes edge maps, ``evaluation.json`` and ``charts/`` after a test, and logs the four figures of the benchmark.
+
+    Maps are grey PNGs: ``strengths/NAME.png`` as predicted, ``edges/NAME.png`` with non-maxima suppressed.
 
     Args:
         folder: The run directory.

@@ -95,8 +95,8 @@ class EdgeImages(Dataset[Batch]):
         drawn = ~empty if self.data.target == "votes" else share >= CONSENSUS
         if self.data.negatives is None:
             return drawn | empty
-        wanted = self.data.negatives * max(np.count_nonzero(drawn), share.size // 100)
-        return drawn | (empty & (rng.random(share.shape) < wanted / max(1, np.count_nonzero(empty))))
+        wanted = self.data.negatives * max(int(drawn.sum()), share.size // 100)
+        return drawn | (empty & (rng.random(share.shape) < wanted / max(1, int(empty.sum()))))
 
 
 class BSDS500(LDLDataModule):
@@ -107,8 +107,8 @@ class BSDS500(LDLDataModule):
 
     Args:
         path: Folder with ``images`` and ``groundTruth``; None takes ``BSDS500/data`` below the data folder.
-        protocol: ``development`` trains on the part ``train`` and tests on ``val``; ``final``, for the figure to report,
-            trains on ``train`` and, where there is one, ``val``, and tests on ``test``.
+        protocol: ``development`` trains on the part ``train`` and tests on ``val``; ``final``, for the figure to
+            report, trains on ``train`` and, where there is one, ``val``, and tests on ``test``.
         target: What is learned. ``votes``: the share of annotators, disagreement and all. ``consensus``: edge where at
             least half of them agree, no edge where none drew one, and nothing from pixels between (Xie & Tu 2015).
         tolerance: An annotator counts for a pixel up to this far from the line that was drawn, in pixels.
@@ -123,6 +123,7 @@ class BSDS500(LDLDataModule):
     """
 
     leaky = False
+    names: list[str]
 
     def __init__(
         self,
@@ -194,8 +195,10 @@ class BSDS500(LDLDataModule):
         image = self.images[row]
         picture, truth = read_picture(image), self.ground_truth(row)
         if picture.shape[:2] != truth.boundaries.shape[1:]:
-            sizes = " and ".join(f"{height}x{width}" for height, width in (picture.shape[:2], truth.boundaries.shape[1:]))
-            raise LDLError(f"{image} and its ground truth differ in size, {sizes} pixels")
+            raise LDLError(
+                f"{image} and its ground truth differ in size, {'x'.join(map(str, picture.shape[:2]))} and "
+                f"{'x'.join(map(str, truth.boundaries.shape[1:]))} pixels"
+            )
         if row in self.split.train and min(picture.shape[:2]) < self.crop:
             raise LDLError(
                 f"{image} has {picture.shape[0]}x{picture.shape[1]} pixels, less than data.crop {self.crop}; lower it"
@@ -238,14 +241,15 @@ def list_part(folder: Path, part: str) -> list[Path]:
     """
     place = folder / "images" / part
     if not place.is_dir():
-        raise LDLError(f"no folder at {place}; data.path or LDL_DATA must lead to images/ and groundTruth/ of the edges")
+        raise LDLError(f"no folder at {place}; data.path, or LDL_DATA, must lead to images/ and groundTruth/")
     images = sorted(path for path in place.iterdir() if path.suffix.lower() in _SUFFIXES)
     if not images:
         raise LDLError(f"{place} holds no images; files that end in {', '.join(_SUFFIXES)} are read")
     stems, drawn = {image.stem for image in images}, {path.stem for path in truth_of(images[0]).parent.glob("*.mat")}
     for missing, what in ((stems - drawn, "image has no ground truth"), (drawn - stems, "ground truth has no image")):
         if missing:
-            raise LDLError(f"{folder}, part {part}: the {what}: {min(missing)} ({len(missing)} of {len(stems | drawn)})")
+            count = f"{len(missing)} of {len(stems | drawn)}"
+            raise LDLError(f"{folder}, part {part}: the {what}: {min(missing)} ({count})")
     return images
 
 

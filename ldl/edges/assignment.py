@@ -5,9 +5,9 @@ outlier cost, so that every pair gains ``OUTLIER * reach - d``. An assignment is
 (Martin, Fowlkes & Malik, PAMI 2004, where the graph is cut to a few random neighbours to make that feasible).
 
 The solution is kept with its dual prices, which prove it optimal: price(a) + price(b) is at least the gain of every
-pair, equal to it for assigned pairs, and a pixel without partner has price 0. When a pixel comes or goes, one search for
-the shortest augmenting path restores that. Maps at rising thresholds differ by few pixels, so a hundred of them
-cost little more than one.
+pair, equal to it for assigned pairs, and a pixel without partner has price 0. When a pixel comes or goes, one search
+for the shortest augmenting path restores that. Maps at neighbouring thresholds differ by few pixels, so a hundred of
+them cost little more than one.
 
 Pixels are numbers in flat maps with a margin of ``margin`` empty pixels on every side.
 """

@@ -19,8 +19,8 @@ from ldl.errors import LDLError, did_you_mean
 class PixelFeatures(Backbone):
     """The feature maps of a timm network, from coarse to fine added up to one map with features at every pixel.
 
-    Side outputs as in HED (Xie & Tu 2015), joined as in feature pyramids (Lin et al. 2017). It hands on (B, H, W, F), so
-    that any head gives a distribution at each pixel.
+    Side outputs as in HED (Xie & Tu 2015), joined as in feature pyramids (Lin et al. 2017). It hands on (B, H, W, F),
+    so that any head gives a distribution at each pixel.
 
     Args:
         name: Model name; ``timm.list_models()`` has it.

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -162,6 +163,7 @@ def human(names: Sequence[str], read: Callable[[str], GroundTruth], **options: A
     Raises:
         LDLError: no image has two annotators.
     """
+    read = lru_cache(maxsize=16)(read)  # an image's turns follow each other
     turns = [(name, a) for name in names if (count := len(read(name).boundaries)) > 1 for a in range(count)]
 
     def load(turn: str) -> tuple[np.ndarray, GroundTruth]:

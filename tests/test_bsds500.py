@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from ldl.cli import main
 from ldl.data import BSDS500
 from ldl.data.sampler import Draw
 from ldl.edges.ground_truth import GroundTruth
 from ldl.errors import LDLError
+
+CONFIG = Path(__file__).parents[1] / "configs/runs/bsds_softmax.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +166,9 @@ def test_the_release(ldl_data: Path) -> None:
     data.setup()
     assert (len(data.split.train), len(data.split.test)) == (300, 200)
     assert {len(data.ground_truth(row).boundaries) for row in data.split.test[::20]} <= set(range(4, 10))
+
+
+def test_there_are_no_folds(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        main(["-c", str(CONFIG), f"--data.path={tree}", "--stage=crossval", f"--run_dir={tmp_path}"])
+    assert "BSDS500 has a published split and no folds" in capsys.readouterr().err

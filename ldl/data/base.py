@@ -44,7 +44,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     A subclass reads its files in :meth:`load` and serves instances in :meth:`dataset`. Batches are dicts of
     ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding), ``index`` (B,), and where they exist
-    ``value`` (B,) or (B, 2) and ``group`` (B,).
+    ``value`` (B,) or (B, 2) and ``group`` (B,). Where a target belongs to every pixel, ``target`` is (B, H, W, C), and
+    training batches may have ``keep`` (B, H, W), bool: the pixels that are learned from.
 
     Args:
         batch_size: Rows of a global batch, over all processes.

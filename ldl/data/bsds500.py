@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import cv2
 import numpy as np
 import torch
-from scipy.ndimage import distance_transform_edt
 from torch.utils.data import Dataset
 
 from ldl.collective import current_collective
@@ -211,11 +211,10 @@ class BSDS500(LDLDataModule):
 
     def share(self, truth: GroundTruth) -> np.ndarray:
         """Share of the annotators that drew an edge at each pixel, (H, W) float32 in 0..1."""
-        near = truth.boundaries if self.tolerance < 1 else np.stack([self._near(drawn) for drawn in truth.boundaries])
-        return np.asarray(near.mean(0, dtype=np.float32))
-
-    def _near(self, drawn: np.ndarray) -> np.ndarray:
-        return distance_transform_edt(~drawn) <= self.tolerance if drawn.any() else drawn
+        y, x = np.mgrid[-int(self.tolerance) : int(self.tolerance) + 1, -int(self.tolerance) : int(self.tolerance) + 1]
+        disc = (y * y + x * x <= self.tolerance**2).astype(np.uint8)
+        near = [cv2.dilate(drawn.astype(np.uint8), disc) for drawn in truth.boundaries]
+        return np.mean(near, 0, dtype=np.float32)
 
     def _check(self) -> None:
         for name, accepted in (("protocol", Protocol), ("target", Target)):

@@ -18,7 +18,7 @@ from torchmetrics import MetricCollection
 from ldl.backbone import Backbone, Identity
 from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model, read_checkpoint
 from ldl.collective import current_collective
-from ldl.data.instances import global_rows
+from ldl.data.instances import global_rows, learned_rows
 from ldl.errors import LDLError, did_you_mean
 from ldl.features import reuse_features
 from ldl.head import AlternatingHead, FittedHead, Head
@@ -179,9 +179,9 @@ class Task(pl.LightningModule):
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         real = batch["weight"] > 0
-        rows = int(real.sum())
+        rows = learned_rows(batch)
         # A rank without rows still takes part in the exchange of gradients, with one padding row at scale 0.
-        used = real if rows else torch.arange(len(real), device=real.device) == 0
+        used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
         batch = {name: column[used] for name, column in batch.items()}
         if self.mixup:
             batch = mix_pairs(batch, self.mixup)

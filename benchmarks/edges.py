@@ -18,11 +18,11 @@ from rich.table import Table
 
 from ldl.data.bsds500 import BSDS500, list_part, truth_of
 from ldl.data.pictures import read_picture
-from ldl.edges.evaluation import evaluate, human
+from ldl.edges.evaluation import agreement, evaluate
 from ldl.edges.gradient import gradient_magnitude
 from ldl.edges.ground_truth import GroundTruth, read_ground_truth
 from ldl.edges.nms import suppress
-from ldl.edges.scores import curve, optimum, scores
+from ldl.edges.scores import scores
 
 
 def parse() -> argparse.Namespace:
@@ -48,7 +48,7 @@ def main() -> None:
         return read_ground_truth(truth_of(images[name]))
 
     shared = {"workers": options.workers, "show_progress": True}
-    agreement = human(list(images), truth, **shared)
+    point = agreement(list(images), truth, **shared)
     start = time.process_time()
     measured = evaluate(list(images), lambda name: (maps[name], truth(name)), **shared)
     seconds = (time.process_time() - start) / len(images)
@@ -57,7 +57,8 @@ def main() -> None:
         table.add_column(name)
     figures = scores(measured.thresholds, measured.counts)
     table.add_row("gradient magnitude", *(f"{value:.4f}" for value in figures.values()))
-    table.add_row("annotators", f"{optimum(agreement.thresholds, curve(agreement.counts)).f:.4f}", "", "", "")
+    if point is not None:
+        table.add_row("annotators", f"{point.f:.4f}", "", "", "")
     Console().print(table)
 
 

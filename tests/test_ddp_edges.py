@@ -48,3 +48,5 @@ def test_every_image_gets_its_map(runs: Path) -> None:
         assert [path.name for path in one] == [path.name for path in two] and len(one) == 3
         for a, b in zip(one, two):
             np.testing.assert_array_equal(np.asarray(Image.open(a)), np.asarray(Image.open(b)))
+    drawn = {path.name for path in (runs / "two" / "charts").iterdir()}
+    assert drawn == {"precision_recall.png", "edges.png", "learning_curves.png"}

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from ldl.edges.counting import Counts
-from ldl.edges.evaluation import evaluate_folder, human, main, read_edge_map, thresholds, write_edge_map
+from ldl.edges.evaluation import agreement, evaluate_folder, human, main, read_edge_map, thresholds, write_edge_map
 from ldl.edges.ground_truth import read_ground_truth
 from ldl.edges.scores import Curve, average_precision, curve, image_optimum, optimum, recall_at_half, scores
 from ldl.errors import LDLError
@@ -93,14 +93,15 @@ def test_the_number_of_workers_changes_nothing(folders: tuple[Path, Path]) -> No
 
 
 def test_humans_are_compared_with_the_others(folders: tuple[Path, Path]) -> None:
-    agreement = human(["1", "2"], lambda name: read_ground_truth(folders[1] / f"{name}.mat"))
-    assert agreement.names == [f"{name}:{a}" for name in "12" for a in range(3)]
+    agreed = human(["1", "2"], lambda name: read_ground_truth(folders[1] / f"{name}.mat"))
+    assert agreed.names == [f"{name}:{a}" for name in "12" for a in range(3)]
     drawn = [read_ground_truth(folders[1] / f"{name}.mat").boundaries for name in "12"]
-    assert agreement.counts.detected.sum() == sum(maps.sum() for maps in drawn)
-    assert agreement.counts.drawn.sum() == 2 * sum(maps.sum() for maps in drawn)
+    assert agreed.counts.detected.sum() == sum(maps.sum() for maps in drawn)
+    assert agreed.counts.drawn.sum() == 2 * sum(maps.sum() for maps in drawn)
     alone = fake_edges.write_truth(folders[1] / "3.mat", [np.eye(9)])
-    with pytest.raises(LDLError, match="no images to evaluate"):
+    with pytest.raises(LDLError, match="3 has a single annotator"):
         human(["3"], lambda name: read_ground_truth(alone))
+    assert agreement(["3"], lambda name: read_ground_truth(alone)) is None
 
 
 def test_human_agreement_on_bsds(ldl_data: Path) -> None:
@@ -109,8 +110,8 @@ def test_human_agreement_on_bsds(ldl_data: Path) -> None:
     if not folder.is_dir():
         pytest.skip("LDL_DATA has no BSDS500")
     names = sorted(file.stem for file in folder.glob("*.mat"))[::20]
-    agreement = human(names, lambda name: read_ground_truth(folder / f"{name}.mat"))
-    assert optimum(agreement.thresholds, curve(agreement.counts)).f == pytest.approx(0.80, abs=0.04)
+    point = agreement(names, lambda name: read_ground_truth(folder / f"{name}.mat"))
+    assert point is not None and point.f == pytest.approx(0.80, abs=0.04)
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,7 @@ def enter(pixel: int, own: Side, other: Side, near: Neighbours, scratch: Scratch
     length, before = scratch.length, scratch.before
     # Shortest paths over reduced costs, to a free pixel of the other side, or to one of this side that gives way.
     best, end, loser = price, -1, pixel
-    reached = [pixel]
-    reached.pop()
+    reached = [pixel][:0]  # numba takes the type of its entries from this one
     heap = [(0, pixel)]
     while len(heap) > 0:
         so_far, a = heapq.heappop(heap)

@@ -98,7 +98,7 @@ def evaluate(
             raise LDLError(f"{name}: {error}") from None
 
     # Threads are enough: counting does not hold the interpreter's lock.
-    with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         futures = [pool.submit(compare, name) for name in names]
         try:
             done = list(track((future.result() for future in futures), len(names), "evaluating", show_progress))
@@ -156,22 +156,33 @@ def human(names: Sequence[str], read: Callable[[str], GroundTruth], **options: A
     """How well annotators agree: each of them in turn is compared with the others of the same image.
 
     Args:
-        names: The images; those with a single annotator have nothing to compare.
+        names: The images.
         read: Gives what the annotators of an image drew.
         **options: As for :func:`evaluate`, but for ``levels`` and ``thinning``.
 
     Raises:
-        LDLError: no image has two annotators.
+        LDLError: an image has a single annotator.
     """
     read = lru_cache(maxsize=16)(read)  # an image's turns follow each other
-    turns = [(name, a) for name in names if (count := len(read(name).boundaries)) > 1 for a in range(count)]
+    turns = [(name, a) for name in names for a in range(len(read(name).boundaries))]
 
     def load(turn: str) -> tuple[np.ndarray, GroundTruth]:
         name, _, a = turn.rpartition(":")
         drawn = read(name).boundaries
+        if len(drawn) < 2:
+            raise LDLError(f"{name} has a single annotator; there is nobody to compare with")
         return drawn[int(a)].astype(float), GroundTruth(np.delete(drawn, int(a), 0), None)
 
     return evaluate([f"{name}:{a}" for name, a in turns], load, levels=1, thinning=False, **options)
+
+
+def agreement(names: Sequence[str], read: Callable[[str], GroundTruth], **options: Any) -> Optimum | None:
+    """What :func:`human` comes to, for the chart; None where every image has a single annotator."""
+    several = [name for name in names if len(read(name).boundaries) > 1]
+    if not several:
+        return None
+    measured = human(several, read, **options)
+    return optimum(measured.thresholds, curve(measured.counts))
 
 
 def _paired(pred: Path, gt: Path) -> list[str]:
@@ -218,13 +229,13 @@ def _run(options: argparse.Namespace) -> None:
         **shared,
     )
     content = evaluation.to_dict()
+    point = None
     if options.human:
-        agreement = human(evaluation.names, lambda name: read_ground_truth(options.gt / f"{name}.mat"), **shared)
-        content["human"] = optimum(agreement.thresholds, curve(agreement.counts))._asdict()
+        point = agreement(evaluation.names, lambda name: read_ground_truth(options.gt / f"{name}.mat"), **shared)
+        content["human"] = point and point._asdict()
     if options.chart is not None:
         from ldl.charts.edges import precision_recall
 
-        point = Optimum(**content["human"]) if options.human else None
         precision_recall(options.chart, {options.pred.name: evaluation}, point)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     write_json(options.out, content)

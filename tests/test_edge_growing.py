@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
-from ldl.edges.bins import make_bins
+from ldl.edges.bins import BINS, Bins, make_bins
 from ldl.edges.channels import Places, feature_places
 from ldl.edges.forest import drop_specks
-from ldl.edges.growing import best_split, grow
+from ldl.edges.gini import best_split
+from ldl.edges.growing import PatchTree, Rules, grow
+from ldl.edges.hyperplane import best_hyperplane, squared_hinge
 from ldl.edges.patches import make_scene, sample_patches
 from ldl.edges.relabel import draw_pairs, middle_segments, two_classes
 from ldl.forest.draws import stream
@@ -22,6 +25,16 @@ def halves(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     codes = random.integers(0, 256, (40, count), dtype=np.uint8)
     codes[0] = (place + 8) * 7 + random.integers(0, 12, count)
     return codes, segments.reshape(count, 256).astype(np.uint8)
+
+
+def unit_bins() -> Bins:
+    """One table whose bins are the whole numbers."""
+    edges = np.arange(BINS - 1, dtype=np.float32)[None]
+    return Bins(edges, np.arange(BINS, dtype=np.float32)[None], edges[:, 0], edges[:, 0], np.zeros((1, 1), np.uint8))
+
+
+def grown(codes: np.ndarray, segments: np.ndarray, rules: Rules, seed: int = 0) -> PatchTree:
+    return grow(codes, np.zeros(len(codes), np.int32), unit_bins(), segments, rules, stream(seed, 0))
 
 
 def pair_codes(segments: np.ndarray, pairs: np.ndarray) -> np.ndarray:
@@ -113,9 +126,11 @@ def test_the_middle_is_nearest_to_the_mean_code() -> None:
     assert middle_segments(segments, rows, pairs) == rows[np.argmin(away)]
 
 
-def test_every_patch_is_in_the_leaf_that_its_bins_lead_to() -> None:
+@pytest.mark.parametrize("sets", [0, 3])
+def test_every_patch_is_in_the_leaf_that_its_features_lead_to(sets: int) -> None:
     codes, segments = halves(600)
-    tree = grow(codes, segments, 40, 64, 8, stream(0, 0))
+    tree = grown(codes, segments, Rules(40, 64, 8, sets))
+    assert tree.feature.shape[1] == (40 if sets else 1)
     sizes = np.diff(tree.start)
     assert sizes.min() >= 8
     assert len(tree.feature) == 2 * len(tree.middle) - 1
@@ -124,9 +139,14 @@ def test_every_patch_is_in_the_leaf_that_its_bins_lead_to() -> None:
         assert tree.middle[leaf] in own
         for row in own:
             node = 0
-            while tree.feature[node] >= 0:
-                node = tree.child[node] + (codes[tree.feature[node], row] > tree.cut[node])
+            while tree.feature[node, 0] >= 0:
+                total = np.float32(0)
+                for f, weight in zip(tree.feature[node], tree.weight[node]):
+                    total += weight * np.float32(codes[f, row])
+                node = tree.child[node] + (total > tree.threshold[node])
             assert tree.child[node] == leaf
+    if sets:
+        return
     # One feature tells where the line is: the answers are near the truth.
     answers = np.empty((600, 256))
     for leaf in range(len(sizes)):
@@ -135,13 +155,44 @@ def test_every_patch_is_in_the_leaf_that_its_bins_lead_to() -> None:
     assert np.abs(lines % 16 - found % 16).mean() < 1.5
 
 
-def test_depth_and_seed() -> None:
+@pytest.mark.parametrize("sets", [0, 2])
+def test_depth_and_seed(sets: int) -> None:
     codes, segments = halves(400)
-    assert len(grow(codes, segments, 40, 0, 8, stream(0, 0)).feature) == 1
-    assert len(grow(codes, segments, 40, 2, 8, stream(0, 0)).middle) <= 4
-    one, same, other = (grow(codes, segments, 6, 64, 8, stream(seed, 0)) for seed in (0, 0, 1))
+    assert len(grown(codes, segments, Rules(40, 0, 8, sets)).feature) == 1
+    assert len(grown(codes, segments, Rules(40, 2, 8, sets)).middle) <= 4
+    one, same, other = (grown(codes, segments, Rules(6, 64, 8, sets), seed) for seed in (0, 0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(one, same))
     assert not np.array_equal(one.rows, other.rows)
+
+
+def test_squared_hinge_is_at_its_minimum() -> None:
+    random = np.random.default_rng(0)
+    x = np.concatenate([random.normal(size=(200, 6)), np.ones((200, 1))], axis=1)
+    y = np.where(x[:, 0] + 0.5 * x[:, 1] + random.normal(size=200) > 0.8, 1.0, -1.0)
+    cost = np.where(y > 0, 3.0, 0.4)
+
+    def objective(w: np.ndarray) -> float:
+        loss = np.maximum(0, 1 - y * (x @ w)) ** 2
+        return 0.1 * (w[:-1] @ w[:-1]) / 2 + (cost @ loss) / cost.sum() / 2
+
+    fitted = minimize(objective, np.zeros(7), method="BFGS", options={"gtol": 1e-9})
+    np.testing.assert_allclose(squared_hinge(x, y, cost, 0.1), fitted.x, atol=1e-4)
+
+
+def test_a_hyperplane_does_not_sacrifice_the_rarer_class() -> None:
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 256, (8, 1000), dtype=np.uint8)
+    score = codes[:4].astype(float).sum(0) + random.normal(0, 40, 1000)
+    labels = (score > np.quantile(score, 0.93)).astype(np.uint8)
+    feature, weight = np.empty(8, np.int32), np.empty(8, np.float32)
+    found, threshold = best_hyperplane(
+        codes, np.zeros(8, np.int32), unit_bins().top, np.arange(1000, dtype=np.int32), labels, int(labels.sum()),
+        2, 8, 0.1, np.arange(8), stream(0, 0), feature, weight,
+    )  # fmt: skip
+    right = weight @ codes[feature] > threshold
+    assert found
+    assert right[labels == 1].mean() > 0.9
+    assert right[labels == 0].mean() < 0.3
 
 
 def test_specks_go_to_the_nearest_segment() -> None:

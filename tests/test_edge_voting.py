@@ -26,20 +26,24 @@ def edges_by_loops(segments: np.ndarray) -> np.ndarray:
     return edges
 
 
-def random_forest(trees: int = 8, depth: int = 4, seed: int = 0) -> EdgeForest:
+def random_forest(trees: int = 8, depth: int = 4, terms: int = 1, seed: int = 0) -> EdgeForest:
     """Full trees with random splits and blocky segmentations."""
     random = np.random.default_rng(seed)
     inner, leaves = 2**depth - 1, 2**depth
     grown = []
     for _ in range(trees):
-        feature = np.concatenate([random.integers(0, FEATURES, inner), np.full(leaves, -1)]).astype(np.int32)
+        feature = np.full((inner + leaves, terms), -1, np.int32)
+        feature[:inner] = random.integers(0, FEATURES, (inner, terms))
         threshold = np.where(random.random(inner) < 0.5, 0.1, 0.0)
         child = np.concatenate([2 * np.arange(inner) + 1, np.arange(leaves)]).astype(np.int32)
         blocks = random.integers(0, 3, (leaves, 3, 3))
         segments = np.kron(blocks, np.ones((6, 6), int))[:, :16, :16].reshape(leaves, 256)
         numbered = np.stack([np.unique(one, return_inverse=True)[1] for one in segments]).astype(np.uint8)
         threshold = np.concatenate([threshold, np.zeros(leaves)]).astype(np.float32)
-        grown.append(EdgeForest(np.zeros(1, np.int32), feature, threshold, child, numbered))
+        weight = np.ones((len(feature), terms), np.float32)
+        if terms > 1:
+            weight[:] = random.normal(size=weight.shape)
+        grown.append(EdgeForest(np.zeros(1, np.int32), feature, weight, threshold, child, numbered))
     return join(grown)
 
 
@@ -49,8 +53,9 @@ def picture(height: int, width: int) -> np.ndarray:
     return blocks.repeat(12, 0).repeat(12, 1)[:height, :width]
 
 
-def test_leaves_are_those_that_the_features_lead_to() -> None:
-    forest, places = random_forest(), feature_places()
+@pytest.mark.parametrize("terms", [1, 5])
+def test_leaves_are_those_that_the_features_lead_to(terms: int) -> None:
+    forest, places = random_forest(terms=terms), feature_places()
     maps = feature_maps(torch.from_numpy(picture(60, 72).transpose(2, 0, 1) / 255).float()).numpy()
     leaves = EdgeDetector(forest).find_leaves(maps)
     assert leaves.shape == (15, 21, 4)
@@ -58,13 +63,15 @@ def test_leaves_are_those_that_the_features_lead_to() -> None:
         for column in range(21):
             for v in range(4):
                 node = forest.roots[4 * ((row + column) % 2) + v]
-                while forest.feature[node] >= 0:
-                    f = forest.feature[node]
-                    plane = maps[places.map[f], row : row + 16, column : column + 16]
-                    value = plane[tuple(places.first[f])]
-                    if places.second[f, 0] >= 0:
-                        value = value - plane[tuple(places.second[f])]
-                    node = forest.child[node] + int(value > forest.threshold[node])
+                while forest.feature[node, 0] >= 0:
+                    total = np.float32(0)
+                    for f, weight in zip(forest.feature[node], forest.weight[node]):
+                        plane = maps[places.map[f], row : row + 16, column : column + 16]
+                        value = plane[tuple(places.first[f])]
+                        if places.second[f, 0] >= 0:
+                            value = value - plane[tuple(places.second[f])]
+                        total += weight * value
+                    node = forest.child[node] + int(total > forest.threshold[node])
                 assert leaves[row, column, v] == forest.child[node]
 
 
@@ -128,7 +135,7 @@ def test_sharpening_moves_a_boundary_to_where_the_colours_change() -> None:
 
 def test_every_pixel_has_equally_many_voters() -> None:
     segments = np.indices((16, 16)).sum(0).ravel() % 2  # every pixel is an edge
-    leaf = np.array([-1], np.int32), np.zeros(1, np.float32), np.zeros(1, np.int32)
+    leaf = np.full((1, 1), -1, np.int32), np.ones((1, 1), np.float32), np.zeros(1, np.float32), np.zeros(1, np.int32)
     forest = EdgeForest(np.zeros(1, np.int32), *leaf, segments[None].astype(np.uint8))
     detector = EdgeDetector(forest, DetectorSettings(votes=1, sharpen=0, gain=0.5))
     for size in ((33, 47), (40, 5), (1, 1)):

@@ -22,12 +22,14 @@ class Bins(NamedTuple):
 
     Attributes:
         edges: (26, 255) float32, rising. Bin k holds the values above edge k - 1 up to edge k.
+        top: (26, 256) float32, the largest value of each bin; of the last, one just above its edge.
         low: (26,) float32, where even steps along the values begin.
         scale: (26,) float32, steps by unit of value.
         guess: (26, 4096) uint8, a bin no higher than those of all values in a step.
     """
 
     edges: np.ndarray
+    top: np.ndarray
     low: np.ndarray
     scale: np.ndarray
     guess: np.ndarray
@@ -60,7 +62,8 @@ def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
     starts = low[:, None] + (np.arange(_STEPS) - 1) * (width / _STEPS)[:, None]
     guess = np.stack([np.searchsorted(table, start) for table, start in zip(edges, starts)]).astype(np.uint8)
     guess[:, 0] = 0
-    return Bins(edges, low, (_STEPS / width).astype(np.float32), guess)
+    top = np.concatenate([edges, np.nextafter(edges[:, -1:], np.float32(np.inf))], axis=1)
+    return Bins(edges, top, low, (_STEPS / width).astype(np.float32), guess)
 
 
 def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:

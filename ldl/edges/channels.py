@@ -127,11 +127,11 @@ def blur(maps: Tensor, radius: int) -> Tensor:
 def _box_sum(values: Tensor, width: int, axis: int) -> Tensor:
     """Sums of ``width`` neighbours along an axis, from sums of 1, 2, 4, ... (pooling takes several times as long)."""
     count = values.shape[axis] - width + 1
-    total, start, size = None, 0, 1
+    total, start, size = torch.zeros(()), 0, 1
     while True:
         if width & size:
             part = values.narrow(axis, start, count)
-            total = part if total is None else total + part
+            total = total + part if start else part
             start += size
         if 2 * size > width:
             return total

@@ -11,6 +11,7 @@ import torch
 from ldl.edges.channels import LABEL, PATCH, SHRINK, blur, feature_maps, feature_places, luv
 from ldl.edges.forest import EdgeForest
 from ldl.edges.voting import Rings, find_leaves, rings_of, vote
+from ldl.errors import LDLError
 
 PAD = PATCH // 2 + LABEL // 2
 """So much around the image that each of its pixels gets the votes of equally many patches."""
@@ -33,6 +34,17 @@ class DetectorSettings:
     scales: tuple[float, ...] = (1.0,)
     gain: float = 2.0
 
+    def check(self, trees: int) -> None:
+        """Raise LDLError for a value out of range, or more votes than trees."""
+        if not 1 <= self.votes <= trees:
+            raise LDLError(f"detector.votes {self.votes} must be in 1..{trees}, the number of trees")
+        if not 0 <= self.sharpen <= 3:
+            raise LDLError(f"detector.sharpen {self.sharpen} must be in 0..3")
+        if not self.scales or not all(0.05 <= scale <= 20 for scale in self.scales):
+            raise LDLError(f"detector.scales {list(self.scales)} must be one or more numbers in 0.05..20")
+        if not self.gain > 0:
+            raise LDLError(f"detector.gain {self.gain} must be positive")
+
 
 class EdgeDetector:
     """A trained forest, ready for images."""
@@ -40,6 +52,7 @@ class EdgeDetector:
     def __init__(self, forest: EdgeForest, settings: DetectorSettings | None = None) -> None:
         self.forest = forest
         self.settings = settings or DetectorSettings()
+        self.settings.check(len(forest.roots))
         self.rings: Rings = rings_of(forest.segments, self.settings.sharpen + 1)
         self.places = feature_places()
 
@@ -76,10 +89,12 @@ class EdgeDetector:
         first, second = (where[of, 0] * width + where[of, 1] for where in (self.places.first, self.places.second))
         start = self.places.map[of] * (height * width)
         second = np.where(self.places.second[of, 0] < 0, -1, start + second)
+        # A leaf has no features.
+        first = np.where(of < 0, -1, start + first)
         side = PATCH // SHRINK
         leaves = np.empty((height - side + 1, width - side + 1, self.settings.votes), np.int32)
         find_leaves(
-            maps.ravel(), width, self.forest.roots, of, start + first, second, self.forest.threshold,
+            maps.ravel(), width, self.forest.roots, first, second, self.forest.weight, self.forest.threshold,
             self.forest.child, leaves,
         )  # fmt: skip
         return leaves

@@ -6,18 +6,39 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ldl.edges.bins import Bins
+from ldl.edges.gini import best_split
+from ldl.edges.hyperplane import add_up, best_hyperplane
 from ldl.edges.relabel import PAIRS, SAMPLE, draw_pairs, middle_segments, two_classes
 from ldl.forest.compiled import compiled, inlined
-from ldl.forest.draws import next_bits
 from ldl.forest.parting import partition
+
+
+class Rules(NamedTuple):
+    """How a tree grows.
+
+    Attributes:
+        tries: Features that a node tries; where it splits by hyperplanes, features of each.
+        depth: Splits on the longest path.
+        min_leaf: Patches that each side of a split must keep.
+        sets: Hyperplanes that a node tries; 0 splits by single features.
+        shrinkage: See :func:`ldl.edges.hyperplane.squared_hinge`.
+    """
+
+    tries: int
+    depth: int
+    min_leaf: int
+    sets: int = 0
+    shrinkage: float = 0.1
 
 
 class PatchTree(NamedTuple):
     """One tree of M nodes and L leaves. The root is node 0; a right child follows its left sibling.
 
     Attributes:
-        feature: (M,) int32, the feature that splits, in the tree's own numbering; -1 in a leaf.
-        cut: (M,) uint8; patches whose bin is at most this go left.
+        feature: (M, D) int32, the features that a node adds up, in the tree's own numbering; -1 in a leaf.
+        weight: (M, D) float32, their weights; 1 where D is 1.
+        threshold: (M,) float32; patches whose sum is at most this go left.
         child: (M,) int32, the left child; in a leaf its number, 0..L - 1.
         middle: (L,) int32, the training patch whose segmentation the leaf answers.
         start: (L + 1,) int32; the patches of leaf l are ``rows[start[l]:start[l + 1]]``.
@@ -25,7 +46,8 @@ class PatchTree(NamedTuple):
     """
 
     feature: np.ndarray
-    cut: np.ndarray
+    weight: np.ndarray
+    threshold: np.ndarray
     child: np.ndarray
     middle: np.ndarray
     start: np.ndarray
@@ -34,16 +56,16 @@ class PatchTree(NamedTuple):
 
 @compiled
 def grow(
-    codes: np.ndarray, segments: np.ndarray, tries: int, depth: int, min_leaf: int, state: np.ndarray
+    codes: np.ndarray, maps: np.ndarray, bins: Bins, segments: np.ndarray, rules: Rules, state: np.ndarray
 ) -> PatchTree:
     """Grow one tree.
 
     Args:
         codes: (F, N) uint8, binned features.
+        maps: (F,) which of the bins' tables each feature has.
+        bins: The bins.
         segments: (N, S) uint8, segmentations.
-        tries: Features tried at each node, drawn without replacement.
-        depth: Splits on the longest path.
-        min_leaf: Patches that each side of a split must keep.
+        rules: How it grows.
         state: (1,) uint64, random numbers.
     """
     width, size = codes.shape
@@ -52,11 +74,14 @@ def grow(
     pairs = np.empty((PAIRS, 2), np.int32)
     scratch = np.empty((min(size, SAMPLE), PAIRS), np.float32)
     order = np.arange(width)
-    most = 2 * (size // max(min_leaf, 1)) + 1
-    feature, cut, child = np.full(most, -1, np.int32), np.zeros(most, np.uint8), np.zeros(most, np.int32)
+    terms = min(rules.tries, width) if rules.sets else 1
+    most = 2 * (size // max(rules.min_leaf, 1)) + 1
+    feature, weight = np.full((most, terms), -1, np.int32), np.ones((most, terms), np.float32)
+    threshold, child = np.zeros(most, np.float32), np.zeros(most, np.int32)
     middle, start = np.empty(most, np.int32), np.empty(most + 1, np.int32)
+    sums = np.empty(size, np.float32)
     # Node, first row, one past the last, depth.
-    stack = np.empty((depth + 2, 4), np.int32)
+    stack = np.empty((rules.depth + 2, 4), np.int32)
     _push(stack, 0, 0, 0, size, 0)
     waiting, nodes, leaves = 1, 1, 0
     while waiting:
@@ -64,18 +89,28 @@ def grow(
         node, first, last, level = stack[waiting]
         own = rows[first:last]
         draw_pairs(segments.shape[1], state, pairs)
-        f = -1
-        if level < depth and last - first >= 2 * min_leaf:
+        found = False
+        if level < rules.depth and last - first >= 2 * rules.min_leaf:
             ones = two_classes(segments, own, pairs, scratch, state, labels)
-            f, at = best_split(codes, own, labels, ones, tries, min_leaf, order, state)
-        if f < 0:
+            if rules.sets:
+                found, threshold[node] = best_hyperplane(
+                    codes, maps, bins.top, own, labels, ones, rules.sets, rules.min_leaf, rules.shrinkage,
+                    order, state, feature[node], weight[node],
+                )  # fmt: skip
+            else:
+                f, cut = best_split(codes, own, labels, ones, rules.tries, rules.min_leaf, order, state)
+                found = f >= 0
+                if found:
+                    feature[node, 0], threshold[node] = f, bins.edges[maps[f], cut]
+        if not found:
             child[node], start[leaves] = leaves, first
             middle[leaves] = middle_segments(segments, own, pairs)
             leaves += 1
             continue
-        feature[node], cut[node], child[node] = f, at, nodes
-        for row in own:
-            right[row] = codes[f, row] > at
+        child[node] = nodes
+        add_up(codes, maps, bins.top, own, feature[node], weight[node], sums)
+        for i in range(len(own)):
+            right[own[i]] = sums[i] > threshold[node]
         border = partition(rows, spare, right, first, last)
         # The left child lies on top, so leaves are numbered from left to right, as their rows are.
         _push(stack, waiting, nodes + 1, border, last, level + 1)
@@ -84,72 +119,9 @@ def grow(
         nodes += 2
     start[leaves] = size
     return PatchTree(
-        feature[:nodes].copy(), cut[:nodes].copy(), child[:nodes].copy(), middle[:leaves].copy(),
-        start[: leaves + 1].copy(), rows,
+        feature[:nodes].copy(), weight[:nodes].copy(), threshold[:nodes].copy(), child[:nodes].copy(),
+        middle[:leaves].copy(), start[: leaves + 1].copy(), rows,
     )  # fmt: skip
-
-
-@compiled
-def best_split(
-    codes: np.ndarray,
-    rows: np.ndarray,
-    labels: np.ndarray,
-    ones: int,
-    tries: int,
-    min_leaf: int,
-    order: np.ndarray,
-    state: np.ndarray,
-) -> tuple[int, int]:
-    """The split with the lowest Gini impurity over ``tries`` random features and all their bins.
-
-    Args:
-        codes: (F, N) uint8.
-        rows: (n,) patches of the node.
-        labels: (n,) their classes, 0 or 1.
-        ones: How many are 1.
-        tries: How many features.
-        min_leaf: Patches that each side must keep.
-        order: (F,) a permutation of the features; its order changes.
-        state: Random numbers.
-
-    Returns:
-        The feature, -1 where no split lowers the impurity, and the last bin that goes left.
-    """
-    count, width = len(rows), len(codes)
-    feature, cut = -1, 0
-    if ones == 0 or ones == count:
-        return feature, cut
-    # The larger the sum over sides of (ones^2 + zeros^2) / n, the lower the impurity; gains of rounding are none.
-    best = _purity(count, ones) * (1 + 1e-9)
-    histogram = np.empty(256, np.int64)
-    for k in range(min(tries, width)):
-        other = k + int(next_bits(state) % np.uint64(width - k))
-        order[k], order[other] = order[other], order[k]
-        column = codes[order[k]]
-        histogram[:] = 0
-        lowest, highest = 255, 0
-        for i in range(count):
-            code = np.int64(column[rows[i]])
-            histogram[code] += 1 | np.int64(labels[i]) << 32
-            lowest, highest = min(lowest, code), max(highest, code)
-        sums = np.int64(0)
-        for code in range(lowest, highest):
-            if histogram[code] == 0:
-                continue
-            sums += histogram[code]
-            left, left_ones = sums & 0xFFFFFFFF, sums >> 32
-            if left < min_leaf or count - left < min_leaf:
-                continue
-            score = _purity(left, left_ones) + _purity(count - left, ones - left_ones)
-            if score > best:
-                best, feature, cut = score, order[k], code
-    return feature, cut
-
-
-@inlined
-def _purity(count: int, ones: int) -> float:
-    zeros = count - ones
-    return (np.float64(ones) * ones + np.float64(zeros) * zeros) / count
 
 
 @inlined

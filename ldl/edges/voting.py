@@ -77,9 +77,9 @@ def find_leaves(
     maps: np.ndarray,
     width: int,
     roots: np.ndarray,
-    feature: np.ndarray,
     first: np.ndarray,
     second: np.ndarray,
+    weight: np.ndarray,
     threshold: np.ndarray,
     child: np.ndarray,
     leaves: np.ndarray,
@@ -90,10 +90,10 @@ def find_leaves(
         maps: All maps, flat float32.
         width: Cells in a line.
         roots: (T,) first node of each tree.
-        feature: (M,) -1 in a leaf.
-        first: (M,) where in ``maps`` the patch at cell 0 finds the node's value.
-        second: (M,) where it finds what is subtracted, -1 for nothing.
-        threshold: (M,) values up to this go left.
+        first: (M, D) where in ``maps`` the patch at cell 0 finds the node's values; -1 in a leaf.
+        second: (M, D) where it finds what is subtracted, -1 for nothing.
+        weight: (M, D) what the differences are multiplied by.
+        threshold: (M,) sums up to this go left.
         child: (M,) the left child, or the leaf's number.
         leaves: (rows, columns, votes) int32, filled in. Each place asks the trees that follow those of its left and
             upper neighbours, in a circle: a checkerboard where the votes are half of the trees.
@@ -104,11 +104,14 @@ def find_leaves(
             at = row * width + column
             for v in range(votes):
                 node = roots[(votes * (row + column) + v) % len(roots)]
-                while feature[node] >= 0:
-                    value = maps[first[node] + at]
-                    if second[node] >= 0:
-                        value -= maps[second[node] + at]
-                    node = child[node] + (value > threshold[node])
+                while first[node, 0] >= 0:
+                    total = np.float32(0)
+                    for d in range(first.shape[1]):
+                        value = maps[first[node, d] + at]
+                        if second[node, d] >= 0:
+                            value -= maps[second[node, d] + at]
+                        total += weight[node, d] * value
+                    node = child[node] + (total > threshold[node])
                 leaves[row, column, v] = child[node]
 
 

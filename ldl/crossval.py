@@ -29,6 +29,9 @@ def crossval(cli: LDLCLI) -> None:
     """
     if cli.config.ckpt_path is not None:
         raise LDLError("--stage crossval trains every fold anew; leave --ckpt_path out")
+    if "fold" not in cli.config.data.init_args:
+        name = cli.config.data.class_path.rpartition(".")[2]
+        raise LDLError(f"{name} has a published split and no folds; leave --stage crossval out")
     # Chooses the directory and finds how many folds there are; it is not run.
     first = Run(cli, _of_fold(cli.config, 0))
     folds: list[dict[str, Any]] = []

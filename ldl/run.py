@@ -14,7 +14,6 @@ from jsonargparse import Namespace
 from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
 
 from ldl import results, tracking
-from ldl.callbacks.report import Report
 from ldl.checkpoint import check_same_model, read_checkpoint
 from ldl.config import LDLCLI
 from ldl.data.base import LDLDataModule
@@ -59,7 +58,7 @@ class Run:
         self.folder = folder or choose_folder(config, self.task, self.data)
         self.text = cli.dump(config)
         self.checkpoints = self._make_checkpoints()
-        callbacks: list[pl.Callback] = [*self.checkpoints.values(), Report(self.folder, draw)]
+        callbacks: list[pl.Callback] = [*self.checkpoints.values(), self.data.report(self.folder, draw)]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(RichProgressBar())
         self.trainer = cli.make_trainer(

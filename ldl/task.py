@@ -18,7 +18,7 @@ from torchmetrics import MetricCollection
 from ldl.backbone import Backbone, Identity
 from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model, read_checkpoint
 from ldl.collective import current_collective
-from ldl.data.instances import global_rows
+from ldl.data.instances import global_rows, learned_rows
 from ldl.errors import LDLError, did_you_mean
 from ldl.features import reuse_features
 from ldl.head import AlternatingHead, FittedHead, Head
@@ -190,19 +190,22 @@ class Task(pl.LightningModule):
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         real = batch["weight"] > 0
-        rows = int(real.sum())
+        rows = learned_rows(batch)
         # A rank without rows still takes part in the exchange of gradients, with one padding row at scale 0.
-        used = real if rows else torch.arange(len(real), device=real.device) == 0
+        used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
         batch = {name: column[used] for name, column in batch.items()}
         if self.mixup:
             batch = mix_pairs(batch, self.mixup)
         features, target = self.features(batch), batch["target"]
+        if "keep" in batch:
+            features, target = features[batch["keep"]], target[batch["keep"]]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         losses = self.head.loss(features, target, **extra)
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         loss = self._scale(rows, total) * losses["loss"]
-        return {"loss": loss, "features": features.detach()[:rows], "target": target[:rows]}
+        seen = slice(None if rows else 0)
+        return {"loss": loss, "features": features.detach()[seen], "target": target[seen]}
 
     @staticmethod
     def _scale(rows: int, total: int) -> float:

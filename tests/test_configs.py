@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import fake_edges
 import fake_faces
 import numpy as np
 import pytest
@@ -40,6 +41,12 @@ def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fake_faces.morph_release(fake_faces.fgnet(fake_faces.utkface(root)))
 
 
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small tree of edges."""
+    return fake_edges.bsds(tmp_path_factory.mktemp("edges"))
+
+
 @pytest.fixture(autouse=True)
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No pretrained weights and no cache from outside; charts are drawn in tests of their own."""
@@ -48,8 +55,11 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
 
 
-def _data_options(config: dict, table: Path, faces: Path) -> list[str]:
+def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[str]:
     data = config.get("data", {})
+    if data.get("class_path") == "BSDS500":
+        options = [f"--data.path={edges}", "--data.crop=32", "--data.batch_size=2"]
+        return [*options, "--model.backbone.name=mobilenetv2_050", "--model.backbone.pretrained=false"]
     if data.get("class_path") == "TabularLDL":
         arguments = data["init_args"]
         count = len(arguments.get("label_names") or arguments.get("label_values") or range(4))
@@ -69,8 +79,8 @@ def _data_options(config: dict, table: Path, faces: Path) -> list[str]:
 @pytest.mark.parametrize(
     "path", sorted(CONFIGS.glob("runs/*.yaml")) + [CONFIGS / "default.yaml"], ids=lambda path: path.stem
 )
-def test_run(path: Path, table: Path, faces: Path, tmp_path: Path) -> None:
-    options = _data_options(yaml.safe_load(path.read_text()), table, faces)
+def test_run(path: Path, table: Path, faces: Path, edges: Path, tmp_path: Path) -> None:
+    options = _data_options(yaml.safe_load(path.read_text()), table, faces, edges)
     main(["-c", str(path), *options, *SHORT, "--run_dir", str(tmp_path)])
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["mean"]["kl"] >= 0
@@ -108,8 +118,8 @@ def test_part_composes_with_the_default(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "data").glob("*.yaml")), ids=lambda path: path.stem)
-def test_data_composes_with_a_head(path: Path, table: Path, faces: Path, tmp_path: Path) -> None:
-    options = _data_options(yaml.safe_load(path.read_text()), table, faces)
+def test_data_composes_with_a_head(path: Path, table: Path, faces: Path, edges: Path, tmp_path: Path) -> None:
+    options = _data_options(yaml.safe_load(path.read_text()), table, faces, edges)
     main(["-c", str(path), "-c", str(CONFIGS / "heads/softmax.yaml"), *options, *SHORT, "--run_dir", str(tmp_path)])
     assert json.loads((tmp_path / "results.json").read_text())["head"] == "Softmax"
 

@@ -2,6 +2,7 @@
 
 from ldl.data.bags import Bags
 from ldl.data.base import LDLDataModule
+from ldl.data.bsds500 import BSDS500
 from ldl.data.clutter import PosedFaces, ShiftedFaces
 from ldl.data.faces import FGNET, FaceFolder, Morph, UTKFace
 from ldl.data.mnist import MixedDigits, ShiftedDigits
@@ -10,6 +11,7 @@ from ldl.data.rotated_digits import RotatedDigits
 from ldl.data.tabular import TabularLDL
 
 __all__ = [
+    "BSDS500",
     "Bags",
     "FGNET",
     "FaceFolder",

@@ -44,7 +44,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     A subclass reads its files in :meth:`load` and serves instances in :meth:`dataset`. Batches are dicts of
     ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding), ``index`` (B,), and where they exist
-    ``value`` (B,) or (B, 2) and ``group`` (B,).
+    ``value`` (B,) or (B, 2) and ``group`` (B,). Where a target belongs to every pixel, ``target`` is (B, H, W, C), and
+    training batches may have ``keep`` (B, H, W), bool: the pixels that are learned from.
 
     Args:
         batch_size: Rows of a global batch, over all processes.
@@ -172,6 +173,22 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """Serve these features (size, F), under the key ``features``, in place of inputs."""
         self.backbone_features = features
 
+    @property
+    def eval_batch_size(self) -> int:
+        """Rows of a global batch of validation, test and prediction."""
+        return self.batch_size
+
+    def report(self, folder: Path, draw: bool) -> pl.Callback:
+        """What writes down the outcome of a test or prediction.
+
+        Args:
+            folder: The run directory.
+            draw: Draw charts.
+        """
+        from ldl.callbacks.report import Report
+
+        return Report(folder, draw)
+
     def train_dataloader(self) -> DataLoader[Any]:
         return self._loader(self.split.train, train=True, persistent=True)
 
@@ -199,7 +216,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         self._check_trainer(collective.world_size)
         sampler = DealtBatchSampler(
             len(rows),
-            self.batch_size,
+            self.batch_size if train else self.eval_batch_size,
             shuffle=train,
             seed=int(os.environ.get("PL_GLOBAL_SEED", 0)),
             rank=collective.rank,

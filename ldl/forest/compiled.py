@@ -1,18 +1,17 @@
-"""Compiles the loops that grow and read trees, once per machine and version of the sources."""
+"""Compiles the loops of trees and edges, once per machine and version of the sources."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
 config: Any = numba.config  # it makes its entries at run time
-COMPILED = ("boosting", "forest")
-"""Folders of the sources that are compiled."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -36,17 +35,22 @@ def inlined_fast(function: F) -> F:
 
 def _compile(function: F, **options: bool) -> F:
     # numba picks the folder while it decorates; the user's own setting stays as it was.
-    before, config.CACHE_DIR = config.CACHE_DIR, str(_FOLDER)
+    folder = _cache_folder(Path(function.__code__.co_filename).parent)
+    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         return numba.njit(function, nogil=True, cache=True, **options)
     finally:
         config.CACHE_DIR = before
 
 
-def _cache_folder() -> Path:
-    """A writable folder named after the sources: numba itself looks at one file, not at those it calls into."""
+@cache
+def _cache_folder(package: Path) -> Path:
+    """A writable folder named after the sources of a package and of this one.
+
+    numba itself looks at the file of a function, not at those it calls into.
+    """
     digest = hashlib.sha256()
-    for source in sorted(path for folder in COMPILED for path in (Path(__file__).parents[1] / folder).glob("*.py")):
+    for source in sorted({*Path(__file__).parent.glob("*.py"), *package.glob("*.py")}):
         digest.update(source.read_bytes())
     name = f"numba-{digest.hexdigest()[:16]}"
     parents = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []
@@ -61,4 +65,4 @@ def _cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix=name))
 
 
-_FOLDER = _cache_folder()
+_FOLDER = _cache_folder(Path(__file__).parent)

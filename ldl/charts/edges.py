@@ -1,0 +1,65 @@
+"""Edges: precision against recall, and maps beside what annotators drew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ldl.charts.drawing import save
+from ldl.edges.evaluation import Evaluation
+from ldl.edges.scores import Optimum, curve, optimum, scores
+
+
+def precision_recall(path: Path, evaluations: Mapping[str, Evaluation], human: Optimum | None = None) -> Path:
+    """Precision over recall of detectors, by name, with lines of equal F-measure and the annotators' agreement."""
+    figure = Figure(figsize=(6, 6), layout="constrained")
+    axis = figure.subplots()
+    _iso_f(axis)
+    for name, evaluation in evaluations.items():
+        whole = curve(evaluation.counts)
+        best = optimum(evaluation.thresholds, whole)
+        figures = scores(evaluation.thresholds, evaluation.counts)
+        # Where nothing is detected there is no precision.
+        there = evaluation.counts.detected.sum(0) > 0
+        label = f"{name}: ODS {figures['ods']:.3f}, OIS {figures['ois']:.3f}, AP {figures['ap']:.3f}"
+        line = axis.plot(whole.recall[there], whole.precision[there], label=label)[0]
+        axis.plot(best.recall, best.precision, "o", color=line.get_color())
+    if human is not None:
+        label = f"annotators against each other: F {human.f:.3f}"
+        axis.plot(human.recall, human.precision, "D", color="tab:green", label=label)
+    axis.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axis.legend(loc="lower left", fontsize=8)
+    return save(figure, path)
+
+
+def _iso_f(axis: Axes) -> None:
+    for f in np.arange(1, 10) / 10:
+        recall = np.linspace(f / (2 - f), 1, 100)
+        precision = f * recall / (2 * recall - f)
+        axis.plot(recall, precision, color="0.85", linewidth=0.8)
+        axis.text(0.985, f / (2 - f), f"F {f:g}", color="0.6", fontsize=7, ha="right", va="bottom")
+
+
+def sheet(path: Path, panels: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, str]]) -> Path:
+    """Rows of image, votes and prediction.
+
+    Args:
+        path: The PNG.
+        panels: Of each image: it, (H, W, 3) uint8; the share of annotators, (H, W); the prediction, (H, W); its name.
+    """
+    figure = Figure(figsize=(9, 2.6 * len(panels)), layout="constrained")
+    grid = figure.subplots(len(panels), 3, squeeze=False)
+    for axes, (picture, votes, prediction, name) in zip(grid, panels):
+        axes[0].imshow(picture)
+        axes[1].imshow(1 - votes, cmap="gray", vmin=0, vmax=1)
+        axes[2].imshow(1 - prediction, cmap="gray", vmin=0, vmax=1)
+        axes[0].set_ylabel(name, fontsize=8)
+        for axis in axes:
+            axis.set(xticks=[], yticks=[])
+    for axis, title in zip(grid[0], ("image", "annotators", "prediction")):
+        axis.set_title(title, fontsize=9)
+    return save(figure, path)

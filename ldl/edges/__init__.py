@@ -1,0 +1,1 @@
+"""Edges as label distributions: detectors, and the benchmark that judges them."""

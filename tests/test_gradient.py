@@ -1,0 +1,45 @@
+"""Gradient magnitude: the scale of its strengths, and its place on the benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldl.data.bsds500 import list_part, truth_of
+from ldl.data.pictures import read_picture
+from ldl.edges.evaluation import evaluate
+from ldl.edges.gradient import gradient_magnitude
+from ldl.edges.ground_truth import read_ground_truth
+from ldl.edges.nms import suppress
+from ldl.edges.scores import scores
+
+
+@pytest.mark.parametrize("height", [0, 60, 255])
+@pytest.mark.parametrize("sigma", [1.0, 2.0])
+def test_a_step_has_its_height_as_strength(height: int, sigma: float) -> None:
+    picture = np.zeros((40, 40, 3), np.uint8)
+    picture[:, 20:] = height
+    for turned in (picture, picture.transpose(1, 0, 2)):
+        strength = gradient_magnitude(turned, sigma)
+        # The step lies between two pixels, half a pixel from each.
+        expected = height / 255 * np.exp(-1 / (8 * sigma**2))
+        assert strength.max() == pytest.approx(expected, rel=0.02, abs=1e-12)
+        assert strength[:3, :3].max() < 1e-6
+
+
+def test_its_place_on_bsds(ldl_data: Path) -> None:
+    """Ten test images here; all 200 give ODS .604 (benchmarks/edges.py)."""
+    folder = ldl_data / "BSDS500" / "data"
+    if not folder.is_dir():
+        pytest.skip("LDL_DATA has no BSDS500")
+    images = {image.stem: image for image in list_part(folder, "test")[::20]}
+    measured = evaluate(
+        list(images),
+        lambda name: (
+            suppress(gradient_magnitude(read_picture(images[name]))),
+            read_ground_truth(truth_of(images[name])),
+        ),
+    )
+    assert scores(measured.thresholds, measured.counts)["ods"] == pytest.approx(0.60, abs=0.05)

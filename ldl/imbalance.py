@@ -1,9 +1,12 @@
-"""How common the values of a training set are, and weights that make the rare ones count."""
+"""Imbalanced values: how common each is, weights that make the rare ones count, and imbalance made on purpose."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
+from scipy.optimize import brentq
 
 from ldl.errors import LDLError
 
@@ -54,3 +57,46 @@ def inverse_density_weights(
         raise LDLError(f"power {power!r} must be at least 0")
     weights = label_density(values, width, sigma) ** -power
     return weights / weights.mean()
+
+
+def bell_subset(values: np.ndarray, removed: float, seed: int | Sequence[int] = 0, centre: float = 0.0) -> np.ndarray:
+    """Rows that stay when a share is removed at random so that the values left are spread like a Gaussian.
+
+    Of every value y at most M exp(-(y - centre)^2 / 2 w^2) rows stay, where M is the number of rows of the most common
+    value; w is what leaves the wanted number. It simulates natural imbalance, as in the head pose experiment of Huang,
+    Loy & Tang 2016, who do not say how wide their Gaussian is.
+
+    Args:
+        values: (n,), of which many are equal, such as the angles of a grid.
+        removed: Share that is removed, in [0, 1).
+        seed: Of the draw.
+        centre: Value that stays whole; the nearest one where it is not there.
+
+    Returns:
+        Rising row numbers, round((1 - removed) n) of them.
+
+    Raises:
+        LDLError: ``removed`` out of its range, or more than all values but the centre.
+    """
+    if not 0 <= removed < 1:
+        raise LDLError(f"removed {removed!r} must be in [0, 1), a share")
+    labels, member, counts = np.unique(values, return_inverse=True, return_counts=True)
+    squared = (labels - centre) ** 2
+    squared -= squared.min()
+    kept = round((1 - removed) * len(member))
+    if kept == len(member):
+        return np.arange(kept)
+    if kept < (least := counts[squared == 0].sum()):
+        most = 1 - least / len(member)
+        raise LDLError(f"removed {removed:g} leaves no bell: at most {most:.3f}, all values but {centre:g}, can go")
+
+    def quotas(log_width: float) -> np.ndarray:
+        return np.minimum(counts, counts.max() * np.exp(-squared / (2 * np.exp(2 * log_width))))
+
+    narrow, wide = 0.5 * np.log(squared[squared > 0].min() / 2000), 0.5 * np.log(squared.max() * 1e8)
+    width = brentq(lambda log_width: quotas(log_width).sum() - kept, narrow, wide, xtol=1e-12)
+    # Rounding the running sum keeps the total, and no value gets more than it has.
+    sizes = np.diff(np.floor(np.cumsum(quotas(width)) + 0.5), prepend=0.0).astype(int)
+    rng = np.random.default_rng(seed)
+    chosen = [rng.permutation(np.flatnonzero(member == label))[:size] for label, size in enumerate(sizes)]
+    return np.sort(np.concatenate(chosen))

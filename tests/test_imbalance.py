@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldl.errors import LDLError
-from ldl.imbalance import inverse_density_weights, label_density
+from ldl.imbalance import bell_subset, inverse_density_weights, label_density
 
 
 def _smoothed(values: np.ndarray, width: float, sigma: float) -> np.ndarray:
@@ -65,3 +65,41 @@ def test_inverse_frequencies_give_each_label_the_same_weight() -> None:
 def test_bad_arguments_are_refused(arguments: dict, message: str) -> None:
     with pytest.raises(LDLError, match=message):
         inverse_density_weights(**arguments)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=9), st.floats(0, 0.99), st.integers(0, 5), st.floats(-50, 50))
+def test_a_bell_keeps_the_wanted_number_and_its_shape(
+    counts: list[int], removed: float, seed: int, centre: float
+) -> None:
+    values = np.random.default_rng(seed).permutation(np.repeat(15.0 * np.arange(len(counts)) - 30, counts))
+    distance = np.abs(15.0 * np.arange(len(counts)) - 30 - centre)
+    least = sum(count for count, far in zip(counts, distance) if far == distance.min())
+    kept = round((1 - removed) * len(values))
+    if kept < least:
+        with pytest.raises(LDLError, match="leaves no bell: at most"):
+            bell_subset(values, removed, seed, centre)
+        return
+    rows = bell_subset(values, removed, seed, centre)
+    assert len(rows) == kept == len(np.unique(rows)) and (np.diff(rows) > 0).all()
+    left = np.array([(values[rows] == value).sum() for value in 15.0 * np.arange(len(counts)) - 30])
+    cut = left < np.array(counts)
+    # What was cut lies, to within rounding, on one bell: nearer values keep more.
+    for near in np.flatnonzero(cut):
+        for far in np.flatnonzero(distance > distance[near]):
+            assert left[far] <= left[near] + 1
+
+
+def test_a_bell_is_a_gaussian() -> None:
+    values = np.repeat(np.arange(-90.0, 91.0, 15.0), 1000)
+    rows = bell_subset(values, 0.7)
+    left = np.array([(values[rows] == value).sum() for value in np.unique(values)])
+    slope = np.log(left[7:10] / 1000) / -(np.array([15.0, 30.0, 45.0]) ** 2)
+    np.testing.assert_allclose(slope, slope[0], rtol=0.01)
+    assert left[6] == 1000 and np.abs(left - left[::-1]).max() <= 1
+
+
+@pytest.mark.parametrize("removed", [-0.1, 1.0, float("nan")])
+def test_shares_out_of_range_are_refused(removed: float) -> None:
+    with pytest.raises(LDLError, match=r"must be in \[0, 1\)"):
+        bell_subset(np.arange(5.0), removed)

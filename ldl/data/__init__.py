@@ -1,9 +1,19 @@
 """Data modules, one data set a file."""
 
 from ldl.data.base import LDLDataModule
-from ldl.data.faces import FGNET, FaceFolder, Morph, UTKFace
+from ldl.data.faces import FGNET, FaceFolder, Morph, Pointing04, UTKFace
 from ldl.data.picture_folder import PictureFolder
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.data.tabular import TabularLDL
 
-__all__ = ["FGNET", "FaceFolder", "LDLDataModule", "Morph", "PictureFolder", "RotatedDigits", "TabularLDL", "UTKFace"]
+__all__ = [
+    "FGNET",
+    "FaceFolder",
+    "LDLDataModule",
+    "Morph",
+    "PictureFolder",
+    "Pointing04",
+    "RotatedDigits",
+    "TabularLDL",
+    "UTKFace",
+]

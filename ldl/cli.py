@@ -11,6 +11,7 @@ import jsonargparse
 
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
+import ldl.hog  # noqa: F401
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.config import LDLCLI
 from ldl.crossval import crossval

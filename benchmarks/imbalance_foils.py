@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVR
 
 from ldl.imbalance import inverse_density_weights
+
+Rows = tuple[np.ndarray, np.ndarray]
 
 
 class Reweighted(RegressorMixin, BaseEstimator):
@@ -133,6 +136,29 @@ class Foil:
     make: Callable[..., Any]
     grid: dict[str, list[Any]] = field(default_factory=dict)
 
+    def settings(self) -> list[dict[str, Any]]:
+        """All points of the grid."""
+        return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
+
+    def choose(self, features: np.ndarray, values: np.ndarray, folds: list[Rows], seed: int) -> dict[str, Any]:
+        """The setting with the least mean absolute error over the validation rows of all folds together.
+
+        Args:
+            features: (N, F).
+            values: (N,).
+            folds: Training and validation rows; the same for all foils that are compared.
+            seed: Of everything random.
+        """
+
+        def error(setting: dict[str, Any]) -> float:
+            errors = [
+                np.abs(self.make(seed, **setting).fit(features[a], values[a]).predict(features[b]) - values[b])
+                for a, b in folds
+            ]
+            return float(np.concatenate(errors).mean())
+
+        return min(self.settings(), key=error)
+
 
 def _forest(seed: int, features: float) -> RandomForestRegressor:
     return RandomForestRegressor(200, max_features=features, min_samples_leaf=2, random_state=seed, n_jobs=1)
@@ -153,8 +179,7 @@ FOILS: dict[str, Foil] = {
     "SVR on log(1 + value)": Foil(lambda seed, C, gamma: _log(SVR(C=C, gamma=gamma, epsilon=0.05)), _LOG_SVR),
     "forest": Foil(_forest, _FEATURES),
     "forest, SMOTER": Foil(
-        lambda seed, features, share: Oversampled(_forest(seed, features), share=share, seed=seed),
-        _FEATURES | {"share": [0.25, 0.5, 1.0]},
+        lambda seed, share: Oversampled(_forest(seed, 0.33), share=share, seed=seed), {"share": [0.25, 0.5, 1.0]}
     ),
     "forest, weighted": Foil(lambda seed, features: Reweighted(_forest(seed, features)), _FEATURES),
     "RED-SVM, linear": Foil(lambda seed, C: OrdinalSVM(C), {"C": [0.03, 0.1, 0.3, 1.0, 3.0]}),

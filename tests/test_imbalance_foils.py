@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from imbalance_foils import FOILS, Oversampled, Reweighted, oversample  # noqa: E402
+from imbalance_foils import FOILS, Foil, Oversampled, Reweighted, oversample  # noqa: E402
 from ordinal_svm import OrdinalSVM  # noqa: E402
 
 
@@ -104,6 +104,20 @@ def test_every_foil_beats_the_mean(name: str) -> None:
     features, values = _rows(160)
     ages = 8 * values
     foil = FOILS[name]
-    setting = {argument: values[0] for argument, values in foil.grid.items()}
+    setting = foil.settings()[0]
     predicted = foil.make(0, **setting).fit(features[:120], ages[:120]).predict(features[120:])
     assert np.abs(predicted - ages[120:]).mean() < 0.85 * np.abs(ages[:120].mean() - ages[120:]).mean()
+
+
+def test_the_chosen_setting_is_the_best_on_validation_rows() -> None:
+    features, values = _rows(80)
+    folds = [(np.arange(40, 80), np.arange(40)), (np.arange(40), np.arange(40, 80))]
+    foil = Foil(lambda seed, alpha, fit_intercept: Ridge(alpha, fit_intercept=fit_intercept),
+                {"alpha": [1e4, 1.0, 1e-3], "fit_intercept": [False, True]})  # fmt: skip
+    assert len(foil.settings()) == 6
+    errors = {}
+    for setting in foil.settings():
+        parts = [np.abs(foil.make(0, **setting).fit(features[a], values[a]).predict(features[b]) - values[b]).sum()
+                 for a, b in folds]  # fmt: skip
+        errors[sum(parts)] = setting
+    assert foil.choose(features, values, folds, 0) == errors[min(errors)]

@@ -2,12 +2,15 @@
 
 from ldl.data.base import LDLDataModule
 from ldl.data.faces import FGNET, FaceFolder, Morph, Pointing04, UTKFace
+from ldl.data.fgnet_aam import FGNETAAM
 from ldl.data.picture_folder import PictureFolder
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.data.tabular import TabularLDL
+from ldl.data.tabular_values import TabularValues
 
 __all__ = [
     "FGNET",
+    "FGNETAAM",
     "FaceFolder",
     "LDLDataModule",
     "Morph",
@@ -15,5 +18,6 @@ __all__ = [
     "Pointing04",
     "RotatedDigits",
     "TabularLDL",
+    "TabularValues",
     "UTKFace",
 ]

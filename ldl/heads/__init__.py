@@ -1,6 +1,8 @@
 """The heads that ldl ships, one a file."""
 
 from ldl.heads.aa_knn import AAKNN
+from ldl.heads.cost_sensitive_forest import CostSensitiveForest
+from ldl.heads.dsna import DSNA
 from ldl.heads.ldlf import LDLF
 from ldl.heads.max_ent import MaxEnt
 from ldl.heads.mean_predictor import MeanPredictor
@@ -8,4 +10,4 @@ from ldl.heads.mslp import MSLP
 from ldl.heads.softmax import Softmax
 from ldl.heads.structrf import StructRF
 
-__all__ = ["AAKNN", "LDLF", "MSLP", "MaxEnt", "MeanPredictor", "Softmax", "StructRF"]
+__all__ = ["AAKNN", "CostSensitiveForest", "DSNA", "LDLF", "MSLP", "MaxEnt", "MeanPredictor", "Softmax", "StructRF"]

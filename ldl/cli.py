@@ -13,6 +13,7 @@ import ldl.data
 import ldl.edges.backbone
 import ldl.haar
 import ldl.heads  # noqa: F401  (their names become known to the parser)
+import ldl.hog  # noqa: F401
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.config import LDLCLI
 from ldl.crossval import crossval

@@ -35,8 +35,8 @@ class Head(nn.Module, ABC):
     """Base of all heads.
 
     Attributes:
-        uses_value: Whether ``loss`` wants the keyword ``value`` besides the distribution: the label itself
-            where the data have one, (...,) or (..., 2), else None.
+        uses_value: Whether ``loss``, or ``fit``, wants the keyword ``value`` besides the distribution: the label
+            itself where the data have one, (...,) or (..., 2), else None.
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F), of which missing ones are
             NaN throughout. Single rows reach such a head as bags of one.
         in_features: F, set by ``build``.

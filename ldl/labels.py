@@ -29,12 +29,16 @@ class LabelSpace:
         axes: The values along each axis: none for nominal labels, one axis for ordinal ones, two for a
             grid, whose labels run row by row (the second axis fastest).
         unit: Unit of the values, for tables and charts.
+        axis_names: What the axes of a grid are called in tables, such as pitch and yaw; empty for numbers.
+        cells: Which points of the grid are labels, as rising numbers of its row by row order; None for all.
     """
 
     kind: Kind
     names: tuple[str, ...]
     axes: tuple[tuple[float, ...], ...] = ()
     unit: str = ""
+    axis_names: tuple[str, ...] = ()
+    cells: tuple[int, ...] | None = None
 
     @classmethod
     def nominal(cls, names: Sequence[str]) -> LabelSpace:
@@ -50,11 +54,41 @@ class LabelSpace:
         return cls("ordinal", tuple(f"{value:g}" for value in axis), (axis,), unit)
 
     @classmethod
-    def grid(cls, first: Sequence[float], second: Sequence[float], unit: str = "") -> LabelSpace:
-        """Labels on a plane, such as (pitch, yaw): every pair of the two rising axes."""
+    def grid(
+        cls,
+        first: Sequence[float],
+        second: Sequence[float],
+        unit: str = "",
+        axis_names: Sequence[str] = (),
+        only: Sequence[tuple[float, float]] | None = None,
+    ) -> LabelSpace:
+        """Labels on a plane, such as (pitch, yaw): every pair of the two rising axes, or some of them.
+
+        Args:
+            first: Values of the first axis.
+            second: Values of the second axis.
+            unit: Unit of both.
+            axis_names: Two different names, or none.
+            only: The pairs that are labels, in any order; None takes all.
+
+        Raises:
+            LDLError: an axis that does not rise strictly, a pair that is not on the axes or there twice, no pairs, or
+                names that are not two.
+        """
         axes = (_rising(first), _rising(second))
-        names = tuple(f"{a:g},{b:g}" for a in axes[0] for b in axes[1])
-        return cls("grid", names, axes, unit)
+        pairs = [(a, b) for a in axes[0] for b in axes[1]]
+        if axis_names and len(set(axis_names)) != 2:
+            raise LDLError(f"a grid has two axes, so axis_names must be two different names, got {list(axis_names)!r}")
+        cells = None
+        if only is not None:
+            wanted = {(float(a), float(b)) for a, b in only}
+            if unknown := sorted(wanted - set(pairs)):
+                raise LDLError(f"the pair {unknown[0]} is not on the axes of the grid; remove it from only")
+            if not wanted or len(wanted) != len(only):
+                raise LDLError(f"only must name pairs of the grid once each and at least one, got {len(only)}")
+            cells = tuple(number for number, pair in enumerate(pairs) if pair in wanted)
+            pairs = [pairs[number] for number in cells]
+        return cls("grid", tuple(f"{a:g},{b:g}" for a, b in pairs), axes, unit, tuple(axis_names), cells)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -73,7 +107,8 @@ class LabelSpace:
     def points(self) -> Tensor:
         """Values of the labels, (C, ndim), float32."""
         self._need_values("points")
-        return torch.cartesian_prod(*(torch.tensor(axis) for axis in self.axes)).reshape(len(self), self.ndim)
+        points = torch.cartesian_prod(*(torch.tensor(axis) for axis in self.axes)).reshape(-1, self.ndim)
+        return points if self.cells is None else points[list(self.cells)]
 
     def encode(self, value: Tensor, sigma: Tensor | float, encoder: Encoder = "gaussian") -> Tensor:
         """Turn values into distributions, renormalised after truncation to the labels.
@@ -138,6 +173,10 @@ class LabelSpace:
 
     def _marginal_median(self, distribution: Tensor, axis: int) -> Tensor:
         shape = [len(values) for values in self.axes]
+        if self.cells is not None:
+            whole = distribution.new_zeros(*distribution.shape[:-1], math.prod(shape))
+            whole[..., list(self.cells)] = distribution
+            distribution = whole
         table = distribution.reshape(*distribution.shape[:-1], *shape)
         others = [dim - self.ndim for dim in range(self.ndim) if dim != axis]
         marginal = table.sum(others) if others else table
@@ -168,12 +207,22 @@ class LabelSpace:
             "names": list(self.names),
             "axes": [list(axis) for axis in self.axes],
             "unit": self.unit,
+            "axis_names": list(self.axis_names),
+            "cells": None if self.cells is None else list(self.cells),
         }
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> LabelSpace:
         """Rebuild a label space from :meth:`to_dict`."""
-        return cls(state["kind"], tuple(state["names"]), tuple(map(tuple, state["axes"])), state["unit"])
+        cells = state.get("cells")
+        return cls(
+            state["kind"],
+            tuple(state["names"]),
+            tuple(map(tuple, state["axes"])),
+            state["unit"],
+            tuple(state.get("axis_names", ())),
+            None if cells is None else tuple(cells),
+        )
 
 
 def _rising(values: Sequence[float]) -> tuple[float, ...]:

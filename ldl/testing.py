@@ -104,7 +104,7 @@ def _check_built(head: Head, labels: LabelSpace) -> None:
 def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
     head.train()
     if isinstance(head, FittedHead):
-        head.fit(features, target, Collective())
+        head.fit(features, target, Collective(), **_extra(head, target))
         return
     losses = head.loss(features, target, **_extra(head, target))
     _must(isinstance(losses, dict) and "loss" in losses, head, "loss must return a dict with the key 'loss'")

@@ -17,6 +17,7 @@ SPACES = {
     "ordinal": LabelSpace.ordinal(range(101), "years"),
     "one value": LabelSpace.ordinal([3.0]),
     "grid": LabelSpace.grid([-30, 0, 30], [-20, -10, 0, 10], "degrees"),
+    "some of a grid": LabelSpace.grid([0, 1], [0, 1, 2], "", ("up", "across"), [(0, 0), (1, 0), (1, 2)]),
 }
 RNG = np.random.default_rng(0)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import fake_edges
 import fake_faces
+import fake_pointing04
 import numpy as np
 import pytest
 import yaml
@@ -38,6 +39,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small trees of all face data sets."""
     root = tmp_path_factory.mktemp("faces")
+    fake_pointing04.pointing04(root, persons=2)
     return fake_faces.morph_release(fake_faces.fgnet(fake_faces.utkface(root)))
 
 
@@ -66,7 +68,7 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
         return [f"--data.path={table / f'{count}.npz'}"]
     if data.get("class_path") == "Bags":
         return [f"--data.path={table / 'bags.csv'}", "--data.folds=2"]
-    if data.get("class_path") in ("FGNET", "Morph", "UTKFace"):
+    if data.get("class_path") in ("FGNET", "Morph", "Pointing04", "UTKFace"):
         options = [f"--data.root={faces}", "--data.crop_size=32", "--data.batch_size=16"]
         options += ["--data.val_fraction=0.25"] if data["class_path"] == "Morph" else []
         backbone = config.get("model", {}).get("backbone", {}).get("init_args", {})

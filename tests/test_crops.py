@@ -79,7 +79,7 @@ def test_the_key_sees_all_that_makes_a_crop(what: str, records: FaceRecords, tmp
 
 def test_what_does_not_make_a_crop_leaves_the_key(records: FaceRecords, tmp_path: Path) -> None:
     before = cached_crops(records, 16, None, tmp_path / "cache").key
-    records = replace(records, ages=records.ages + 1, persons=np.zeros(5))
+    records = replace(records, values=records.values + 1, persons=np.zeros(5))
     assert cached_crops(records, 16, None, tmp_path / "cache").key == before
 
 

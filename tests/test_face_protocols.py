@@ -107,9 +107,9 @@ def test_folds_of_whole_persons(crowd: FaceRecords) -> None:
 
 def _check_ages(records: FaceRecords, tests: list[np.ndarray], tolerance: float) -> None:
     edges = [*range(15, 65, 5), 100]
-    whole = np.histogram(records.ages, edges)[0] / len(records)
+    whole = np.histogram(records.values, edges)[0] / len(records)
     for rows in tests:
-        assert np.abs(np.histogram(records.ages[rows], edges)[0] / len(rows) - whole).max() < tolerance
+        assert np.abs(np.histogram(records.values[rows], edges)[0] / len(rows) - whole).max() < tolerance
 
 
 @pytest.mark.parametrize("protocol", list(MORPH_PROTOCOLS))

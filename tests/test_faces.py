@@ -13,7 +13,7 @@ import torch
 from fake_faces import fgnet, landmarks, picture, utkface, write_lines
 
 from ldl.data import FGNET, FaceFolder, UTKFace
-from ldl.data.faces.module import FaceAges
+from ldl.data.faces.ages import FaceAges
 from ldl.errors import LDLError
 from ldl.protocols import leak
 
@@ -237,4 +237,4 @@ def test_the_real_fgnet(ldl_data: Path) -> None:
 def test_the_real_utkface(ldl_data: Path) -> None:
     data = UTKFace(root=str(ldl_data))
     records = data.read()
-    assert len(records) == 12000 and records.ages.min() >= 0 and records.ages.max() <= 116
+    assert len(records) == 12000 and records.values.min() >= 0 and records.values.max() <= 116

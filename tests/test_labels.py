@@ -17,6 +17,9 @@ from ldl.labels import Decoder, LabelSpace
 AGES = LabelSpace.ordinal(range(0, 21), "years")
 UNEVEN = LabelSpace.ordinal([-3.0, 0.0, 0.5, 4.0])
 POSE = LabelSpace.grid([-30, 0, 30], [-20, -10, 0, 10], "degrees")
+SOME = LabelSpace.grid(
+    [-90, 0, 90], [-20, 0, 20], "degrees", ("pitch", "yaw"), [(90, 0), *((0, y) for y in (-20, 0, 20)), (-90, 0)]
+)
 MOODS = LabelSpace.nominal(["happy", "sad", "surprised"])
 
 
@@ -146,7 +149,43 @@ def test_decoding_undoes_encoding(decoder: Decoder) -> None:
     torch.testing.assert_close(POSE.decode(POSE.encode(poses, 3.0), decoder), poses, atol=0.1, rtol=0)
 
 
-@pytest.mark.parametrize("labels", [AGES, UNEVEN, POSE, MOODS], ids=["ages", "uneven", "pose", "moods"])
+def test_some_points_of_a_grid() -> None:
+    assert SOME.names == ("-90,0", "0,-20", "0,0", "0,20", "90,0")
+    assert SOME.points.tolist() == [[-90, 0], [0, -20], [0, 0], [0, 20], [90, 0]]
+    assert (len(SOME), SOME.ndim, SOME.axis_names) == (5, 2, ("pitch", "yaw"))
+    encoded = SOME.encode(torch.tensor([[10.0, 10.0]]), 30.0)
+    distances = [math.hypot(point[0] - 10, point[1] - 10) for point in SOME.points.tolist()]
+    mass = np.exp(-(np.array(distances) ** 2) / (2 * 30.0**2))
+    np.testing.assert_allclose(encoded[0].numpy(), mass / mass.sum(), rtol=1e-5)
+    row = torch.tensor([0.2, 0.28, 0.1, 0.1, 0.32])
+    assert SOME.decode(row, "argmax").tolist() == [90, 0]
+    # Marginals: pitch .2 .48 .32; yaw .28 .62 .1.
+    assert SOME.decode(row.expand(2, 5), "median").tolist() == [[0, 0], [0, 0]]
+    np.testing.assert_allclose(SOME.decode(row).numpy(), [0.12 * 90, -0.18 * 20], atol=1e-5)
+
+
+def test_a_checkpoint_from_before_cells_is_read() -> None:
+    state = POSE.to_dict()
+    del state["cells"], state["axis_names"]
+    assert LabelSpace.from_dict(state) == POSE
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"only": [(0, 5)]}, r"the pair \(0.0, 5.0\) is not on the axes"),
+        ({"only": []}, "once each and at least one, got 0"),
+        ({"only": [(0, 0), (0.0, 0.0)]}, "once each and at least one, got 2"),
+        ({"axis_names": ["pitch"]}, "two different names"),
+        ({"axis_names": ["yaw", "yaw"]}, "two different names"),
+    ],
+)
+def test_bad_grids_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(LDLError, match=message):
+        LabelSpace.grid([0, 1], [0, 1], **options)
+
+
+@pytest.mark.parametrize("labels", [AGES, UNEVEN, POSE, SOME, MOODS], ids=["ages", "uneven", "pose", "some", "moods"])
 def test_dict_round_trip_through_json(labels: LabelSpace) -> None:
     again = LabelSpace.from_dict(json.loads(json.dumps(labels.to_dict())))
     assert again == labels

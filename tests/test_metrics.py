@@ -94,7 +94,10 @@ def test_maps_count_every_pixel() -> None:
         torch.testing.assert_close(whole.compute()[name], value)
 
 
-@pytest.mark.parametrize("labels", [LabelSpace.ordinal([0, 1]), LabelSpace.grid([0, 1], [0, 1])], ids=["line", "grid"])
+GRIDS = [LabelSpace.grid([0, 1], [0, 1]), LabelSpace.grid([0, 1], [0, 1], axis_names=("pitch", "yaw"))]
+
+
+@pytest.mark.parametrize("labels", [LabelSpace.ordinal([0, 1]), *GRIDS], ids=["line", "grid", "named"])
 def test_value_metrics_over_uneven_batches(labels: LabelSpace) -> None:
     rng = np.random.default_rng(1)
     shape = (50,) if labels.ndim == 1 else (50, 2)
@@ -105,6 +108,7 @@ def test_value_metrics_over_uneven_batches(labels: LabelSpace) -> None:
         metrics.update(torch.from_numpy(predicted[part]), torch.from_numpy(true[part]))
     error = np.abs(predicted - true)
     expected = {"val_mae": error.mean(), "val_rmse": np.sqrt((error**2).mean()), "val_cs5": (error <= 5).mean()}
+    expected |= {f"val_mae_{name}": error[:, axis].mean() for axis, name in enumerate(labels.axis_names)}
     assert {name: value.item() for name, value in metrics.compute().items()} == pytest.approx(expected, rel=1e-12)
 
 

@@ -34,30 +34,32 @@ class FitHead(pl.Callback):
             raise LDLError(
                 f"{name} is fitted on the whole training set; pass Trainer.fit a data module of ldl (fit_dataloader)"
             )
-        features, target = _extract(trainer, pl_module, loader(), current_collective())
+        columns = _extract(trainer, pl_module, loader(), current_collective())
+        extra = {"value": columns.get("value")} if pl_module.head.uses_value else {}
         bar = trainer.progress_bar_callback
         pl_module.head.shows_progress = trainer.is_global_zero and getattr(bar, "is_enabled", False)
-        pl_module.head.fit(features, target, current_collective())
+        pl_module.head.fit(columns["features"], columns["target"], current_collective(), **extra)
         for logger in trainer.loggers:
             if summary := pl_module.head.summary():
                 logger.log_metrics(summary, 0)
 
 
 @torch.no_grad()
-def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> tuple[Tensor, Tensor]:
+def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> dict[str, Tensor]:
+    """``features``, ``target`` and, where the data have it, ``value`` of all rows."""
     training = task.training
     task.eval()
-    parts: list[tuple[Tensor, Tensor]] = []
+    parts: list[dict[str, Tensor]] = []
     for batch in loader:
         global_rows(batch, task.device, collective)
         batch = trainer.precision_plugin.convert_input(batch)
         real = batch["weight"] > 0
         batch = {name: column.to(task.device) for name, column in batch.items()}
-        parts.append((task.features(batch)[real], batch["target"][real]))
+        columns = {name: batch[name][real] for name in ("target", "value") if name in batch}
+        parts.append({"features": task.features(batch)[real], **columns})
     task.train(training)
-    counts = collective.gather(torch.tensor([len(target) for _, target in parts], device=task.device))
-    features, target = (_in_order(torch.cat(column), counts, collective) for column in zip(*parts))
-    return features, target
+    counts = collective.gather(torch.tensor([len(part["target"]) for part in parts], device=task.device))
+    return {name: _in_order(torch.cat([part[name] for part in parts]), counts, collective) for name in parts[0]}
 
 
 def _in_order(rows: Tensor, counts: list[Tensor], collective: Collective) -> Tensor:

@@ -163,7 +163,8 @@ def tabulate(
     for name in ("value", "predicted_value"):
         if name in rows:
             parts = rows[name].reshape(len(rows["index"]), -1).T
-            columns.update({name if len(parts) == 1 else f"{name}_{axis}": part for axis, part in enumerate(parts)})
+            axes = labels.axis_names or range(len(parts))
+            columns.update({name if len(parts) == 1 else f"{name}_{axis}": part for axis, part in zip(axes, parts)})
     for name in ("target", "prediction"):
         if name in rows:
             columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})

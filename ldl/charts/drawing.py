@@ -23,7 +23,7 @@ def save(figure: Figure, path: Path) -> Path:
 def draw_distribution(
     axis: Axes, distribution: np.ndarray, labels: LabelSpace, color: str, label: str, filled: bool
 ) -> None:
-    """A distribution, (C,), as a curve over ordinal labels and as bars over others."""
+    """A distribution, (C,), as a curve over ordinal labels, as circles over points of a plane, as bars over others."""
     if labels.kind == "ordinal":
         x = np.array(labels.axes[0])
         if filled:
@@ -31,6 +31,18 @@ def draw_distribution(
         else:
             axis.plot(x, distribution, color=color, label=label)
         axis.set_xlabel(labels.unit, fontsize=8)
+        return
+    if labels.kind == "grid":
+        first, second = labels.points.T.tolist()
+        style = (
+            {"color": color, "alpha": 0.5, "linewidths": 0} if filled else {"facecolors": "none", "edgecolors": color}
+        )
+        # Areas are probabilities, to one scale in all panels.
+        axis.scatter(second, first, s=700 * distribution, label=label, **style)
+        names = labels.axis_names or ("first axis", "second axis")
+        axis.set_xlabel(f"{names[1]} {labels.unit}".rstrip(), fontsize=8)
+        axis.set_ylabel(f"{names[0]} {labels.unit}".rstrip(), fontsize=8)
+        axis.margins(0.15)
         return
     x = np.arange(len(distribution))
     axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=0.5 if filled else 0.9, label=label)

@@ -17,15 +17,16 @@ def values(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpa
     """Predicted against true values, (n,) each; on a grid (n, 2), one panel an axis."""
     predicted, true = predicted.reshape(len(predicted), -1), true.reshape(len(true), -1)
     figure = Figure(figsize=(5 * predicted.shape[1], 4.6), layout="constrained")
-    for axis, p, y, span in zip(
-        figure.subplots(1, predicted.shape[1], squeeze=False)[0], predicted.T, true.T, labels.axes
+    names = labels.axis_names or [""] * predicted.shape[1]
+    for axis, p, y, span, name in zip(
+        figure.subplots(1, predicted.shape[1], squeeze=False)[0], predicted.T, true.T, labels.axes, names
     ):
         axis.plot([span[0], span[-1]], [span[0], span[-1]], color=TRUE, linewidth=1)
         axis.scatter(y, p, s=7, alpha=0.5, color=PREDICTED, linewidths=0)
         axis.set(
             xlabel=f"true {labels.unit}",
             ylabel=f"predicted {labels.unit}",
-            title=f"MAE {np.abs(p - y).mean():.2f} {labels.unit}",
+            title=f"{name} MAE {np.abs(p - y).mean():.2f} {labels.unit}".lstrip(),
         )
     return save(figure, path)
 

@@ -64,7 +64,8 @@ def prediction(
     figure = Figure(figsize=(7.5, 3.2), layout="constrained")
     left, axis = figure.subplots(1, 2, width_ratios=[1, 1.6])
     _draw(left, axis, picture, distribution, labels)
-    axis.set_ylabel("probability")
+    if labels.kind != "grid":
+        axis.set_ylabel("probability")
     if value is not None and labels.kind == "ordinal":
         axis.axvline(value, color=PREDICTED, linewidth=1.2, linestyle="--")
         axis.set_title(f"predicted {_number(value)} {labels.unit}".rstrip())
@@ -75,7 +76,8 @@ def _draw(left: Axes, right: Axes, picture: np.ndarray, distribution: np.ndarray
     left.imshow(picture)
     left.set_axis_off()
     draw_distribution(right, distribution, labels, color=PREDICTED, label="distribution", filled=True)
-    right.set_ylim(bottom=0)
+    if labels.kind != "grid":
+        right.set_ylim(bottom=0)
     right.tick_params(labelsize=7)
 
 

@@ -23,5 +23,10 @@ def distributions(path: Path, predicted: np.ndarray, target: np.ndarray, labels:
         draw_distribution(axis, d, labels, color=TRUE, label="true", filled=True)
         draw_distribution(axis, p, labels, color=PREDICTED, label="predicted", filled=False)
         axis.set_title(title, fontsize=9)
-    axes[0].legend(fontsize=8)
+    if labels.kind == "grid":
+        # In the legend a circle is of one size, whatever the first panel's largest is.
+        for handle in axes[0].legend(fontsize=8).legend_handles:
+            handle.set_sizes([40])
+    else:
+        axes[0].legend(fontsize=8)
     return save(figure, path)

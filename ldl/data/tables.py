@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,24 +46,30 @@ def read_table(
         LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; a negative
             probability; a row that does not sum to 1; unequal numbers of rows.
     """
+    readers = {".mat": _read_mat, ".npz": _read_npz, ".csv": _read_csv}
+    features, distributions, names = read_file(path, readers, feature_key, target_key)
+    features = check_matrix(path, "features", features)
+    distributions = check_matrix(path, "distributions", distributions)
+    if len(features) != len(distributions):
+        raise LDLError(f"{path}: {len(features)} rows of features but {len(distributions)} of distributions")
+    return Table(features, check_distributions(distributions, str(path), normalize), names)
+
+
+def read_file(path: Path, readers: Mapping[str, Callable[..., Any]], *options: Any) -> Any:
+    """What the reader of the file's kind gives, called with the path and ``options``. Raises LDLError."""
     if not path.is_file():
         raise LDLError(
             f"no data file at {path}; give --data.path, or the folder it lies in with --data.root or LDL_DATA"
         )
-    reader = {".mat": _read_mat, ".npz": _read_npz, ".csv": _read_csv}.get(path.suffix.lower())
+    reader = readers.get(path.suffix.lower())
     if reader is None:
         raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; .mat, .npz and .csv are read")
     try:
-        features, distributions, names = reader(path, feature_key, target_key)
+        return reader(path, *options)
     except LDLError:
         raise
     except Exception as error:
         raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
-    features = _matrix(path, "features", features)
-    distributions = _matrix(path, "distributions", distributions)
-    if len(features) != len(distributions):
-        raise LDLError(f"{path}: {len(features)} rows of features but {len(distributions)} of distributions")
-    return Table(features, check_distributions(distributions, str(path), normalize), names)
 
 
 def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) -> np.ndarray:
@@ -116,11 +122,12 @@ def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> tu
     for column in labels:
         if header.index(header[column]) != column:
             raise LDLError(f"{path}: column {header[column]!r} is there twice; give every label a name of its own")
-    numbers = np.array([_numbers(path, line, header, row) for line, row in enumerate(rows)])
+    numbers = np.array([row_numbers(path, line, header, row) for line, row in enumerate(rows)])
     return numbers[:, features], numbers[:, labels], [header[column][len(LABEL_PREFIX) :] for column in labels]
 
 
-def _numbers(path: Path, line: int, header: list[str], row: list[str]) -> list[float]:
+def row_numbers(path: Path, line: int, header: list[str], row: list[str]) -> list[float]:
+    """The numbers of one row of a .csv; an empty field is NaN. Raises LDLError."""
     if len(row) != len(header):
         raise LDLError(f"{path}: row {line} has {len(row)} fields, the header {len(header)}")
     numbers = []
@@ -151,7 +158,8 @@ def _pick_two(
     return picked[0], picked[1]
 
 
-def _matrix(path: Path, what: str, array: Any) -> np.ndarray:
+def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
+    """The array as a finite (N, F) float64 matrix. Raises LDLError."""
     array = array.toarray() if scipy.sparse.issparse(array) else np.asarray(array)
     if array.ndim != 2 or 0 in array.shape:
         raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")

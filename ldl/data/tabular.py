@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
-from ldl.data.base import LDLDataModule
-from ldl.data.download import download_set
-from ldl.data.instances import ArrayInstances
-from ldl.data.scaling import FeatureScaler, Scaling
+from ldl.data.scaled import ScaledTable
+from ldl.data.scaling import Scaling
 from ldl.data.tables import read_table
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 
 
-class TabularLDL(LDLDataModule):
+class TabularLDL(ScaledTable):
     """Features and label distributions from a .mat, .npz or .csv file.
 
     Every row is checked: numbers finite, mass not negative, sums 1.
@@ -81,43 +75,16 @@ class TabularLDL(LDLDataModule):
 
     def load(self) -> None:
         """Read and check the file. Raises LDLError."""
-        given = Path(self.path)
-        path = given if given.is_file() else self.data_root / given
-        if self.download and not path.is_file():
-            download_set(path.name, path)
-        table = read_table(path, self.feature_key, self.target_key, self.normalize)
+        table = read_table(self.locate(), self.feature_key, self.target_key, self.normalize)
         self.features = table.features
         self.targets = torch.tensor(table.distributions, dtype=torch.float32)
         self.labels = self._label_space(table.names, table.distributions.shape[1])
         self.size, width = table.features.shape
         self.input_shape = (width,)
 
-    def prepare_fold(self) -> None:
-        """Learn the scaling of the features from the training rows."""
-        self.scaler = FeatureScaler(self.scaling, self.clip)
-        self.scaler.fit(self.features[self.split.train])
-        self._scale()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The learnt scaling: a checkpoint is tested with that it was trained with."""
-        return self.scaler.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Scale as a checkpoint does. Raises LDLError where the file has another number of features."""
-        self.scaler.load_state_dict(state_dict)
-        self._scale()
-
-    def _scale(self) -> None:
-        self.inputs = torch.tensor(self.scaler.transform(self.features), dtype=torch.float32)
-
     def columns(self) -> dict[str, Tensor]:
         """The distributions of all rows."""
         return {"target": self.targets}
-
-    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
-        """The rows as they are; training adds no augmentation."""
-        index = torch.from_numpy(rows)
-        return ArrayInstances({"input": self.inputs[index], "target": self.targets[index]}, index)
 
     def _label_space(self, names: list[str] | None, count: int) -> LabelSpace:
         for option, given in (("label_names", self.label_names), ("label_values", self.label_values)):

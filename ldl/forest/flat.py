@@ -75,9 +75,9 @@ def join_trees(trees: list[PlantedTree], labels: int, device: torch.device, coll
         joined[name] = (
             parts[0]
             if len(parts) == 1
-            else torch.cat(_in_turn([part.split(length) for part, length in zip(parts, lengths)]))
+            else torch.cat(in_turn([part.split(length) for part, length in zip(parts, lengths)]))
         )
-    nodes_and_leaves = torch.stack(_in_turn([count.unbind() for count in counts]))
+    nodes_and_leaves = torch.stack(in_turn([count.unbind() for count in counts]))
     before = (nodes_and_leaves.cumsum(0) - nodes_and_leaves).int()
     # Tree by tree, because a number of its own for every node would take more memory than the forest.
     nodes = nodes_and_leaves[:, 0].tolist()
@@ -97,7 +97,7 @@ def _concatenate(parts: list[np.ndarray], like: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _in_turn(shares: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+def in_turn(shares: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     """Items dealt out to processes one by one, in their first order."""
     longest = max(len(share) for share in shares)
     return [share[turn] for turn in range(longest) for share in shares if turn < len(share)]

@@ -2,6 +2,8 @@
 
 from ldl.heads.aa_knn import AAKNN
 from ldl.heads.bagged import Bagged
+from ldl.heads.cost_sensitive_forest import CostSensitiveForest
+from ldl.heads.dsna import DSNA
 from ldl.heads.ldlf import LDLF
 from ldl.heads.max_ent import MaxEnt
 from ldl.heads.mean_predictor import MeanPredictor
@@ -11,4 +13,17 @@ from ldl.heads.mslp import MSLP
 from ldl.heads.softmax import Softmax
 from ldl.heads.structrf import StructRF
 
-__all__ = ["AAKNN", "Bagged", "LDLF", "MSLP", "MILBoost", "MPLBoost", "MaxEnt", "MeanPredictor", "Softmax", "StructRF"]
+__all__ = [
+    "AAKNN",
+    "DSNA",
+    "LDLF",
+    "MSLP",
+    "Bagged",
+    "CostSensitiveForest",
+    "MILBoost",
+    "MPLBoost",
+    "MaxEnt",
+    "MeanPredictor",
+    "Softmax",
+    "StructRF",
+]

@@ -1,16 +1,17 @@
 """Metrics of distributions and of decoded values."""
 
-from torchmetrics import MetricCollection
+from torchmetrics import Metric, MetricCollection
 
 from ldl.labels import LabelSpace
 from ldl.metrics.classes import AUC, NLL, Accuracy
 from ldl.metrics.distribution import DISTRIBUTION_METRICS
-from ldl.metrics.value import MAE, RMSE, CumulativeScore
+from ldl.metrics.value import MAE, RMSE, AxisMAE, CumulativeScore
 
 __all__ = [
     "DISTRIBUTION_METRICS",
     "MAE",
     "RMSE",
+    "AxisMAE",
     "CumulativeScore",
     "class_metrics",
     "distribution_metrics",
@@ -34,9 +35,9 @@ def class_metrics(labels: LabelSpace, prefix: str = "") -> MetricCollection | No
 
 
 def value_metrics(labels: LabelSpace, prefix: str = "") -> MetricCollection | None:
-    """MAE, RMSE and CS5 of decoded values; None for nominal labels."""
+    """MAE, RMSE and CS5 of decoded values, and the MAE of each axis that has a name; None for nominal labels."""
     if not labels.has_values:
         return None
-    return MetricCollection(
-        {"mae": MAE(), "rmse": RMSE(), "cs5": CumulativeScore(5.0)}, prefix=prefix, compute_groups=False
-    )
+    metrics: dict[str, Metric] = {"mae": MAE(), "rmse": RMSE(), "cs5": CumulativeScore(5.0)}
+    metrics |= {f"mae_{name}": AxisMAE(axis) for axis, name in enumerate(labels.axis_names)}
+    return MetricCollection(metrics, prefix=prefix, compute_groups=False)  # type: ignore[arg-type]

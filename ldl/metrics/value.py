@@ -39,6 +39,21 @@ class MAE(_MeanError):
         return error.abs()
 
 
+class AxisMAE(MAE):
+    """Mean absolute error along one axis of a grid.
+
+    Args:
+        axis: 0 or 1.
+    """
+
+    def __init__(self, axis: int = 0) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def _score(self, error: Tensor) -> Tensor:
+        return error[..., self.axis].abs()
+
+
 class RMSE(_MeanError):
     """Root of the mean squared error."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.data.faces.module import FaceAges
+from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.protocols import HOLDOUT, LEAVE_ONE_PERSON_OUT, STRATIFIED, SUBJECT_EXCLUSIVE
 from ldl.data.faces.records import FaceRecords
 from ldl.errors import LDLError, did_you_mean

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.boxes import read_boxes
 from ldl.data.faces.landmarks import FGNET_POINTS, read_points
-from ldl.data.faces.module import FaceAges
 from ldl.data.faces.protocols import LEAVE_ONE_PERSON_OUT, SUBJECT_EXCLUSIVE
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import list_pictures

@@ -1,4 +1,4 @@
-"""The base of data modules of faces and ages."""
+"""The base of data modules of faces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.faces.crops import Crops, cached_crops
-from ldl.data.faces.protocols import AgeProtocol, Cut, choose
+from ldl.data.faces.protocols import Cut, FaceProtocol, choose
 from ldl.data.faces.records import FaceRecords
 from ldl.data.instances import Batch
 from ldl.data.sampler import Draw
@@ -65,8 +65,8 @@ class FaceInstances(Dataset[Batch]):
         return batch
 
 
-class FaceAges(LDLDataModule):
-    """Pictures of faces with ages in years. A subclass lists its files in :meth:`read` and names its protocols.
+class Faces(LDLDataModule):
+    """Pictures of faces with values. A subclass lists its files, makes its label space and names its protocols.
 
     Crops are made once and kept in ``cache_dir``. Batches hold pictures as uint8; the backbone normalises them.
 
@@ -80,9 +80,7 @@ class FaceAges(LDLDataModule):
         crop_size: Side of the crops in pixels.
         margin: What is added around the face on every side, as a share of the face's square; None adds 0.2 around
             landmarks and nothing around boxes.
-        min_age: Lowest age of the label space; None takes the data set's usual range.
-        max_age: Highest age, likewise.
-        sigma: Standard deviation of the label distributions in years, where the data give none for each picture.
+        sigma: Standard deviation of the label distributions in the labels' unit, where the data give none of a picture.
         encoder: Shape of the label distributions, ``gaussian`` or ``triangle``.
         train_transforms: albumentations transforms of training; None takes mirror, small turns and shifts, light.
         eval_transforms: Those of validation, test and prediction; None takes none.
@@ -95,10 +93,13 @@ class FaceAges(LDLDataModule):
         fold: The fold that is tested, from 0.
         fold_seed: Seed of the folds.
         val_fraction: Share of the training persons, or pictures, that is kept for validation; 0 trains on all.
+
+    Attributes:
+        mirrored: Whether a mirror image has the value of its picture, so that training may mirror by default.
     """
 
-    protocols: ClassVar[dict[str, AgeProtocol]]
-    age_range: ClassVar[tuple[int, int]] = (0, 100)
+    protocols: ClassVar[dict[str, FaceProtocol]]
+    mirrored: ClassVar[bool] = True
     crops: Crops
     records: FaceRecords
 
@@ -111,8 +112,6 @@ class FaceAges(LDLDataModule):
         boxes: str | None = None,
         crop_size: int = 112,
         margin: float | None = None,
-        min_age: int | None = None,
-        max_age: int | None = None,
         sigma: float = 2.0,
         encoder: Encoder = "gaussian",
         train_transforms: Sequence[BasicTransform | BaseCompose] | None = None,
@@ -134,8 +133,6 @@ class FaceAges(LDLDataModule):
         self.boxes = boxes
         self.crop_size = crop_size
         self.margin = margin
-        self.min_age = min_age
-        self.max_age = max_age
         self.sigma = sigma
         self.encoder: Encoder = encoder
         self.train_transforms = train_transforms
@@ -149,6 +146,10 @@ class FaceAges(LDLDataModule):
     def read(self) -> FaceRecords:
         """List the pictures with what is known of them, without opening any. Raises LDLError."""
 
+    @abstractmethod
+    def label_space(self, records: FaceRecords) -> LabelSpace:
+        """The labels of the pictures. Raises LDLError for a value that they do not cover."""
+
     def locate(self, usual: str) -> Path:
         """The place of the data set: ``path``, or ``usual`` below the data folder, or that folder itself."""
         if self.path:
@@ -160,17 +161,19 @@ class FaceAges(LDLDataModule):
         return place if (place := Path(given)).exists() else self.data_root / given
 
     def load(self) -> None:
-        """List the pictures, check their ages, and make or find their crops. Raises LDLError."""
+        """List the pictures, check their values, and make or find their crops. Raises LDLError."""
         from ldl.data.faces.transforms import Pipeline, default_train_transforms
 
         if self.crop_size < 8:
             raise LDLError(f"data.crop_size {self.crop_size} must be at least 8 pixels")
         if self.margin is not None and not 0 <= self.margin <= 2:
             raise LDLError(f"data.margin {self.margin:g} must be in 0..2, a share of the face's square")
-        train = default_train_transforms() if self.train_transforms is None else self.train_transforms
+        train = default_train_transforms(self.mirrored) if self.train_transforms is None else self.train_transforms
         self.pipelines = {True: Pipeline(train), False: Pipeline(self.eval_transforms or [])}
         records = self.read()
-        self.labels = self._label_space(records)
+        if not len(records):
+            raise LDLError(f"{records.folder} holds no pictures of {type(self).__name__}")
+        self.labels = self.label_space(records)
         self.crops = cached_crops(records, self.crop_size, self.margin, cache_root(self.cache_dir))
         self.rows = self._readable(records)
         self.records = records.take(self.rows)
@@ -178,7 +181,7 @@ class FaceAges(LDLDataModule):
         self.groups = self.records.persons
         if self.groups is None:
             self.leaky = None
-        self.values = self.records.ages
+        self.values = self.records.values
         self.names = self.records.files
         sample = self.pipelines[False](self.crops[self.rows[0]], 0)
         if sample.ndim != 3:
@@ -236,20 +239,6 @@ class FaceAges(LDLDataModule):
     def preprocessing(self) -> dict[str, Any]:
         """What a picture goes through before the backbone, as plain values, for checkpoints."""
         return {"crop_size": self.crop_size, "margin": self.margin, "transforms": self.pipelines[False].to_dict()}
-
-    def _label_space(self, records: FaceRecords) -> LabelSpace:
-        if not len(records):
-            raise LDLError(f"{records.folder} holds no pictures of {type(self).__name__}")
-        low = self.age_range[0] if self.min_age is None else self.min_age
-        high = self.age_range[1] if self.max_age is None else self.max_age
-        outside = np.flatnonzero(~((records.ages >= low) & (records.ages <= high)))
-        if len(outside):
-            row = outside[0]
-            raise LDLError(
-                f"{records.files[row]} has age {records.ages[row]:g}, outside {low}..{high} years "
-                f"({len(outside)} such pictures); widen data.min_age and data.max_age, or correct it"
-            )
-        return LabelSpace.ordinal(range(low, high + 1), "years")
 
     def _readable(self, records: FaceRecords) -> np.ndarray:
         failed = self.crops.failed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.boxes import read_boxes
-from ldl.data.faces.module import FaceAges
 from ldl.data.faces.morph_lists import named_records, read_list, read_rows
 from ldl.data.faces.morph_names import EXAMPLE, parse_name, stem
 from ldl.data.faces.morph_protocols import MORPH_PROTOCOLS

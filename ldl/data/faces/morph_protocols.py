@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ldl.data.faces.morph_lists import SplitList, match, read_list
-from ldl.data.faces.protocols import RANDOM_80_20, RANDOM_KFOLD, SUBJECT_EXCLUSIVE, AgeProtocol, Cut, Rows
+from ldl.data.faces.protocols import RANDOM_80_20, RANDOM_KFOLD, SUBJECT_EXCLUSIVE, Cut, FaceProtocol, Rows
 from ldl.errors import LDLError
 from ldl.protocols import random_split
 
@@ -162,7 +162,7 @@ def _coral_list(cut: Cut) -> Rows:
     return parts(np.concatenate([train, valid]), test)
 
 
-def _either(made: AgeProtocol, rows: Callable[[Cut], Rows], count: Callable[[Cut], int]) -> AgeProtocol:
+def _either(made: FaceProtocol, rows: Callable[[Cut], Rows], count: Callable[[Cut], int]) -> FaceProtocol:
     """A protocol that follows a list where one is given, and is made here where none is."""
     return replace(
         made,
@@ -179,13 +179,13 @@ def _fixed(folds: int) -> Callable[[Cut], int]:
 MORPH_PROTOCOLS = {
     "subject_exclusive": SUBJECT_EXCLUSIVE,
     # Made to keep persons apart, but 180 of the public list's are in several folds.
-    "subject_exclusive_list": AgeProtocol(_fold_column, True, _count_column, listed=True),
+    "subject_exclusive_list": FaceProtocol(_fold_column, True, _count_column, listed=True),
     "random_80_20": _either(RANDOM_80_20, _fold_column, _count_column),
-    "random_10fold": AgeProtocol(lambda cut: RANDOM_KFOLD.rows(replace(cut, folds=10)), True, _fixed(10)),
-    "caucasian": _either(AgeProtocol(_caucasian, True), _caucasian_list, _count_caucasian_list),
-    "s1_s2_s3": _either(AgeProtocol(_three_sets, True, _fixed(2)), _three_sets_list, _fixed(2)),
+    "random_10fold": FaceProtocol(lambda cut: RANDOM_KFOLD.rows(replace(cut, folds=10)), True, _fixed(10)),
+    "caucasian": _either(FaceProtocol(_caucasian, True), _caucasian_list, _count_caucasian_list),
+    "s1_s2_s3": _either(FaceProtocol(_three_sets, True, _fixed(2)), _three_sets_list, _fixed(2)),
     "morph_sub": _either(
-        AgeProtocol(_morph_sub, True, _fixed(len(SUB_SHARES))), _morph_sub_list, _fixed(len(SUB_SHARES))
+        FaceProtocol(_morph_sub, True, _fixed(len(SUB_SHARES))), _morph_sub_list, _fixed(len(SUB_SHARES))
     ),
-    "coral_list": AgeProtocol(_coral_list, True, _fixed(1), listed=True),
+    "coral_list": FaceProtocol(_coral_list, True, _fixed(1), listed=True),
 }

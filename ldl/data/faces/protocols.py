@@ -1,4 +1,4 @@
-"""Protocols of age estimation: how pictures of persons are cut into training and test, and which cuts leak."""
+"""Protocols of faces: how pictures of persons are cut into training and test, and which cuts leak."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class AgeProtocol:
+class FaceProtocol:
     """One protocol.
 
     Attributes:
@@ -71,21 +71,21 @@ def _one(cut: Cut) -> int:
     return 1
 
 
-LEAVE_ONE_PERSON_OUT = AgeProtocol(
+LEAVE_ONE_PERSON_OUT = FaceProtocol(
     lambda cut: leave_one_group_out(cut.persons, cut.fold), False, lambda cut: len(np.unique(cut.persons))
 )
-SUBJECT_EXCLUSIVE = AgeProtocol(
-    lambda cut: stratified_kfold(cut.records.ages, cut.folds, cut.fold, cut.seed, cut.persons), False
+SUBJECT_EXCLUSIVE = FaceProtocol(
+    lambda cut: stratified_kfold(cut.records.values, cut.folds, cut.fold, cut.seed, cut.persons), False
 )
-STRATIFIED = AgeProtocol(
-    lambda cut: stratified_kfold(cut.records.ages, cut.folds, cut.fold, cut.seed, cut.records.persons), False
+STRATIFIED = FaceProtocol(
+    lambda cut: stratified_kfold(cut.records.values, cut.folds, cut.fold, cut.seed, cut.records.persons), False
 )
-HOLDOUT = AgeProtocol(lambda cut: random_split(len(cut.records), 0.1, cut.seed), True, _one)
-RANDOM_80_20 = AgeProtocol(lambda cut: random_split(len(cut.records), 0.2, cut.seed + cut.fold), True)
-RANDOM_KFOLD = AgeProtocol(_random_kfold, True)
+HOLDOUT = FaceProtocol(lambda cut: random_split(len(cut.records), 0.1, cut.seed), True, _one)
+RANDOM_80_20 = FaceProtocol(lambda cut: random_split(len(cut.records), 0.2, cut.seed + cut.fold), True)
+RANDOM_KFOLD = FaceProtocol(_random_kfold, True)
 
 
-def choose(name: str | None, protocols: dict[str, AgeProtocol], owner: str) -> tuple[str, AgeProtocol]:
+def choose(name: str | None, protocols: dict[str, FaceProtocol], owner: str) -> tuple[str, FaceProtocol]:
     """The named protocol, or the first one. Raises LDLError for an unknown name."""
     name = next(iter(protocols)) if name is None else name
     if name not in protocols:

@@ -16,16 +16,16 @@ class FaceRecords:
     Attributes:
         folder: What the files are relative to.
         files: Paths of the pictures below ``folder``.
-        ages: (N,) ages in years.
+        values: (N,) true values, such as ages in years, or (N, 2) points of a plane.
         persons: (N,) who each picture shows, or None where nobody knows.
         anchors: For every picture the points that place the face (see ``align.placement``), or None.
-        sigmas: (N,) standard deviation of each label distribution in years, or None for one of all.
+        sigmas: (N,) standard deviation of each label distribution in the labels' unit, or None for one of all.
         facts: Further columns, (N,) each, that protocols ask for, such as ``race`` and ``gender``.
     """
 
     folder: Path
     files: list[str]
-    ages: np.ndarray
+    values: np.ndarray
     persons: np.ndarray | None = None
     anchors: Sequence[np.ndarray | None] | None = None
     sigmas: np.ndarray | None = None
@@ -47,7 +47,7 @@ class FaceRecords:
         return FaceRecords(
             self.folder,
             [self.files[row] for row in rows],
-            self.ages[rows],
+            self.values[rows],
             None if self.persons is None else self.persons[rows],
             None if self.anchors is None else [self.anchors[row] for row in rows],
             None if self.sigmas is None else self.sigmas[rows],

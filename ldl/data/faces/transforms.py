@@ -14,10 +14,14 @@ from ldl.errors import LDLError
 Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 
 
-def default_train_transforms() -> list[Transform]:
-    """Mirror, small turns, shifts and scales, brightness and contrast, and now and then a grey or a coarse picture."""
+def default_train_transforms(mirror: bool = True) -> list[Transform]:
+    """Small turns, shifts and scales, brightness and contrast, and now and then a grey or a coarse picture.
+
+    Args:
+        mirror: Whether half of the pictures are mirrored first.
+    """
     return [
-        A.HorizontalFlip(p=0.5),
+        *([A.HorizontalFlip(p=0.5)] if mirror else []),
         A.Affine(
             scale=(0.9, 1.1),
             translate_percent=(-0.06, 0.06),

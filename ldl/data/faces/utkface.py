@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.data.faces.module import FaceAges
+from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.protocols import HOLDOUT, STRATIFIED
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import list_pictures

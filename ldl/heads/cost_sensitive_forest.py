@@ -1,0 +1,266 @@
+"""Cost-sensitive forest of oblique trees (Huang, Loy & Tang 2016)."""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.forest.oblique import ObliqueRules, Truth, grow_oblique
+from ldl.forest.oblique_flat import ObliqueForest, join_oblique, leaf_means, reach
+from ldl.head import FittedHead
+from ldl.heads.rows import check_rows
+from ldl.kernels import inverse_root, rbf
+from ldl.labels import LabelSpace
+from ldl.progress import track
+
+Middle = Literal["mean", "median"]
+Kernel = Literal["linear", "rbf"]
+
+
+class CostSensitiveForest(FittedHead):
+    """Forest whose nodes split by a linear support vector machine with costs that mind rare labels.
+
+    A tree sees a bootstrap sample. Where labels are values on a line, a node regresses them on some of the features
+    by a linear SVR with squared loss, each row with the cost f(p) = (1 - p) / p of the share p that its label has in
+    the node, and sends rows below the node's mean label to the left (Eq. 10). Labels without order, and points of a
+    plane, are parted in two by 2-means, of the distributions or the points, and the clusters told apart by a linear
+    SVM with the costs of the clusters' shares (Eq. 9). Of several random sets of features, that with the largest gain
+    is kept: variance of the values, or entropy of the labels, of rows weighted by the inverse frequency of their label
+    in the node. A leaf predicts the mean of its rows, the forest the mean over its trees.
+
+    Rules where the paper is silent: the intercept is not penalised, and costs are divided by their mean in the node;
+    features are centred and divided by one number, so that their mean squared norm is 1 and ``penalty`` has no unit;
+    a node of equal labels, or that no set of features splits, is a leaf. NaN is refused in training.
+
+    The same seed gives the same forest for any number of threads and processes; processes share the trees.
+
+    Args:
+        trees: Number of trees.
+        depth: Splits on the longest path.
+        min_samples: A node with fewer draws is a leaf.
+        features: Share of the features in a random set, in (0, 1]; None takes the square root of their number, as the
+            paper does. With 1 there is one set.
+        sets: Random sets that a node tries.
+        penalty: C of the support vector machines: the larger, the closer the fit.
+        cap: Limit of the costs f, which grow without bounds as labels get rare; 0 makes all rows cost the same.
+        epsilon: Half the tube of the SVR, in the unit of the values; 0, ridge regression, has a closed form.
+        split_at: Which label of a node parts left from right, its ``mean`` or its ``median``.
+        log_offset: Nodes regress log(value + this), for values such as ages, whose differences count less the larger
+            they are; None regresses the values. Leaves hold means of the values all the same.
+        kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of training rows z, orthogonalised.
+        gamma: Of the kernel, for features of mean squared norm 1.
+        landmarks: At most so many z, drawn at random.
+        sampling: Draws of a tree, as a share of the training rows, in (0, 1].
+        replace: Whether rows are drawn with replacement.
+        seed: Seed of the forest; None takes the run's.
+    """
+
+    uses_value: ClassVar[bool] = True
+    roots: Tensor
+    split: Tensor
+    child: Tensor
+    threshold: Tensor
+    columns: Tensor
+    weights: Tensor
+    sizes: Tensor
+    rows: Tensor
+    draws: Tensor
+    leaf_targets: Tensor
+    leaf_values: Tensor
+    centre: Tensor
+    scale: Tensor
+    landmark: Tensor
+    root: Tensor
+
+    def __init__(
+        self,
+        trees: int = 20,
+        depth: int = 10,
+        min_samples: int = 5,
+        features: float | None = None,
+        sets: int = 5,
+        penalty: float = 5.0,
+        cap: float = 100.0,
+        epsilon: float = 0.0,
+        split_at: Middle = "mean",
+        log_offset: float | None = None,
+        kernel: Kernel = "linear",
+        gamma: float = 0.1,
+        landmarks: int = 1000,
+        sampling: float = 1.0,
+        replace: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.trees = trees
+        self.depth = depth
+        self.min_samples = min_samples
+        self.features = features
+        self.sets = sets
+        self.penalty = penalty
+        self.cap = cap
+        self.epsilon = epsilon
+        self.split_at = split_at
+        self.log_offset = log_offset
+        self.kernel = kernel
+        self.gamma = gamma
+        self.landmarks = landmarks
+        self.sampling = sampling
+        self.replace = replace
+        self.seed = seed
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
+        self._check_arguments()
+        super().build(in_features, labels)
+        none, one = torch.zeros(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+        forest = ObliqueForest(
+            one, one - 1, one.clone(), torch.zeros(1).double(), none.reshape(0, 1), torch.zeros(0, 1).double(),
+            one + 1, one.clone(), one + 1,
+        )  # fmt: skip
+        for name, tensor in forest._asdict().items():
+            self.register_buffer(name, tensor)
+        uniform = torch.full((1, len(labels)), 1 / len(labels)).double()
+        self.register_buffer("leaf_targets", uniform)
+        points = labels.points.double() if labels.has_values else torch.zeros(len(labels), 0).double()
+        self.register_buffer("leaf_values", uniform @ points)
+        self.register_buffer("centre", torch.zeros(in_features).double())
+        self.register_buffer("scale", torch.ones(()).double())
+        self.register_buffer("landmark", torch.zeros(0, in_features).double())
+        self.register_buffer("root", torch.zeros(0, 0).double())
+
+    @property
+    def forest(self) -> ObliqueForest:
+        """The trees."""
+        return ObliqueForest(*(getattr(self, name) for name in ObliqueForest._fields))
+
+    @torch.no_grad()
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
+        """Grow the forest on (N, F) and (N, C).
+
+        Args:
+            features: (N, F).
+            target: (N, C).
+            collective: Every process calls this.
+            value: (N,) or (N, 2), the labels themselves; None decodes ``target``.
+
+        Raises:
+            LDLError: no rows, a feature that is not finite, or values of which there is no logarithm.
+        """
+        check_rows(type(self).__name__, features, target)
+        target = target.double()
+        values = self._values(target, value)
+        mapped = self._learn_map(features.double())
+        truth = self._truth(target, values)
+        numbers = range(collective.rank, self.trees, collective.world_size)
+        rules = self._rules(mapped.shape[1])
+        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, self._seed())
+        trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
+        forest = join_oblique(trees, rules.features, features.device, collective)
+        for name, tensor in forest._asdict().items():
+            setattr(self, name, tensor)
+        self.leaf_targets, self.leaf_values = leaf_means(forest, target), leaf_means(forest, values)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Mean over the trees of the leaves reached: (..., F) to (..., C), at least float32."""
+        return self._mean(features, self.leaf_targets)
+
+    def point_estimate(self, features: Tensor) -> Tensor | None:
+        """Mean value of the leaves reached, (...,) or (..., 2); None for nominal labels."""
+        if not self.labels.has_values:
+            return None
+        value = self._mean(features, self.leaf_values)
+        return value.squeeze(-1) if self.labels.ndim == 1 else value
+
+    def map(self, features: Tensor) -> Tensor:
+        """What the trees see of features (B, F): (B, D), in the precision of the head's buffers."""
+        rows = (features.to(self.centre.dtype) - self.centre) / self.scale
+        return rbf(rows, self.landmark, self.gamma) @ self.root if len(self.landmark) else rows
+
+    def leaves(self, features: Tensor) -> Tensor:
+        """Numbers of the leaves that features (B, F) reach, (B, trees)."""
+        return reach(self.map(features), self.forest)
+
+    def _mean(self, features: Tensor, held: Tensor) -> Tensor:
+        with torch.autocast(features.device.type, enabled=False):
+            mean = held[self.leaves(features.reshape(-1, features.shape[-1]))].mean(1)
+        dtype = torch.promote_types(features.dtype, torch.float32)
+        return mean.to(dtype).reshape(*features.shape[:-1], held.shape[1])
+
+    def _values(self, target: Tensor, value: Tensor | None) -> Tensor:
+        """(N, number of axes)."""
+        if not self.labels.has_values:
+            return target.new_zeros(len(target), 0)
+        value = self.labels.decode(target) if value is None else value
+        return value.to(target).reshape(len(target), -1)
+
+    def _truth(self, target: Tensor, values: Tensor) -> Truth:
+        codes = self.to_scale(values) if self.labels.has_values else target
+        if not bool(codes.isfinite().all()):
+            lowest = float(values.min())
+            raise LDLError(
+                f"{type(self).__name__}.log_offset {self.log_offset} gives no logarithm of the value {lowest:g}; use "
+                f"more than {-lowest:g}, or null"
+            )
+        points = self.labels.points.to(values) if self.labels.has_values else None
+        labels = target.argmax(1) if points is None else torch.cdist(values, points).argmin(1)
+        regresses = self.labels.kind == "ordinal"
+        return Truth(codes.cpu().numpy(), labels.cpu().numpy(), regresses, self.labels.has_values)
+
+    def to_scale(self, values: Tensor) -> Tensor:
+        """Values on the scale of ``log_offset``; :meth:`from_scale` is the inverse."""
+        return values if self.log_offset is None else (values + self.log_offset).log()
+
+    def from_scale(self, values: Tensor) -> Tensor:
+        """Values of what :meth:`to_scale` gives."""
+        return values if self.log_offset is None else values.exp() - self.log_offset
+
+    def _learn_map(self, features: Tensor) -> Tensor:
+        self.centre = features.mean(0)
+        scale = (features - self.centre).square().sum(1).mean().sqrt()
+        self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        self.landmark = features[:0]
+        if self.kernel == "rbf":
+            generator = torch.Generator().manual_seed(self._seed())
+            chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].sort().values
+            landmark = ((features - self.centre) / self.scale)[chosen.to(features.device)]
+            self.root = inverse_root(rbf(landmark, landmark, self.gamma))
+            self.landmark = landmark
+            mapped = self.map(features)
+            spread = (mapped - mapped.mean(0)).square().sum(1).mean().sqrt()
+            self.root = self.root / torch.where(spread > 0, spread, torch.ones_like(spread))
+        return self.map(features)
+
+    def _rules(self, width: int) -> ObliqueRules:
+        share = width**-0.5 if self.features is None else self.features
+        return ObliqueRules(
+            self.depth, self.min_samples, max(1, round(share * width)), self.sets, self.penalty, self.cap,
+            self.epsilon, self.split_at == "median",
+        )  # fmt: skip
+
+    def _seed(self) -> int:
+        return int(os.environ.get("PL_GLOBAL_SEED", 0)) if self.seed is None else self.seed
+
+    def _check_arguments(self) -> None:
+        name = type(self).__name__
+        for option, least in (("trees", 1), ("depth", 0), ("min_samples", 1), ("sets", 1), ("landmarks", 1)):
+            if getattr(self, option) < least:
+                raise LDLError(f"{name}.{option} {getattr(self, option)!r} must be at least {least}")
+        for option in ("penalty", "gamma"):
+            if not getattr(self, option) > 0:
+                raise LDLError(f"{name}.{option} {getattr(self, option)!r} must be above 0")
+        for option in ("cap", "epsilon"):
+            if not getattr(self, option) >= 0:
+                raise LDLError(f"{name}.{option} {getattr(self, option)!r} must be at least 0")
+        for option in ("sampling", "features"):
+            share = getattr(self, option)
+            if share is not None and not 0 < share <= 1:
+                raise LDLError(f"{name}.{option} {share!r} must be in (0, 1]")
+        for option, choices in (("split_at", get_args(Middle)), ("kernel", get_args(Kernel))):
+            if getattr(self, option) not in choices:
+                raise LDLError(f"{name}.{option} {getattr(self, option)!r} must be one of {', '.join(choices)}")

@@ -1,0 +1,223 @@
+"""Discriminative sparse neighbor approximation (Huang, Loy & Tang 2016)."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.dsna.clusters import label_factor, nearest_hull, overlapping_clusters, widest_gap
+from ldl.dsna.neighbourhood import gather_leaves
+from ldl.dsna.simplex import onto_simplex
+from ldl.dsna.sparse import approximate
+from ldl.errors import LDLError
+from ldl.heads.cost_sensitive_forest import CostSensitiveForest, Kernel, Middle
+from ldl.labels import LabelSpace
+
+Start = Literal["cluster", "forest"]
+PART = 2**22
+"""Numbers of neighbours' features that are held at a time."""
+SETTLED = 1e-3
+"""Rounds end when no estimate moves by more than this share of the labels' range."""
+
+
+class DSNA(CostSensitiveForest):
+    """Prediction from the neighbours that a cost-sensitive forest finds, weighted to approximate the query.
+
+    The neighbours of a query q are the training rows in all leaves that it reaches. They are parted into overlapping
+    clusters that mind labels; the one is taken whose affine hull is nearest to q. Then, in rounds, the weights a of its
+    members L are
+
+        argmin ||q - L^T a||_2 + sparsity ||a||_1 + attraction ||a - anchor||_1     (Eq. 6)
+
+    where the anchor is exp(-distance / width), normalised, of distances that mind the current estimate of q's label
+    (Eq. 5), and the weights give the next estimate. Values are a combination of the members' and may lie beyond them.
+
+    Rules where the paper is silent: features and labels are counted from the cluster's mean, so that what the weights
+    lack to 1 falls to that mean; distances are divided by the mean one of the neighbourhood; all members of the cluster
+    are neighbours of the third term; the labels of a plane are counted by Euclidean distance. The distribution is the
+    same combination of the members' distributions, projected onto the simplex; for labels without values the estimate
+    of a round is the label with the largest weight. With one cluster, ``attraction`` 0 is the hull without labels.
+
+    Args:
+        trees: Number of trees.
+        depth: Splits on the longest path.
+        min_samples: A node with fewer draws is a leaf.
+        features: Share of the features in a random set, in (0, 1]; None takes the square root of their number, as the
+            paper does. With 1 there is one set.
+        sets: Random sets that a node tries.
+        penalty: C of the support vector machines: the larger, the closer the fit.
+        cap: Limit of the costs f, which grow without bounds as labels get rare; 0 makes all rows cost the same.
+        epsilon: Half the tube of the SVR, in the unit of the values; 0, ridge regression, has a closed form.
+        split_at: Which label of a node parts left from right, its ``mean`` or its ``median``.
+        log_offset: Nodes and combinations use log(value + this), for values such as ages, whose differences count less
+            the larger they are; None uses the values.
+        kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of training rows z, orthogonalised.
+        gamma: Of the kernel, for features of mean squared norm 1.
+        landmarks: At most so many z, drawn at random.
+        sampling: Draws of a tree, as a share of the training rows, in (0, 1].
+        replace: Whether rows are drawn with replacement.
+        seed: Seed of the forest; None takes the run's.
+        clusters: K; the paper takes 2 to 4.
+        overlap: A row also joins centroids that are at most this share farther than its nearest.
+        tau: Trade-off of the label-aware distance.
+        energy: Share of a cluster's variance that the directions of its affine hull carry, in (0, 1].
+        width: h, how fast the anchor falls with the distance.
+        sparsity: lambda, for features of mean squared norm 1.
+        attraction: gamma.
+        squared: Half the squared norm of the residual in place of the norm.
+        start: First estimate of the label: that of the ``forest``, or the mean (or majority) of the ``cluster``.
+        rounds: At most so many; 1 keeps the first estimate for the anchor.
+        tolerance: Of the solver, see ``ldl.dsna.sparse``.
+    """
+
+    points: Tensor
+    targets: Tensor
+    codes: Tensor
+
+    def __init__(
+        self,
+        trees: int = 20,
+        depth: int = 10,
+        min_samples: int = 5,
+        features: float | None = None,
+        sets: int = 5,
+        penalty: float = 5.0,
+        cap: float = 100.0,
+        epsilon: float = 0.0,
+        split_at: Middle = "mean",
+        log_offset: float | None = None,
+        kernel: Kernel = "linear",
+        gamma: float = 0.1,
+        landmarks: int = 1000,
+        sampling: float = 1.0,
+        replace: bool = True,
+        seed: int | None = None,
+        clusters: int = 2,
+        overlap: float = 0.2,
+        tau: float = 1.0,
+        energy: float = 0.9,
+        width: float = 0.2,
+        sparsity: float = 0.1,
+        attraction: float = 0.5,
+        squared: bool = False,
+        start: Start = "forest",
+        rounds: int = 10,
+        tolerance: float = 1e-5,
+    ) -> None:
+        super().__init__(
+            trees, depth, min_samples, features, sets, penalty, cap, epsilon, split_at, log_offset, kernel, gamma,
+            landmarks, sampling, replace, seed,
+        )  # fmt: skip
+        self.clusters = clusters
+        self.overlap = overlap
+        self.tau = tau
+        self.energy = energy
+        self.width = width
+        self.sparsity = sparsity
+        self.attraction = attraction
+        self.squared = squared
+        self.start = start
+        self.rounds = rounds
+        self.tolerance = tolerance
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffers, of one leaf and one row until fitted. Raises LDLError."""
+        super().build(in_features, labels)
+        self.register_buffer("points", torch.zeros(1, in_features).double())
+        self.register_buffer("targets", self.leaf_targets.clone())
+        self.register_buffer("codes", self._codes(self.targets, self.leaf_values))
+
+    @torch.no_grad()
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
+        """Grow the forest and keep the training rows. As :meth:`CostSensitiveForest.fit`."""
+        super().fit(features, target, collective, value)
+        self.points, self.targets = self.map(features), target.double()
+        self.codes = self._codes(self.targets, self._values(self.targets, value))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The combined distribution of the neighbours: (..., F) to (..., C), at least float32."""
+        return self._predict(features)[0]
+
+    def point_estimate(self, features: Tensor) -> Tensor | None:
+        """The combined value of the neighbours, (...,) or (..., 2), which may extrapolate; None for nominal labels."""
+        if not self.labels.has_values:
+            return None
+        value = self._predict(features)[1]
+        return value.squeeze(-1) if self.labels.ndim == 1 else value
+
+    @torch.no_grad()
+    def _predict(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        rows = features.reshape(-1, features.shape[-1])
+        dtype = torch.promote_types(features.dtype, torch.float32)
+        step = max(1, PART // (self.points.shape[1] * min(len(self.points), 100)))
+        with torch.autocast(features.device.type, enabled=False):
+            parts = [self._approximate(part) for part in rows.split(step)]
+        distribution, value = (torch.cat(part).to(dtype) for part in zip(*parts))
+        shape = features.shape[:-1]
+        return distribution.reshape(*shape, distribution.shape[1]), value.reshape(*shape, value.shape[1])
+
+    def _approximate(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Distributions (B, C) and codes on the scale of the values (B, c)."""
+        if not len(features):
+            return self.targets[:0], self.codes[:0]
+        queries, leaves = self.map(features), self.leaves(features)
+        near, real = gather_leaves(self.forest, leaves)
+        ordered = self.labels.has_values
+        points, codes = self.points[near], self.codes[near]
+        members = overlapping_clusters(points, codes, real, self.clusters, self.overlap, self.tau, ordered)
+        chosen = nearest_hull(points, queries, members, self.energy)
+        real = members[torch.arange(len(members), device=chosen.device), chosen]
+        # The chosen cluster's members first, and as few columns as they need.
+        order = (~real).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(real.sum(1).max())]
+        near, real = near.gather(1, order), real.gather(1, order)
+        points, codes, weight = self.points[near], self.codes[near], real.to(self.points)
+        share = weight / weight.sum(1, keepdim=True)
+        centre, middle = (share.unsqueeze(1) @ points).squeeze(1), (share.unsqueeze(1) @ codes).squeeze(1)
+        if self.start == "forest":
+            estimate = self._codes(self.leaf_targets[leaves].mean(1), self.leaf_values[leaves].mean(1))
+        else:
+            estimate = self._settle(middle)
+        widest = widest_gap(codes, real)
+        distances = (points - queries.unsqueeze(1)).norm(dim=2)
+        distances = distances / (distances * share).sum(1, keepdim=True).clamp_min(torch.finfo(distances.dtype).tiny)
+        offsets = (points - centre.unsqueeze(1)) * weight.unsqueeze(2)
+        limit = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
+        for _ in range(self.rounds):
+            gap = (codes - estimate.unsqueeze(1)).norm(dim=2) * weight
+            aware = distances * label_factor(gap, widest, self.tau, ordered)
+            anchors = (-aware / self.width).masked_fill(~real, -torch.inf).softmax(1)
+            weights = approximate(
+                offsets, queries - centre, anchors, self.sparsity, self.attraction, self.squared, self.tolerance
+            ).weights
+            whole = weights + (1 - weights.sum(1, keepdim=True)) * share
+            before, estimate = estimate, self._settle((whole.unsqueeze(1) @ codes).squeeze(1))
+            if bool(((estimate - before).abs() <= limit).all()):
+                break
+        combined = (whole.unsqueeze(1) @ self.targets[near]).squeeze(1)
+        return onto_simplex(combined), self.from_scale(estimate) if ordered else estimate
+
+    def _codes(self, targets: Tensor, values: Tensor) -> Tensor:
+        """What labels are compared by: values on their scale, or the likeliest label, one-hot."""
+        return self.to_scale(values) if self.labels.has_values else self._settle(targets)
+
+    def _settle(self, codes: Tensor) -> Tensor:
+        """An estimate from a combination of codes: labels without values are decided for one."""
+        if self.labels.has_values:
+            return codes
+        return torch.nn.functional.one_hot(codes.argmax(1), codes.shape[1]).to(codes)
+
+    def _check_arguments(self) -> None:
+        super()._check_arguments()
+        for option, least in (("clusters", 1), ("rounds", 1), ("overlap", 0), ("sparsity", 0), ("attraction", 0)):
+            if not getattr(self, option) >= least:
+                raise LDLError(f"DSNA.{option} {getattr(self, option)!r} must be at least {least}")
+        for option in ("tau", "width", "tolerance"):
+            if not getattr(self, option) > 0:
+                raise LDLError(f"DSNA.{option} {getattr(self, option)!r} must be above 0")
+        if not 0 < self.energy <= 1:
+            raise LDLError(f"DSNA.energy {self.energy!r} must be in (0, 1]")
+        if self.start not in get_args(Start):
+            raise LDLError(f"DSNA.start {self.start!r} must be one of {', '.join(get_args(Start))}")

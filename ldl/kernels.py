@@ -1,0 +1,19 @@
+"""Kernels as features: landmarks, orthogonalised (Nystrom)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def rbf(rows: Tensor, landmarks: Tensor, gamma: Tensor | float) -> Tensor:
+    """exp(-gamma ||x - z||^2) of rows (..., F) and landmarks (m, F): (..., m)."""
+    squares = rows.square().sum(-1, keepdim=True) + landmarks.square().sum(1) - 2 * rows @ landmarks.T
+    return (-gamma * squares.clamp_min(0)).exp()
+
+
+def inverse_root(similarity: Tensor, rank: float = 1e-8) -> Tensor:
+    """R (m, r) of a kernel matrix S (m, m) with R^T S R = I; directions below ``rank`` of the largest are left out."""
+    values, vectors = torch.linalg.eigh(similarity)
+    kept = values > rank * values[-1]
+    return vectors[:, kept] / values[kept].sqrt()

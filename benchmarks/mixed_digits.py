@@ -37,7 +37,7 @@ from ldl.data.trials import Trials
 from ldl.haar import Haar
 from ldl.heads import MPLBoost
 
-DATA: dict[str, type[Trials]] = {"digits": MixedDigits, "faces": PosedFaces}
+DATA: dict[str, Any] = {"digits": MixedDigits, "faces": PosedFaces}
 POOLINGS: dict[str, dict[str, Any]] = {
     "nor": {"pooling": "nor"},
     "isr": {"pooling": "isr"},

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ldl.boosting import stumps
 from ldl.boosting.likelihood import CODES
 from ldl.collective import Collective
 from ldl.errors import LDLError
@@ -136,7 +137,8 @@ def test_memberships_are_shares_of_the_groups_probabilities() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_seed_gives_one_result(threads: int) -> None:
+def test_a_seed_gives_one_result(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stumps, "SHARE", 1)
     features, target = _bags(2)
     heads = [_fitted(MILBoost(features=0.5, validation=0.2, seed=5, threads=t), features, target) for t in (1, threads)]
     for one, other in zip(*(head.state_dict().values() for head in heads)):

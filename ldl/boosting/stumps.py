@@ -10,7 +10,6 @@ import numpy as np
 
 from ldl.forest.compiled import compiled
 
-
 SHARE = 2**18
 """Values that a thread looks at, at least."""
 

@@ -176,6 +176,15 @@ def test_perfect_separation_has_an_end(pooling: Any) -> None:
     assert head(features).argmax(1).tolist() == [0, 1, 1, 0]
 
 
+def test_half_precision_sends_no_instance_elsewhere() -> None:
+    features, target = _bags(9, 400)
+    head = _fitted(MILBoost(rounds=20), features, target)
+    expected = head(features)
+    half = head.bfloat16()(features)
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half, expected, atol=0.05, rtol=0)
+
+
 @pytest.mark.parametrize("pooling", KINDS)
 def test_an_empty_bag_is_negative(pooling: Any) -> None:
     features, target = _bags(5)

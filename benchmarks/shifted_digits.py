@@ -43,11 +43,11 @@ DATA: dict[str, tuple[Any, int]] = {"digits": (ShiftedDigits, 28), "faces": (Shi
 """Data module and side of the windows."""
 MAIN = "LSE, real"
 METHODS: dict[str, dict[str, Any]] = {
-    MAIN: {"pooling": "lse", "r": 50.0, "shrinkage": 0.3},
-    "LSE, discrete": {"pooling": "lse", "r": 50.0, "shrinkage": 0.3, "real": False},
-    "GM, real": {"pooling": "gm", "r": 20.0, "shrinkage": 0.3},
-    "NOR, real": {"pooling": "nor", "shrinkage": 0.3},
-    "ISR, real": {"pooling": "isr", "shrinkage": 0.3},
+    MAIN: {"pooling": "lse", "r": 50.0, "max_step": 0.25},
+    "LSE, discrete": {"pooling": "lse", "r": 50.0, "max_step": 0.25, "real": False},
+    "GM, real": {"pooling": "gm", "r": 20.0, "max_step": 0.25},
+    "NOR, real": {"pooling": "nor", "max_step": 0.25},
+    "ISR, real": {"pooling": "isr", "max_step": 0.25},
 }
 ALIGNED, CENTRED = "AdaBoost, aligned", "AdaBoost, not aligned"
 MEASURES = {
@@ -112,10 +112,10 @@ def mil_boost(features: Tensor, data: Trials, options: dict[str, Any]) -> tuple[
 def ada_boost(rows: np.ndarray, positive: np.ndarray) -> tuple[list[Stump], float]:
     """Stumps of AdaBoost on single windows (n, F); half their weighted votes, so that sigmoid(2 h) is a probability."""
     model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=STUMPS).fit(rows, positive)
-    stumps = []
+    stumps: list[Stump] = []
     for tree, weight in zip(model.estimators_, model.estimator_weights_):
-        votes = np.sign(tree.tree_.value[:, 0, 1] - tree.tree_.value[:, 0, 0]) * weight / 2
-        stumps.append((int(tree.tree_.feature[0]), float(tree.tree_.threshold[0]), *map(float, votes[1:])))
+        _, low, high = np.sign(tree.tree_.value[:, 0, 1] - tree.tree_.value[:, 0, 0]) * weight / 2
+        stumps.append((int(tree.tree_.feature[0]), float(tree.tree_.threshold[0]), float(low), float(high)))
     return stumps, 0.0
 
 

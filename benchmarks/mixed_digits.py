@@ -8,10 +8,10 @@ features; means over ten trials. Grouping accuracy: share of the positive test p
 greatest h, is that of their kind, under the best matching of groups and kinds. AdaBoost is scikit-learn's with 64
 stumps on the same features.
 
-Coordinate descent ends where it begins to go: every trial starts ``RESTARTS`` times, each stump from a random share of
-the features, and goes on with the start of the least negative log likelihood on its own training pictures after
-``LOOK`` rounds. No label of a group is looked at. Settings were chosen on pictures of another draw (--draw_seed 100).
-Trials that are in the folder already are read.
+Coordinate descent ends where it begins to go. With several starts (faces), each stump is chosen from a random share of
+the features, and the start of the least negative log likelihood on the training pictures after ``LOOK`` rounds goes on.
+No label of a group is looked at. Settings were chosen on pictures of another draw (--draw_seed 100).
+Fits that are in the folder already are read.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ from ldl.data.trials import Trials
 from ldl.haar import Haar
 from ldl.heads import MPLBoost
 
-DATA: dict[str, type[Trials]] = {"digits": MixedDigits, "faces": PosedFaces}
+DATA: dict[str, Any] = {"digits": MixedDigits, "faces": PosedFaces}
+ADA_BOOST = "AdaBoost"
 POOLINGS: dict[str, dict[str, Any]] = {
     "nor": {"pooling": "nor"},
     "isr": {"pooling": "isr"},
     "gm": {"pooling": "gm", "r": 20.0},
     "lse": {"pooling": "lse", "r": 20.0},
 }
-HEAD: dict[str, Any] = {"groups": 3, "rounds": 64, "shrinkage": 0.1, "features": 0.3}
-HAAR: dict[str, Any] = {"pool": 1000, "balanced": True}
-RESTARTS, LOOK = 8, 10
+HEAD: dict[str, Any] = {"groups": 3, "rounds": 64, "shrinkage": 0.1}
+SETTINGS: dict[str, tuple[dict[str, Any], float, int]] = {"digits": ({}, 1.0, 1), "faces": ({"balanced": True}, 0.3, 8)}
+"""Options of the Haar features, share of them that a stump tries, and starts."""
+LOOK = 10
 
 
 def fit(features: Tensor, target: Tensor, data: Trials, options: dict[str, Any], restarts: int) -> MPLBoost:
@@ -74,29 +76,41 @@ def grouping(truth: np.ndarray, found: np.ndarray) -> float:
     return float(table[linear_sum_assignment(-table)].sum() / table.sum())
 
 
-def trial(data: Trials, number: int, poolings: list[str], restarts: int, folder: Path) -> dict[str, Any]:
-    """Grouping accuracy, AUC and test scores of every method on one trial."""
-    data.select_fold(number)
+def trial(data: Trials, number: int, method: str, features: Tensor, kind: str, folder: Path) -> dict[str, Any]:
+    """Grouping accuracy, AUC and test scores of one method on one trial; features (size, F)."""
     train, test = data.split.train, data.split.test
-    haar = Haar(**HAAR, seed=number)
-    haar.build(data.input_shape)
-    features = haar(data.images)
     positive = data.positive[test]
-    results: dict[str, Any] = {"positive": positive.tolist(), "methods": {}}
-    for name in poolings:
-        head = fit(features[train][:, None], data.targets[train], data, POOLINGS[name], restarts)
+    result: dict[str, Any] = {}
+    if method == ADA_BOOST:
+        model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=HEAD["rounds"])
+        score = model.fit(features[train].numpy(), data.positive[train]).decision_function(features[test].numpy())
+    else:
+        _, share, starts = SETTINGS[kind]
+        options = {**POOLINGS[method], "features": share}
+        head = fit(features[train][:, None], data.targets[train], data, options, starts)
         score = head(features[test][:, None])[:, 1].numpy()
-        found = groups_of(head, features[test][:, None])
-        accuracy = grouping(data.truth[test][positive], found[positive])
-        results["methods"][name] = {"grouping": accuracy, "score": score.tolist()}
+        found = groups_of(head, features[test][:, None])[positive]
+        result["grouping"] = grouping(data.truth[test][positive], found)
         if number == 0:
-            pictures = data.images[test, 0].numpy()[positive]
-            charts.groups(folder / f"groups_{name}.png", pictures, found[positive])
-    forest = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=HEAD["rounds"])
-    forest.fit(features[train].numpy(), data.positive[train])
-    results["methods"]["AdaBoost"] = {"score": forest.decision_function(features[test].numpy()).tolist()}
-    for result in results["methods"].values():
-        result["auc"] = float(roc_auc_score(positive, result["score"]))
+            charts.groups(folder / f"groups_{method}.png", data.images[test, 0].numpy()[positive], found)
+    return {**result, "auc": float(roc_auc_score(positive, score)), "score": score.tolist()}
+
+
+def run(data: Trials, number: int, methods: list[str], kind: str, out: Path) -> dict[str, Any]:
+    """What is measured of all methods on one trial; what is there already is read."""
+    file = out / f"trial_{number}.json"
+    results = json.loads(file.read_text()) if file.is_file() else {}
+    missing = [method for method in methods if method not in results]
+    if missing:
+        data.select_fold(number)
+        haar = Haar(1000, **SETTINGS[kind][0], seed=number)
+        haar.build(data.input_shape)
+        features = haar(data.images)
+        results["positive"] = data.positive[data.split.test].tolist()
+    for method in missing:
+        results[method] = trial(data, number, method, features, kind, out)
+        file.write_text(json.dumps(results))
+        print(f"trial {number} {method}: { ({k: v for k, v in results[method].items() if k != 'score'}) }", flush=True)
     return results
 
 
@@ -104,8 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", choices=DATA, default="digits")
     parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--poolings", nargs="+", choices=POOLINGS, default=list(POOLINGS))
-    parser.add_argument("--restarts", type=int, default=RESTARTS)
+    parser.add_argument("--methods", nargs="+", choices=[*POOLINGS, ADA_BOOST], default=[*POOLINGS, ADA_BOOST])
     parser.add_argument("--draw_seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -114,21 +127,15 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     data = DATA[options.data](draw_seed=options.draw_seed, folds=options.trials)
     data.setup()
-    results = []
-    for number in range(options.trials):
-        file = out / f"trial_{number}.json"
-        if not file.is_file():
-            file.write_text(json.dumps(trial(data, number, options.poolings, options.restarts, out)))
-        results.append(json.loads(file.read_text()))
-        measured = {name: (m.get("grouping"), m["auc"]) for name, m in results[-1]["methods"].items()}
-        print(number, " ".join(f"{n} {g or float('nan'):.3f} {a:.4f}" for n, (g, a) in measured.items()), flush=True)
+    results = [run(data, number, options.methods, options.data, out) for number in range(options.trials)]
     positive = np.concatenate([result["positive"] for result in results])
-    rows, curves = ["| method | grouping accuracy | AUC |", "|---|---|---|"], {}
-    for name in results[0]["methods"]:
-        measured = [result["methods"][name] for result in results]
-        curves[name] = np.concatenate([m["score"] for m in measured]), positive
+    rows = ["| method | grouping accuracy | AUC |", "|---|---|---|"]
+    curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for method in options.methods:
+        measured = [result[method] for result in results]
+        curves[method] = np.concatenate([m["score"] for m in measured]), positive
         cells = [_cell([m[key] for m in measured if key in m], digits) for key, digits in (("grouping", 3), ("auc", 4))]
-        rows.append(f"| {name} | {' | '.join(cells)} |")
+        rows.append(f"| {method} | {' | '.join(cells)} |")
     charts.roc(out / "roc.png", curves)
     (out / "table.md").write_text("\n".join(rows) + "\n")
     print("\n".join(rows))

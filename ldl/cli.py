@@ -10,6 +10,7 @@ from pathlib import Path
 import jsonargparse
 
 import ldl.data
+import ldl.each_instance
 import ldl.edges.backbone
 import ldl.haar
 import ldl.heads  # noqa: F401  (their names become known to the parser)

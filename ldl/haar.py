@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import torch
+from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
 from ldl.backbone import Backbone
@@ -121,6 +122,17 @@ class Haar(Backbone):
             raise LDLError(f"Haar.largest {self.largest!r} must be in (0, 1], a share of the window")
         if self.seed is not None and not 0 <= self.seed < 2**63:
             raise LDLError(f"Haar.seed {self.seed!r} must be in 0..2^63 - 1, or null for the run's")
+
+
+def locate(maps: np.ndarray, smoothing: float = 1.0) -> np.ndarray:
+    """Row and column, (n, 2), of the greatest value of each map (n, rows, columns), such as h of the windows.
+
+    Args:
+        maps: The maps.
+        smoothing: Standard deviation of a Gaussian that smoothes them first, in windows; 0 does not.
+    """
+    smooth = gaussian_filter(maps, (0, smoothing, smoothing), mode="nearest")
+    return np.stack(np.unravel_index(smooth.reshape(len(maps), -1).argmax(1), maps.shape[1:]), 1)
 
 
 def _draw(

@@ -7,7 +7,8 @@ A head is a subclass of :class:`Head`; its class name is its name on the command
 2. ``build(in_features, labels)`` creates parameters and buffers. It is called once, when the sizes are
    known; call ``super().build(in_features, labels)`` first.
 3. ``forward(features)`` maps ``(..., F)`` to ``(..., C)`` on the simplex, always along the last dimension,
-   so that one head serves rows, images and every pixel of a map.
+   so that one head serves rows, images and every pixel of a map. With ``takes_bags`` it maps bags of instances,
+   ``(..., J, F)``, to ``(..., C)``.
 4. ``loss(features, target)`` returns a dict: ``loss`` is minimised, everything else is logged. The default
    is the Kullback-Leibler divergence of ``forward`` from the target.
 

@@ -23,7 +23,7 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.features import reuse_features
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.labels import Decoder, LabelSpace
-from ldl.metrics import class_metrics, distribution_metrics, value_metrics
+from ldl.metrics import MEASURED, all_metrics
 from ldl.metrics.losses import LossMeans
 from ldl.mixup import mixup as mix_pairs
 from ldl.schedule import WarmupCosine
@@ -106,11 +106,8 @@ class Task(pl.LightningModule):
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         for stage in ("val", "test"):
-            self.eval_metrics[f"{stage}_distribution"] = distribution_metrics(f"{stage}_")
-            for kind, metrics in (("class", class_metrics), ("value", value_metrics)):
-                measures = metrics(labels, f"{stage}_")
-                if measures is not None:
-                    self.eval_metrics[f"{stage}_{kind}"] = measures
+            for kind, metrics in all_metrics(labels, f"{stage}_").items():
+                self.eval_metrics[f"{stage}_{kind}"] = metrics
 
     @staticmethod
     def _label_range(labels: LabelSpace) -> str:
@@ -256,11 +253,7 @@ class Task(pl.LightningModule):
 
     def _evaluate(self, batch: dict[str, Tensor], stage: str) -> dict[str, Tensor]:
         output = self.predict_step(batch, 0)
-        for kind, prediction, truth in (
-            ("distribution", "prediction", "target"),
-            ("class", "prediction", "target"),
-            ("value", "predicted_value", "value"),
-        ):
+        for kind, (prediction, truth) in MEASURED.items():
             name = f"{stage}_{kind}"
             if name in self.eval_metrics:
                 metrics = self.eval_metrics[name]

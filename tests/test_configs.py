@@ -8,6 +8,7 @@ from pathlib import Path
 import fake_edges
 import fake_faces
 import fake_pointing04
+import fake_pictures
 import numpy as np
 import pytest
 import yaml
@@ -37,9 +38,10 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small trees of all face data sets."""
+    """Small trees of all data sets of pictures."""
     root = tmp_path_factory.mktemp("faces")
     fake_pointing04.pointing04(root, persons=2)
+    fake_pictures.mnist(fake_pictures.bsds(root))
     return fake_faces.morph_release(fake_faces.fgnet(fake_faces.utkface(root)))
 
 
@@ -75,6 +77,8 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
         options += ["--model.backbone.pretrained=false"] if "pretrained" in backbone else []
         # Compiling takes a minute.
         return options + (["--model.backbone.compiled=false"] if backbone.get("compiled") else [])
+    if data.get("class_path") in ("MixedDigits", "PosedFaces", "ShiftedDigits", "ShiftedFaces"):
+        return [f"--data.root={faces}", "--data.pictures=40", "--data.train_fraction=0.5", "--model.backbone.pool=20"]
     return ["--data.turns=1"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ldl.boosting import stumps
 from ldl.boosting.likelihood import CODES
 from ldl.collective import Collective
 from ldl.errors import LDLError
@@ -136,7 +137,8 @@ def test_memberships_are_shares_of_the_groups_probabilities() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_seed_gives_one_result(threads: int) -> None:
+def test_a_seed_gives_one_result(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stumps, "SHARE", 1)
     features, target = _bags(2)
     heads = [_fitted(MILBoost(features=0.5, validation=0.2, seed=5, threads=t), features, target) for t in (1, threads)]
     for one, other in zip(*(head.state_dict().values() for head in heads)):
@@ -172,6 +174,15 @@ def test_perfect_separation_has_an_end(pooling: Any) -> None:
     assert (head.scores(features).abs() <= 20 + 4 * len(head.feature)).all()
     assert head.curve.isfinite()[:, 0].all()
     assert head(features).argmax(1).tolist() == [0, 1, 1, 0]
+
+
+def test_half_precision_sends_no_instance_elsewhere() -> None:
+    features, target = _bags(9, 400)
+    head = _fitted(MILBoost(rounds=20), features, target)
+    expected = head(features)
+    half = head.bfloat16()(features)
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half, expected, atol=0.05, rtol=0)
 
 
 @pytest.mark.parametrize("pooling", KINDS)

@@ -1,4 +1,4 @@
-"""Soft maxima: the definitions of Table 1, their bounds (Section 2.2), their derivatives, and both ends of the scale."""
+"""Soft maxima: the definitions of Table 1, their bounds (Section 2.2), derivatives, and both ends of the scale."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,7 +13,6 @@ from ldl.boosting.likelihood import Bags, Model, likelihood
 from ldl.boosting.line_search import line_search
 from ldl.boosting.stumps import Stump, best_stump, presort
 
-PRECISION = 1e-3
 START_LIMIT = 20.0
 """The start moves h by no more than this: probabilities from 4e-18 on, enough for noisy or over large bags."""
 
@@ -48,6 +48,26 @@ class Ensemble:
     curve: list[tuple[float, float]] = field(default_factory=list)
 
 
+class Scored:
+    """Bags with the scores h (N, K) of their instances, the likelihood of these, and its negative gradient (N, K)."""
+
+    def __init__(self, bags: Bags, model: Model, groups: int) -> None:
+        self.bags = bags
+        self.model = model
+        self.scores = np.zeros((len(bags.rows), groups))
+        self.weights = np.empty_like(self.scores)
+        self.loss = math.nan
+
+    def add(self, outputs: np.ndarray | float, groups: int | slice) -> None:
+        """Move h of ``groups`` by ``outputs``."""
+        self.scores[:, groups] += outputs
+        self.loss = likelihood(self.scores, *self.bags[1:], self.model, self.weights)
+
+    def step(self, direction: np.ndarray, group: int, longest: float, shrinkage: float = 1.0) -> float:
+        """How far to go along ``direction`` (N,), at most ``longest``; 0 where that does not help. -1 is all groups."""
+        return line_search(self.scores, direction, group, *self.bags[1:], self.model, longest, shrinkage)
+
+
 def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, patience: int = 0) -> Ensemble:
     """Boost stumps, one for every group in turn, until no stump lowers the negative log likelihood.
 
@@ -58,67 +78,54 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
         held: Bags that are held out; None holds out none.
         patience: Rounds without a new least negative log likelihood of ``held`` after which boosting ends.
     """
+    train = Scored(bags, model, rules.groups)
+    test = None if held is None else Scored(held, model, rules.groups)
+    ensemble = Ensemble(_start(train))
+    for side in (train, test):
+        if side is not None:
+            side.add(ensemble.start, slice(None))
+    ensemble.curve.append((train.loss, math.nan if test is None else test.loss))
     order = presort(bags.rows)
-    scores = np.zeros((len(bags.rows), rules.groups))
-    weights = np.empty_like(scores)
-    held_scores = None if held is None else np.zeros((len(held.rows), rules.groups))
-    ensemble = Ensemble()
-    for sign in (1.0, -1.0):
-        constant = np.full(len(scores), sign)
-        step = sign * _step(scores, constant, -1, bags, model, START_LIMIT)
-        ensemble.start += step
-        scores += step
-    if held_scores is not None:
-        held_scores += ensemble.start
-
-    def measure() -> None:
-        loss = likelihood(scores, bags.starts, bags.positive, bags.negative, model, weights)
-        ensemble.curve.append((loss, float("nan") if held is None else _loss(held_scores, held, model)))
-
-    measure()
-    rng = np.random.default_rng(rules.seed)
     width = bags.rows.shape[1]
-    with ThreadPoolExecutor(rules.threads) as threads:
-        for _ in range(rules.rounds):
+    rng = np.random.default_rng(rules.seed)
+    best = 0
+    with ThreadPoolExecutor(rules.threads) as pool:
+        for number in range(1, rules.rounds + 1):
             before = len(ensemble.stumps)
             for group in range(rules.groups):
-                likelihood(scores, bags.starts, bags.positive, bags.negative, model, weights)
-                features = np.sort(rng.choice(width, rules.tries, replace=False)) if rules.tries < width else (
-                    np.arange(width)
-                )  # fmt: skip
-                pulled = np.ascontiguousarray(weights[:, group])
-                stump = best_stump(
-                    bags.rows, order, pulled, features, rules.real, 0.5 / len(bags.positive), threads, rules.threads
-                )
+                drawn = rng.choice(width, rules.tries, replace=False) if rules.tries < width else np.arange(width)
+                stump = _stump(train, group, order, np.sort(drawn), rules, pool)
                 if stump is None:
                     continue
-                longest = rules.max_step / max(abs(stump.low), abs(stump.high), 1e-12)
-                step = rules.shrinkage * _step(scores, stump(bags.rows), group, bags, model, longest)
-                if step == 0:
-                    continue
-                stump = stump._replace(low=step * stump.low, high=step * stump.high)
-                scores[:, group] += stump(bags.rows)
-                if held_scores is not None:
-                    assert held is not None
-                    held_scores[:, group] += stump(held.rows)
+                for side in (train, test):
+                    if side is not None:
+                        side.add(stump(side.bags.rows), group)
                 ensemble.stumps.append(stump)
                 ensemble.group.append(group)
-            measure()
-            best = int(np.argmin([loss for _, loss in ensemble.curve])) if held is not None else 0
-            # With a random choice of features the next round may find what this one did not.
-            if (before == len(ensemble.stumps) and rules.tries >= width) or (
-                held is not None and len(ensemble.curve) - 1 - best >= patience
-            ):
+            ensemble.curve.append((train.loss, math.nan if test is None else test.loss))
+            if test is not None:
+                best = number if test.loss < ensemble.curve[best][1] else best
+                if number - best >= patience:
+                    break
+            # Of features drawn anew the next round may find what this one did not.
+            if len(ensemble.stumps) == before and rules.tries == width:
                 break
     return ensemble
 
 
-def _step(scores: np.ndarray, direction: np.ndarray, group: int, bags: Bags, model: Model, longest: float) -> float:
-    return line_search(
-        scores, direction, group, bags.starts, bags.positive, bags.negative, model, longest, PRECISION
-    )  # fmt: skip
+def _start(train: Scored) -> float:
+    """The constant h of greatest likelihood."""
+    up = np.ones(len(train.scores))
+    return train.step(up, -1, START_LIMIT) or -train.step(-up, -1, START_LIMIT)
 
 
-def _loss(scores: np.ndarray | None, bags: Bags, model: Model) -> float:
-    assert scores is not None
-    return likelihood(scores, bags.starts, bags.positive, bags.negative, model, np.empty_like(scores))
+def _stump(
+    train: Scored, group: int, order: np.ndarray, features: np.ndarray, rules: Rules, pool: ThreadPoolExecutor
+) -> Stump | None:
+    """The best stump for a group, scaled by its step; None where none lowers the negative log likelihood."""
+    weights, prior = np.ascontiguousarray(train.weights[:, group]), 0.5 / len(train.bags.positive)
+    stump = best_stump(train.bags.rows, order, weights, features, rules.real, prior, pool, rules.threads)
+    if stump is None or not (greatest := max(abs(stump.low), abs(stump.high))):
+        return None
+    step = train.step(stump(train.bags.rows), group, rules.max_step / greatest, rules.shrinkage)
+    return stump._replace(low=step * stump.low, high=step * stump.high) if step else None

@@ -8,6 +8,8 @@ from ldl.boosting.likelihood import Model, likelihood
 from ldl.forest.compiled import compiled
 
 ROUNDS = 40
+PRECISION = 1e-3
+"""The slope is followed down to this share of the slope at 0."""
 
 
 @compiled
@@ -20,7 +22,7 @@ def line_search(
     negative: np.ndarray,
     model: Model,
     longest: float,
-    precision: float,
+    shrinkage: float,
 ) -> float:
     """A step in [0, longest] at which the negative log likelihood is least, or 0 where none lowers it.
 
@@ -37,7 +39,7 @@ def line_search(
         negative: Likewise.
         model: Likewise.
         longest: The longest step, above 0.
-        precision: The slope is followed down to this share of the slope at 0.
+        shrinkage: Factor of the step, in (0, 1]; left out where the shorter step would not help.
     """
     moved, weights = scores.copy(), np.empty_like(scores)
     start = likelihood(scores, starts, positive, negative, model, weights)
@@ -55,7 +57,7 @@ def line_search(
         slope = _slope(weights, direction, group)
         if loss < least:
             best, least = step, loss
-        if loss <= start and abs(slope) <= precision * -first:
+        if loss <= start and abs(slope) <= PRECISION * -first:
             break
         if slope < 0 and loss <= start:
             if step >= longest:
@@ -78,6 +80,10 @@ def line_search(
                 step = (low + high) / 2
         else:
             step = (low + high) / 2
+    if shrinkage < 1:
+        _move(moved, scores, direction, group, shrinkage * best)
+        if likelihood(moved, starts, positive, negative, model, weights) < start:
+            return shrinkage * best
     return best
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ldl import charts
+from ldl.callbacks.found import draw_found
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.instances import Guarded, collate
@@ -107,6 +108,7 @@ class Report(pl.Callback):
                 task.labels,
                 self._leaf_usage(task, trainer),
             )
+        paths.update(draw_found(folder, task, data, self.rows))
         if (log := self.folder / "metrics.csv").is_file():
             curves = charts.learning_curves(folder / "learning_curves.png", log)
             paths.update({"learning_curves": curves} if curves else {})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ldl.charts.classes import roc
 from ldl.charts.errors import bands, cumulative_score, values
 from ldl.charts.faces import faces
 from ldl.charts.instances import distributions
@@ -48,6 +49,9 @@ def overview(
         drawn["distributions"] = distributions(
             folder / "distributions.png", rows["prediction"][picked], rows["target"][picked], labels, titles
         )
+        positive = rows["target"][:, -1] > 0.5
+        if labels.kind == "nominal" and len(labels) == 2 and 0 < positive.mean() < 1:
+            drawn["roc"] = roc(folder / "roc.png", {labels.names[1]: (rows["prediction"][:, 1], positive)})
     if "value" in rows and "predicted_value" in rows:
         predicted, true = rows["predicted_value"], rows["value"]
         drawn["values"] = values(folder / "values.png", predicted, true, labels)

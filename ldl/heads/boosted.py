@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,13 +98,11 @@ class BoostedBags(FittedHead):
 
     def scores(self, features: Tensor) -> Tensor:
         """h of every instance and group: bags (..., J, F) to (..., J, K); missing instances have NaN."""
-        dtype = torch.promote_types(self.threshold.dtype, torch.float32)
         exists = present(features)
-        rows = features[exists].to(dtype)
+        rows = features[exists].float()
         found = flat_scores(rows, self.feature, self.threshold, self.low, self.high, self.group, self.num_groups)
-        scores = torch.full((*exists.shape, self.num_groups), torch.nan, dtype=dtype, device=features.device)
-        scores[exists] = found.to(dtype) + self.start
-        return scores
+        found = found.to(torch.promote_types(found.dtype, torch.float32)) + self.start
+        return found.new_full((*exists.shape, self.num_groups), torch.nan).index_put((exists,), found)
 
     def instances(self, features: Tensor) -> Tensor:
         """Probability that an instance is positive: bags (..., J, F) to (..., J); missing instances have NaN."""
@@ -127,6 +126,14 @@ class BoostedBags(FittedHead):
         if self.validation:
             figures["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
         return figures
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> BoostedBags:
+        # Thresholds in half precision would send instances elsewhere.
+        threshold = self.__dict__.get("_buffers", {}).get("threshold")
+        super()._apply(fn, recurse)
+        if threshold is not None:
+            self.threshold = threshold.to(self.feature.device)
+        return self
 
     @property
     def _name(self) -> str:

@@ -10,13 +10,28 @@ from ldl.metrics.value import MAE, RMSE, AxisMAE, CumulativeScore
 __all__ = [
     "DISTRIBUTION_METRICS",
     "MAE",
+    "MEASURED",
     "RMSE",
     "AxisMAE",
     "CumulativeScore",
+    "all_metrics",
     "class_metrics",
     "distribution_metrics",
     "value_metrics",
 ]
+
+MEASURED = {
+    "distribution": ("prediction", "target"),
+    "class": ("prediction", "target"),
+    "value": ("predicted_value", "value"),
+}
+"""What each kind of metrics compares."""
+
+
+def all_metrics(labels: LabelSpace, prefix: str = "") -> dict[str, MetricCollection]:
+    """The metrics that labels have, by kind: those of distributions, of two classes, of values."""
+    kinds = (distribution_metrics(prefix), class_metrics(labels, prefix), value_metrics(labels, prefix))
+    return {kind: metrics for kind, metrics in zip(MEASURED, kinds) if metrics is not None}
 
 
 def distribution_metrics(prefix: str = "") -> MetricCollection:

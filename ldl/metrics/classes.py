@@ -8,11 +8,11 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from ldl.metrics.distribution import MeanMeasure
+from ldl.metrics.distribution import mean_of
 
 
 def right(prediction: Tensor, target: Tensor) -> Tensor:
-    """1 where the label of most mass is the target's, else 0; in [0, 1], higher is better."""
+    """the label of most mass being the target's, 1 or 0; in [0, 1], higher is better."""
     return (prediction.argmax(-1) == target.argmax(-1)).to(prediction.dtype)
 
 
@@ -21,18 +21,8 @@ def cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
     return -torch.where(target > 0, target * prediction.log(), 0.0).sum(-1)
 
 
-class Accuracy(MeanMeasure):
-    """Share of rows whose label of most mass is the target's."""
-
-    higher_is_better = True
-    measure = staticmethod(right)
-
-
-class NLL(MeanMeasure):
-    """Mean negative log likelihood, with no floor: one sure error makes it infinite."""
-
-    higher_is_better = False
-    measure = staticmethod(cross_entropy)
+Accuracy = mean_of("Accuracy", right, higher_is_better=True)
+NLL = mean_of("NLL", cross_entropy, higher_is_better=False)
 
 
 class AUC(Metric):

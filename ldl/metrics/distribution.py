@@ -38,18 +38,22 @@ class MeanMeasure(Metric):
         return self.total / self.rows
 
 
-def _of(function: Callable[[Tensor, Tensor], Tensor], higher_is_better: bool) -> type[MeanMeasure]:
-    name = "".join(part.capitalize() for part in function.__name__.split("_"))
+def mean_of(name: str, function: Callable[[Tensor, Tensor], Tensor], higher_is_better: bool) -> type[MeanMeasure]:
+    """The metric ``name``: the mean over rows of a measure whose docstring begins with what it is."""
     return type(
         name,
         (MeanMeasure,),
         {
             "__doc__": f"Mean over rows of {function.__doc__}",
-            "__module__": __name__,
+            "__module__": function.__module__.replace("functional", "distribution"),
             "measure": staticmethod(function),
             "higher_is_better": higher_is_better,
         },
     )
+
+
+def _of(function: Callable[[Tensor, Tensor], Tensor], higher_is_better: bool) -> type[MeanMeasure]:
+    return mean_of("".join(part.capitalize() for part in function.__name__.split("_")), function, higher_is_better)
 
 
 KL = _of(functional.kl, False)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ldl.labels import LabelSpace
-from ldl.metrics import DISTRIBUTION_METRICS, class_metrics, distribution_metrics, value_metrics
+from ldl.metrics import DISTRIBUTION_METRICS, MEASURED, all_metrics
 from ldl.metrics.ordinal import ordinal_metrics
 
 
@@ -21,19 +21,13 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
     Returns:
         The same names as in ``results.json``, distributions first.
     """
-    pairs = [
-        (distribution_metrics(), "prediction", "target"),
-        (class_metrics(labels), "prediction", "target"),
-        (value_metrics(labels), "predicted_value", "value"),
-    ]
     measured: dict[str, float] = {}
-    for metrics, prediction, truth in pairs:
-        if metrics is not None:
-            for metric in metrics.values():
-                # The rows are those of all processes, and the first process measures them alone.
-                metric.distributed_available_fn = _alone
-            metrics.update(torch.from_numpy(rows[prediction]), torch.from_numpy(rows[truth]))
-            measured |= {name: float(number) for name, number in metrics.compute().items()}
+    for kind, metrics in all_metrics(labels).items():
+        for metric in metrics.values():
+            # The rows are those of all processes, and the first process measures them alone.
+            metric.distributed_available_fn = _alone
+        metrics.update(*(torch.from_numpy(rows[name]) for name in MEASURED[kind]))
+        measured |= {name: float(number) for name, number in metrics.compute().items()}
     return ordered(measured | ordinal_row_metrics(rows, labels))
 
 

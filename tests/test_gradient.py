@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldl.data.bsds500 import list_part, truth_of
+from ldl.data.bsds500 import list_part
+from ldl.data.edge_images import truth_of
 from ldl.data.pictures import read_picture
 from ldl.edges.evaluation import evaluate
 from ldl.edges.gradient import gradient_magnitude

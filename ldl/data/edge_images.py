@@ -110,7 +110,8 @@ def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
     reach = int(tolerance)
     y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
     disc = (y * y + x * x <= tolerance**2).astype(np.uint8)
-    return np.mean([cv2.dilate(drawn.astype(np.uint8), disc) for drawn in boundaries], 0, dtype=np.float32)
+    near = np.stack([cv2.dilate(drawn.astype(np.uint8), disc) for drawn in boundaries])
+    return np.asarray(near.mean(0, dtype=np.float32))
 
 
 def _cut(

@@ -16,7 +16,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ldl.data.bsds500 import BSDS500, list_part, truth_of
+from ldl.data.bsds500 import BSDS500, list_part
+from ldl.data.edge_images import truth_of
 from ldl.data.pictures import read_picture
 from ldl.edges.evaluation import agreement, evaluate
 from ldl.edges.gradient import gradient_magnitude

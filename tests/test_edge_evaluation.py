@@ -74,6 +74,10 @@ def test_figures_by_hand() -> None:
     assert average_precision(whole) == pytest.approx(sum(line) / 100)
     assert recall_at_half(whole) == pytest.approx(0.625)
     assert recall_at_half(Curve(np.array([0.9, 0.5]), np.array([0.4, 0.6]))) == pytest.approx(0.7)
+    # A few lonely pixels at the highest threshold, right by half, are no recall.
+    ragged = Curve(np.array([0.9, 0.5, 0.001]), np.array([0.4, 0.6, 0.5]))
+    assert recall_at_half(ragged) == pytest.approx(0.7)
+    assert recall_at_half(Curve(np.array([0.9, 0.5]), np.array([0.4, 0.3]))) == 0
 
 
 def test_the_optimum_lies_between_thresholds() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldl.data.bsds500 import list_part, truth_of
+from ldl.data.bsds500 import list_part
+from ldl.data.edge_images import truth_of
 from ldl.data.pictures import read_picture
 from ldl.edges.evaluation import evaluate
 from ldl.edges.gradient import gradient_magnitude
@@ -23,18 +24,17 @@ def test_a_step_has_its_height_as_strength(height: int, sigma: float) -> None:
     picture[:, 20:] = height
     for turned in (picture, picture.transpose(1, 0, 2)):
         strength = gradient_magnitude(turned, sigma)
-        # The step lies between two pixels, half a pixel from each.
-        expected = height / 255 * np.exp(-1 / (8 * sigma**2))
-        assert strength.max() == pytest.approx(expected, rel=0.02, abs=1e-12)
+        # A little less: the step lies between two pixels.
+        assert 0.9 * height / 255 - 1e-12 <= strength.max() <= height / 255 + 1e-12
         assert strength[:3, :3].max() < 1e-6
 
 
 def test_its_place_on_bsds(ldl_data: Path) -> None:
-    """Ten test images here; all 200 give ODS .604 (benchmarks/edges.py)."""
+    """25 test images here; all 200 give ODS .604 (benchmarks/edges.py)."""
     folder = ldl_data / "BSDS500" / "data"
     if not folder.is_dir():
         pytest.skip("LDL_DATA has no BSDS500")
-    images = {image.stem: image for image in list_part(folder, "test")[::20]}
+    images = {image.stem: image for image in list_part(folder, "test")[5::8]}
     measured = evaluate(
         list(images),
         lambda name: (
@@ -42,4 +42,4 @@ def test_its_place_on_bsds(ldl_data: Path) -> None:
             read_ground_truth(truth_of(images[name])),
         ),
     )
-    assert scores(measured.thresholds, measured.counts)["ods"] == pytest.approx(0.60, abs=0.05)
+    assert scores(measured.thresholds, measured.counts)["ods"] == pytest.approx(0.60, abs=0.04)

@@ -17,7 +17,8 @@ SMALL = ["--forest.patches=300", "--forest.trees=4", "--detector.votes=2", "--le
 
 
 def run(tree: Path, folder: Path, *options: str) -> dict:
-    main([f"--data.path={tree}", f"--run_dir={folder}", *SMALL, *options])
+    # What comes later wins, over a configuration file too.
+    main([f"--data.path={tree}", *SMALL, *options, f"--run_dir={folder}"])
     return json.loads((folder / "results.json").read_text())
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import cv2
 import numpy as np
-import torch
-from torch.utils.data import Dataset
 
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
-from ldl.data.instances import Batch
-from ldl.data.pictures import read_picture
-from ldl.data.sampler import Draw
+from ldl.data.edge_images import Crops, EdgeImages, Target, read_scene, truth_of
 from ldl.edges.ground_truth import GroundTruth, read_ground_truth
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -23,80 +18,9 @@ from ldl.protocols import Fold
 if TYPE_CHECKING:
     import pytorch_lightning as pl
 
-Target = Literal["votes", "consensus"]
 Protocol = Literal["development", "final"]
 
-CONSENSUS = 0.5
-"""Share of the annotators from which on a pixel counts as an edge for certain."""
-
 _SUFFIXES = (".jpg", ".png")
-
-
-class EdgeImages(Dataset[Batch]):
-    """Images with the share of annotators that drew an edge at each pixel; of training images, random crops.
-
-    Args:
-        data: The data module that they belong to.
-        rows: (N,) rows of it.
-        train: Serve random crops, mirrored and turned, with ``keep`` (crop, crop): the pixels to learn from.
-    """
-
-    def __init__(self, data: BSDS500, rows: np.ndarray, train: bool) -> None:
-        self.data = data
-        self.rows = rows
-        self.train = train
-        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, draw: Draw) -> dict[str, Any]:
-        row = int(self.rows[draw.row])
-        picture, share = self._read(row)
-        more = {}
-        if self.train:
-            rng = np.random.default_rng(draw.seed)
-            picture, share = self._augment(picture, share, rng)
-            more["keep"] = torch.from_numpy(self._keep(share, rng))
-            if self.data.target == "consensus":
-                share = (share >= CONSENSUS).astype(np.float32)
-        return {
-            "input": torch.from_numpy(np.array(picture)).permute(2, 0, 1),
-            "target": torch.from_numpy(np.stack([1 - share, share], -1)),
-            "index": torch.tensor(row),
-            "weight": torch.tensor(draw.weight),
-            **more,
-        }
-
-    def _read(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        if row in self._kept:
-            return self._kept[row]
-        picture, truth = self.data.read(row)
-        loaded = picture, self.data.share(truth)
-        if self.train:
-            self._kept[row] = loaded
-        return loaded
-
-    def _augment(
-        self, picture: np.ndarray, share: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        size = self.data.crop
-        y, x = (int(rng.integers(length - size + 1)) for length in share.shape)
-        picture, share = picture[y : y + size, x : x + size], share[y : y + size, x : x + size]
-        if self.data.flips and rng.random() < 0.5:
-            picture, share = picture[:, ::-1], share[:, ::-1]
-        if self.data.turns:
-            quarters = int(rng.integers(4))
-            picture, share = np.rot90(picture, quarters), np.rot90(share, quarters)
-        return picture, share
-
-    def _keep(self, share: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        empty = share == 0
-        drawn = ~empty if self.data.target == "votes" else share >= CONSENSUS
-        if self.data.negatives is None:
-            return drawn | empty
-        wanted = self.data.negatives * max(int(drawn.sum()), share.size // 100)
-        return drawn | (empty & (rng.random(share.shape) < wanted / max(1, int(empty.sum()))))
 
 
 class BSDS500(LDLDataModule):
@@ -177,7 +101,8 @@ class BSDS500(LDLDataModule):
 
     def dataset(self, rows: np.ndarray, train: bool) -> EdgeImages:
         """The images ``rows``."""
-        return EdgeImages(self, rows, train)
+        crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives) if train else None
+        return EdgeImages([self.images[row] for row in rows], rows, self.tolerance, crops)
 
     @property
     def eval_batch_size(self) -> int:
@@ -192,29 +117,11 @@ class BSDS500(LDLDataModule):
 
     def read(self, row: int) -> tuple[np.ndarray, GroundTruth]:
         """An image, (H, W, 3) uint8, and what its annotators drew. Raises LDLError where they do not fit."""
-        image = self.images[row]
-        picture, truth = read_picture(image), self.ground_truth(row)
-        if picture.shape[:2] != truth.boundaries.shape[1:]:
-            raise LDLError(
-                f"{image} and its ground truth differ in size, {'x'.join(map(str, picture.shape[:2]))} and "
-                f"{'x'.join(map(str, truth.boundaries.shape[1:]))} pixels"
-            )
-        if row in self.split.train and min(picture.shape[:2]) < self.crop:
-            raise LDLError(
-                f"{image} has {picture.shape[0]}x{picture.shape[1]} pixels, less than data.crop {self.crop}; lower it"
-            )
-        return picture, truth
+        return read_scene(self.images[row], self.crop if row in self.split.train else 1)
 
     def ground_truth(self, row: int) -> GroundTruth:
         """What the annotators of an image drew. Raises LDLError for an unusable file."""
         return read_ground_truth(truth_of(self.images[row]))
-
-    def share(self, truth: GroundTruth) -> np.ndarray:
-        """Share of the annotators that drew an edge at each pixel, (H, W) float32 in 0..1."""
-        y, x = np.mgrid[-int(self.tolerance) : int(self.tolerance) + 1, -int(self.tolerance) : int(self.tolerance) + 1]
-        disc = (y * y + x * x <= self.tolerance**2).astype(np.uint8)
-        near = [cv2.dilate(drawn.astype(np.uint8), disc) for drawn in truth.boundaries]
-        return np.mean(near, 0, dtype=np.float32)
 
     def _check(self) -> None:
         for name, accepted in (("protocol", Protocol), ("target", Target)):
@@ -250,8 +157,3 @@ def list_part(folder: Path, part: str) -> list[Path]:
             count = f"{len(missing)} of {len(stems | drawn)}"
             raise LDLError(f"{folder}, part {part}: the {what}: {min(missing)} ({count})")
     return images
-
-
-def truth_of(image: Path) -> Path:
-    """The ground truth file of ``.../images/PART/NAME.jpg``."""
-    return image.parents[2] / "groundTruth" / image.parent.name / f"{image.stem}.mat"

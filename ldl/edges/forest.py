@@ -91,7 +91,6 @@ class ForestSettings:
 
 def train_forest(scenes: Sequence[Scene], settings: ForestSettings, progress: bool = False) -> EdgeForest:
     """Train on images and what their annotators drew. The same seed gives the same forest for any number of threads."""
-    settings.check()
     bins = make_bins([scene.maps for scene in scenes], settings.seed)
     with ThreadPoolExecutor(settings.threads) as pool:
         grown = pool.map(lambda number: train_tree(scenes, bins, settings, number), range(settings.trees))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def judge(
         What was counted, and the charts by name.
     """
     named = {data.images[row].stem: row for row in rows}
-    shared = {"workers": workers, "show_progress": show_progress}
+    shared: dict[str, Any] = {"workers": workers, "show_progress": show_progress}
     evaluation = evaluate(
         list(named),
         lambda name: (read_edge_map(edge_map(folder, data, named[name])), data.ground_truth(named[name])),

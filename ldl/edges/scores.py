@@ -73,9 +73,15 @@ def average_precision(curve: Curve) -> float:
 
 
 def recall_at_half(curve: Curve) -> float:
-    """R50: recall at precision .5, or at the lowest precision of the curve where that is greater."""
-    precision, first = np.unique(curve.precision, return_index=True)
-    return float(np.interp(max(0.5, precision[0]), precision, curve.recall[first], right=0))
+    """R50: the greatest recall at which precision is at least .5, on lines between thresholds; 0 where it never is.
+
+    Where precision falls as recall rises, this is recall at precision .5, or the greatest recall of all.
+    """
+    recall, above = curve.recall, curve.precision - 0.5
+    crossed = np.flatnonzero(above[:-1] * above[1:] < 0)
+    share = above[crossed] / (above[crossed] - above[crossed + 1])
+    between = recall[crossed] + share * (recall[crossed + 1] - recall[crossed])
+    return float(max([0.0, *recall[above >= 0], *between]))
 
 
 def scores(thresholds: np.ndarray, counts: Counts) -> dict[str, float]:

@@ -20,16 +20,15 @@ import jsonargparse
 import numpy as np
 import torch
 
-from ldl.charts.edges import precision_recall, sheet
 from ldl.data.bsds500 import BSDS500
 from ldl.edges.channels import PATCH
 from ldl.edges.detector import DetectorSettings, EdgeDetector
-from ldl.edges.evaluation import Evaluation, evaluate, human, read_edge_map, write_edge_map
+from ldl.edges.evaluation import write_edge_map
 from ldl.edges.forest import ForestSettings, load_forest, save_forest, train_forest
-from ldl.edges.ground_truth import GroundTruth
 from ldl.edges.nms import suppress
+from ldl.edges.outcome import edge_map, judge
 from ldl.edges.patches import Scene, make_scene
-from ldl.edges.scores import curve, optimum, scores
+from ldl.edges.scores import scores
 from ldl.errors import LDLError
 from ldl.progress import track
 from ldl.results import write_json
@@ -38,8 +37,6 @@ T = TypeVar("T")
 
 _OF_NETWORKS = {"target", "tolerance", "crop", "flips", "turns", "negatives", "batch_size", "num_workers"}
 """Arguments of the data that only networks need."""
-SHOWN = 4
-"""Images on the sheet."""
 
 
 def run(
@@ -74,15 +71,18 @@ def run(
     data.setup()
     started = time.perf_counter()
     if load is None:
+        forest.check()
         detector.check(forest.trees)
         grown = train_forest(_scenes(data, workers), forest, sys.stderr.isatty())
         save_forest(grown, run_dir / "forest.safetensors", forest)
     else:
         grown = load_forest(load)
     trained = time.perf_counter()
-    _detect(data, EdgeDetector(grown, detector), run_dir / "edges", workers)
+    _detect(data, EdgeDetector(grown, detector), run_dir, workers)
     detected = time.perf_counter()
-    evaluation = _evaluate(data, run_dir, levels, workers)
+    evaluation, _ = judge(
+        run_dir, data, data.split.test.tolist(), "structured edges", levels, workers, show_progress=sys.stderr.isatty()
+    )
     metrics = scores(evaluation.thresholds, evaluation.counts)
     entry = {"fold": 0, "n_train": len(data.split.train), "n_test": len(data.split.test), "metrics": metrics}
     results = {
@@ -114,36 +114,11 @@ def _scenes(data: BSDS500, workers: int) -> list[Scene]:
     return _in_threads(one, data.split.train, "reading images", workers)
 
 
-def _detect(data: BSDS500, detector: EdgeDetector, folder: Path, workers: int) -> None:
+def _detect(data: BSDS500, detector: EdgeDetector, run_dir: Path, workers: int) -> None:
     def one(row: int) -> None:
-        write_edge_map(folder / f"{_stem(data, row)}.png", suppress(detector.detect(data.read(row)[0])))
+        write_edge_map(edge_map(run_dir, data, row), suppress(detector.detect(data.read(row)[0])))
 
     _in_threads(one, data.split.test, "detecting edges", workers)
-
-
-def _evaluate(data: BSDS500, run_dir: Path, levels: int, workers: int) -> Evaluation:
-    rows = {_stem(data, row): int(row) for row in data.split.test}
-    show = sys.stderr.isatty()
-
-    def compared(name: str) -> tuple[np.ndarray, GroundTruth]:
-        return read_edge_map(run_dir / "edges" / f"{name}.png"), data.ground_truth(rows[name])
-
-    evaluation = evaluate(list(rows), compared, levels, workers=workers, show_progress=show)
-    write_json(run_dir / "evaluation.json", evaluation.to_dict())
-    agreement = human(list(rows), lambda name: data.ground_truth(rows[name]), workers=workers, show_progress=show)
-    point = optimum(agreement.thresholds, curve(agreement.counts))
-    precision_recall(run_dir / "charts" / "precision_recall.png", {"structured edges": evaluation}, point)
-    names = [list(rows)[k] for k in np.unique(np.linspace(0, len(rows) - 1, SHOWN).round().astype(int))]
-    panels = []
-    for name in names:
-        picture, truth = data.read(rows[name])
-        panels.append((picture, truth.boundaries.mean(0), read_edge_map(run_dir / "edges" / f"{name}.png"), name))
-    sheet(run_dir / "charts" / "edges.png", panels)
-    return evaluation
-
-
-def _stem(data: BSDS500, row: int) -> str:
-    return data.images[row].stem
 
 
 def _in_threads(work: Callable[[int], T], rows: np.ndarray, what: str, workers: int) -> list[T]:

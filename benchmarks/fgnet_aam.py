@@ -17,6 +17,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ OLD = 40
 Setting = dict[str, Any]
 Predictor = Callable[[np.ndarray, np.ndarray, Setting, list[Setting]], list[np.ndarray]]
 
-FOREST: Setting = {"trees": 20, "features": 1.0, "log_offset": OFFSET, "penalty": 5.0, "seed": 0}
+FOREST: Setting = {"features": 1.0, "log_offset": OFFSET, "min_samples": 20, "tolerance": 1e-4, "seed": 0}
 HULL: Setting = {"clusters": 1, "attraction": 0.0, "rounds": 1}
 
 
@@ -56,7 +57,8 @@ def grid(**choices: list[Any]) -> list[Setting]:
 def main() -> None:
     """Choose, test, print the table and draw the chart."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("fgnet_aam.json"), help="(default: %(default)s)")
+    parser.add_argument("--only", nargs="+", help="names of methods; default all")
+    parser.add_argument("--out", type=Path, default=Path("fgnet_aam.json"), help="kept, and gone on with")
     parser.add_argument("--chart", type=Path, default=Path("fgnet_aam.png"), help="(default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
     options = parser.parse_args()
@@ -64,25 +66,24 @@ def main() -> None:
     data = FGNETAAM()
     data.setup()
     assert data.values is not None and data.groups is not None
-    predictions: dict[str, np.ndarray] = {}
-    chosen: dict[str, list[Setting]] = {}
+    done = json.loads(options.out.read_text()) if options.out.is_file() else {}
     for predictor, first, stages in methods(data):
         start = time.perf_counter()
-        found = crossvalidate(data, predictor, first, stages)
-        for name, (settings, predicted) in found.items():
-            chosen[name], predictions[name] = settings, predicted
-            report(name, predicted, data.values)
-        print(f"{'':24}{time.perf_counter() - start:.0f} s", flush=True)
-    error = {name: np.abs(predicted - data.values) for name, predicted in predictions.items()}
+        if not options.only or set(options.only) & set(stages):
+            if not set(stages) <= set(done):
+                for name, (settings, predicted) in crossvalidate(data, predictor, first, stages).items():
+                    done[name] = {"chosen": settings, "predicted": predicted.tolist()}
+                options.out.write_text(json.dumps(done))
+            for name in stages:
+                report(name, np.array(done[name]["predicted"]), data.values)
+            print(f"{'':24}{time.perf_counter() - start:.0f} s", flush=True)
     decades = {
-        name: {band: float(e[members].mean()) for band, members in band_groups(data.values, data.labels)}
-        for name, e in error.items()
+        name: {
+            band: float(np.abs(np.array(method["predicted"]) - data.values)[members].mean())
+            for band, members in band_groups(data.values, data.labels)
+        }
+        for name, method in done.items()
     }
-    figures = {
-        name: {"mae": float(e.mean()), "mae_40": float(e[data.values >= OLD].mean()), "decades": decades[name]}
-        for name, e in error.items()
-    }
-    options.out.write_text(json.dumps({"figures": figures, "chosen": chosen}, indent=1))
     print(draw(decades, options.chart))
 
 
@@ -133,13 +134,14 @@ def methods(data: FGNETAAM) -> list[tuple[Predictor, list[Setting], dict[str, li
         return predicted
 
     nothing: list[Setting] = [{}]
+    kernels = [{"kernel": "linear", "penalty": 5.0}, *grid(kernel=["sum"], gamma=[0.3], penalty=[10.0])]
     svr = grid(C=[30.0, 100.0, 300.0], gamma=[0.1, 0.3, 1.0])
     log_svr = grid(C=[1.0, 3.0, 10.0], gamma=[0.1, 0.3, 1.0], epsilon=[0.05, 0.1])
     trees = grid(max_features=["sqrt", 0.3], min_samples_split=[5, 10])
     stages = {
         "cost-sensitive forest": nothing,
-        "+ affine hull": [{**HULL, **options} for options in grid(sparsity=[0.1, 0.3, 1.0])],
-        "+ DSNA": grid(clusters=[1, 2], rounds=[1, 3], width=[0.1, 0.3], sparsity=[0.05], attraction=[0.5, 2.0]),
+        "+ affine hull": [{**HULL, "sparsity": 1.0}],
+        "+ DSNA": grid(clusters=[1], rounds=[1], width=[0.1], sparsity=[0.05], attraction=[0.5, 2.0]),
     }
     return [
         (foil(Ridge), grid(alpha=[0.03, 0.1, 0.3, 1.0]), {"ridge": nothing}),
@@ -147,7 +149,7 @@ def methods(data: FGNETAAM) -> list[tuple[Predictor, list[Setting], dict[str, li
         (foil(SVR, log=True), log_svr, {"SVR on log age": nothing}),
         (forest(False), trees, {"plain forest": nothing}),
         (forest(True), trees, {"weighted forest": nothing}),
-        (cost_sensitive, grid(min_samples=[5, 20], cap=[0.0, 100.0]), stages),
+        (cost_sensitive, kernels, stages),
     ]
 
 
@@ -156,29 +158,27 @@ def crossvalidate(
 ) -> dict[str, tuple[list[Setting], np.ndarray]]:
     """For each name of ``stages`` the settings of each quarter, and the predictions of all rows.
 
-    The setting of the fit is chosen for the first name, those of the others given it.
+    The setting of the fit is chosen for the first name, which has one; those of the others given it.
     """
     values, persons = data.values, data.groups
     assert values is not None and persons is not None
     quarter = np.random.default_rng(0).permutation(persons.max() + 1) % QUARTERS
-    steps = [(name, options) for name, many in stages.items() for options in many]
+    steps = [options for many in stages.values() for options in many]
+    ends = np.cumsum([len(many) for many in stages.values()])
+    spans = {name: (int(end) - len(stages[name]), int(end)) for name, end in zip(stages, ends)}
     best: dict[str, list[Setting]] = {name: [] for name in stages}
     fits: list[Setting] = []
     for tested in range(QUARTERS):
         free = np.flatnonzero(quarter != tested)
         inner = np.random.default_rng(tested).permutation(free)
-        total = np.zeros((len(first), len(steps)))
-        for fold, (place, setting) in itertools.product(range(INNER), enumerate(first)):
-            test = np.flatnonzero(np.isin(persons, inner[fold::INNER]))
-            train = np.flatnonzero(np.isin(persons, free) & ~np.isin(persons, inner[fold::INNER]))
-            predicted = predictor(train, test, setting, [options for _, options in steps])
-            total[place] += [np.abs(part - values[test]).sum() for part in predicted]
-        lead = [name == steps[0][0] for name, _ in steps]
-        fit = int(total[:, lead].min(1).argmin())
-        fits.append(first[fit])
-        for name in stages:
-            own = [place for place, step in enumerate(steps) if step[0] == name]
-            best[name].append(steps[own[int(total[fit, own].argmin())]][1])
+        rest = np.isin(persons, free)
+        tests = [np.isin(persons, inner[fold::INNER]) for fold in range(INNER)]
+        folds = [(np.flatnonzero(rest & ~test), np.flatnonzero(test)) for test in tests]
+        total = partial(total_errors, predictor, values, folds)
+        fits.append(min(first, key=lambda setting: total(setting, steps[:1])[0]) if len(first) > 1 else first[0])
+        errors = total(fits[-1], steps)
+        for name, (begin, end) in spans.items():
+            best[name].append(steps[begin + int(errors[begin:end].argmin())])
     output = {name: np.empty(len(values)) for name in stages}
     for person in np.unique(persons):
         test, train = np.flatnonzero(persons == person), np.flatnonzero(persons != person)
@@ -187,6 +187,20 @@ def crossvalidate(
         for name, part in zip(stages, parts):
             output[name][test] = part
     return {name: ([{**a, **b} for a, b in zip(fits, best[name])], output[name]) for name in stages}
+
+
+def total_errors(
+    predictor: Predictor,
+    values: np.ndarray,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    setting: Setting,
+    options: list[Setting],
+) -> np.ndarray:
+    """Summed absolute errors over the folds, of each of the options."""
+    errors = np.zeros(len(options))
+    for train, test in folds:
+        errors += [np.abs(part - values[test]).sum() for part in predictor(train, test, setting, options)]
+    return errors
 
 
 def draw(decades: dict[str, dict[str, float]], path: Path) -> Path:

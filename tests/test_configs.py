@@ -36,6 +36,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small trees of all face data sets."""
     root = tmp_path_factory.mktemp("faces")
+    fake_faces.fgnet_aam(root / "FG-NET_AAM.mat")
     fake_pointing04.pointing04(root, persons=2)
     return fake_faces.morph_release(fake_faces.fgnet(fake_faces.utkface(root)))
 
@@ -61,6 +62,8 @@ def _data_options(config: dict, table: Path, faces: Path) -> list[str]:
         options += ["--model.backbone.pretrained=false"] if "pretrained" in backbone else []
         # Compiling takes a minute.
         return options + (["--model.backbone.compiled=false"] if backbone.get("compiled") else [])
+    if data.get("class_path") == "FGNETAAM":
+        return [f"--data.path={faces / 'FG-NET_AAM.mat'}"]
     return ["--data.turns=1"]
 
 

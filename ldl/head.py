@@ -130,7 +130,7 @@ class FittedHead(Head):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # The shapes of fitted buffers are known only after fitting: take those of the checkpoint.
-        for name, buffer in list(self.named_buffers(recurse=False)):
+        for name, buffer in list(self.named_buffers(recurse=False, remove_duplicate=False)):
             saved = state_dict.get(prefix + name)
             if saved is not None and saved.shape != buffer.shape:
                 setattr(self, name, torch.empty_like(saved, device=buffer.device))

@@ -10,6 +10,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+import scipy.io
 
 from ldl.data import Morph
 
@@ -193,3 +194,13 @@ def utkface(root: Path, count: int = 40) -> Path:
         )
         picture(root / "UTKFace" / f"{fields}.jpg.chip.jpg", age, number)
     return root
+
+
+def fgnet_aam(path: Path) -> Path:
+    """A table in the layout of FG-NET's appearance features, of five features that know the age."""
+    rng = np.random.default_rng(0)
+    ages = rng.integers(0, 70, (1, 1002)).astype(np.uint8)
+    features = rng.normal(size=(1002, 5)) * 0.1 + ages.T / 70.0
+    labels = np.exp(-np.square(np.arange(70) - ages.T.astype(float)) / 8)
+    scipy.io.savemat(path, {"features": features, "labels": labels, "age": ages, "x": np.arange(70)[None]})
+    return path

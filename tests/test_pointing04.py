@@ -165,6 +165,8 @@ def test_places_without_persons_or_with_one_series_are_refused(small: Path) -> N
         _open(small, path=str(small / "Pointing04" / "Front"))
     with pytest.raises(LDLError, match="data.angles 'roll' must be one of both, pitch, yaw"):
         _open(small, angles="roll")
+    with pytest.raises(LDLError, match="data.alignment 'landmarks' must be one of box, none"):
+        _open(small, alignment="landmarks")
     for path in (small / "Pointing04").glob("Person*/person*"):
         if path.stem.removeprefix("personne")[2] == "2":
             path.unlink()

@@ -22,6 +22,8 @@ RELAXATION = 1.6
 """Over-relaxation (Boyd et al. 2011, 3.4.3)."""
 CHECKED = 10
 """Residuals are looked at, and step sizes changed, once in so many iterations."""
+ADAPTED = 200
+"""Step sizes change in the first so many iterations; with one that changed for ever ADMM need not converge."""
 NEWTON = 30
 """Newton steps for the residual norm, at most; from the last iteration's norm it takes two or three."""
 RANK = 1e-12
@@ -81,7 +83,7 @@ def approximate(
     attraction: float,
     squared: bool = False,
     tolerance: float = 1e-6,
-    iterations: int = 2000,
+    iterations: int = 1000,
 ) -> Approximation:
     """Solve the problem of every query.
 
@@ -119,7 +121,8 @@ def approximate(
         done = (primal <= tolerance * primal_scale) & (dual <= tolerance * dual_scale)
         taken[rows[done]] = step
         balance = (primal * dual_scale / (dual * primal_scale)).nan_to_num(1.0).clamp(0.01, 100).sqrt()
-        factor = torch.where((balance > 2) | (balance < 0.5), balance, torch.ones_like(balance))
+        unbalanced = ((balance > 2) | (balance < 0.5)) & (step <= ADAPTED)
+        factor = torch.where(unbalanced, balance, torch.ones_like(balance))
         rho, u = rho * factor, u / factor[:, None]
         if done.any():
             kept = ~done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve
+from scipy.linalg import solve
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC, LinearSVR
 
@@ -33,7 +33,14 @@ def label_costs(labels: np.ndarray, draws: np.ndarray, cap: float) -> np.ndarray
     return cost / mean if mean > 0 else np.ones(len(labels))
 
 
-def regress(rows: np.ndarray, values: np.ndarray, costs: np.ndarray, penalty: float, epsilon: float) -> Direction:
+def regress(
+    rows: np.ndarray,
+    values: np.ndarray,
+    costs: np.ndarray,
+    penalty: float,
+    epsilon: float,
+    gram: np.ndarray | None = None,
+) -> Direction:
     """Linear support vector regression, squared epsilon-insensitive loss, intercept not penalised (Eq. 10).
 
     minimise ||w||^2 + penalty * sum of costs * max(0, |value - w.x - b| - epsilon)^2. Without a tube it is ridge
@@ -45,37 +52,40 @@ def regress(rows: np.ndarray, values: np.ndarray, costs: np.ndarray, penalty: fl
         costs: (n,) at least 0.
         penalty: C.
         epsilon: Half the width of the tube.
+        gram: (n, n) scalar products of the rows, where they are known.
     """
     total = costs.sum()
-    centre, middle = costs @ rows / total, costs @ values / total
-    rows, values = rows - centre, values - middle
+    shares = costs / total
+    centre, middle = shares @ rows, shares @ values
     if epsilon > 0:
-        # Centred rows leave little for liblinear's intercept, which it penalises.
+        # liblinear halves ||w||^2, and penalises the intercept, for which centred rows leave little.
         svr = LinearSVR(
-            C=penalty, epsilon=epsilon, loss="squared_epsilon_insensitive", dual=False, intercept_scaling=10.0
+            C=penalty / 2, epsilon=epsilon, loss="squared_epsilon_insensitive", dual=False, intercept_scaling=10.0
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            svr.fit(rows, values, costs)
+            svr.fit(rows - centre, values - middle, costs)
         weights, bias = svr.coef_, float(np.ravel(svr.intercept_)[0])
     else:
-        root = np.sqrt(costs)
-        weights, bias = _ridge(rows * root[:, None], values * root, 1 / penalty), 0.0
+        weights, bias = _ridge(rows, values - middle, shares, np.sqrt(costs), 1 / penalty, gram), 0.0
     return weights, middle + bias - centre @ weights
 
 
-def _ridge(rows: np.ndarray, values: np.ndarray, ridge: float) -> np.ndarray:
-    count, width = rows.shape
-    gram = rows @ rows.T if count < width else rows.T @ rows
+def _ridge(
+    rows: np.ndarray, values: np.ndarray, shares: np.ndarray, roots: np.ndarray, ridge: float, gram: np.ndarray | None
+) -> np.ndarray:
+    """Of rows counted from their mean by ``shares``, each times its root; in the smaller of the two forms."""
+    if len(rows) >= rows.shape[1]:
+        rows = (rows - shares @ rows) * roots[:, None]
+        gram = rows.T @ rows
+        gram[np.diag_indices_from(gram)] += ridge
+        return solve(gram, rows.T @ (values * roots), assume_a="pos", check_finite=False)
+    gram = rows @ rows.T if gram is None else gram
+    means = gram @ shares
+    gram = (gram - means[:, None] - means + shares @ means) * roots[:, None] * roots
     gram[np.diag_indices_from(gram)] += ridge
-    try:
-        if count < width:
-            return rows.T @ solve(gram, values, assume_a="pos", check_finite=False)
-        return solve(gram, rows.T @ values, assume_a="pos", check_finite=False)
-    except LinAlgError:
-        return np.linalg.lstsq(gram, rows.T @ values if count >= width else values)[0] @ (
-            np.eye(width) if count >= width else rows
-        )
+    dual = solve(gram, values * roots, assume_a="pos", check_finite=False) * roots
+    return dual @ rows - dual.sum() * (shares @ rows)
 
 
 def halve(codes: np.ndarray, draws: np.ndarray) -> np.ndarray:
@@ -97,7 +107,7 @@ def separate(rows: np.ndarray, cluster: np.ndarray, costs: np.ndarray, penalty: 
         penalty: C.
     """
     centre = costs @ rows / costs.sum()
-    svc = LinearSVC(C=penalty, loss="squared_hinge", dual=False)
+    svc = LinearSVC(C=penalty / 2, loss="squared_hinge", dual=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svc.fit(rows - centre, cluster, costs)

@@ -14,6 +14,9 @@ from threadpoolctl import threadpool_limits
 from ldl.forest.directions import Direction, halve, label_costs, regress, separate
 from ldl.forest.draws import bootstrap
 
+KNOWN = 4000
+"""Scalar products of so many rows are computed once for all nodes, where these see all features."""
+
 
 class ObliqueRules(NamedTuple):
     """How trees grow; see ``heads.CostSensitiveForest`` for what each means."""
@@ -42,6 +45,14 @@ class Truth(NamedTuple):
     labels: np.ndarray
     regresses: bool
     spreads: bool
+
+
+class Rows(NamedTuple):
+    """The training rows: features (N, F), their scalar products (N, N) or None, and the truth."""
+
+    features: np.ndarray
+    gram: np.ndarray | None
+    truth: Truth
 
 
 class ObliqueTree(NamedTuple):
@@ -89,22 +100,20 @@ def grow_oblique(
         replace: Whether they are drawn with replacement.
         seed: Seed of the forest; a tree depends on it and on its own number alone.
     """
+    known = rules.features == features.shape[1] and len(features) <= KNOWN and truth.regresses and rules.epsilon == 0
+    with threadpool_limits(1):
+        data = Rows(features, features @ features.T if known else None, truth)
     for number in numbers:
         rows, draws = bootstrap(len(features), sampling, replace, seed, number)
         random = np.random.default_rng([seed, number, 2])
         # One thread, because sums of several depend on how many there are.
         with threadpool_limits(1):
-            tree = _grow(features, truth, rules, rows, draws, random)
+            tree = _grow(data, rules, rows, draws, random)
         yield tree
 
 
 def _grow(
-    features: np.ndarray,
-    truth: Truth,
-    rules: ObliqueRules,
-    rows: np.ndarray,
-    draws: np.ndarray,
-    random: np.random.Generator,
+    data: Rows, rules: ObliqueRules, rows: np.ndarray, draws: np.ndarray, random: np.random.Generator
 ) -> ObliqueTree:
     split, child, threshold = [-1], [0], [0.0]
     splits: list[_Split] = []
@@ -114,7 +123,7 @@ def _grow(
         node, own, depth = waiting.pop()
         found = None
         if depth < rules.depth and draws[own].sum() >= rules.min_samples:
-            found = _best_split(features, truth, rules, rows[own], draws[own], random)
+            found = _best_split(data, rules, rows[own], draws[own], random)
         if found is None:
             child[node] = len(leaves)
             leaves.append(own)
@@ -139,13 +148,9 @@ def _grow(
 
 
 def _best_split(
-    features: np.ndarray,
-    truth: Truth,
-    rules: ObliqueRules,
-    rows: np.ndarray,
-    draws: np.ndarray,
-    random: np.random.Generator,
+    data: Rows, rules: ObliqueRules, rows: np.ndarray, draws: np.ndarray, random: np.random.Generator
 ) -> _Split | None:
+    features, truth = data.features, data.truth
     codes, labels = truth.codes[rows], truth.labels[rows]
     if (codes == codes[0]).all():
         return None
@@ -153,13 +158,14 @@ def _best_split(
     # Of the classes' frequencies in the node, as a sample's weight in the gain.
     places = np.unique(labels, return_inverse=True)[1]
     weights = draws / np.bincount(places, draws)[places]
+    gram = None if data.gram is None or len(rows) >= width else data.gram[np.ix_(rows, rows)]
     best, least = None, np.inf
     for _ in range(rules.sets if rules.features < width else 1):
         columns = np.arange(width)
         if rules.features < width:
             columns = np.sort(random.choice(width, rules.features, replace=False))
         part = features[np.ix_(rows, columns)] if rules.features < width else features[rows]
-        (direction, bias), cut = _direction(part, truth, rules, codes, labels, draws)
+        (direction, bias), cut = _direction(part, gram, truth, rules, codes, labels, draws)
         left = part @ direction < cut - bias
         if left.all() or not left.any():
             continue
@@ -170,14 +176,20 @@ def _best_split(
 
 
 def _direction(
-    part: np.ndarray, truth: Truth, rules: ObliqueRules, codes: np.ndarray, labels: np.ndarray, draws: np.ndarray
+    part: np.ndarray,
+    gram: np.ndarray | None,
+    truth: Truth,
+    rules: ObliqueRules,
+    codes: np.ndarray,
+    labels: np.ndarray,
+    draws: np.ndarray,
 ) -> tuple[Direction, float]:
     """The direction with its bias, and the score that parts left from right."""
     if truth.regresses:
         values = codes[:, 0]
         costs = label_costs(labels, draws, rules.cap) * draws
         cut = np.median(np.repeat(values, draws)) if rules.median else values @ draws / draws.sum()
-        return regress(part, values, costs, rules.penalty, rules.epsilon), float(cut)
+        return regress(part, values, costs, rules.penalty, rules.epsilon, gram), float(cut)
     cluster = halve(codes, draws)
     return separate(part, cluster, label_costs(cluster, draws, rules.cap) * draws, rules.penalty), 0.0
 

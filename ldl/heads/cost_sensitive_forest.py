@@ -19,7 +19,7 @@ from ldl.labels import LabelSpace
 from ldl.progress import track
 
 Middle = Literal["mean", "median"]
-Kernel = Literal["linear", "rbf"]
+Kernel = Literal["linear", "rbf", "sum"]
 
 
 class CostSensitiveForest(FittedHead):
@@ -52,7 +52,8 @@ class CostSensitiveForest(FittedHead):
         split_at: Which label of a node parts left from right, its ``mean`` or its ``median``.
         log_offset: Nodes regress log(value + this), for values such as ages, whose differences count less the larger
             they are; None regresses the values. Leaves hold means of the values all the same.
-        kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of training rows z, orthogonalised.
+        kernel: ``linear`` takes the features as they are. Else they become k(x, z) of training rows z, orthogonalised,
+            with k the ``rbf`` exp(-gamma ||x - z||^2), or its ``sum`` with the linear x.z.
         gamma: Of the kernel, for features of mean squared norm 1.
         landmarks: At most so many z, drawn at random.
         sampling: Draws of a tree, as a share of the training rows, in (0, 1].
@@ -180,7 +181,7 @@ class CostSensitiveForest(FittedHead):
     def map(self, features: Tensor) -> Tensor:
         """What the trees see of features (B, F): (B, D), in the precision of the head's buffers."""
         rows = (features.to(self.centre.dtype) - self.centre) / self.scale
-        return rbf(rows, self.landmark, self.gamma) @ self.root if len(self.landmark) else rows
+        return self._similarity(rows, self.landmark) @ self.root if len(self.landmark) else rows
 
     def leaves(self, features: Tensor) -> Tensor:
         """Numbers of the leaves that features (B, F) reach, (B, trees)."""
@@ -220,16 +221,20 @@ class CostSensitiveForest(FittedHead):
         """Values of what :meth:`to_scale` gives."""
         return values if self.log_offset is None else values.exp() - self.log_offset
 
+    def _similarity(self, rows: Tensor, landmarks: Tensor) -> Tensor:
+        similarity = rbf(rows, landmarks, self.gamma)
+        return similarity + rows @ landmarks.T if self.kernel == "sum" else similarity
+
     def _learn_map(self, features: Tensor) -> Tensor:
         self.centre = features.mean(0)
         scale = (features - self.centre).square().sum(1).mean().sqrt()
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         self.landmark = features[:0]
-        if self.kernel == "rbf":
+        if self.kernel != "linear":
             generator = torch.Generator().manual_seed(self._seed())
             chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].sort().values
             landmark = ((features - self.centre) / self.scale)[chosen.to(features.device)]
-            self.root = inverse_root(rbf(landmark, landmark, self.gamma))
+            self.root = inverse_root(self._similarity(landmark, landmark))
             self.landmark = landmark
             mapped = self.map(features)
             spread = (mapped - mapped.mean(0)).square().sum(1).mean().sqrt()

@@ -54,7 +54,8 @@ class DSNA(CostSensitiveForest):
         split_at: Which label of a node parts left from right, its ``mean`` or its ``median``.
         log_offset: Nodes and combinations use log(value + this), for values such as ages, whose differences count less
             the larger they are; None uses the values.
-        kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of training rows z, orthogonalised.
+        kernel: ``linear`` takes the features as they are. Else they become k(x, z) of training rows z, orthogonalised,
+            with k the ``rbf`` exp(-gamma ||x - z||^2), or its ``sum`` with the linear x.z.
         gamma: Of the kernel, for features of mean squared norm 1.
         landmarks: At most so many z, drawn at random.
         sampling: Draws of a tree, as a share of the training rows, in (0, 1].
@@ -185,16 +186,21 @@ class DSNA(CostSensitiveForest):
         distances = distances / (distances * share).sum(1, keepdim=True).clamp_min(torch.finfo(distances.dtype).tiny)
         offsets = (points - centre.unsqueeze(1)) * weight.unsqueeze(2)
         limit = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
+        whole, open_ = share.clone(), torch.arange(len(queries), device=queries.device)
         for _ in range(self.rounds):
-            gap = (codes - estimate.unsqueeze(1)).norm(dim=2) * weight
-            aware = distances * label_factor(gap, widest, self.tau, ordered)
-            anchors = (-aware / self.width).masked_fill(~real, -torch.inf).softmax(1)
+            gap = (codes[open_] - estimate[open_].unsqueeze(1)).norm(dim=2) * weight[open_]
+            aware = distances[open_] * label_factor(gap, widest[open_], self.tau, ordered)
+            anchors = (-aware / self.width).masked_fill(~real[open_], -torch.inf).softmax(1)
             weights = approximate(
-                offsets, queries - centre, anchors, self.sparsity, self.attraction, self.squared, self.tolerance
-            ).weights
-            whole = weights + (1 - weights.sum(1, keepdim=True)) * share
-            before, estimate = estimate, self._settle((whole.unsqueeze(1) @ codes).squeeze(1))
-            if bool(((estimate - before).abs() <= limit).all()):
+                offsets[open_], (queries - centre)[open_], anchors, self.sparsity, self.attraction, self.squared,
+                self.tolerance,
+            ).weights  # fmt: skip
+            whole[open_] = weights + (1 - weights.sum(1, keepdim=True)) * share[open_]
+            now = self._settle((whole[open_].unsqueeze(1) @ codes[open_]).squeeze(1))
+            moved = ((now - estimate[open_]).abs() > limit).any(1)
+            estimate[open_] = now
+            open_ = open_[moved]
+            if not len(open_):
                 break
         combined = (whole.unsqueeze(1) @ self.targets[near]).squeeze(1)
         return onto_simplex(combined), self.from_scale(estimate) if ordered else estimate

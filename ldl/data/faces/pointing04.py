@@ -109,8 +109,9 @@ class Pointing04(Faces):
 
     def read(self) -> FaceRecords:
         """List the folders ``Person*``. Raises LDLError for a wrong name or pose, or a box that cannot be read."""
-        if self.angles not in get_args(Angles):
-            raise LDLError(f"data.angles {self.angles!r} must be one of {', '.join(get_args(Angles))}")
+        for name, choices in (("angles", get_args(Angles)), ("alignment", ("box", "none"))):
+            if getattr(self, name) not in choices:
+                raise LDLError(f"data.{name} {getattr(self, name)!r} must be one of {', '.join(choices)}")
         folder = self.locate("Pointing04")
         persons = sorted(place for place in folder.glob("Person*") if place.is_dir())
         if not persons:

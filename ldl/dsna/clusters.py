@@ -98,7 +98,8 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
     if members.shape[1] == 1:
         return torch.zeros(len(points), dtype=torch.int64, device=points.device)
     weight = members.to(points)
-    means = weight @ points / weight.sum(2, keepdim=True)
+    # A neighbourhood of fewer rows than clusters leaves some empty.
+    means = weight @ points / weight.sum(2, keepdim=True).clamp_min(1)
     distances = []
     for k in range(members.shape[1]):
         centred = (points - means[:, k : k + 1]) * weight[:, k].unsqueeze(2)
@@ -114,4 +115,4 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
             inner = ((centred @ offset.unsqueeze(2)).mT @ vectors).squeeze(1).flip(1)
             along = inner.square() / squares.clamp_min(torch.finfo(squares.dtype).tiny)
         distances.append(offset.square().sum(1) - torch.where(kept, along, 0.0).sum(1))
-    return torch.stack(distances, 1).argmin(1)
+    return torch.stack(distances, 1).masked_fill(~members.any(2), torch.inf).argmin(1)

@@ -19,6 +19,7 @@ import json
 import os
 import time
 import zlib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,12 +66,13 @@ def main() -> None:
         for name, method, seed, fold in jobs:
             progress.update(bar, description=f"{name}, {method.name}, seed {seed}, fold {fold}")
             key = {"set": name, "method": method.name, "seed": seed, "fold": fold, "spec": specs[method.name]}
-            if key not in cells:
+            if key not in cells and not options.report:
                 cells.add(key | measure(config["sets"][name], method, seed, fold, options.quick, choice))
             progress.advance(bar)
-    mine = cells.of(sets, specs, options.seeds, folds)
+    mine = complete(cells.of(sets, specs, options.seeds, folds), options.seeds * folds)
     mine += [cell for path in options.runs for cell in read_run(path, config["sets"], folds) if cell["set"] in sets]
-    names = list(dict.fromkeys([*specs, *(cell["method"] for cell in mine)]))
+    known = {cell["method"] for cell in mine}
+    names = [name for name in specs if name in known] + sorted(known - specs.keys())
     protocol = (
         f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0), {options.seeds} seed(s); mean ± std. "
         f"Settings chosen {choice}; `tuned`: as in the run's configuration."
@@ -114,6 +116,12 @@ class Cells:
             if row["set"] in sets and specs.get(row["method"]) == row["spec"]
             and row["seed"] < seeds and row["fold"] < folds
         ]  # fmt: skip
+
+
+def complete(cells: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Those of methods that have all ``count`` cells on a set: means over some folds do not compare."""
+    found = Counter((cell["set"], cell["method"]) for cell in cells)
+    return [cell for cell in cells if found[cell["set"], cell["method"]] == count]
 
 
 def digest(method: Method, choice: Choice, quick: bool) -> int:
@@ -165,6 +173,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--runs", nargs="+", type=Path, default=[], help="results.json of cross-validations to add")
     parser.add_argument(
         "--readme", type=Path, help="Markdown file in which to replace the table between <!-- tabular --> and its end"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="write the tables of what is measured, and measure nothing"
     )
     parser.add_argument("--quick", action="store_true", help="one small set, two folds, the first setting of each grid")
     parser.add_argument("--silent", action="store_true", help="no progress bar")

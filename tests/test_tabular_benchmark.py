@@ -89,6 +89,15 @@ def test_another_setting_is_measured_anew(run: Run, tmp_path: Path) -> None:
     assert len(run("--methods", "AA-kNN")) == 20
 
 
+def test_a_report_measures_nothing_and_leaves_out_what_is_not_complete(run: Run, tmp_path: Path) -> None:
+    run("--methods", "constant", "AA-kNN")
+    path = tmp_path / "out" / "cells.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    assert len(run("--report")) == 19
+    text = (tmp_path / "out" / "table.md").read_text()
+    assert "| constant | **" in text and "| AA-kNN | " not in text.split("## Paired")[0]
+
+
 def test_failures_are_tried_again(run: Run, tmp_path: Path) -> None:
     assert all("error" in cell for cell in run("--methods", "broken"))
     path = tmp_path / "config.yaml"

@@ -30,12 +30,12 @@ from ldl.collective import Collective
 from ldl.data import FGNETAAM
 from ldl.dsna.neighbourhood import gather_leaves
 from ldl.dsna.sparse import approximate
-from ldl.heads import DSNA
+from ldl.heads import DSNA, CostSensitiveForest
 
 SPARSITY, ATTRACTION = 0.05, 0.5
 TOLERANCE = 1e-4
 FEATURES = 250
-STEPS = range(1, 61)
+STEPS = range(1, 61, 3)
 
 
 def main() -> None:
@@ -135,19 +135,20 @@ def convergence(data: FGNETAAM, path: Path) -> Path:
     head.build(data.input_shape[0], data.labels)
     train, test = data.split.train, data.split.test
     head.fit(data.inputs[train], data.targets[train], Collective(), torch.from_numpy(data.values[train]))
-    queries, values = head.map(data.inputs[test]), torch.from_numpy(data.values[test])
+    queries, estimates = head.map(data.inputs[test]), CostSensitiveForest.point_estimate(head, data.inputs[test])
+    assert estimates is not None
     near = gather_leaves(head.forest, head.leaves(data.inputs[test]))
     weight = near.real.double()
     points = head.points[near.rows]
     centre = (weight.unsqueeze(1) @ points) / weight.sum(1)[:, None, None]
-    gap = (torch.from_numpy(data.values[train])[near.rows] - values[:, None]).abs()
+    gap = (torch.from_numpy(data.values[train])[near.rows] - estimates[:, None]).abs()
     distance = (points - queries[:, None]).norm(dim=2) * gap
     anchors = (-distance).masked_fill(~near.real, -torch.inf).softmax(1)
     problem = ((points - centre) * weight.unsqueeze(2), queries - centre.squeeze(1), anchors)
     figure = Figure(figsize=(5.4, 4), layout="constrained")
     axis = figure.subplots()
     for name, attraction in (("DSNA", ATTRACTION), ("affine hull, without labels", 0.0)):
-        least = approximate(*problem, SPARSITY, attraction, tolerance=1e-10, iterations=20000).objective
+        least = approximate(*problem, SPARSITY, attraction, tolerance=1e-9, iterations=3000).objective
         gaps = [approximate(*problem, SPARSITY, attraction, tolerance=0.0, iterations=k).objective for k in STEPS]
         middle = [float(((objective - least) / least).clamp_min(1e-12).median()) for objective in gaps]
         axis.semilogy(STEPS, middle, label=name)

@@ -22,7 +22,10 @@ X = RNG.normal(size=(120, 6))
 Y = 30 + 6 * X[:, 0] + 2 * X[:, 1]
 
 
-def fitted(rows: np.ndarray = np.arange(120), **options: Any) -> DSNA:
+ALL = np.arange(120)
+
+
+def fitted(rows: np.ndarray = ALL, **options: Any) -> DSNA:
     head = DSNA(**{"seed": 0, "trees": 4, "features": 1.0, "min_samples": 20, **options})
     head.build(6, AGES)
     value = torch.from_numpy(Y[rows])

@@ -133,7 +133,9 @@ class TabularValues(ScaledTable):
     @property
     def num_folds(self) -> int:
         """Number of folds of the protocol, after ``setup``."""
-        return len(np.unique(self.groups)) if self.protocol == "leave_one_group_out" else self.folds
+        if self.protocol == "leave_one_group_out" and self.groups is not None:
+            return len(np.unique(self.groups))
+        return self.folds
 
     def columns(self) -> dict[str, Tensor]:
         """Target, value and, where groups are known, group of all rows."""

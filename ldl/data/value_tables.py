@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def read_values(
     Raises:
         LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; unequal numbers of rows.
     """
-    readers = {".mat": _read_mat, ".npz": _read_npz, ".csv": _read_csv}
+    readers: dict[str, Callable[..., Any]] = {".mat": _read_mat, ".npz": _read_npz, ".csv": _read_csv}
     features, values, groups = read_file(path, readers, feature_key, value_key, group_key)
     features = check_matrix(path, "features", features)
     values = check_matrix(path, "values", np.reshape(values, (-1, 1)))[:, 0]

@@ -51,7 +51,8 @@ def optimum(thresholds: np.ndarray, curve: Curve) -> Optimum:
     ]
     f = f_measure(lines[1], lines[2])
     best = int(f.argmax())
-    return Optimum(*(float(line[best]) for line in lines), float(f[best]))
+    threshold, recall, precision = (float(line[best]) for line in lines)
+    return Optimum(threshold, recall, precision, float(f[best]))
 
 
 def image_optimum(counts: Counts) -> float:

@@ -73,7 +73,7 @@ class ForestSettings:
         """Raise LDLError for a value out of range."""
         for name, least in (
             ("trees", 1),
-            ("patches", 2),
+            ("patches", 100),
             ("min_leaf", 1),
             ("hyperplanes", 0),
             ("seed", 0),
@@ -90,7 +90,12 @@ class ForestSettings:
 
 
 def train_forest(scenes: Sequence[Scene], settings: ForestSettings, progress: bool = False) -> EdgeForest:
-    """Train on images and what their annotators drew. The same seed gives the same forest for any number of threads."""
+    """Train on images and what their annotators drew. The same seed gives the same forest for any number of threads.
+
+    Raises:
+        LDLError: a setting out of range.
+    """
+    settings.check()
     bins = make_bins([scene.maps for scene in scenes], settings.seed)
     with ThreadPoolExecutor(settings.threads) as pool:
         grown = pool.map(lambda number: train_tree(scenes, bins, settings, number), range(settings.trees))

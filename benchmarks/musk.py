@@ -36,7 +36,7 @@ WAYS: list[Setting] = [{}, {"features": 0.1, "shrinkage": 0.3, "rounds": 100}]
 MAXIMA: list[Setting] = [{"r": 2.0}, {"r": 5.0}, {"r": 20.0}, {"pooling": "nor"}]
 GRIDS: dict[str, list[Setting]] = {
     "MILBoost": [{**way, **maximum} for way in WAYS for maximum in MAXIMA],
-    "AdaBoost": [{"n_estimators": 64, "learning_rate": rate} for rate in (0.3, 1.0)],
+    "AdaBoost": [{"n_estimators": 64}],
     "NSK": [{"gamma": gamma, "C": c} for gamma in (0.001, 0.003, 0.01) for c in (1.0, 10.0)],
 }  # fmt: skip
 

@@ -150,7 +150,7 @@ def trial(data: Trials, window: int, number: int, method: str, stride: int, fold
         name = method.lower().replace(", ", "_").replace(" ", "_")
         places, rows = locate(maps[shown], SMOOTHING), test[shown]
         pictures = data.images[rows, 0].numpy()
-        charts.score_maps(folder / f"maps_{name}.png", pictures, maps[shown], places, window, data.truth[rows])
+        charts.score_maps(folder / f"maps_{name}.png", pictures, maps[shown], places, window, true=data.truth[rows])
     return {**measure(maps, p, data), "curve": rates}
 
 

@@ -68,7 +68,7 @@ def test_score_maps_mark_the_found_and_the_true_window(tmp_path: Path) -> None:
     pictures, maps = np.zeros((3, 20, 20), np.uint8), RNG.normal(size=(3, 11, 11))
     found = locate(maps)
     alone = _colors(charts.score_maps(tmp_path / "a.png", pictures, maps, found, 10))
-    both = _colors(charts.score_maps(tmp_path / "b.png", pictures, maps, found, 10, found[::-1], ["x", "y", "z"]))
+    both = _colors(charts.score_maps(tmp_path / "b.png", pictures, maps, found, 10, 1, found[::-1], ["x", "y", "z"]))
     green = (both[..., 1] > both[..., 0] + 0.3) & (both[..., 1] > both[..., 2] + 0.3)
     assert green.sum() > ((alone[..., 1] > alone[..., 0] + 0.3) & (alone[..., 1] > alone[..., 2] + 0.3)).sum() + 100
 

@@ -52,7 +52,8 @@ def draw_found(folder: Path, task: Any, data: Any, rows: dict[str, np.ndarray]) 
         found = scores.amax(-1).reshape(len(index), *haar.grid(tuple(pictures.shape[1:]))).cpu().numpy()
         places = locate(found) * haar.stride
         true = data.truth[index] if isinstance(data, Trials) and data.truth.ndim == 2 else None
-        drawn["score_maps"] = charts.score_maps(folder / "score_maps.png", grey, found, places, haar.window, true)
+        path = folder / "score_maps.png"
+        drawn["score_maps"] = charts.score_maps(path, grey, found, places, haar.window, haar.stride, true)
     return drawn
 
 

@@ -46,6 +46,7 @@ def score_maps(
     maps: np.ndarray,
     found: np.ndarray,
     window: int,
+    stride: int = 1,
     true: np.ndarray | None = None,
     titles: list[str] | None = None,
 ) -> Path:
@@ -57,29 +58,26 @@ def score_maps(
         maps: (n, rows, columns) score of every window, by its top left corner.
         found: (n, 2) corner of the window that was found, down and right in pixels.
         window: Side of the windows in pixels.
+        stride: Pixels between windows.
         true: (n, 2) corner of the true window, or None.
         titles: One a picture, or None.
     """
     figure = Figure(figsize=(1.6 * len(pictures) + 0.6, 3.6), layout="constrained")
     panels = figure.subplots(2, len(pictures), squeeze=False)
-    reach = max(pictures.shape[1] - window, 1), max(pictures.shape[2] - window, 1)
+    rows, columns = maps.shape[1:]
+    # The middle of a cell is the corner of its window.
+    extent = (-stride / 2, (columns - 0.5) * stride, (rows - 0.5) * stride, -stride / 2)
     for number, (upper, lower) in enumerate(panels.T):
         upper.imshow(pictures[number], cmap="gray", vmin=0, vmax=255)
-        image = lower.imshow(
-            maps[number], cmap="viridis", vmin=maps.min(), vmax=maps.max(), extent=(0, reach[1], reach[0], 0)
-        )
+        image = lower.imshow(maps[number], cmap="viridis", vmin=maps.min(), vmax=maps.max(), extent=extent)
         for corner, color, style, name in ((true, TRUE, "-", "true"), (found, PREDICTED, "--", "found")):
             if corner is None:
                 continue
-            down, right = corner[number]
+            y, x = corner[number]
             upper.add_patch(
-                Rectangle(
-                    (right - 0.5, down - 0.5), window, window, fill=False, color=color, linestyle=style, linewidth=1.5
-                )
+                Rectangle((x - 0.5, y - 0.5), window, window, fill=False, color=color, linestyle=style, linewidth=1.5)
             )
-            lower.plot(
-                right, down, marker="o" if name == "true" else "x", color="white", markersize=5, fillstyle="none"
-            )
+            lower.plot(x, y, marker="o" if name == "true" else "x", color="white", markersize=5, fillstyle="none")
         upper.set_axis_off()
         lower.tick_params(labelsize=6)
         if titles:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import fake_edges
 import fake_faces
-import fake_pointing04
 import fake_pictures
+import fake_pointing04
 import numpy as np
 import pytest
 import yaml

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import fake_edges
@@ -94,6 +95,13 @@ def test_crops_without_turns_are_windows_of_the_image(tree: Path) -> None:
     picture, crop = data.read(0)[0], draw(data)["input"].permute(1, 2, 0).numpy()
     windows = np.lib.stride_tricks.sliding_window_view(picture, crop.shape)
     assert (windows == crop).all((-3, -2, -1)).any()
+
+
+def test_a_loader_process_can_take_the_images(tree: Path) -> None:
+    data = opened(tree)
+    data.trainer = lambda: None  # cannot be pickled, as a trainer that runs
+    images = data.dataset(data.split.train, train=True)
+    torch.testing.assert_close(pickle.loads(pickle.dumps(images))[Draw(0, 1.0, 3)], draw(data, 0, 3))
 
 
 def test_negatives_balance_the_classes(tree: Path) -> None:

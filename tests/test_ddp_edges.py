@@ -28,7 +28,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = ["--data.path", str(bsds(folder / "data", {"train": 3, "val": 2, "test": 3}))]
     script = str(ROOT / "train.py")
     succeed([script, *RUN, *data, "--run_dir", str(folder / "one")], folder)
-    command = [script, *RUN, *data, *TWO, "--data.num_workers=1", "--run_dir", str(folder / "two")]
+    command = [script, *RUN, *data, *TWO, "--run_dir", str(folder / "two")]
     done = launch(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *command], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder

@@ -173,7 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", choices=DATA, default="digits")
     parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--methods", nargs="+", choices=[*METHODS, ALIGNED, CENTRED], default=[MAIN, ALIGNED])
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS, ALIGNED, CENTRED], default=[*METHODS, ALIGNED])
     parser.add_argument("--r", type=float, help="sharpness instead of the chosen one, for the choice")
     parser.add_argument("--stride", type=int, default=2, help="pixels between the windows of training bags")
     parser.add_argument("--draw_seed", type=int, default=0)

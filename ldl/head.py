@@ -135,3 +135,13 @@ class FittedHead(Head):
             if saved is not None and saved.shape != buffer.shape:
                 setattr(self, name, torch.empty_like(saved, device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def check_takes_bags(head: Head) -> None:
+    """Raise LDLError for a head that takes single instances, where the data are bags."""
+    if not head.takes_bags:
+        name = type(head).__name__
+        raise LDLError(
+            f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
+            f"--model.head.head {name}, or use MILBoost"
+        )

@@ -21,7 +21,7 @@ from ldl.collective import current_collective
 from ldl.data.instances import global_rows, learned_rows
 from ldl.errors import LDLError, did_you_mean
 from ldl.features import reuse_features
-from ldl.head import AlternatingHead, FittedHead, Head
+from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics import MEASURED, all_metrics
 from ldl.metrics.losses import LossMeans
@@ -97,12 +97,8 @@ class Task(pl.LightningModule):
                 )
             return
         width = self.backbone.build(tuple(input_shape), load_weights)
-        if self.backbone.gives_bags and not self.head.takes_bags:
-            name = type(self.head).__name__
-            raise LDLError(
-                f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
-                f"--model.head.head {name}, or use MILBoost"
-            )
+        if self.backbone.gives_bags:
+            check_takes_bags(self.head)
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         for stage in ("val", "test"):

@@ -26,10 +26,12 @@ class Backbone(nn.Module, ABC):
     Attributes:
         lr: Learning rate of its own, or None for that of the head.
         is_fixed: Whether it has parameters that never change, so that its features may be computed once.
+        gives_maps: Whether its features are those of every pixel, (B, H, W, F).
         gives_bags: Whether its features are bags of instances, (B, J, F); known once it is built.
     """
 
     lr: float | None = None
+    gives_maps: bool = False
     gives_bags: bool = False
 
     @property

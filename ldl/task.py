@@ -102,7 +102,7 @@ class Task(pl.LightningModule):
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         for stage in ("val", "test"):
-            for kind, metrics in all_metrics(labels, f"{stage}_").items():
+            for kind, metrics in all_metrics(labels, f"{stage}_", self.backbone.gives_maps).items():
                 self.eval_metrics[f"{stage}_{kind}"] = metrics
 
     @staticmethod

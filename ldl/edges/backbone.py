@@ -32,6 +32,7 @@ class PixelFeatures(Backbone):
         lr: Learning rate; None takes that of the head.
     """
 
+    gives_maps = True
     network: Any
     mean: Tensor
     std: Tensor

@@ -28,9 +28,13 @@ MEASURED = {
 """What each kind of metrics compares."""
 
 
-def all_metrics(labels: LabelSpace, prefix: str = "") -> dict[str, MetricCollection]:
-    """The metrics that labels have, by kind: those of distributions, of two classes, of values."""
-    kinds = (distribution_metrics(prefix), class_metrics(labels, prefix), value_metrics(labels, prefix))
+def all_metrics(labels: LabelSpace, prefix: str = "", maps: bool = False) -> dict[str, MetricCollection]:
+    """The metrics that labels have, by kind: those of distributions, of two classes, of values.
+
+    With ``maps``, an output for every pixel, there are none of classes: AUC would keep all pixels of a data set.
+    """
+    classes = None if maps else class_metrics(labels, prefix)
+    kinds = (distribution_metrics(prefix), classes, value_metrics(labels, prefix))
     return {kind: metrics for kind, metrics in zip(MEASURED, kinds) if metrics is not None}
 
 

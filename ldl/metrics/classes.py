@@ -28,7 +28,7 @@ NLL = mean_of("NLL", cross_entropy, higher_is_better=False)
 class AUC(Metric):
     """Area under the ROC curve of the second label, of two; NaN where all rows are of one class.
 
-    ``update(prediction, target)`` takes (N, 2) twice; a row is of the class of most mass.
+    ``update(prediction, target)`` takes (..., 2) twice; an instance is of the class of most mass.
     """
 
     is_differentiable = False
@@ -44,8 +44,8 @@ class AUC(Metric):
 
     def update(self, prediction: Tensor, target: Tensor) -> None:
         # The ratio tells apart what is all but certain.
-        self.score.append(prediction[:, 1].log().double() - prediction[:, 0].log().double())
-        self.label.append(target.argmax(-1))
+        self.score.append((prediction[..., 1].log().double() - prediction[..., 0].log().double()).flatten())
+        self.label.append(target.argmax(-1).flatten())
 
     def compute(self) -> Tensor:
         score, label = dim_zero_cat(self.score), dim_zero_cat(self.label)

@@ -22,7 +22,7 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
         The same names as in ``results.json``, distributions first.
     """
     measured: dict[str, float] = {}
-    for kind, metrics in all_metrics(labels).items():
+    for kind, metrics in all_metrics(labels, maps=rows["prediction"].ndim > 2).items():
         for metric in metrics.values():
             # The rows are those of all processes, and the first process measures them alone.
             metric.distributed_available_fn = _alone

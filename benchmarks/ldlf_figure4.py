@@ -101,7 +101,7 @@ def main() -> None:
             axis.set_xlabel(horizontal)
             axis.set_ylabel("KL")
             axis.set_title(name)
-            axis.legend()
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     print(save(figure, options.out))
 
 

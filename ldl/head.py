@@ -77,6 +77,10 @@ class Head(nn.Module, ABC):
         """A better value than decoding the distribution gives, (...,) or (..., 2), or None (the default)."""
         return None
 
+    def predict(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
+        """``forward`` and :meth:`point_estimate` together, for heads that find both by the same work."""
+        return self(features), self.point_estimate(features)
+
 
 class AlternatingHead(Head):
     """A head that alternates gradient steps with a closed-form update on recent samples (``LeafUpdate``).

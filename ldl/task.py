@@ -168,11 +168,6 @@ class Task(pl.LightningModule):
     def _as_bags(self, features: Tensor) -> Tensor:
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
 
-    def point_estimate(self, features: Tensor, distribution: Tensor) -> Tensor:
-        """Values in the labels' unit: the head's own estimate where it has one, else the decoded distribution."""
-        value = self.head.point_estimate(features)
-        return self.labels.decode(distribution, self.decoder) if value is None else value
-
     def on_train_batch_start(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         # Lightning stores no random state: a resumed run repeats the draws of one that never stopped.
         seed = int(os.environ.get("PL_GLOBAL_SEED", 0))
@@ -237,12 +232,13 @@ class Task(pl.LightningModule):
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
         global_rows(batch, self.device, current_collective())
         features = self.features(batch)
-        distribution = self.head(features)
+        distribution, value = self.head.predict(features)
         real = batch["weight"] > 0
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
         if self.labels.has_values:
-            output["predicted_value"] = self.point_estimate(features, distribution)
+            decoded = self.labels.decode(distribution, self.decoder) if value is None else value
+            output["predicted_value"] = decoded
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
         return {name: column[real] for name, column in output.items()}

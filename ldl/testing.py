@@ -154,6 +154,9 @@ def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
         if value is not None:
             wanted = (ROWS,) if labels.ndim == 1 else (ROWS, labels.ndim)
             _must(value.shape == wanted, head, f"point_estimate gives {tuple(value.shape)}, not {wanted}")
+        both = head.predict(features)
+        same = (both[1] is None) if value is None else (both[1] is not None and torch.equal(both[1], value))
+        _must(torch.equal(both[0], output) and same, head, "predict must give what forward and point_estimate give")
         with torch.autocast("cpu", torch.bfloat16):
             mixed = head(features)
         _must(

@@ -140,17 +140,15 @@ class DSNA(CostSensitiveForest):
 
     def forward(self, features: Tensor) -> Tensor:
         """The combined distribution of the neighbours: (..., F) to (..., C), at least float32."""
-        return self._predict(features)[0]
+        return self.predict(features)[0]
 
     def point_estimate(self, features: Tensor) -> Tensor | None:
         """The combined value of the neighbours, (...,) or (..., 2), which may extrapolate; None for nominal labels."""
-        if not self.labels.has_values:
-            return None
-        value = self._predict(features)[1]
-        return value.squeeze(-1) if self.labels.ndim == 1 else value
+        return self.predict(features)[1]
 
     @torch.no_grad()
-    def _predict(self, features: Tensor) -> tuple[Tensor, Tensor]:
+    def predict(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
+        """``forward`` and ``point_estimate``, which one solution gives."""
         rows = features.reshape(-1, features.shape[-1])
         dtype = torch.promote_types(features.dtype, torch.float32)
         step = max(1, PART // (self.points.shape[1] * min(len(self.points), 100)))
@@ -158,7 +156,11 @@ class DSNA(CostSensitiveForest):
             parts = [self._approximate(part) for part in rows.split(step)]
         distribution, value = (torch.cat(part).to(dtype) for part in zip(*parts))
         shape = features.shape[:-1]
-        return distribution.reshape(*shape, distribution.shape[1]), value.reshape(*shape, value.shape[1])
+        distribution = distribution.reshape(*shape, distribution.shape[1])
+        if not self.labels.has_values:
+            return distribution, None
+        value = value.reshape(*shape, value.shape[1])
+        return distribution, value.squeeze(-1) if self.labels.ndim == 1 else value
 
     def _approximate(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Distributions (B, C) and codes on the scale of the values (B, c)."""

@@ -43,7 +43,7 @@ from ldl.quiet import silence
 from ldl.task import Task
 
 RUNS = Path(__file__).parent.parent / "configs" / "runs"
-PRINTED = ("mae", "cs5", "balanced_mae", "kl", "crps", "calibration_error")
+PRINTED = ("mae", "mae_few", "cs5", "balanced_mae", "kl", "crps", "calibration_error")
 
 
 def main() -> None:

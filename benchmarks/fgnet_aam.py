@@ -134,7 +134,10 @@ def methods(data: FGNETAAM) -> list[tuple[Predictor, list[Setting], dict[str, li
         return predicted
 
     nothing: list[Setting] = [{}]
-    kernels = [{"kernel": "linear", "penalty": 5.0}, *grid(kernel=["sum"], gamma=[0.3], penalty=[10.0])]
+    kernels = [
+        *grid(kernel=["linear"], penalty=[5.0], trees=[20, 50]),
+        *grid(kernel=["sum"], gamma=[0.3], penalty=[10.0], trees=[20, 50]),
+    ]
     svr = grid(C=[30.0, 100.0, 300.0], gamma=[0.1, 0.3, 1.0])
     log_svr = grid(C=[1.0, 3.0, 10.0], gamma=[0.1, 0.3, 1.0], epsilon=[0.05, 0.1])
     trees = grid(max_features=["sqrt", 0.3], min_samples_split=[5, 10])

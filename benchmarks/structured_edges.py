@@ -1,6 +1,7 @@
-"""Learning curve of structured edges, and cost-sensitive nodes against plain ones, on validation images.
+"""Structured edges on validation images: learning curve, cost-sensitive nodes, DSNA.
 
-    python benchmarks/structured_edges.py --patches 25000 100000 --hyperplanes 0 3 --every 5
+    python benchmarks/structured_edges.py --patches 25000 100000 --trees 4 8 --every 5
+    python benchmarks/structured_edges.py --hyperplanes 0 10 --dsna --every 2          # the ablation
 
 Trains on the part ``train``, detects on every n-th image of ``val``: the test part is not looked at. Times are
 processor seconds of one thread.
@@ -17,7 +18,7 @@ import torch
 
 from ldl.data.bsds500 import BSDS500
 from ldl.edges.channels import PATCH
-from ldl.edges.detector import EdgeDetector
+from ldl.edges.detector import DetectorSettings, EdgeDetector
 from ldl.edges.evaluation import evaluate
 from ldl.edges.forest import ForestSettings, train_forest
 from ldl.edges.ground_truth import GroundTruth
@@ -32,6 +33,8 @@ def main() -> None:
     parser.add_argument("--path", help="folder with images and groundTruth (default: that below LDL_DATA)")
     parser.add_argument("--patches", type=int, nargs="+", default=[25_000], help="(default: %(default)s)")
     parser.add_argument("--hyperplanes", type=int, nargs="+", default=[0], help="(default: %(default)s)")
+    parser.add_argument("--trees", type=int, nargs="+", default=[8], help="half of them vote (default: %(default)s)")
+    parser.add_argument("--dsna", action="store_true", help="also weigh 20 kept patches of each leaf by DSNA")
     parser.add_argument("--every", type=int, default=5, help="step through the images of val (default: %(default)s)")
     parser.add_argument("--levels", type=int, default=24, help="thresholds (default: %(default)s)")
     options = parser.parse_args()
@@ -45,22 +48,33 @@ def main() -> None:
             scenes.append(make_scene(image, truth.boundaries, truth.segments))
     tested = {str(row): data.read(row) for row in data.split.test[:: options.every]}
     print(f"{len(scenes)} training images, {len(tested)} tested")
-    print("patches hyperplanes   ODS   OIS    AP   train s  detect s")
-    for patches, hyperplanes in itertools.product(options.patches, options.hyperplanes):
+    print("patches trees hyperplanes  dsna   ODS   OIS    AP   train s  detect s")
+    for patches, trees, hyperplanes in itertools.product(options.patches, options.trees, options.hyperplanes):
         started = time.process_time()
-        forest = train_forest(scenes, ForestSettings(patches=patches, hyperplanes=hyperplanes))
-        trained = time.process_time()
-        detector = EdgeDetector(forest)
-        maps = {name: suppress(detector.detect(image)) for name, (image, _) in tested.items()}
-        seconds = (time.process_time() - trained) / len(maps)
+        settings = ForestSettings(trees, patches, hyperplanes=hyperplanes, kept=20 if options.dsna else 0)
+        forest = train_forest(scenes, settings)
+        seconds = time.process_time() - started
+        for dsna in (False, True) if options.dsna else (False,):
+            row = f"{patches:7} {trees:5} {hyperplanes:11} {'yes' if dsna else 'no':>5}"
+            detector = EdgeDetector(forest, DetectorSettings(votes=max(1, trees // 2), dsna=dsna))
+            print(row, measure(detector, tested, options.levels, seconds), flush=True)
 
-        def compared(name: str, maps: dict[str, np.ndarray] = maps) -> tuple[np.ndarray, GroundTruth]:
-            return np.round(maps[name] * 255) / 255, tested[name][1]
 
-        evaluation = evaluate(list(tested), compared, options.levels)
-        figures = scores(evaluation.thresholds, evaluation.counts)
-        row = " ".join(f"{figures[name]:.3f}" for name in ("ods", "ois", "ap"))
-        print(f"{patches:7} {hyperplanes:11} {row} {trained - started:9.1f} {seconds:9.3f}", flush=True)
+def measure(
+    detector: EdgeDetector, tested: dict[str, tuple[np.ndarray, GroundTruth]], levels: int, training: float
+) -> str:
+    """The figures of a row."""
+    started = time.process_time()
+    maps = {name: suppress(detector.detect(image)) for name, (image, _) in tested.items()}
+    seconds = (time.process_time() - started) / len(maps)
+
+    def compared(name: str) -> tuple[np.ndarray, GroundTruth]:
+        return np.round(maps[name] * 255) / 255, tested[name][1]
+
+    evaluation = evaluate(list(tested), compared, levels)
+    figures = scores(evaluation.thresholds, evaluation.counts)
+    row = " ".join(f"{figures[name]:.3f}" for name in ("ods", "ois", "ap"))
+    return f"{row} {training:9.1f} {seconds:9.3f}"
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ from scipy.optimize import minimize
 
 from ldl.edges.bins import BINS, Bins, make_bins
 from ldl.edges.channels import Places, feature_places
-from ldl.edges.forest import drop_specks
 from ldl.edges.gini import best_split
 from ldl.edges.growing import PatchTree, Rules, grow
-from ldl.edges.hyperplane import best_hyperplane, squared_hinge
+from ldl.edges.hyperplane import best_hyperplane, gain_of_cut, squared_hinge
 from ldl.edges.patches import make_scene, sample_patches
 from ldl.edges.relabel import draw_pairs, middle_segments, two_classes
+from ldl.edges.segments import drop_specks
 from ldl.forest.draws import stream
 
 
@@ -130,7 +130,7 @@ def test_the_middle_is_nearest_to_the_mean_code() -> None:
 def test_every_patch_is_in_the_leaf_that_its_features_lead_to(sets: int) -> None:
     codes, segments = halves(600)
     tree = grown(codes, segments, Rules(40, 64, 8, sets))
-    assert tree.feature.shape[1] == (40 if sets else 1)
+    assert tree.feature.shape[1] == (16 if sets else 1)
     sizes = np.diff(tree.start)
     assert sizes.min() >= 8
     assert len(tree.feature) == 2 * len(tree.middle) - 1
@@ -187,12 +187,44 @@ def test_a_hyperplane_does_not_sacrifice_the_rarer_class() -> None:
     feature, weight = np.empty(8, np.int32), np.empty(8, np.float32)
     found, threshold = best_hyperplane(
         codes, np.zeros(8, np.int32), unit_bins().top, np.arange(1000, dtype=np.int32), labels, int(labels.sum()),
-        2, 8, 0.1, np.arange(8), stream(0, 0), feature, weight,
+        2, 8, 0.1, 0.0, np.arange(8), stream(0, 0), feature, weight,
     )  # fmt: skip
     right = weight @ codes[feature] > threshold
     assert found
     assert right[labels == 1].mean() > 0.9
     assert right[labels == 0].mean() < 0.3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_hyperplane_must_gain_more_than_the_cut(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, 200, (8, 500), dtype=np.uint8)
+    labels = (codes[0].astype(int) + codes[3] > 250).astype(np.uint8)
+    rows, ones, cut = np.arange(500, dtype=np.int32), int(labels.sum()), 120
+    gain = gain_of_cut(codes[0], cut, rows, labels, ones)
+    mass = np.where(labels == 1, 0.5 / ones, 0.5 / (500 - ones))
+
+    def entropy(side: np.ndarray) -> float:
+        share = np.array([mass[side & (labels == k)].sum() for k in (0, 1)])
+        part = share[share > 0] / share.sum()
+        return float(-(share.sum() * part * np.log(part)).sum())
+
+    left = codes[0] <= cut
+    assert gain == pytest.approx(np.log(2) - entropy(left) - entropy(~left), rel=1e-9)
+
+    def tried(least: float) -> tuple[bool, float, np.ndarray]:
+        feature, weight = np.zeros(4, np.int32), np.zeros(4, np.float32)
+        found, threshold = best_hyperplane(
+            codes, np.zeros(8, np.int32), unit_bins().top, rows, labels, ones, 5, 8, 0.1, least, np.arange(8),
+            stream(seed, 0), feature, weight,
+        )  # fmt: skip
+        return found, threshold, weight @ codes[feature]
+
+    found, threshold, sums = tried(gain)
+    assert found
+    better = sums <= threshold
+    assert np.log(2) - entropy(better) - entropy(~better) > gain
+    assert not tried(np.log(2))[0]
 
 
 def test_specks_go_to_the_nearest_segment() -> None:

@@ -63,7 +63,16 @@ def test_threads_do_not_change_the_forest(tree: Path, done: Path, tmp_path: Path
 def test_cost_sensitive_hyperplanes(tree: Path, tmp_path: Path) -> None:
     results = run(tree, tmp_path, "--forest.hyperplanes=2")
     assert results["mean"]["ods"] > 0.7
-    assert load_file(tmp_path / "forest.safetensors")["feature"].shape[1] == 43
+    assert load_file(tmp_path / "forest.safetensors")["feature"].shape[1] == 16
+
+
+def test_neighbours_of_the_leaves_vote_by_dsna(tree: Path, tmp_path: Path) -> None:
+    options = ["--forest.kept=5", "--detector.dsna=true", "--dsna.clusters=2"]
+    results = run(tree, tmp_path / "one", *options)
+    assert results["mean"]["ods"] > 0.7
+    run(tree, tmp_path / "two", *options, f"--load={tmp_path / 'one' / 'forest.safetensors'}", "--workers=2")
+    for path in (tmp_path / "one" / "edges").iterdir():
+        np.testing.assert_array_equal(read_edge_map(path), read_edge_map(tmp_path / "two" / "edges" / path.name))
 
 
 @pytest.mark.parametrize(
@@ -78,6 +87,8 @@ def test_cost_sensitive_hyperplanes(tree: Path, tmp_path: Path) -> None:
         ("--forest.trees=0", "forest.trees 0 must be at least 1"),
         ("--forest.share=1.5", "forest.share 1.5 must be in"),
         ("--forest.depth=65", "forest.depth 65 must be in"),
+        ("--detector.dsna=true", "set forest.kept to how many a leaf keeps"),
+        ("--dsna.width=0", "dsna.width 0"),
     ],
 )
 def test_mistakes_are_named(

@@ -10,6 +10,7 @@ import torch
 
 from ldl.edges.channels import LABEL, PATCH, SHRINK, blur, feature_maps, feature_places, luv
 from ldl.edges.forest import EdgeForest
+from ldl.edges.neighbours import NeighbourSettings, PatchNeighbours
 from ldl.edges.voting import Rings, find_leaves, rings_of, vote
 from ldl.errors import LDLError
 
@@ -27,12 +28,14 @@ class DetectorSettings:
         scales: Sizes of the image whose edge maps are averaged.
         gain: What the share of votes is multiplied by before it is cut at 1. A boundary is rarely drawn by more than a
             third of the patches at the same pixel.
+        dsna: Let the training patches that the leaves keep vote, with DSNA's weights, not one patch for each leaf.
     """
 
     votes: int = 4
     sharpen: int = 2
     scales: tuple[float, ...] = (1.0,)
     gain: float = 2.0
+    dsna: bool = False
 
     def check(self, trees: int) -> None:
         """Raise LDLError for a value out of range, or more votes than trees."""
@@ -47,13 +50,22 @@ class DetectorSettings:
 
 
 class EdgeDetector:
-    """A trained forest, ready for images."""
+    """A trained forest, ready for images; how its neighbours are weighted matters where ``settings.dsna`` is set."""
 
-    def __init__(self, forest: EdgeForest, settings: DetectorSettings | None = None) -> None:
+    def __init__(
+        self,
+        forest: EdgeForest,
+        settings: DetectorSettings | None = None,
+        neighbours: NeighbourSettings | None = None,
+    ) -> None:
         self.forest = forest
         self.settings = settings or DetectorSettings()
         self.settings.check(len(forest.roots))
-        self.rings: Rings = rings_of(forest.segments, self.settings.sharpen + 1)
+        self.neighbours, self.segments = None, forest.segments
+        if self.settings.dsna:
+            self.neighbours = PatchNeighbours(forest, neighbours or NeighbourSettings())
+            self.segments = self.neighbours.kept.segments
+        self.rings: Rings = rings_of(self.segments, self.settings.sharpen + 1)
         self.places = feature_places()
 
     def detect(self, image: np.ndarray) -> np.ndarray:
@@ -74,13 +86,19 @@ class EdgeDetector:
         below, beside = PAD + -(height + 2 * PAD) % (2 * SHRINK), PAD + -(width + 2 * PAD) % (2 * SHRINK)
         padded = np.pad(image, ((PAD, below), (PAD, beside), (0, 0)), mode="symmetric")
         tensor = torch.from_numpy(np.ascontiguousarray(padded.transpose(2, 0, 1))).float() / 255
-        leaves = self.find_leaves(feature_maps(tensor).numpy())
+        maps = feature_maps(tensor).numpy()
+        leaves = self.find_leaves(maps)
+        if self.neighbours:
+            voters, weights = self.neighbours.weigh(leaves, maps)
+        else:
+            voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
         colour = blur(luv(tensor), 1).permute(1, 2, 0).contiguous().numpy()
         votes = np.zeros(padded.shape[:2], np.float32)
-        vote(leaves, self.forest.segments, self.rings, colour, self.settings.sharpen, votes)
-        each = (LABEL // SHRINK) ** 2 * leaves.shape[2]
+        vote(voters, weights, self.segments, self.rings, colour, self.settings.sharpen, votes)
+        each = (LABEL // SHRINK) ** 2
         votes = blur(torch.from_numpy(votes)[None], 1)[0].numpy()[PAD : PAD + height, PAD : PAD + width]
-        return np.minimum(votes * np.float32(self.settings.gain / each), 1)
+        # DSNA's weights may be negative.
+        return np.clip(votes * np.float32(self.settings.gain / each), 0, 1)
 
     def find_leaves(self, maps: np.ndarray) -> np.ndarray:
         """The leaves that the patch at each cell reaches in the trees it asks, (rows, columns, votes) int32."""

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
-from scipy.ndimage import distance_transform_edt
 
 from ldl.edges.bins import Bins, make_bins
-from ldl.edges.channels import FEATURES, LABEL, Places, feature_places
+from ldl.edges.channels import FEATURES, Places, feature_places
 from ldl.edges.growing import Rules, grow
+from ldl.edges.kept import Descriptor, KeptPatches, join_kept, keep, learn_descriptor
 from ldl.edges.patches import Scene, sample_patches
+from ldl.edges.segments import drop_specks
 from ldl.errors import LDLError
 from ldl.forest.draws import stream
 from ldl.progress import track
@@ -33,6 +34,7 @@ class EdgeForest(NamedTuple):
         threshold: (M,) float32; patches whose sum is at most this go left.
         child: (M,) int32, the left child, which the right one follows; in a leaf its number.
         segments: (L, 256) uint8, the segmentation of each leaf, numbered 0, 1, ...
+        kept: Training patches of the leaves, for DSNA; None where they were not wanted.
     """
 
     roots: np.ndarray
@@ -41,6 +43,7 @@ class EdgeForest(NamedTuple):
     threshold: np.ndarray
     child: np.ndarray
     segments: np.ndarray
+    kept: KeptPatches | None = None
 
 
 @dataclass
@@ -53,8 +56,11 @@ class ForestSettings:
         share: Share of the 7228 features that a tree may use, in (0, 1].
         depth: Splits on the longest path.
         min_leaf: Patches that each side of a split keeps.
-        hyperplanes: Cost-sensitive hyperplanes that a node tries (Huang, Loy & Tang 2016); 0 splits by one feature.
+        hyperplanes: Cost-sensitive hyperplanes that a node tries beside single features (Huang, Loy & Tang 2016).
+        terms: Features of a hyperplane.
         shrinkage: Weight of a hyperplane's squared norm, against a mean loss of 1.
+        kept: Training patches that a leaf keeps for DSNA, drawn at random where it has more; 0 keeps none.
+        components: Principal components by which DSNA compares patches.
         seed: Seed of patches, features and trees.
         threads: How many trees grow at a time.
     """
@@ -65,7 +71,10 @@ class ForestSettings:
     depth: int = 64
     min_leaf: int = 8
     hyperplanes: int = 0
-    shrinkage: float = 0.1
+    terms: int = 16
+    shrinkage: float = 3.0
+    kept: int = 0
+    components: int = 32
     seed: int = 0
     threads: int = 1
 
@@ -76,6 +85,9 @@ class ForestSettings:
             ("patches", 100),
             ("min_leaf", 1),
             ("hyperplanes", 0),
+            ("terms", 1),
+            ("kept", 0),
+            ("components", 1),
             ("seed", 0),
             ("threads", 1),
         ):
@@ -97,23 +109,27 @@ def train_forest(scenes: Sequence[Scene], settings: ForestSettings, progress: bo
     """
     settings.check()
     bins = make_bins([scene.maps for scene in scenes], settings.seed)
+    descriptor = learn_descriptor(scenes, settings.components, settings.seed) if settings.kept else None
     with ThreadPoolExecutor(settings.threads) as pool:
-        grown = pool.map(lambda number: train_tree(scenes, bins, settings, number), range(settings.trees))
+        grown = pool.map(lambda number: train_tree(scenes, bins, descriptor, settings, number), range(settings.trees))
         return join(list(track(grown, settings.trees, "growing trees", progress)))
 
 
-def train_tree(scenes: Sequence[Scene], bins: Bins, settings: ForestSettings, number: int) -> EdgeForest:
+def train_tree(
+    scenes: Sequence[Scene], bins: Bins, descriptor: Descriptor | None, settings: ForestSettings, number: int
+) -> EdgeForest:
     """One tree of the forest, with patches and features of its own."""
     random = np.random.default_rng([settings.seed, number])
     own = np.sort(random.choice(FEATURES, max(1, round(settings.share * FEATURES)), replace=False))
     places = Places(*(column[own] for column in feature_places()))
     patches = sample_patches(scenes, places, bins, settings.patches, random)
     tries = max(1, round(len(own) ** 0.5))
-    rules = Rules(tries, settings.depth, settings.min_leaf, settings.hyperplanes, settings.shrinkage)
+    rules = Rules(tries, settings.depth, settings.min_leaf, settings.hyperplanes, settings.terms, settings.shrinkage)
     tree = grow(patches.codes, places.map, bins, patches.segments, rules, stream(settings.seed, number))
     feature = np.where(tree.feature < 0, -1, own[tree.feature]).astype(np.int32)
     segments = np.stack([drop_specks(patches.segments[middle]) for middle in tree.middle])
-    return EdgeForest(np.zeros(1, np.int32), feature, tree.weight, tree.threshold, tree.child, segments)
+    kept = None if descriptor is None else keep(scenes, patches, tree, descriptor, settings.kept, random)
+    return EdgeForest(np.zeros(1, np.int32), feature, tree.weight, tree.threshold, tree.child, segments, kept)
 
 
 def join(trees: Sequence[EdgeForest]) -> EdgeForest:
@@ -132,30 +148,28 @@ def join(trees: Sequence[EdgeForest]) -> EdgeForest:
             ]
         ).astype(np.int32),
         np.concatenate([tree.segments for tree in trees]),
+        join_kept([tree.kept for tree in trees if tree.kept is not None]),
     )
-
-
-def drop_specks(segments: np.ndarray, least: int = 6) -> np.ndarray:
-    """Give the pixels of segments with fewer than ``least`` pixels to the nearest other: (256,) uint8, 0, 1, ..."""
-    sizes = np.bincount(segments)
-    small = sizes[segments] < least
-    if small.any() and not small.all():
-        square = small.reshape(LABEL, LABEL)
-        nearest = distance_transform_edt(square, return_distances=False, return_indices=True)
-        segments = segments.reshape(LABEL, LABEL)[tuple(nearest)].ravel()
-    return np.unique(segments, return_inverse=True)[1].ravel().astype(np.uint8)
 
 
 def save_forest(forest: EdgeForest, path: Path, settings: ForestSettings) -> None:
     """Write a ``.safetensors`` file with the settings beside the arrays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(forest._asdict(), path, {"settings": json.dumps(asdict(settings))})
+    arrays = forest._asdict()
+    kept = arrays.pop("kept")
+    arrays |= {f"kept.{name}": array for name, array in kept._asdict().items()} if kept else {}
+    # safetensors writes memory as it lies.
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    save_file(arrays, path, {"settings": json.dumps(asdict(settings))})
 
 
 def load_forest(path: Path) -> EdgeForest:
     """Read what :func:`save_forest` wrote. Raises LDLError: no such file, or another content."""
     try:
         with safe_open(path, "np") as file:
-            return EdgeForest(*(file.get_tensor(name) for name in EdgeForest._fields))
+            names = set(file.keys())
+            kept = {name: file.get_tensor(f"kept.{name}") for name in KeptPatches._fields if f"kept.{name}" in names}
+            arrays = {name: file.get_tensor(name) for name in EdgeForest._fields if name in names}
+            return EdgeForest(**arrays, kept=KeptPatches(**kept) if kept else None)
     except (FileNotFoundError, SafetensorError) as error:
         raise LDLError(f"{path} is no structured forest ({error}); train one, or give its .safetensors file") from None

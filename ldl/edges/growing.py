@@ -8,7 +8,7 @@ import numpy as np
 
 from ldl.edges.bins import Bins
 from ldl.edges.gini import best_split
-from ldl.edges.hyperplane import add_up, best_hyperplane
+from ldl.edges.hyperplane import add_up, best_hyperplane, gain_of_cut
 from ldl.edges.relabel import PAIRS, SAMPLE, draw_pairs, middle_segments, two_classes
 from ldl.forest.compiled import compiled, inlined
 from ldl.forest.parting import partition
@@ -18,10 +18,11 @@ class Rules(NamedTuple):
     """How a tree grows.
 
     Attributes:
-        tries: Features that a node tries; where it splits by hyperplanes, features of each.
+        tries: Features that a node tries.
         depth: Splits on the longest path.
         min_leaf: Patches that each side of a split must keep.
-        sets: Hyperplanes that a node tries; 0 splits by single features.
+        sets: Hyperplanes that a node tries as well.
+        terms: Features of each.
         shrinkage: See :func:`ldl.edges.hyperplane.squared_hinge`.
     """
 
@@ -29,7 +30,8 @@ class Rules(NamedTuple):
     depth: int
     min_leaf: int
     sets: int = 0
-    shrinkage: float = 0.1
+    terms: int = 16
+    shrinkage: float = 3.0
 
 
 class PatchTree(NamedTuple):
@@ -74,7 +76,7 @@ def grow(
     pairs = np.empty((PAIRS, 2), np.int32)
     scratch = np.empty((min(size, SAMPLE), PAIRS), np.float32)
     order = np.arange(width)
-    terms = min(rules.tries, width) if rules.sets else 1
+    terms = min(rules.terms, width) if rules.sets else 1
     most = 2 * (size // max(rules.min_leaf, 1)) + 1
     feature, weight = np.full((most, terms), -1, np.int32), np.ones((most, terms), np.float32)
     threshold, child = np.zeros(most, np.float32), np.zeros(most, np.int32)
@@ -92,16 +94,19 @@ def grow(
         found = False
         if level < rules.depth and last - first >= 2 * rules.min_leaf:
             ones = two_classes(segments, own, pairs, scratch, state, labels)
+            f, cut = best_split(codes, own, labels, ones, rules.tries, rules.min_leaf, order, state)
+            found = f >= 0
+            if found:
+                feature[node, :], weight[node, 0], weight[node, 1:] = f, 1, 0
+                threshold[node] = bins.edges[maps[f], cut]
             if rules.sets:
-                found, threshold[node] = best_hyperplane(
-                    codes, maps, bins.top, own, labels, ones, rules.sets, rules.min_leaf, rules.shrinkage,
+                least = gain_of_cut(codes[f], cut, own, labels, ones) if found else 0.0
+                better, cut_off = best_hyperplane(
+                    codes, maps, bins.top, own, labels, ones, rules.sets, rules.min_leaf, rules.shrinkage, least,
                     order, state, feature[node], weight[node],
                 )  # fmt: skip
-            else:
-                f, cut = best_split(codes, own, labels, ones, rules.tries, rules.min_leaf, order, state)
-                found = f >= 0
-                if found:
-                    feature[node, 0], threshold[node] = f, bins.edges[maps[f], cut]
+                if better:
+                    found, threshold[node] = True, cut_off
         if not found:
             child[node], start[leaves] = leaves, first
             middle[leaves] = middle_segments(segments, own, pairs)

@@ -26,6 +26,7 @@ def best_hyperplane(
     sets: int,
     min_leaf: int,
     shrinkage: float,
+    least: float,
     order: np.ndarray,
     state: np.ndarray,
     feature: np.ndarray,
@@ -47,9 +48,10 @@ def best_hyperplane(
         sets: How many hyperplanes are tried.
         min_leaf: Patches that each side must keep.
         shrinkage: Weight of the squared norm, against a mean loss of 1.
+        least: The gain that a hyperplane must exceed.
         order: (F,) a permutation of the features; its order changes.
         state: Random numbers.
-        feature: (D,) int32, gets the features.
+        feature: (D,) int32, gets the features where there is a split.
         weight: (D,) float32, gets their weights.
 
     Returns:
@@ -59,7 +61,7 @@ def best_hyperplane(
     found, threshold = False, np.float32(0)
     if ones == 0 or ones == count:
         return found, threshold
-    best = 1e-9
+    best = least + 1e-9
     sample = min(count, SAMPLE)
     x, y, cost = np.empty((sample, size + 1)), np.empty(sample), np.empty(sample)
     sums = np.empty(count, np.float32)
@@ -93,6 +95,17 @@ def best_hyperplane(
                 best, found, threshold = gain, True, sums[ranks[i]]
                 feature[:], weight[:] = tried, factors
     return found, threshold
+
+
+@compiled
+def gain_of_cut(column: np.ndarray, cut: int, rows: np.ndarray, labels: np.ndarray, ones: int) -> float:
+    """The gain, as hyperplanes are judged by, where rows with a bin (N,) of at most ``cut`` go left."""
+    count, left, left_ones = len(rows), 0, 0
+    for i in range(count):
+        goes = column[rows[i]] <= cut
+        left += goes
+        left_ones += goes and labels[i] == 1
+    return _balanced_gain(left_ones / ones, (left - left_ones) / (count - ones))
 
 
 @compiled

@@ -37,10 +37,12 @@ class Patches(NamedTuple):
     Attributes:
         codes: (F, N) uint8, the bins of the tree's features.
         segments: (N, 256) uint8, the segmentation in the middle of each patch, numbered from 0 in each.
+        places: (N, 3) int32, the scene, and the cell (row, column) at which the patch starts.
     """
 
     codes: np.ndarray
     segments: np.ndarray
+    places: np.ndarray
 
 
 def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray) -> Scene:
@@ -78,13 +80,15 @@ def sample_patches(
     chosen = [_choose_places(scene.near, each, random) for scene in scenes]
     total = sum(len(found) for found in chosen)
     codes, segments = np.empty((len(places.map), total), np.uint8), np.empty((total, LABEL * LABEL), np.uint8)
+    cells = np.empty((total, 3), np.int32)
     start = 0
-    for scene, found in zip(scenes, chosen):
+    for number, (scene, found) in enumerate(zip(scenes, chosen)):
         end = start + len(found)
         bin_patches(scene.maps, places, bins, found[:, 1:], codes[:, start:end])
         cut_segments(scene.segments, found, segments[start:end])
+        cells[start:end, 0], cells[start:end, 1:] = number, found[:, 1:]
         start = end
-    return Patches(codes, segments)
+    return Patches(codes, segments, cells)
 
 
 def _choose_places(near: np.ndarray, each: float, random: np.random.Generator) -> np.ndarray:

@@ -25,6 +25,7 @@ from ldl.edges.channels import PATCH
 from ldl.edges.detector import DetectorSettings, EdgeDetector
 from ldl.edges.evaluation import write_edge_map
 from ldl.edges.forest import ForestSettings, load_forest, save_forest, train_forest
+from ldl.edges.neighbours import NeighbourSettings
 from ldl.edges.nms import suppress
 from ldl.edges.outcome import edge_map, judge
 from ldl.edges.patches import Scene, make_scene
@@ -43,6 +44,7 @@ def run(
     data: BSDS500,
     forest: ForestSettings,
     detector: DetectorSettings,
+    dsna: NeighbourSettings,
     run_dir: Path = Path("runs/structured_edges"),
     load: Path | None = None,
     levels: int = 99,
@@ -54,6 +56,7 @@ def run(
         data: The images.
         forest: How the forest is trained.
         detector: How it is applied.
+        dsna: How ``detector.dsna`` weighs neighbours.
         run_dir: Where everything goes.
         load: A trained forest, a ``.safetensors`` file, to use instead of training one.
         levels: Thresholds of the evaluation.
@@ -73,12 +76,17 @@ def run(
     if load is None:
         forest.check()
         detector.check(forest.trees)
+        dsna.check()
+        if detector.dsna and not forest.kept:
+            raise LDLError(
+                "detector.dsna needs patches in the leaves; set forest.kept to how many a leaf keeps, such as 20"
+            )
         grown = train_forest(_scenes(data, workers), forest, sys.stderr.isatty())
         save_forest(grown, run_dir / "forest.safetensors", forest)
     else:
         grown = load_forest(load)
     trained = time.perf_counter()
-    _detect(data, EdgeDetector(grown, detector), run_dir, workers)
+    _detect(data, EdgeDetector(grown, detector, dsna), run_dir, workers)
     detected = time.perf_counter()
     evaluation, _ = judge(
         run_dir, data, data.split.test.tolist(), "structured edges", levels, workers, show_progress=sys.stderr.isatty()
@@ -133,7 +141,8 @@ def main(args: list[str] | None = None) -> None:
     parser.add_class_arguments(BSDS500, "data", skip=_OF_NETWORKS)
     parser.add_class_arguments(ForestSettings, "forest")
     parser.add_class_arguments(DetectorSettings, "detector")
-    parser.add_function_arguments(run, skip={"data", "forest", "detector"})
+    parser.add_class_arguments(NeighbourSettings, "dsna")
+    parser.add_function_arguments(run, skip={"data", "forest", "detector", "dsna"})
     config = parser.parse_args(args)
     try:
         run_dir = Path(config.run_dir)

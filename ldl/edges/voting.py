@@ -117,36 +117,43 @@ def find_leaves(
 
 @compiled
 def vote(
-    leaves: np.ndarray, segments: np.ndarray, rings: Rings, colour: np.ndarray, sharpen: int, votes: np.ndarray
+    voters: np.ndarray,
+    weights: np.ndarray,
+    segments: np.ndarray,
+    rings: Rings,
+    colour: np.ndarray,
+    sharpen: int,
+    votes: np.ndarray,
 ) -> None:
-    """Add the edges of all leaves to a map.
+    """Add the edges of all segmentations to a map.
 
     With ``sharpen`` a vote's boundaries first follow the image. Ring by ring, a pixel near a boundary goes to that
     segment, of its own and its 4-neighbours', whose mean colour in the patch is nearest to the pixel's.
 
     Args:
-        leaves: (rows, columns, votes) int32.
+        voters: (rows, columns, m) int32, the segmentations that vote at each cell.
+        weights: (rows, columns, m) float32, what each vote adds; what has 0 has no vote.
         segments: (L, 256) uint8.
         rings: Their pixels; ``sharpen + 1`` rings.
         colour: (H, W, 3) float32.
         sharpen: How many rings may change segment.
-        votes: (H, W) float32, gets 1 more for each vote.
+        votes: (H, W) float32, is added to.
     """
     local = np.empty(LABEL * LABEL, np.uint8)
     sums = np.empty((LABEL * LABEL, 4), np.float32)
-    for row in range(leaves.shape[0]):
+    for row in range(voters.shape[0]):
         top = SHRINK * row + (PATCH - LABEL) // 2
-        for column in range(leaves.shape[1]):
+        for column in range(voters.shape[1]):
             left = SHRINK * column + (PATCH - LABEL) // 2
-            for v in range(leaves.shape[2]):
-                leaf = leaves[row, column, v]
+            for v in range(voters.shape[2]):
+                leaf, weight = voters[row, column, v], weights[row, column, v]
                 first, last = rings.start[leaf, 0], rings.start[leaf, sharpen + 1]
-                if first == last:
+                if first == last or weight == 0:
                     continue
                 if sharpen == 0:
                     for k in range(first, last):
                         p = rings.pixels[k]
-                        votes[top + p // LABEL, left + p % LABEL] += 1
+                        votes[top + p // LABEL, left + p % LABEL] += weight
                     continue
                 local[:] = segments[leaf]
                 _mean_colours(local, colour, top, left, sums)
@@ -155,7 +162,7 @@ def vote(
                 for k in range(first, last):
                     p = np.int64(rings.pixels[k])
                     if _is_edge(local, p):
-                        votes[top + p // LABEL, left + p % LABEL] += 1
+                        votes[top + p // LABEL, left + p % LABEL] += weight
 
 
 @inlined

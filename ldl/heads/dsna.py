@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.dsna.clusters import label_factor, nearest_hull, overlapping_clusters, widest_gap
 from ldl.dsna.neighbourhood import gather_leaves
 from ldl.dsna.simplex import onto_simplex
-from ldl.dsna.sparse import approximate
+from ldl.dsna.weights import Rules, neighbour_weights
 from ldl.errors import LDLError
 from ldl.heads.cost_sensitive_forest import CostSensitiveForest, Kernel, Middle
 from ldl.labels import LabelSpace
@@ -168,54 +167,24 @@ class DSNA(CostSensitiveForest):
             return self.targets[:0], self.codes[:0]
         queries, leaves = self.map(features), self.leaves(features)
         near, real = gather_leaves(self.forest, leaves)
-        ordered = self.labels.has_values
-        points, codes = self.points[near], self.codes[near]
-        members = overlapping_clusters(points, codes, real, self.clusters, self.overlap, self.tau, ordered)
-        chosen = nearest_hull(points, queries, members, self.energy)
-        real = members[torch.arange(len(members), device=chosen.device), chosen]
-        # The chosen cluster's members first, and as few columns as they need.
-        order = (~real).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(real.sum(1).max())]
-        near, real = near.gather(1, order), real.gather(1, order)
-        points, codes, weight = self.points[near], self.codes[near], real.to(self.points)
-        share = weight / weight.sum(1, keepdim=True)
-        centre, middle = (share.unsqueeze(1) @ points).squeeze(1), (share.unsqueeze(1) @ codes).squeeze(1)
         if self.start == "forest":
-            estimate = self._codes(self.leaf_targets[leaves].mean(1), self.leaf_values[leaves].mean(1))
+            start = self._codes(self.leaf_targets[leaves].mean(1), self.leaf_values[leaves].mean(1))
         else:
-            estimate = self._settle(middle)
-        widest = widest_gap(codes, real)
-        distances = (points - queries.unsqueeze(1)).norm(dim=2)
-        distances = distances / (distances * share).sum(1, keepdim=True).clamp_min(torch.finfo(distances.dtype).tiny)
-        offsets = (points - centre.unsqueeze(1)) * weight.unsqueeze(2)
-        limit = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
-        whole, open_ = share.clone(), torch.arange(len(queries), device=queries.device)
-        for _ in range(self.rounds):
-            gap = (codes[open_] - estimate[open_].unsqueeze(1)).norm(dim=2) * weight[open_]
-            aware = distances[open_] * label_factor(gap, widest[open_], self.tau, ordered)
-            anchors = (-aware / self.width).masked_fill(~real[open_], -torch.inf).softmax(1)
-            weights = approximate(
-                offsets[open_], (queries - centre)[open_], anchors, self.sparsity, self.attraction, self.squared,
-                self.tolerance,
-            ).weights  # fmt: skip
-            whole[open_] = weights + (1 - weights.sum(1, keepdim=True)) * share[open_]
-            now = self._settle((whole[open_].unsqueeze(1) @ codes[open_]).squeeze(1))
-            moved = ((now - estimate[open_]).abs() > limit).any(1)
-            estimate[open_] = now
-            open_ = open_[moved]
-            if not len(open_):
-                break
-        combined = (whole.unsqueeze(1) @ self.targets[near]).squeeze(1)
+            start = None
+        rules = Rules(*(getattr(self, name) for name in Rules._fields))
+        settled = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
+        ordered = self.labels.has_values
+        weights, estimate = neighbour_weights(
+            self.points[near], self.codes[near], real, queries, start, rules, ordered, settled
+        )
+        combined = (weights.unsqueeze(1) @ self.targets[near]).squeeze(1)
         return onto_simplex(combined), self.from_scale(estimate) if ordered else estimate
 
     def _codes(self, targets: Tensor, values: Tensor) -> Tensor:
         """What labels are compared by: values on their scale, or the likeliest label, one-hot."""
-        return self.to_scale(values) if self.labels.has_values else self._settle(targets)
-
-    def _settle(self, codes: Tensor) -> Tensor:
-        """An estimate from a combination of codes: labels without values are decided for one."""
         if self.labels.has_values:
-            return codes
-        return torch.nn.functional.one_hot(codes.argmax(1), codes.shape[1]).to(codes)
+            return self.to_scale(values)
+        return torch.nn.functional.one_hot(targets.argmax(1), targets.shape[1]).to(targets)
 
     def _check_arguments(self) -> None:
         super()._check_arguments()

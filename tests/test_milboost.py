@@ -46,7 +46,14 @@ def test_contract(pooling: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"groups": 1, "real": False}, {"features": 0.5, "validation": 0.2}, {"apart": True, "prior": 0.3}]
+    "options",
+    [
+        {},
+        {"groups": 1, "real": False},
+        {"cut": "error", "clustered": 0},
+        {"features": 0.5, "validation": 0.2},
+        {"apart": True, "prior": 0.3},
+    ],
 )
 def test_contract_with_groups(options: dict[str, Any]) -> None:
     check_head(lambda: MPLBoost(seed=0, rounds=20, **options))
@@ -56,12 +63,28 @@ def test_contract_with_groups(options: dict[str, Any]) -> None:
 @given(
     st.integers(0, 2**31), st.sampled_from(KINDS), st.sampled_from([1.0, 5.0, 100.0]), st.booleans(), st.booleans(),
     st.integers(1, 3), st.sampled_from([1.0, 0.3]), st.sampled_from([None, 0.2, 0.5]),
+    st.sampled_from(["error", "bound"]),
 )  # fmt: skip
 def test_the_likelihood_never_falls(
-    seed: int, pooling: Any, r: float, real: bool, apart: bool, groups: int, features: float, prior: float | None
+    seed: int,
+    pooling: Any,
+    r: float,
+    real: bool,
+    apart: bool,
+    groups: int,
+    features: float,
+    prior: float | None,
+    cut: Any,
 ) -> None:
     rows, target = _bags(seed % 1000, 25)
-    options: dict[str, Any] = {"real": real, "apart": apart, "features": features, "prior": prior, "seed": seed}
+    options: dict[str, Any] = {
+        "real": real,
+        "apart": apart,
+        "features": features,
+        "prior": prior,
+        "seed": seed,
+        "cut": cut,
+    }
     head = _fitted(MPLBoost(groups, pooling, r, rounds=12, shrinkage=0.5 + features / 2, **options), rows, target)
     curve = head.curve[:, 0]
     assert len(curve) > 1 and curve.isfinite().all()
@@ -126,6 +149,29 @@ def test_groups_are_found_without_labels() -> None:
     found = members[kind > 0].argmax(1)
     agree = (found == kind[kind > 0] - 1).float().mean()
     assert max(agree, 1 - agree) > 0.95
+
+
+def test_clusters_start_the_groups() -> None:
+    """Groups that start alike part late, and then elsewhere."""
+    generator = torch.Generator().manual_seed(0)
+    kind = torch.randint(3, (600,), generator=generator)
+    rows = torch.randn(600, 2, 5, generator=generator)
+    rows[kind > 0, 0, :2] += 2
+    rows[kind == 2, 0, 2:] -= 4
+    target = torch.eye(2)[(kind > 0).long()]
+    agree = {}
+    for clustered in (0, 5):
+        head = _fitted(MPLBoost(2, "isr", rounds=20, shrinkage=0.1, clustered=clustered, seed=0), rows, target)
+        found = head.scores(rows)[kind > 0, 0].argmax(-1)
+        same = float((found == kind[kind > 0] - 1).float().mean())
+        agree[clustered] = max(same, 1 - same)
+    assert agree[5] > 0.95 and agree[0] < 0.9
+
+
+def test_positives_that_do_not_differ_make_one_cluster() -> None:
+    rows = torch.cat([torch.zeros(6, 1, 2), torch.ones(4, 1, 2)])
+    head = _fitted(MPLBoost(3, rounds=8), rows, torch.eye(2)[torch.tensor([0] * 6 + [1] * 4)])
+    assert head(rows).argmax(1).tolist() == [0] * 6 + [1] * 4
 
 
 def test_memberships_are_shares_of_the_groups_probabilities() -> None:
@@ -254,6 +300,8 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
     [
         ({"pooling": "mean"}, "MPLBoost.pooling 'mean' must be one of"),
         ({"r": 0.0}, "MPLBoost.r 0.0 must be at least 1"),
+        ({"cut": "gini"}, "MPLBoost.cut 'gini' must be one of error, bound"),
+        ({"clustered": -1}, "MPLBoost.clustered -1 must be at least 0"),
         ({"groups": 0}, "MPLBoost.groups 0 must be at least 1"),
         ({"rounds": -1}, "MPLBoost.rounds -1 must be at least 0"),
         ({"features": 0.0}, r"MPLBoost.features 0.0 must be in \(0, 1\]"),

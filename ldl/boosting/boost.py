@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ldl.boosting.clusters import clusters
 from ldl.boosting.likelihood import Bags, Model, likelihood
 from ldl.boosting.line_search import line_search
-from ldl.boosting.stumps import Stump, best_stump, presort
+from ldl.boosting.stumps import Cut, Stump, best_stump, presort
 
 START_LIMIT = 20.0
 """The start moves h by no more than this: probabilities from 4e-18 on, enough for noisy or over large bags."""
@@ -23,6 +24,8 @@ class Rules(NamedTuple):
     groups: int
     rounds: int
     real: bool
+    cut: Cut
+    clustered: int
     tries: int
     shrinkage: float
     max_step: float
@@ -88,12 +91,15 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
     order = presort(bags.rows)
     width = bags.rows.shape[1]
     rng = np.random.default_rng(rules.seed)
+    home = clusters(bags, rules.groups, rules.seed) if rules.groups > 1 and rules.clustered else None
     best = 0
     with ThreadPoolExecutor(rules.threads) as pool:
         for number in range(1, rules.rounds + 1):
             before = len(ensemble.stumps)
             for group in range(rules.groups):
                 drawn = rng.choice(width, rules.tries, replace=False) if rules.tries < width else np.arange(width)
+                if home is not None and number <= rules.clustered and group in home:
+                    train.weights[(train.weights[:, group] > 0) & (home != group), group] = 0
                 stump = _stump(train, group, order, np.sort(drawn), rules, pool)
                 if stump is None:
                     continue
@@ -124,7 +130,7 @@ def _stump(
 ) -> Stump | None:
     """The best stump for a group, scaled by its step; None where none lowers the negative log likelihood."""
     weights, prior = np.ascontiguousarray(train.weights[:, group]), 0.5 / len(train.bags.positive)
-    stump = best_stump(train.bags.rows, order, weights, features, rules.real, prior, pool, rules.threads)
+    stump = best_stump(train.bags.rows, order, weights, features, rules.real, rules.cut, prior, pool, rules.threads)
     if stump is None or not (greatest := max(abs(stump.low), abs(stump.high))):
         return None
     step = train.step(stump(train.bags.rows), group, rules.max_step / greatest, rules.shrinkage)

@@ -75,6 +75,16 @@ def test_positives_that_do_not_differ_make_one_cluster() -> None:
     assert head(rows).argmax(1).tolist() == [0] * 6 + [1] * 4
 
 
+def test_clusters_of_no_use_do_not_end_boosting() -> None:
+    """The cluster is all that the first stumps see; negatives lie in both, so that these stumps help nobody."""
+    count = torch.arange(200)
+    label, side = count % 2, count // 2 % 2
+    told = label + torch.randn(200, generator=torch.Generator().manual_seed(0))
+    rows = torch.stack([20.0 * side - 10, told], 1)[:, None]
+    head = fitted(MPLBoost(2, "isr", rounds=20, shrinkage=0.1), rows, torch.eye(2)[label])
+    assert len(head.curve) > 6 and head.curve[-1, 0] < head.curve[0, 0] - 0.05
+
+
 def test_memberships_are_shares_of_the_groups_probabilities() -> None:
     features, target = some_bags(1)
     head = fitted(MPLBoost(3, "lse", 4.0, rounds=10, seed=0), features, target)

@@ -98,9 +98,10 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
             before = len(ensemble.stumps)
             for group in range(rules.groups):
                 drawn = rng.choice(width, rules.tries, replace=False) if rules.tries < width else np.arange(width)
+                weights = train.weights[:, group].copy()
                 if home is not None and number <= rules.clustered and group in home:
-                    train.weights[(train.weights[:, group] > 0) & (home != group), group] = 0
-                stump = _stump(train, group, order, np.sort(drawn), rules, pool)
+                    weights[(weights > 0) & (home != group)] = 0
+                stump = _stump(train, group, weights, order, np.sort(drawn), rules, pool)
                 if stump is None:
                     continue
                 for side in (train, test):
@@ -113,8 +114,9 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
                 best = number if test.loss < ensemble.curve[best][1] else best
                 if number - best >= patience:
                     break
-            # Of features drawn anew the next round may find what this one did not.
-            if len(ensemble.stumps) == before and rules.tries == width:
+            # Of features drawn anew, or without clusters, a later round may find what this one did not.
+            last = rules.tries == width and (home is None or number > rules.clustered)
+            if len(ensemble.stumps) == before and last:
                 break
     return ensemble
 
@@ -126,10 +128,11 @@ def _start(train: Scored) -> float:
 
 
 def _stump(
-    train: Scored, group: int, order: np.ndarray, features: np.ndarray, rules: Rules, pool: ThreadPoolExecutor
-) -> Stump | None:
-    """The best stump for a group, scaled by its step; None where none lowers the negative log likelihood."""
-    weights, prior = np.ascontiguousarray(train.weights[:, group]), 0.5 / len(train.bags.positive)
+    train: Scored, group: int, weights: np.ndarray, order: np.ndarray, features: np.ndarray, rules: Rules,
+    pool: ThreadPoolExecutor,
+) -> Stump | None:  # fmt: skip
+    """The best stump by ``weights`` for a group, scaled by its step; None where it does not raise the likelihood."""
+    prior = 0.5 / len(train.bags.positive)
     stump = best_stump(train.bags.rows, order, weights, features, rules.real, rules.cut, prior, pool, rules.threads)
     if stump is None or not (greatest := max(abs(stump.low), abs(stump.high))):
         return None

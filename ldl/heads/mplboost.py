@@ -27,8 +27,7 @@ class MPLBoost(BoostedBags):
             the instances of positive bags), their steps by the likelihood as ever. 0 starts all groups alike.
         real: Stumps say half the log odds of the weights on their sides, instead of -1 and 1.
         cut: What the cut of a real stump is best at: ``error``, the weighted error, as a discrete stump's (Fig. 6), or
-            ``bound``, sqrt(W+ W-) summed over its sides (Schapire & Singer 1999). The latter classifies better from
-            many bags, the former finds places better.
+            ``bound``, sqrt(W+ W-) summed over its sides (Schapire & Singer 1999).
         features: Share of the features that a stump tries, in (0, 1]; less than 1 draws them anew for each.
         shrinkage: Factor of every step of the line search, in (0, 1].
         max_step: The most that one stump may move h; it binds where a stump separates the bags perfectly.

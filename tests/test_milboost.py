@@ -9,35 +9,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from some_bags import LABELS, fitted, some_bags
 from torch import Tensor
 
 from ldl.boosting import stumps
 from ldl.boosting.likelihood import CODES
-from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.heads import MILBoost, MPLBoost
-from ldl.heads.boosted import BoostedBags
 from ldl.labels import LabelSpace
-from ldl.pooling import lse
 from ldl.testing import check_head
 
-LABELS = LabelSpace.nominal(["negative", "positive"])
 KINDS = sorted(CODES)
-
-
-def _bags(seed: int, bags: int = 60, longest: int = 5, width: int = 4) -> tuple[Tensor, Tensor]:
-    """Bags (B, J, F), some shorter, positive where an instance has two large features; and their labels (B, 2)."""
-    generator = torch.Generator().manual_seed(seed)
-    features = torch.randn(bags, longest, width, generator=generator)
-    features[torch.arange(longest) > torch.randint(longest, (bags, 1), generator=generator)] = torch.nan
-    label = ((features[..., 0] > 0.3) & (features[..., 1] > -0.5)).any(1).long()
-    return features, torch.eye(2)[label]
-
-
-def _fitted(head: BoostedBags, features: Tensor, target: Tensor) -> Any:
-    head.build(features.shape[-1], LABELS)
-    head.fit(features, target, Collective())
-    return head
 
 
 @pytest.mark.parametrize("pooling", KINDS)
@@ -45,24 +27,33 @@ def test_contract(pooling: Any) -> None:
     check_head(lambda: MILBoost(pooling, seed=0))
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"groups": 1, "real": False}, {"features": 0.5, "validation": 0.2}, {"apart": True, "prior": 0.3}]
-)
-def test_contract_with_groups(options: dict[str, Any]) -> None:
-    check_head(lambda: MPLBoost(seed=0, rounds=20, **options))
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     st.integers(0, 2**31), st.sampled_from(KINDS), st.sampled_from([1.0, 5.0, 100.0]), st.booleans(), st.booleans(),
     st.integers(1, 3), st.sampled_from([1.0, 0.3]), st.sampled_from([None, 0.2, 0.5]),
+    st.sampled_from(["error", "bound"]),
 )  # fmt: skip
 def test_the_likelihood_never_falls(
-    seed: int, pooling: Any, r: float, real: bool, apart: bool, groups: int, features: float, prior: float | None
+    seed: int,
+    pooling: Any,
+    r: float,
+    real: bool,
+    apart: bool,
+    groups: int,
+    features: float,
+    prior: float | None,
+    cut: Any,
 ) -> None:
-    rows, target = _bags(seed % 1000, 25)
-    options: dict[str, Any] = {"real": real, "apart": apart, "features": features, "prior": prior, "seed": seed}
-    head = _fitted(MPLBoost(groups, pooling, r, rounds=12, shrinkage=0.5 + features / 2, **options), rows, target)
+    rows, target = some_bags(seed % 1000, 25)
+    options: dict[str, Any] = {
+        "real": real,
+        "apart": apart,
+        "features": features,
+        "prior": prior,
+        "seed": seed,
+        "cut": cut,
+    }
+    head = fitted(MPLBoost(groups, pooling, r, rounds=12, shrinkage=0.5 + features / 2, **options), rows, target)
     curve = head.curve[:, 0]
     assert len(curve) > 1 and curve.isfinite().all()
     assert (curve[1:] <= curve[:-1]).all() and curve[-1] < curve[0]
@@ -96,14 +87,14 @@ def test_single_rows_are_boosted_as_figure_3_says() -> None:
     rows = rng.normal(size=(80, 3)).astype(np.float32)
     label = (rows.sum(1) + rng.normal(size=80) > 0).astype(int)
     features = torch.from_numpy(rows)[:, None]
-    head = _fitted(MILBoost(real=False, rounds=15), features, torch.eye(2)[torch.from_numpy(label)])
+    head = fitted(MILBoost(real=False, rounds=15), features, torch.eye(2)[torch.from_numpy(label)])
     np.testing.assert_allclose(head.scores(features)[:, 0, 0], _boost_by_hand(rows, label, 15), atol=0.01)
 
 
 @pytest.mark.parametrize("pooling", KINDS)
 def test_instances_are_found_from_bags(pooling: Any) -> None:
-    features, target = _bags(0, 400)
-    head = _fitted(MILBoost(pooling, 20.0, seed=0), features[:200], target[:200])
+    features, target = some_bags(0, 400)
+    head = fitted(MILBoost(pooling, 20.0, seed=0), features[:200], target[:200])
     right = head(features[200:]).argmax(1) == target[200:].argmax(1)
     assert right.float().mean() > 0.85
     found = head.instances(features[200:])
@@ -113,72 +104,50 @@ def test_instances_are_found_from_bags(pooling: Any) -> None:
     assert found[exists & truth].mean() > found[exists & ~truth].mean() + 0.3
 
 
-def test_groups_are_found_without_labels() -> None:
-    """Positives are one of two kinds that no sum of stumps covers at once."""
-    generator = torch.Generator().manual_seed(0)
-    rows = torch.randn(600, 1, 4, generator=generator)
-    kind = torch.randint(3, (600,), generator=generator)
-    rows[kind == 1, 0, :2] += torch.tensor([4.0, -4.0])
-    rows[kind == 2, 0, :2] += torch.tensor([-4.0, 4.0])
-    head = _fitted(MPLBoost(2, "nor", rounds=20, seed=0), rows, torch.eye(2)[(kind > 0).long()])
-    members = head.memberships(rows)
-    torch.testing.assert_close(members.sum(-1), torch.ones(600))
-    found = members[kind > 0].argmax(1)
-    agree = (found == kind[kind > 0] - 1).float().mean()
-    assert max(agree, 1 - agree) > 0.95
-
-
-def test_memberships_are_shares_of_the_groups_probabilities() -> None:
-    features, target = _bags(1)
-    head = _fitted(MPLBoost(3, "lse", 4.0, rounds=10, seed=0), features, target)
-    p = torch.sigmoid(2 * head.scores(features).double())
-    pooled = lse(p, 4.0, ~p.isnan(), 1)
-    torch.testing.assert_close(head.memberships(features), (pooled / pooled.sum(1, keepdim=True)).float())
-
-
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_seed_gives_one_result(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [MILBoost, MPLBoost])
+def test_a_seed_gives_one_result(kind: Any, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stumps, "SHARE", 1)
-    features, target = _bags(2)
-    heads = [_fitted(MILBoost(features=0.5, validation=0.2, seed=5, threads=t), features, target) for t in (1, threads)]
+    features, target = some_bags(2)
+    heads = [fitted(kind(features=0.5, validation=0.2, seed=5, threads=t), features, target) for t in (1, threads)]
     for one, other in zip(*(head.state_dict().values() for head in heads)):
         torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
 
 
 def test_held_out_bags_choose_the_rounds() -> None:
     """Labels of noise: every round fits it closer, and the bags that are held out want none of it."""
-    features, _ = _bags(3)
+    features, _ = some_bags(3)
     target = torch.eye(2)[torch.randint(2, (60,), generator=torch.Generator().manual_seed(0))]
-    head = _fitted(MILBoost(validation=0.3, patience=5, seed=0), features, target)
+    head = fitted(MILBoost(validation=0.3, patience=5, seed=0), features, target)
     assert len(head.feature) < 5
-    assert len(_fitted(MILBoost(seed=0), features, target).feature) > 20
+    assert len(fitted(MILBoost(seed=0), features, target).feature) > 20
     assert {"held_out_nll", "boosting_nll", "stumps"} == set(head.summary())
 
 
 def test_a_prior_weighs_classes_as_copies_would() -> None:
-    features, target = _bags(4, 40)
+    features, target = some_bags(4, 40)
     positive = target[:, 1] > 0
     copies = [features[positive]] * 3 + [features[~positive]]
     labels = [target[positive]] * 3 + [target[~positive]]
     share = float(3 * positive.sum() / (3 * positive.sum() + (~positive).sum()))
-    weighted = _fitted(MILBoost(prior=share, rounds=10, real=False), features, target)
-    copied = _fitted(MILBoost(rounds=10, real=False), torch.cat(copies), torch.cat(labels))
+    weighted = fitted(MILBoost(prior=share, rounds=10, real=False), features, target)
+    copied = fitted(MILBoost(rounds=10, real=False), torch.cat(copies), torch.cat(labels))
     torch.testing.assert_close(weighted.curve[:5, 0], copied.curve[:5, 0], rtol=1e-3, atol=1e-3)
-    assert weighted(features)[:, 1].mean() > _fitted(MILBoost(rounds=10), features, target)(features)[:, 1].mean()
+    assert weighted(features)[:, 1].mean() > fitted(MILBoost(rounds=10), features, target)(features)[:, 1].mean()
 
 
 @pytest.mark.parametrize("pooling", KINDS)
 def test_perfect_separation_has_an_end(pooling: Any) -> None:
     features = torch.tensor([[[-1.0], [-2.0]], [[-1.5], [3.0]], [[2.0], [4.0]], [[-3.0], [-1.0]]])
-    head = _fitted(MILBoost(pooling, rounds=200), features, torch.eye(2)[torch.tensor([0, 1, 1, 0])])
+    head = fitted(MILBoost(pooling, rounds=200), features, torch.eye(2)[torch.tensor([0, 1, 1, 0])])
     assert (head.scores(features).abs() <= 20 + 4 * len(head.feature)).all()
     assert head.curve.isfinite()[:, 0].all()
     assert head(features).argmax(1).tolist() == [0, 1, 1, 0]
 
 
 def test_half_precision_sends_no_instance_elsewhere() -> None:
-    features, target = _bags(9, 400)
-    head = _fitted(MILBoost(rounds=20), features, target)
+    features, target = some_bags(9, 400)
+    head = fitted(MILBoost(rounds=20), features, target)
     expected = head(features)
     half = head.bfloat16()(features)
     assert half.dtype == torch.float32
@@ -187,8 +156,8 @@ def test_half_precision_sends_no_instance_elsewhere() -> None:
 
 @pytest.mark.parametrize("pooling", KINDS)
 def test_an_empty_bag_is_negative(pooling: Any) -> None:
-    features, target = _bags(5)
-    head = _fitted(MPLBoost(2, pooling, rounds=5), features, target)
+    features, target = some_bags(5)
+    head = fitted(MPLBoost(2, pooling, rounds=5), features, target)
     empty = torch.full((1, 5, 4), torch.nan)
     assert head(empty).tolist() == [[1.0, 0.0]]
     assert head.memberships(empty).tolist() == [[0.5, 0.5]]
@@ -196,13 +165,13 @@ def test_an_empty_bag_is_negative(pooling: Any) -> None:
 
 def test_features_that_do_not_vary_leave_the_share_of_positives() -> None:
     features, target = torch.zeros(10, 2, 3), torch.eye(2)[torch.tensor([0] * 7 + [1] * 3)]
-    head = _fitted(MILBoost(), features, target)
+    head = fitted(MILBoost(), features, target)
     assert len(head.feature) == 0
     torch.testing.assert_close(head(features)[:, 1], torch.full((10,), 0.3), atol=1e-3, rtol=0)
 
 
 def _spoilt(kind: str) -> tuple[Tensor, Tensor]:
-    features, target = _bags(6, 8)
+    features, target = some_bags(6, 8)
     if kind == "empty bag":
         features[3] = torch.nan
     elif kind == "one class":
@@ -232,21 +201,21 @@ def _spoilt(kind: str) -> tuple[Tensor, Tensor]:
 def test_what_cannot_be_fitted_is_refused(kind: str, message: str) -> None:
     features, target = _spoilt(kind)
     with pytest.raises(LDLError, match=message):
-        _fitted(MILBoost(), features, target)
+        fitted(MILBoost(), features, target)
 
 
 def test_a_hole_that_a_stump_asks_for_is_refused() -> None:
-    features, target = _bags(7)
-    head = _fitted(MILBoost(rounds=5), features, target)
+    features, target = some_bags(7)
+    head = fitted(MILBoost(rounds=5), features, target)
     features[0, 0] = torch.tensor([torch.nan, torch.nan, torch.nan, 0.0])
     with pytest.raises(LDLError, match="a feature that is NaN"):
         head(features)
 
 
 def test_too_few_bags_to_hold_out_are_refused() -> None:
-    features, target = _bags(8, 3)
+    features, target = some_bags(8, 3)
     with pytest.raises(LDLError, match=r"MILBoost.validation 0.5 of 3 bags"):
-        _fitted(MILBoost(validation=0.5), features, torch.eye(2)[torch.tensor([0, 0, 1])])
+        fitted(MILBoost(validation=0.5), features, torch.eye(2)[torch.tensor([0, 0, 1])])
 
 
 @pytest.mark.parametrize(
@@ -254,6 +223,8 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
     [
         ({"pooling": "mean"}, "MPLBoost.pooling 'mean' must be one of"),
         ({"r": 0.0}, "MPLBoost.r 0.0 must be at least 1"),
+        ({"cut": "gini"}, "MPLBoost.cut 'gini' must be one of error, bound"),
+        ({"clustered": -1}, "MPLBoost.clustered -1 must be at least 0"),
         ({"groups": 0}, "MPLBoost.groups 0 must be at least 1"),
         ({"rounds": -1}, "MPLBoost.rounds -1 must be at least 0"),
         ({"features": 0.0}, r"MPLBoost.features 0.0 must be in \(0, 1\]"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,10 +25,10 @@ def _problem(seed: int, rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
     return values, rng.normal(size=rows)
 
 
-def _score(rows: np.ndarray, weights: np.ndarray, feature: int, threshold: float, real: bool) -> float:
+def _score(rows: np.ndarray, weights: np.ndarray, feature: int, threshold: float, bound: bool) -> float:
     """Weighted error of the better sign, or the sum of sqrt(W+ W-) over both sides."""
     right = rows[:, feature] > threshold
-    if not real:
+    if not bound:
         says = np.where(right, 1, -1)
         wrong = np.abs(weights[weights * says < 0]).sum()
         return min(wrong, np.abs(weights).sum() - wrong)
@@ -36,24 +37,25 @@ def _score(rows: np.ndarray, weights: np.ndarray, feature: int, threshold: float
     )
 
 
-def _least(rows: np.ndarray, weights: np.ndarray, real: bool) -> float:
+def _least(rows: np.ndarray, weights: np.ndarray, bound: bool) -> float:
     scores = []
     for feature in range(rows.shape[1]):
         values = np.unique(rows[:, feature])
-        scores += [_score(rows, weights, feature, (a + b) / 2, real) for a, b in zip(values, values[1:])]
+        scores += [_score(rows, weights, feature, (a + b) / 2, bound) for a, b in zip(values, values[1:])]
     return min(scores, default=np.inf)
 
 
 @settings(deadline=None, max_examples=80)
-@given(st.integers(0, 2**31), st.integers(2, 30), st.integers(1, 5), st.booleans())
-def test_the_best_of_all_thresholds_is_found(seed: int, count: int, width: int, real: bool) -> None:
+@given(st.integers(0, 2**31), st.integers(2, 30), st.integers(1, 5), st.booleans(), st.sampled_from(["error", "bound"]))
+def test_the_best_of_all_thresholds_is_found(seed: int, count: int, width: int, real: bool, cut: Any) -> None:
     rows, weights = _problem(seed, count, width)
-    stump = best_stump(rows, presort(rows), weights, np.arange(width), real, 1e-3)
-    least = _least(rows, weights, real)
+    stump = best_stump(rows, presort(rows), weights, np.arange(width), real, cut, 1e-3)
+    bound = real and cut == "bound"
+    least = _least(rows, weights, bound)
     if stump is None:
         assert least == np.inf
         return
-    assert _score(rows, weights, stump.feature, stump.threshold, real) == pytest.approx(least, abs=1e-9)
+    assert _score(rows, weights, stump.feature, stump.threshold, bound) == pytest.approx(least, abs=1e-9)
     right = rows[:, stump.feature] > stump.threshold
     assert 0 < right.sum() < count
     assert set(stump(rows)) == {stump.low, stump.high}
@@ -72,7 +74,7 @@ def test_threads_do_not_change_the_stump(real: bool, monkeypatch: pytest.MonkeyP
     rows, weights = _problem(0, 50, 40)
     # The same feature twice: of equal stumps the first stays.
     rows = np.hstack([rows, rows])
-    arguments = (rows, presort(rows), weights, np.arange(80), real, 1e-3)
+    arguments = (rows, presort(rows), weights, np.arange(80), real, "bound", 1e-3)
     with ThreadPoolExecutor(4) as pool:
         assert best_stump(*arguments, pool, 4) == best_stump(*arguments)
     assert best_stump(*arguments).feature < 40  # type: ignore[union-attr]
@@ -81,14 +83,14 @@ def test_threads_do_not_change_the_stump(real: bool, monkeypatch: pytest.MonkeyP
 def test_thresholds_part_neighbouring_numbers() -> None:
     low = np.float32(1)
     rows = np.array([[low], [np.nextafter(low, np.float32(2))]], np.float32)
-    stump = best_stump(rows, presort(rows), np.array([-1.0, 1.0]), np.arange(1), False, 1e-3)
+    stump = best_stump(rows, presort(rows), np.array([-1.0, 1.0]), np.arange(1), False, "bound", 1e-3)
     assert stump is not None and stump(rows).tolist() == [-1, 1]
 
 
 def test_equal_values_are_not_parted() -> None:
     rows = np.array([[0.0], [-0.0], [0.0]], np.float32)
     assert (presort(rows) < 0).all()
-    assert best_stump(rows, presort(rows), np.array([1.0, -1.0, 1.0]), np.arange(1), True, 1e-3) is None
+    assert best_stump(rows, presort(rows), np.array([1.0, -1.0, 1.0]), np.arange(1), True, "bound", 1e-3) is None
 
 
 @settings(deadline=None, max_examples=60)

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ldl.boosting.clusters import clusters
 from ldl.boosting.likelihood import Bags, Model, likelihood
 from ldl.boosting.line_search import line_search
-from ldl.boosting.stumps import Stump, best_stump, presort
+from ldl.boosting.stumps import Cut, Stump, best_stump, presort
 
 START_LIMIT = 20.0
 """The start moves h by no more than this: probabilities from 4e-18 on, enough for noisy or over large bags."""
@@ -23,6 +24,8 @@ class Rules(NamedTuple):
     groups: int
     rounds: int
     real: bool
+    cut: Cut
+    clustered: int
     tries: int
     shrinkage: float
     max_step: float
@@ -88,13 +91,17 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
     order = presort(bags.rows)
     width = bags.rows.shape[1]
     rng = np.random.default_rng(rules.seed)
+    home = clusters(bags, rules.groups, rules.seed) if rules.groups > 1 and rules.clustered else None
     best = 0
     with ThreadPoolExecutor(rules.threads) as pool:
         for number in range(1, rules.rounds + 1):
             before = len(ensemble.stumps)
             for group in range(rules.groups):
                 drawn = rng.choice(width, rules.tries, replace=False) if rules.tries < width else np.arange(width)
-                stump = _stump(train, group, order, np.sort(drawn), rules, pool)
+                weights = train.weights[:, group].copy()
+                if home is not None and number <= rules.clustered and group in home:
+                    weights[(weights > 0) & (home != group)] = 0
+                stump = _stump(train, group, weights, order, np.sort(drawn), rules, pool)
                 if stump is None:
                     continue
                 for side in (train, test):
@@ -107,8 +114,9 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
                 best = number if test.loss < ensemble.curve[best][1] else best
                 if number - best >= patience:
                     break
-            # Of features drawn anew the next round may find what this one did not.
-            if len(ensemble.stumps) == before and rules.tries == width:
+            # Of features drawn anew, or without clusters, a later round may find what this one did not.
+            last = rules.tries == width and (home is None or number > rules.clustered)
+            if len(ensemble.stumps) == before and last:
                 break
     return ensemble
 
@@ -120,11 +128,12 @@ def _start(train: Scored) -> float:
 
 
 def _stump(
-    train: Scored, group: int, order: np.ndarray, features: np.ndarray, rules: Rules, pool: ThreadPoolExecutor
-) -> Stump | None:
-    """The best stump for a group, scaled by its step; None where none lowers the negative log likelihood."""
-    weights, prior = np.ascontiguousarray(train.weights[:, group]), 0.5 / len(train.bags.positive)
-    stump = best_stump(train.bags.rows, order, weights, features, rules.real, prior, pool, rules.threads)
+    train: Scored, group: int, weights: np.ndarray, order: np.ndarray, features: np.ndarray, rules: Rules,
+    pool: ThreadPoolExecutor,
+) -> Stump | None:  # fmt: skip
+    """The best stump by ``weights`` for a group, scaled by its step; None where it does not raise the likelihood."""
+    prior = 0.5 / len(train.bags.positive)
+    stump = best_stump(train.bags.rows, order, weights, features, rules.real, rules.cut, prior, pool, rules.threads)
     if stump is None or not (greatest := max(abs(stump.low), abs(stump.high))):
         return None
     step = train.step(stump(train.bags.rows), group, rules.max_step / greatest, rules.shrinkage)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from math import log, sqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from ldl.forest.compiled import compiled
 
 SHARE = 2**18
 """Values that a thread looks at, at least."""
+
+Cut = Literal["error", "bound"]
 
 
 class Stump(NamedTuple):
@@ -47,14 +49,14 @@ def presort(rows: np.ndarray) -> np.ndarray:
 
 
 def best_stump(
-    rows: np.ndarray, order: np.ndarray, weights: np.ndarray, features: np.ndarray, real: bool, prior: float,
+    rows: np.ndarray, order: np.ndarray, weights: np.ndarray, features: np.ndarray, real: bool, cut: Cut, prior: float,
     pool: ThreadPoolExecutor | None = None, threads: int = 1,
 ) -> Stump | None:  # fmt: skip
     """The stump that fits the signs of ``weights`` best; None where no feature varies.
 
     Discrete stumps say -1 or 1 and have the least weighted error. Real ones say half the log odds of the weights on
-    each side, and have the least sum over both sides of sqrt(W+ W-), the bound on the error that goes with such
-    outputs (Schapire & Singer 1999).
+    each side. They too have the least weighted error, or with ``bound`` the least sum over both sides of sqrt(W+ W-),
+    the bound on the error that goes with such outputs (Schapire & Singer 1999).
     Of equal ones the first stays, by feature, then by threshold.
 
     Args:
@@ -63,26 +65,27 @@ def best_stump(
         weights: (N,) signed, float64: the response that h should follow (Friedman 2001).
         features: Which features are tried, rising.
         real: Real-valued outputs instead of -1 and 1.
+        cut: What the cut of a real stump is best at: ``error`` or ``bound``.
         prior: Weight that smoothes log odds, as a share of all weight, above 0.
         pool: Threads that share the features; None does all here.
         threads: How many there are.
     """
-    search = _real_cut if real else _discrete_cut
+    search = _least_bound if real and cut == "bound" else _least_error
     # A thread that is woken for less work costs more than it does.
     parts = np.array_split(features, min(threads, 1 + len(features) * len(rows) // SHARE))
     if pool is None or len(parts) == 1:
         found = [search(order, weights, features)]
     else:
         found = list(pool.map(lambda part: search(order, weights, part), parts))
-    _, feature, cut = max(found, key=lambda item: item[0])
+    _, feature, last = max(found, key=lambda item: item[0])
     if feature < 0:
         return None
     by_value = order[feature]
     by_value = np.where(by_value < 0, ~by_value, by_value)
-    below, above = rows[by_value[cut], feature], rows[by_value[cut + 1], feature]
+    below, above = rows[by_value[last], feature], rows[by_value[last + 1], feature]
     middle = np.float32(below / 2 + above / 2)
-    left = weights[by_value[: cut + 1]]
-    right = weights[by_value[cut + 1 :]]
+    left = weights[by_value[: last + 1]]
+    right = weights[by_value[last + 1 :]]
     low, high = _outputs(left, right, real, prior * np.abs(weights).sum())
     return Stump(int(feature), float(middle if below <= middle < above else below), low, high)
 
@@ -96,7 +99,7 @@ def _outputs(left: np.ndarray, right: np.ndarray, real: bool, prior: float) -> t
 
 
 @compiled
-def _discrete_cut(order: np.ndarray, weights: np.ndarray, features: np.ndarray) -> tuple[float, int, int]:
+def _least_error(order: np.ndarray, weights: np.ndarray, features: np.ndarray) -> tuple[float, int, int]:
     """The cut with the greatest |sum right - sum left|: that sum, the feature (-1 for none) and the position."""
     total = weights.sum()
     best, feature, cut = 0.0, -1, -1
@@ -115,7 +118,7 @@ def _discrete_cut(order: np.ndarray, weights: np.ndarray, features: np.ndarray) 
 
 
 @compiled
-def _real_cut(order: np.ndarray, weights: np.ndarray, features: np.ndarray) -> tuple[float, int, int]:
+def _least_bound(order: np.ndarray, weights: np.ndarray, features: np.ndarray) -> tuple[float, int, int]:
     """The cut with the least sum over sides of sqrt(W+ W-): its negative, the feature (-1 for none), the position."""
     whole, total = np.abs(weights).sum(), weights.sum()
     best, feature, cut = np.inf, -1, -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from ldl.boosting.boost import Ensemble, Rules, boost
 from ldl.boosting.likelihood import CODES, Bags, Model
 from ldl.boosting.packing import choose, flat_scores, pack, present
+from ldl.boosting.stumps import Cut
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
@@ -35,6 +36,7 @@ class BoostedBags(FittedHead):
     r: float
     rounds: int
     real: bool
+    cut: Cut
     features: float
     shrinkage: float
     max_step: float
@@ -56,6 +58,11 @@ class BoostedBags(FittedHead):
     def num_groups(self) -> int:
         """K."""
         return 1
+
+    @property
+    def clustered_rounds(self) -> int:
+        """Rounds in which groups learn from their clusters alone."""
+        return 0
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""
@@ -143,7 +150,10 @@ class BoostedBags(FittedHead):
         seed = int(os.environ.get("PL_GLOBAL_SEED", 0)) if self.seed is None else self.seed
         tries = max(1, round(self.features * self.in_features))
         threads = self.threads or torch.get_num_threads()
-        return Rules(self.num_groups, self.rounds, self.real, tries, self.shrinkage, self.max_step, seed, threads)
+        return Rules(
+            self.num_groups, self.rounds, self.real, self.cut, self.clustered_rounds,
+            tries, self.shrinkage, self.max_step, seed, threads,
+        )  # fmt: skip
 
     def _hold_out(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
         label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()
@@ -166,11 +176,12 @@ class BoostedBags(FittedHead):
 
     def _check_arguments(self) -> None:
         check_pooling(self._name, self.pooling, self.r)
-        least: list[tuple[str, Any]] = [("rounds", 0), ("patience", 1), ("num_groups", 1)]
-        for name, value in least:
-            if getattr(self, name) < value:
-                shown = name.removeprefix("num_")
-                raise LDLError(f"{self._name}.{shown} {getattr(self, name)!r} must be at least {value}")
+        least = [("rounds", self.rounds, 0), ("patience", self.patience, 1), ("groups", self.num_groups, 1)]
+        for name, value, bound in [*least, ("clustered", self.clustered_rounds, 0)]:
+            if value < bound:
+                raise LDLError(f"{self._name}.{name} {value!r} must be at least {bound}")
+        if self.cut not in get_args(Cut):
+            raise LDLError(f"{self._name}.cut {self.cut!r} must be one of {', '.join(get_args(Cut))}")
         for name in ("features", "shrinkage"):
             if not 0 < getattr(self, name) <= 1:
                 raise LDLError(f"{self._name}.{name} {getattr(self, name)!r} must be in (0, 1]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ldl.boosting.stumps import Cut
 from ldl.heads.boosted import BoostedBags
 from ldl.pooling import Pooling
 
@@ -22,7 +23,11 @@ class MPLBoost(BoostedBags):
             generalised mean, ``nor`` noisy or, ``isr``; of h: ``lse_score``, log-sum-exponential (Eq. 20).
         r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1; the paper does not say which it took.
         rounds: T, stumps a group.
+        clustered: The first rounds, in which stumps of a group are chosen by one cluster of the positives (k-means of
+            the instances of positive bags), their steps by the likelihood as ever. 0 starts all groups alike.
         real: Stumps say half the log odds of the weights on their sides, instead of -1 and 1.
+        cut: What the cut of a real stump is best at: ``error``, the weighted error, as a discrete stump's (Fig. 6), or
+            ``bound``, sqrt(W+ W-) summed over its sides (Schapire & Singer 1999).
         features: Share of the features that a stump tries, in (0, 1]; less than 1 draws them anew for each.
         shrinkage: Factor of every step of the line search, in (0, 1].
         max_step: The most that one stump may move h; it binds where a stump separates the bags perfectly.
@@ -41,7 +46,9 @@ class MPLBoost(BoostedBags):
         pooling: Pooling = "lse",
         r: float = 5.0,
         rounds: int = 64,
+        clustered: int = 5,
         real: bool = True,
+        cut: Cut = "bound",
         features: float = 1.0,
         shrinkage: float = 1.0,
         max_step: float = 4.0,
@@ -57,7 +64,9 @@ class MPLBoost(BoostedBags):
         self.pooling = pooling
         self.r = r
         self.rounds = rounds
+        self.clustered = clustered
         self.real = real
+        self.cut = cut
         self.features = features
         self.shrinkage = shrinkage
         self.max_step = max_step
@@ -72,3 +81,8 @@ class MPLBoost(BoostedBags):
     def num_groups(self) -> int:
         """K."""
         return self.groups
+
+    @property
+    def clustered_rounds(self) -> int:
+        """Rounds in which groups learn from their clusters alone."""
+        return self.clustered

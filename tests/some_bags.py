@@ -1,0 +1,29 @@
+"""Bags of instances, and heads fitted on bags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.heads.boosted import BoostedBags
+from ldl.labels import LabelSpace
+
+LABELS = LabelSpace.nominal(["negative", "positive"])
+
+
+def some_bags(seed: int, bags: int = 60, longest: int = 5, width: int = 4) -> tuple[Tensor, Tensor]:
+    """Bags (B, J, F), some shorter, positive where an instance has two large features; and their labels (B, 2)."""
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(bags, longest, width, generator=generator)
+    features[torch.arange(longest) > torch.randint(longest, (bags, 1), generator=generator)] = torch.nan
+    label = ((features[..., 0] > 0.3) & (features[..., 1] > -0.5)).any(1).long()
+    return features, torch.eye(2)[label]
+
+
+def fitted(head: BoostedBags, features: Tensor, target: Tensor) -> Any:
+    head.build(features.shape[-1], LABELS)
+    head.fit(features, target, Collective())
+    return head

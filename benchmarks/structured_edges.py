@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--patches", type=int, nargs="+", default=[25_000], help="(default: %(default)s)")
     parser.add_argument("--hyperplanes", type=int, nargs="+", default=[0], help="(default: %(default)s)")
     parser.add_argument("--trees", type=int, nargs="+", default=[8], help="half of them vote (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of patches and trees (default: %(default)s)")
     parser.add_argument("--dsna", action="store_true", help="also weigh 20 kept patches of each leaf by DSNA")
     parser.add_argument("--every", type=int, default=5, help="step through the images of val (default: %(default)s)")
     parser.add_argument("--levels", type=int, default=24, help="thresholds (default: %(default)s)")
@@ -51,7 +52,9 @@ def main() -> None:
     print("patches trees hyperplanes  dsna   ODS   OIS    AP   train s  detect s")
     for patches, trees, hyperplanes in itertools.product(options.patches, options.trees, options.hyperplanes):
         started = time.process_time()
-        settings = ForestSettings(trees, patches, hyperplanes=hyperplanes, kept=20 if options.dsna else 0)
+        settings = ForestSettings(
+            trees, patches, hyperplanes=hyperplanes, kept=20 if options.dsna else 0, seed=options.seed
+        )
         forest = train_forest(scenes, settings)
         seconds = time.process_time() - started
         for dsna in (False, True) if options.dsna else (False,):

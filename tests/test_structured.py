@@ -86,6 +86,7 @@ def test_neighbours_of_the_leaves_vote_by_dsna(tree: Path, tmp_path: Path) -> No
         ("--detector.gain=0", "detector.gain"),
         ("--forest.trees=0", "forest.trees 0 must be at least 1"),
         ("--forest.share=1.5", "forest.share 1.5 must be in"),
+        ("--forest.components=4000", "forest.components 4000 must be at most 3328"),
         ("--forest.depth=65", "forest.depth 65 must be in"),
         ("--detector.dsna=true", "set forest.kept to how many a leaf keeps"),
         ("--dsna.width=0", "dsna.width 0"),

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from ldl.edges.bins import Bins, make_bins
-from ldl.edges.channels import FEATURES, Places, feature_places
+from ldl.edges.channels import FEATURES, VALUES, Places, feature_places
 from ldl.edges.growing import Rules, grow
 from ldl.edges.kept import Descriptor, KeptPatches, join_kept, keep, learn_descriptor
 from ldl.edges.patches import Scene, sample_patches
@@ -97,6 +97,8 @@ class ForestSettings:
             raise LDLError(f"forest.share {self.share} must be in (0, 1], a share of the features")
         if not 0 <= self.depth <= 64:
             raise LDLError(f"forest.depth {self.depth} must be in 0..64")
+        if self.components > VALUES:
+            raise LDLError(f"forest.components {self.components} must be at most {VALUES}, the values of a patch")
         if not self.shrinkage > 0:
             raise LDLError(f"forest.shrinkage {self.shrinkage} must be positive")
 

@@ -37,6 +37,7 @@ import ldl.heads  # noqa: F401  (their names become known to the parser)
 from ldl.config import LDLCLI
 from ldl.data.base import LDLDataModule
 from ldl.features import reuse_features
+from ldl.metrics.groups import train_counts
 from ldl.metrics.rows import row_metrics
 from ldl.plugins import discover
 from ldl.quiet import silence
@@ -99,7 +100,7 @@ def evaluate(head: str, seed: int, options: argparse.Namespace) -> dict[str, flo
 
 
 def fit_and_predict(task: Task, data: LDLDataModule, epochs: int) -> dict[str, np.ndarray]:
-    """Train on the selected fold; what ``Task.predict_step`` gives for its test pictures."""
+    """Train on the selected fold; what ``Task.predict_step`` gives for its test pictures, and ``train_count``."""
     trainer = pl.Trainer(
         max_epochs=epochs,
         accelerator="cpu",
@@ -111,7 +112,10 @@ def fit_and_predict(task: Task, data: LDLDataModule, epochs: int) -> dict[str, n
     )
     trainer.fit(task, datamodule=data)
     batches: Any = trainer.predict(task, dataloaders=data.test_dataloader())
-    return {name: torch.cat([batch[name] for batch in batches]).numpy() for name in batches[0]}
+    rows = {name: torch.cat([batch[name] for batch in batches]).numpy() for name in batches[0]}
+    assert data.values is not None
+    rows["train_count"] = train_counts(data.labels, data.values[data.split.train], rows["value"])
+    return rows
 
 
 def ridge(data: LDLDataModule) -> dict[str, float]:

@@ -30,7 +30,7 @@ from ldl.hog import HOG
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "runs"
 PAPER: dict[str, Any] = {"trees": 20, "depth": 10, "min_samples": 5}
-SWEEPS = {"trees": (1, 5, 10, 20, 40), "depth": (2, 4, 6, 8, 10, 12), "min_samples": (2, 5, 10, 20, 40)}
+SWEEPS = {"trees": (1, 5, 10, 20, 50), "depth": (2, 4, 6, 8, 10, 12), "min_samples": (2, 5, 10, 20, 40)}
 NAMES = {"trees": "trees", "depth": "greatest depth", "min_samples": "least rows of a node that splits"}
 DATA = {"fgnet_aam": "FG-NET, AAM features", "pointing04": "Pointing'04, HOG features"}
 

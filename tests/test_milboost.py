@@ -225,6 +225,7 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
         ({"r": 0.0}, "MPLBoost.r 0.0 must be at least 1"),
         ({"cut": "gini"}, "MPLBoost.cut 'gini' must be one of error, bound"),
         ({"clustered": -1}, "MPLBoost.clustered -1 must be at least 0"),
+        ({"whitened": 1.0}, r"MPLBoost.whitened 1.0 must be in \[0, 1\)"),
         ({"groups": 0}, "MPLBoost.groups 0 must be at least 1"),
         ({"rounds": -1}, "MPLBoost.rounds -1 must be at least 0"),
         ({"features": 0.0}, r"MPLBoost.features 0.0 must be in \(0, 1\]"),

@@ -7,14 +7,14 @@ Protocol (Babenko et al. 2008, Section 3.1): 1,000 pictures of 44 x 44, half of 
 says "several overlapping"), in tests all 17 x 17; 64 stumps from 1,000 random Haar features;
 means over ten trials. The alignment error is std(l* - l) in pixels, over both axes, of the true and the found shifts of
 the positive test pictures with p > .25, whose share is given; beside it the error along the plane, which is sqrt(2)
-times as large where both axes err alike. The found window is where the map of h is greatest, smoothed with
-``SMOOTHING``. AdaBoost (scikit-learn's) learns from the crops at their true places; as scores it has h, half the sum
-of its weighted votes, as probability of a bag its greatest sigmoid(2 h); "not aligned" learns from the middle windows.
+times as large where both axes err alike. The found place is the mean place of the windows under their odds exp(2 h).
+AdaBoost (scikit-learn's) learns from the crops at their true places; as scores it has h, half the sum of its weighted
+votes, as probability of a bag its greatest sigmoid(2 h); "not aligned" learns from the middle windows.
 
 The stumps of all but "cut by the bound" are cut by the weighted error, as in the paper's Fig. 6; features balanced.
 
-Sharpness, step, cut and smoothing were chosen for LSE on the digits of other draws (--draw_seed 100 to 104), and serve
-the other soft maxima and the faces as they are. Fits that are in the folder already are read.
+Sharpness, step, cut and how places are found were chosen for LSE on the digits of other draws (--draw_seed 100 to
+104), and serve the other soft maxima and the faces as they are. Fits that are in the folder already are read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ MEASURES = {
     "share": "share with p > .25",
     "eer": "equal error rate",
 }
-STUMPS, POOL, SMOOTHING = 64, 1000, 1.0
+STUMPS, POOL = 64, 1000
 
 
 def equal_error_rate(score: np.ndarray, positive: np.ndarray) -> float:
@@ -75,7 +75,7 @@ def measure(maps: np.ndarray, p: np.ndarray, data: Trials) -> dict[str, Any]:
     test = data.split.test
     positive = data.positive[test]
     used = positive & (p > 0.25)
-    offset = (data.truth[test] - locate(maps, SMOOTHING))[used]
+    offset = (data.truth[test] - locate(maps))[used]
     variance = offset.var(0) if len(offset) else np.full(2, np.nan)
     return {
         "alignment": float(np.sqrt(variance.mean())),
@@ -152,7 +152,7 @@ def trial(data: Trials, window: int, number: int, method: str, stride: int, fold
     if number == 0:
         shown = np.flatnonzero(data.positive[test])[:8]
         name = method.lower().replace(", ", "_").replace(" ", "_")
-        places, rows = locate(maps[shown], SMOOTHING), test[shown]
+        places, rows = locate(maps[shown]), test[shown]
         pictures = data.images[rows, 0].numpy()
         charts.score_maps(folder / f"maps_{name}.png", pictures, maps[shown], places, window, true=data.truth[rows])
     return {**measure(maps, p, data), "curve": rates}

@@ -73,12 +73,12 @@ def test_score_maps_mark_the_found_and_the_true_window(tmp_path: Path) -> None:
     assert green.sum() > ((alone[..., 1] > alone[..., 0] + 0.3) & (alone[..., 1] > alone[..., 2] + 0.3)).sum() + 100
 
 
-def test_locate_takes_a_broad_peak_before_a_narrow_one() -> None:
-    maps = np.zeros((1, 17, 17))
-    maps[0, 3:8, 9:14] = 1
-    maps[0, 14, 2] = 1.5
-    assert locate(maps, 0).tolist() == [[14, 2]]
-    assert locate(maps).tolist() == [[5, 11]]
+def test_locate_is_the_mean_place_under_the_odds() -> None:
+    maps = np.full((3, 17, 13), -20.0)
+    maps[0, 14, 2] = 3
+    maps[1, 3:8, 9:12] = 1
+    maps[2, 4, 6], maps[2, 8, 6] = 0.5 * np.log(3), 0  # odds of 3 to 1
+    np.testing.assert_allclose(locate(maps), [[14, 2], [5, 10], [5, 6]], atol=1e-6)
 
 
 def test_overview_draws_roc_of_two_labels_only(tmp_path: Path) -> None:

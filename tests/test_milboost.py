@@ -31,7 +31,7 @@ def test_contract(pooling: Any) -> None:
 @given(
     st.integers(0, 2**31), st.sampled_from(KINDS), st.sampled_from([1.0, 5.0, 100.0]), st.booleans(), st.booleans(),
     st.integers(1, 3), st.sampled_from([1.0, 0.3]), st.sampled_from([None, 0.2, 0.5]),
-    st.sampled_from(["error", "bound"]),
+    st.sampled_from(["error", "bound"]), st.sampled_from([0.0, 0.9]),
 )  # fmt: skip
 def test_the_likelihood_never_falls(
     seed: int,
@@ -43,6 +43,7 @@ def test_the_likelihood_never_falls(
     features: float,
     prior: float | None,
     cut: Any,
+    whitened: float,
 ) -> None:
     rows, target = some_bags(seed % 1000, 25)
     options: dict[str, Any] = {
@@ -52,6 +53,7 @@ def test_the_likelihood_never_falls(
         "prior": prior,
         "seed": seed,
         "cut": cut,
+        "whitened": whitened,
     }
     head = fitted(MPLBoost(groups, pooling, r, rounds=12, shrinkage=0.5 + features / 2, **options), rows, target)
     curve = head.curve[:, 0]
@@ -225,6 +227,7 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
         ({"r": 0.0}, "MPLBoost.r 0.0 must be at least 1"),
         ({"cut": "gini"}, "MPLBoost.cut 'gini' must be one of error, bound"),
         ({"clustered": -1}, "MPLBoost.clustered -1 must be at least 0"),
+        ({"whitened": 1.0}, r"MPLBoost.whitened 1.0 must be in \[0, 1\)"),
         ({"groups": 0}, "MPLBoost.groups 0 must be at least 1"),
         ({"rounds": -1}, "MPLBoost.rounds -1 must be at least 0"),
         ({"features": 0.0}, r"MPLBoost.features 0.0 must be in \(0, 1\]"),

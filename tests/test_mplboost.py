@@ -22,6 +22,7 @@ from ldl.testing import check_head
         {},
         {"groups": 1, "real": False},
         {"cut": "error", "clustered": 0},
+        {"clustered": 20, "whitened": 0.9},
         {"features": 0.5, "validation": 0.2},
         {"apart": True, "prior": 0.3},
     ],
@@ -65,14 +66,38 @@ def test_clusters_start_the_groups() -> None:
 def test_clusters_are_of_the_instances_of_positive_bags() -> None:
     rows = np.array([[0, 0], [5, 0], [0.1, 0], [5.1, 0], [9, 9]], np.float32)
     bags = Bags(rows, np.array([0, 2, 4, 5]), np.array([0.4, 0.4, 0.0]), np.array([0.0, 0.0, 0.2]))
-    found = clusters(bags, 2, 0)
-    assert found[0] == found[2] != found[1] == found[3] and found[4] == -1
+    for whitened in (0.0, 0.5):
+        found = clusters(bags, 2, whitened, 0)
+        assert found[0] == found[2] != found[1] == found[3] and found[4] == -1
 
 
-def test_positives_that_do_not_differ_make_one_cluster() -> None:
+def test_whitened_clusters_are_those_of_little_variance() -> None:
+    """All bags vary widely in what eight features share; two kinds of positives differ in the rest of two of them."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=900)
+    rows = 10 * rng.normal(size=(900, 1)) + rng.normal(size=(900, 8))
+    rows[:, 0] += 5.0 * (kind == 1)
+    rows[:, 1] += 5.0 * (kind == 2)
+    weights = (kind > 0) / 900.0, (kind == 0) / 900.0
+    agree = {}
+    for whitened in (0.0, 0.999):
+        found = clusters(Bags(rows.astype(np.float32), np.arange(901), *weights), 2, whitened, 0)[kind > 0]
+        same = (found == kind[kind > 0] - 1).mean()
+        agree[whitened] = max(same, 1 - same)
+    assert agree[0.999] > 0.95 and agree[0.0] < 0.6
+
+
+@pytest.mark.parametrize("whitened", [0.0, 0.9])
+def test_positives_that_do_not_differ_make_one_cluster(whitened: float) -> None:
     rows = torch.cat([torch.zeros(6, 1, 2), torch.ones(4, 1, 2)])
-    head = fitted(MPLBoost(3, rounds=8), rows, torch.eye(2)[torch.tensor([0] * 6 + [1] * 4)])
+    head = fitted(MPLBoost(3, rounds=8, whitened=whitened), rows, torch.eye(2)[torch.tensor([0] * 6 + [1] * 4)])
     assert head(rows).argmax(1).tolist() == [0] * 6 + [1] * 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_whitened_features_that_do_not_vary_leave_no_stump() -> None:
+    head = fitted(MPLBoost(2, rounds=8, whitened=0.9), torch.ones(6, 1, 2), torch.eye(2)[torch.arange(6) % 2])
+    assert not len(head.feature)
 
 
 def test_clusters_of_no_use_do_not_end_boosting() -> None:

@@ -26,6 +26,7 @@ class Rules(NamedTuple):
     real: bool
     cut: Cut
     clustered: int
+    whitened: float
     tries: int
     shrinkage: float
     max_step: float
@@ -91,7 +92,8 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
     order = presort(bags.rows)
     width = bags.rows.shape[1]
     rng = np.random.default_rng(rules.seed)
-    home = clusters(bags, rules.groups, rules.seed) if rules.groups > 1 and rules.clustered else None
+    several = rules.groups > 1 and rules.clustered
+    home = clusters(bags, rules.groups, rules.whitened, rules.seed) if several else None
     best = 0
     with ThreadPoolExecutor(rules.threads) as pool:
         for number in range(1, rules.rounds + 1):

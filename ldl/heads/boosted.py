@@ -60,9 +60,9 @@ class BoostedBags(FittedHead):
         return 1
 
     @property
-    def clustered_rounds(self) -> int:
-        """Rounds in which groups learn from their clusters alone."""
-        return 0
+    def clustering(self) -> tuple[int, float]:
+        """Rounds in which groups learn from their clusters alone, and the share of variance that is whitened."""
+        return 0, 0.0
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""
@@ -151,7 +151,7 @@ class BoostedBags(FittedHead):
         tries = max(1, round(self.features * self.in_features))
         threads = self.threads or torch.get_num_threads()
         return Rules(
-            self.num_groups, self.rounds, self.real, self.cut, self.clustered_rounds,
+            self.num_groups, self.rounds, self.real, self.cut, *self.clustering,
             tries, self.shrinkage, self.max_step, seed, threads,
         )  # fmt: skip
 
@@ -177,9 +177,12 @@ class BoostedBags(FittedHead):
     def _check_arguments(self) -> None:
         check_pooling(self._name, self.pooling, self.r)
         least = [("rounds", self.rounds, 0), ("patience", self.patience, 1), ("groups", self.num_groups, 1)]
-        for name, value, bound in [*least, ("clustered", self.clustered_rounds, 0)]:
+        clustered, whitened = self.clustering
+        for name, value, bound in [*least, ("clustered", clustered, 0)]:
             if value < bound:
                 raise LDLError(f"{self._name}.{name} {value!r} must be at least {bound}")
+        if not 0 <= whitened < 1:
+            raise LDLError(f"{self._name}.whitened {whitened!r} must be in [0, 1), a share of the variance")
         if self.cut not in get_args(Cut):
             raise LDLError(f"{self._name}.cut {self.cut!r} must be one of {', '.join(get_args(Cut))}")
         for name in ("features", "shrinkage"):

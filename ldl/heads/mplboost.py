@@ -25,6 +25,10 @@ class MPLBoost(BoostedBags):
         rounds: T, stumps a group.
         clustered: The first rounds, in which stumps of a group are chosen by one cluster of the positives (k-means of
             the instances of positive bags), their steps by the likelihood as ever. 0 starts all groups alike.
+        whitened: Share of the variance of all instances, in [0, 1), that the principal components hold in which
+            clusters are looked for, all of the same spread. So kinds of positives are found that differ in directions
+            of little variance, at the cost of a decomposition, F^2 (N + F). 0 takes the features, in units of their
+            spread.
         real: Stumps say half the log odds of the weights on their sides, instead of -1 and 1.
         cut: What the cut of a real stump is best at: ``error``, the weighted error, as a discrete stump's (Fig. 6), or
             ``bound``, sqrt(W+ W-) summed over its sides (Schapire & Singer 1999).
@@ -47,6 +51,7 @@ class MPLBoost(BoostedBags):
         r: float = 5.0,
         rounds: int = 64,
         clustered: int = 5,
+        whitened: float = 0.0,
         real: bool = True,
         cut: Cut = "bound",
         features: float = 1.0,
@@ -65,6 +70,7 @@ class MPLBoost(BoostedBags):
         self.r = r
         self.rounds = rounds
         self.clustered = clustered
+        self.whitened = whitened
         self.real = real
         self.cut = cut
         self.features = features
@@ -83,6 +89,6 @@ class MPLBoost(BoostedBags):
         return self.groups
 
     @property
-    def clustered_rounds(self) -> int:
-        """Rounds in which groups learn from their clusters alone."""
-        return self.clustered
+    def clustering(self) -> tuple[int, float]:
+        """Rounds in which groups learn from their clusters alone, and the share of variance that is whitened."""
+        return self.clustered, self.whitened

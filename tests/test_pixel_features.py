@@ -26,9 +26,10 @@ def built(**options: object) -> PixelFeatures:
 
 @pytest.mark.parametrize("shape", [(64, 64), (33, 71), (1, 5)])
 @pytest.mark.parametrize("scales", [(1.0,), (0.5, 1.0, 1.5)])
-def test_features_lie_at_every_pixel(shape: tuple[int, int], scales: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("detail", [0, 4])
+def test_features_lie_at_every_pixel(shape: tuple[int, int], scales: tuple[float, ...], detail: int) -> None:
     images = torch.randint(0, 256, (2, 3, *shape), dtype=torch.uint8)
-    assert built(scales=scales)(images).shape == (2, *shape, 8)
+    assert built(scales=scales, detail=detail)(images).shape == (2, *shape, 8)
 
 
 @torch.no_grad()
@@ -49,6 +50,22 @@ def test_scales_are_averaged_in_evaluation_only() -> None:
     image = torch.randn(1, 3, 64, 96)
     torch.testing.assert_close(both(image), (one(image) + two(image)) / 2)
     torch.testing.assert_close(both.train()(image), one(image))
+
+
+def test_mirror_images_are_averaged_in_evaluation_only() -> None:
+    plain, both = built(scales=(0.5, 1.0)), built(scales=(0.5, 1.0), mirror=True)
+    image = torch.randn(1, 3, 64, 96)
+    torch.testing.assert_close(both(image), (plain(image) + plain(image.flip(-1)).flip(-2)) / 2)
+    torch.testing.assert_close(both(image.flip(-1)).flip(-2), both(image))
+    torch.testing.assert_close(both.train()(image), plain.train()(image))
+
+
+def test_only_the_pretrained_network_has_the_rate_of_the_backbone() -> None:
+    """The layers that join its maps are as new as the head."""
+    task = Task(Softmax(), PixelFeatures(**SMALL, lr=1e-5), lambda groups: torch.optim.SGD(groups, lr=0.1))
+    task.build(LABELS, (3, 64, 64))
+    rates = {id(p): group["lr"] for group in task.configure_optimizers().param_groups for p in group["params"]}
+    assert rates == {id(p): 1e-5 if "network" in name else 0.1 for name, p in task.named_parameters()}
 
 
 def test_statistics_stay_as_they_are_unless_asked() -> None:

@@ -27,9 +27,12 @@ class PixelFeatures(Backbone):
         pretrained: Load timm's pretrained weights: a file ``NAME*.safetensors`` in the environment's ``LDL_WEIGHTS``,
             or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says so.
         width: Features F at every pixel.
+        detail: Channels of a layer at full resolution, on the image itself; 0 for none. The network's first map has
+            half the resolution or less.
         scales: Sizes, as factors, at which an image is looked at in evaluation; the features are averaged.
+        mirror: In evaluation, average the features of each image and of its mirror image.
         freeze_statistics: Keep the normalisation statistics of the pretrained weights; batches of crops are small.
-        lr: Learning rate; None takes that of the head.
+        lr: Learning rate of the pretrained network; None takes that of the head, as the layers that join the maps do.
     """
 
     gives_maps = True
@@ -42,7 +45,9 @@ class PixelFeatures(Backbone):
         name: str = "mobilenetv2_100",
         pretrained: bool | Literal["auto"] = "auto",
         width: int = 32,
+        detail: int = 0,
         scales: Sequence[float] = (1.0,),
+        mirror: bool = False,
         freeze_statistics: bool = True,
         lr: float | None = None,
     ) -> None:
@@ -50,7 +55,9 @@ class PixelFeatures(Backbone):
         self.name = name
         self.pretrained = pretrained
         self.width = width
+        self.detail = detail
         self.scales = scales
+        self.mirror = mirror
         self.freeze_statistics = freeze_statistics
         self.lr = lr
 
@@ -65,8 +72,10 @@ class PixelFeatures(Backbone):
         if self.width < 1 or not self.scales or min(self.scales) <= 0:
             raise LDLError(f"PixelFeatures width {self.width} and scales {list(self.scales)} must be positive")
         self.network = self._create(input_shape[0], load_weights)
-        channels = self.network.feature_info.channels()
-        self.strides = self.network.feature_info.reduction()
+        channels, self.strides = self.network.feature_info.channels(), self.network.feature_info.reduction()
+        if self.detail:
+            channels, self.strides = [self.detail, *channels], [1, *self.strides]
+            self.fine = nn.Sequential(nn.Conv2d(input_shape[0], self.detail, 3, padding=1), nn.ReLU())
         self.sides = nn.ModuleList(nn.Conv2d(count, self.width, 1) for count in channels)
         self.joints = nn.ModuleList(nn.Conv2d(self.width, self.width, 3, padding=1) for _ in channels)
         config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
@@ -93,6 +102,10 @@ class PixelFeatures(Backbone):
                 f"timm cannot make the feature maps of {self.name}: {' '.join(str(error).split())[:300]}"
             ) from error
 
+    def tuned_parameters(self) -> list[nn.Parameter]:
+        """Those of the pretrained network; the layers that join its maps are new."""
+        return list(self.network.parameters())
+
     def train(self, mode: bool = True) -> PixelFeatures:
         """Switch the mode; frozen statistics stay as they are."""
         super().train(mode)
@@ -109,8 +122,11 @@ class PixelFeatures(Backbone):
         """
         if inputs.dtype == torch.uint8:
             inputs = (inputs - self.mean) / self.std
-        scales = [1.0] if self.training else self.scales
-        maps = [self._at_scale(inputs, scale) for scale in scales]
+        if self.training:
+            return self._at_scale(inputs, 1)
+        maps = [self._at_scale(inputs, scale) for scale in self.scales]
+        if self.mirror:
+            maps += [self._at_scale(inputs.flip(-1), scale).flip(-2) for scale in self.scales]
         return torch.stack(maps).mean(0) if len(maps) > 1 else maps[0]
 
     def _at_scale(self, inputs: Tensor, scale: float) -> Tensor:
@@ -122,7 +138,8 @@ class PixelFeatures(Backbone):
         down, right = (-length % self.strides[-1] for length in size)
         inputs = F.pad(inputs, (0, right, 0, down), mode="replicate").contiguous(memory_format=torch.channels_last)
         joined: Tensor | None = None
-        for level in reversed(list(zip(self.network(inputs), self.sides, self.joints))):
+        maps = [*([self.fine(inputs)] if self.detail else []), *self.network(inputs)]
+        for level in reversed(list(zip(maps, self.sides, self.joints))):
             features, side, joint = level
             features = side(features)
             if joined is not None:

@@ -39,7 +39,6 @@ class BSDS500(LDLDataModule):
         crop: Side of the crops of training, in pixels.
         flips: Mirror crops at random.
         turns: Turn crops by random right angles.
-        zoom: Enlarge or shrink crops at random, by up to this factor as far as an image is large enough; 1 for never.
         negatives: Pixels without any vote that a crop is learned from, for each one with votes, drawn at random: the
             balance of the classes. None learns from all.
         batch_size: Crops of a global batch, over all processes.
@@ -59,7 +58,6 @@ class BSDS500(LDLDataModule):
         crop: int = 192,
         flips: bool = True,
         turns: bool = True,
-        zoom: float = 1.0,
         negatives: float | None = 2.0,
         batch_size: int = 8,
         num_workers: int = 0,
@@ -73,7 +71,6 @@ class BSDS500(LDLDataModule):
         self.crop = crop
         self.flips = flips
         self.turns = turns
-        self.zoom = zoom
         self.negatives = negatives
 
     @property
@@ -104,7 +101,7 @@ class BSDS500(LDLDataModule):
 
     def dataset(self, rows: np.ndarray, train: bool) -> EdgeImages:
         """The images ``rows``."""
-        crops = Crops(self.crop, self.target, self.flips, self.turns, self.zoom, self.negatives) if train else None
+        crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives) if train else None
         return EdgeImages([self.images[row] for row in rows], rows, self.tolerance, crops)
 
     @property
@@ -132,8 +129,6 @@ class BSDS500(LDLDataModule):
                 raise LDLError(f"data.{name} {getattr(self, name)!r} must be one of {', '.join(get_args(accepted))}")
         if not 0 <= self.tolerance <= 10:
             raise LDLError(f"data.tolerance {self.tolerance!r} must be in 0..10 pixels")
-        if not 1 <= self.zoom <= 4:
-            raise LDLError(f"data.zoom {self.zoom!r} must be in 1..4, the factor of the largest change of size")
         if self.crop < 32:
             raise LDLError(f"data.crop {self.crop} must be at least 32 pixels")
         if self.negatives is not None and not self.negatives > 0:

@@ -29,7 +29,6 @@ class Crops(NamedTuple):
     target: Target
     flips: bool
     turns: bool
-    zoom: float
     negatives: float | None
 
 
@@ -118,20 +117,12 @@ def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
 def _cut(
     picture: np.ndarray, share: np.ndarray, crops: Crops, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    factor = crops.zoom ** rng.uniform(-1, 1) if crops.zoom > 1 else 1
-    side = min(round(crops.side / factor), *share.shape)
-    y, x = (int(rng.integers(length - side + 1)) for length in share.shape)
-    picture, share = (whole[y : y + side, x : x + side] for whole in (picture, share))
+    y, x = (int(rng.integers(length - crops.side + 1)) for length in share.shape)
+    picture, share = (whole[y : y + crops.side, x : x + crops.side] for whole in (picture, share))
     if crops.flips and rng.random() < 0.5:
         picture, share = picture[:, ::-1], share[:, ::-1]
     quarters = int(rng.integers(4)) if crops.turns else 0
-    picture, share = np.rot90(picture, quarters), np.rot90(share, quarters)
-    if side != crops.side:
-        how = cv2.INTER_AREA if side > crops.side else cv2.INTER_LINEAR
-        picture, share = (
-            cv2.resize(np.ascontiguousarray(m), (crops.side,) * 2, interpolation=how) for m in (picture, share)
-        )
-    return picture, share
+    return np.rot90(picture, quarters), np.rot90(share, quarters)
 
 
 def _keep(share: np.ndarray, crops: Crops, rng: np.random.Generator) -> np.ndarray:

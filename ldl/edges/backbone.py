@@ -27,8 +27,6 @@ class PixelFeatures(Backbone):
         pretrained: Load timm's pretrained weights: a file ``NAME*.safetensors`` in the environment's ``LDL_WEIGHTS``,
             or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says so.
         width: Features F at every pixel.
-        detail: Channels of a layer at full resolution, on the image itself; 0 for none. The network's first map has
-            half the resolution or less.
         scales: Sizes, as factors, at which an image is looked at in evaluation; the features are averaged.
         mirror: In evaluation, average the features of each image and of its mirror image.
         freeze_statistics: Keep the normalisation statistics of the pretrained weights; batches of crops are small.
@@ -45,7 +43,6 @@ class PixelFeatures(Backbone):
         name: str = "mobilenetv2_100",
         pretrained: bool | Literal["auto"] = "auto",
         width: int = 32,
-        detail: int = 0,
         scales: Sequence[float] = (1.0,),
         mirror: bool = False,
         freeze_statistics: bool = True,
@@ -55,7 +52,6 @@ class PixelFeatures(Backbone):
         self.name = name
         self.pretrained = pretrained
         self.width = width
-        self.detail = detail
         self.scales = scales
         self.mirror = mirror
         self.freeze_statistics = freeze_statistics
@@ -72,10 +68,8 @@ class PixelFeatures(Backbone):
         if self.width < 1 or not self.scales or min(self.scales) <= 0:
             raise LDLError(f"PixelFeatures width {self.width} and scales {list(self.scales)} must be positive")
         self.network = self._create(input_shape[0], load_weights)
-        channels, self.strides = self.network.feature_info.channels(), self.network.feature_info.reduction()
-        if self.detail:
-            channels, self.strides = [self.detail, *channels], [1, *self.strides]
-            self.fine = nn.Sequential(nn.Conv2d(input_shape[0], self.detail, 3, padding=1), nn.ReLU())
+        channels = self.network.feature_info.channels()
+        self.strides = self.network.feature_info.reduction()
         self.sides = nn.ModuleList(nn.Conv2d(count, self.width, 1) for count in channels)
         self.joints = nn.ModuleList(nn.Conv2d(self.width, self.width, 3, padding=1) for _ in channels)
         config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
@@ -138,8 +132,7 @@ class PixelFeatures(Backbone):
         down, right = (-length % self.strides[-1] for length in size)
         inputs = F.pad(inputs, (0, right, 0, down), mode="replicate").contiguous(memory_format=torch.channels_last)
         joined: Tensor | None = None
-        maps = [*([self.fine(inputs)] if self.detail else []), *self.network(inputs)]
-        for level in reversed(list(zip(maps, self.sides, self.joints))):
+        for level in reversed(list(zip(self.network(inputs), self.sides, self.joints))):
             features, side, joint = level
             features = side(features)
             if joined is not None:

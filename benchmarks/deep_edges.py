@@ -1,9 +1,10 @@
 """What a network learns edges from, and with which head: votes or consensus, LDLF or softmax, over several seeds.
 
-    python benchmarks/deep_edges.py --seeds 0 1 2 --out runs/deep_edges --trainer.max_epochs=8
+    python benchmarks/deep_edges.py --seeds 0 1 2 --trainer.max_epochs=6 --trainer.limit_test_batches=50
 
 Every run is ``configs/runs/bsds_HEAD.yaml`` with the rest of the command line, trained on ``train`` and tested on
-``val``: the test part is not looked at. Runs that ``--out`` has already are not repeated.
+``val``: the test part is not looked at. Runs that ``--out`` has already are not repeated: other options want another
+folder.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ RUNS = Path(__file__).parent.parent / "configs" / "runs"
 
 def main() -> None:
     """Train and test what is missing, and print a row for every target and head."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
     parser.add_argument("--targets", nargs="+", default=list(get_args(Target)), help="(default: %(default)s)")
     parser.add_argument("--heads", nargs="+", default=["softmax", "ldlf"], help="(default: %(default)s)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="(default: %(default)s)")

@@ -41,6 +41,10 @@ class Backbone(nn.Module, ABC):
     def __init__(self) -> None:
         super().__init__()
 
+    def tuned_parameters(self) -> list[nn.Parameter]:
+        """The parameters that learn at ``lr``: all, unless some are new to a pretrained network."""
+        return list(self.parameters())
+
     @abstractmethod
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the parameters for inputs of ``input_shape`` (without the batch) and return F.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ldl.backbone import Backbone, Identity
 from ldl.errors import LDLError
@@ -38,6 +38,10 @@ class EachInstance(Backbone):
         self.lr = self.backbone.lr
         self.gives_bags = True
         return width
+
+    def tuned_parameters(self) -> list[nn.Parameter]:
+        """As the backbone's."""
+        return self.backbone.tuned_parameters()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Bags (B, J, ...) to (B, J, F), NaN where there is no instance."""

@@ -136,7 +136,7 @@ class Task(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         groups: list[dict[str, Any]] = []
-        own = list(self.backbone.parameters()) if self.backbone.lr is not None else []
+        own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
         owned = {id(parameter) for parameter in own}
         for parameters, options in (
             ([p for p in self.parameters() if id(p) not in owned], {}),

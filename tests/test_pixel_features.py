@@ -51,6 +51,22 @@ def test_scales_are_averaged_in_evaluation_only() -> None:
     torch.testing.assert_close(both.train()(image), one(image))
 
 
+def test_mirror_images_are_averaged_in_evaluation_only() -> None:
+    plain, both = built(scales=(0.5, 1.0)), built(scales=(0.5, 1.0), mirror=True)
+    image = torch.randn(1, 3, 64, 96)
+    torch.testing.assert_close(both(image), (plain(image) + plain(image.flip(-1)).flip(-2)) / 2)
+    torch.testing.assert_close(both(image.flip(-1)).flip(-2), both(image))
+    torch.testing.assert_close(both.train()(image), plain.train()(image))
+
+
+def test_only_the_pretrained_network_has_the_rate_of_the_backbone() -> None:
+    """The layers that join its maps are as new as the head."""
+    task = Task(Softmax(), PixelFeatures(**SMALL, lr=1e-5), lambda groups: torch.optim.SGD(groups, lr=0.1))
+    task.build(LABELS, (3, 64, 64))
+    rates = {id(p): group["lr"] for group in task.configure_optimizers().param_groups for p in group["params"]}
+    assert rates == {id(p): 1e-5 if "network" in name else 0.1 for name, p in task.named_parameters()}
+
+
 def test_statistics_stay_as_they_are_unless_asked() -> None:
     image = torch.randn(2, 3, 64, 64)
     for fixed in (True, False):

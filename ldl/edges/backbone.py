@@ -28,8 +28,9 @@ class PixelFeatures(Backbone):
             or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says so.
         width: Features F at every pixel.
         scales: Sizes, as factors, at which an image is looked at in evaluation; the features are averaged.
+        mirror: In evaluation, average the features of each image and of its mirror image.
         freeze_statistics: Keep the normalisation statistics of the pretrained weights; batches of crops are small.
-        lr: Learning rate; None takes that of the head.
+        lr: Learning rate of the pretrained network; None takes that of the head, as the layers that join the maps do.
     """
 
     gives_maps = True
@@ -43,6 +44,7 @@ class PixelFeatures(Backbone):
         pretrained: bool | Literal["auto"] = "auto",
         width: int = 32,
         scales: Sequence[float] = (1.0,),
+        mirror: bool = False,
         freeze_statistics: bool = True,
         lr: float | None = None,
     ) -> None:
@@ -51,6 +53,7 @@ class PixelFeatures(Backbone):
         self.pretrained = pretrained
         self.width = width
         self.scales = scales
+        self.mirror = mirror
         self.freeze_statistics = freeze_statistics
         self.lr = lr
 
@@ -93,6 +96,10 @@ class PixelFeatures(Backbone):
                 f"timm cannot make the feature maps of {self.name}: {' '.join(str(error).split())[:300]}"
             ) from error
 
+    def tuned_parameters(self) -> list[nn.Parameter]:
+        """Those of the pretrained network; the layers that join its maps are new."""
+        return list(self.network.parameters())
+
     def train(self, mode: bool = True) -> PixelFeatures:
         """Switch the mode; frozen statistics stay as they are."""
         super().train(mode)
@@ -109,8 +116,11 @@ class PixelFeatures(Backbone):
         """
         if inputs.dtype == torch.uint8:
             inputs = (inputs - self.mean) / self.std
-        scales = [1.0] if self.training else self.scales
-        maps = [self._at_scale(inputs, scale) for scale in scales]
+        if self.training:
+            return self._at_scale(inputs, 1)
+        maps = [self._at_scale(inputs, scale) for scale in self.scales]
+        if self.mirror:
+            maps += [self._at_scale(inputs.flip(-1), scale).flip(-2) for scale in self.scales]
         return torch.stack(maps).mean(0) if len(maps) > 1 else maps[0]
 
     def _at_scale(self, inputs: Tensor, scale: float) -> Tensor:

@@ -38,7 +38,7 @@ def main() -> None:
     options, more = parser.parse_known_args()
     table = Table(title=f"BSDS500, seeds {options.seeds}: {' '.join(more)}")
     for column in ("target", "head", *(name.upper() for name in FIGURES)):
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     for target, head in itertools.product(options.targets, options.heads):
         runs = []
         for seed in options.seeds:

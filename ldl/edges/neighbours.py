@@ -6,7 +6,7 @@ few principal components. The weights then combine the neighbours' own segmentat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
@@ -56,16 +56,11 @@ class NeighbourSettings:
     rounds: int = 1
     tolerance: float = 1e-3
 
-    def check(self) -> None:
-        """Raise LDLError for a value out of range."""
-        for name, least in (("clusters", 1), ("rounds", 1), ("overlap", 0), ("sparsity", 0), ("attraction", 0)):
-            if not getattr(self, name) >= least:
-                raise LDLError(f"dsna.{name} {getattr(self, name)!r} must be at least {least}")
-        for name in ("tau", "width", "tolerance"):
-            if not getattr(self, name) > 0:
-                raise LDLError(f"dsna.{name} {getattr(self, name)!r} must be above 0")
-        if not 0 < self.energy <= 1:
-            raise LDLError(f"dsna.energy {self.energy!r} must be in (0, 1]")
+    def rules(self) -> Rules:
+        """The same, checked. Raises LDLError for a value out of range."""
+        rules = Rules(**asdict(self))
+        rules.check("dsna")
+        return rules
 
 
 class PatchNeighbours:
@@ -76,9 +71,8 @@ class PatchNeighbours:
             raise LDLError(
                 "detector.dsna needs a forest that keeps patches in its leaves; train it with forest.kept 20"
             )
-        settings.check()
         self.kept = forest.kept
-        self.rules = Rules(*(getattr(settings, name) for name in Rules._fields))
+        self.rules = settings.rules()
         self.points = torch.from_numpy(self.kept.points)
         self.codes = label_codes(self.kept.segments)
         self.flat = torch.from_numpy(self.kept.segments.max(1) == 0)

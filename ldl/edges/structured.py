@@ -76,7 +76,7 @@ def run(
     if load is None:
         forest.check()
         detector.check(forest.trees)
-        dsna.check()
+        dsna.rules()
         if detector.dsna and not forest.kept:
             raise LDLError(
                 "detector.dsna needs patches in the leaves; set forest.kept to how many a leaf keeps, such as 20"

@@ -123,6 +123,11 @@ class DSNA(CostSensitiveForest):
         self.rounds = rounds
         self.tolerance = tolerance
 
+    @property
+    def weighting(self) -> Rules:
+        """How neighbours are weighted."""
+        return Rules(*(getattr(self, name) for name in Rules._fields))
+
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf and one row until fitted. Raises LDLError."""
         super().build(in_features, labels)
@@ -171,11 +176,10 @@ class DSNA(CostSensitiveForest):
             start = self._codes(self.leaf_targets[leaves].mean(1), self.leaf_values[leaves].mean(1))
         else:
             start = None
-        rules = Rules(*(getattr(self, name) for name in Rules._fields))
         settled = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
         ordered = self.labels.has_values
         weights, estimate = neighbour_weights(
-            self.points[near], self.codes[near], real, queries, start, rules, ordered, settled
+            self.points[near], self.codes[near], real, queries, start, self.weighting, ordered, settled
         )
         combined = (weights.unsqueeze(1) @ self.targets[near]).squeeze(1)
         return onto_simplex(combined), self.from_scale(estimate) if ordered else estimate
@@ -188,13 +192,6 @@ class DSNA(CostSensitiveForest):
 
     def _check_arguments(self) -> None:
         super()._check_arguments()
-        for option, least in (("clusters", 1), ("rounds", 1), ("overlap", 0), ("sparsity", 0), ("attraction", 0)):
-            if not getattr(self, option) >= least:
-                raise LDLError(f"DSNA.{option} {getattr(self, option)!r} must be at least {least}")
-        for option in ("tau", "width", "tolerance"):
-            if not getattr(self, option) > 0:
-                raise LDLError(f"DSNA.{option} {getattr(self, option)!r} must be above 0")
-        if not 0 < self.energy <= 1:
-            raise LDLError(f"DSNA.energy {self.energy!r} must be in (0, 1]")
+        self.weighting.check("DSNA")
         if self.start not in get_args(Start):
             raise LDLError(f"DSNA.start {self.start!r} must be one of {', '.join(get_args(Start))}")

@@ -38,7 +38,7 @@ def main() -> None:
     options, more = parser.parse_known_args()
     table = Table(title=f"BSDS500, seeds {options.seeds}: {' '.join(more)}")
     for column in ("target", "head", *(name.upper() for name in FIGURES)):
-        table.add_column(column, no_wrap=True)
+        table.add_column(column)
     for target, head in itertools.product(options.targets, options.heads):
         runs = []
         for seed in options.seeds:
@@ -50,7 +50,7 @@ def main() -> None:
         cells = []
         for name in FIGURES:
             values = [run[name] for run in runs]
-            spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+            spread = f"±{statistics.stdev(values):.3f}" if len(values) > 1 else ""
             cells.append(f"{statistics.fmean(values):.3f}{spread}")
         table.add_row(target, head, *cells)
     Console().print(table)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 from ldl.edges.channels import FEATURES, feature_maps, feature_places
 from ldl.edges.detector import PAD, DetectorSettings, EdgeDetector
@@ -164,6 +165,7 @@ def test_a_saved_forest_is_the_same(tmp_path: Path) -> None:
     for name in EdgeForest._fields:
         np.testing.assert_array_equal(getattr(forest, name), getattr(loaded, name))
     (tmp_path / "other.safetensors").write_bytes(b"nothing of the kind")
-    for name in ("none.safetensors", "other.safetensors"):
+    save_file({"weight": np.zeros(3)}, tmp_path / "network.safetensors")
+    for name in ("none.safetensors", "other.safetensors", "network.safetensors"):
         with pytest.raises(LDLError, match=f"{name} is no structured forest"):
             load_forest(tmp_path / name)

@@ -171,7 +171,7 @@ def load_forest(path: Path) -> EdgeForest:
         with safe_open(path, "np") as file:
             names = set(file.keys())
             kept = {name: file.get_tensor(f"kept.{name}") for name in KeptPatches._fields if f"kept.{name}" in names}
-            arrays = {name: file.get_tensor(name) for name in EdgeForest._fields if name in names}
+            arrays = {name: file.get_tensor(name) for name in EdgeForest._fields if name != "kept"}
             return EdgeForest(**arrays, kept=KeptPatches(**kept) if kept else None)
     except (FileNotFoundError, SafetensorError) as error:
         raise LDLError(f"{path} is no structured forest ({error}); train one, or give its .safetensors file") from None

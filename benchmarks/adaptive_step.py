@@ -19,14 +19,14 @@ from statistics import median
 import numpy as np
 from structrf_tables import MEASURES, crossvalidate, load
 
-from ldl.forest.columns import make_columns
-from ldl.forest.draws import stream
-from ldl.forest.impurity import impurity, log_table
-from ldl.forest.ordered import ONES
-from ldl.forest.relabel import two_means
-from ldl.forest.search import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, Rules, search
-from ldl.forest.unordered import widen
 from ldl.heads import StructRF
+from ldl.methods.forest.columns import make_columns
+from ldl.methods.forest.draws import stream
+from ldl.methods.forest.impurity import impurity, log_table
+from ldl.methods.forest.ordered import ONES
+from ldl.methods.forest.relabel import two_means
+from ldl.methods.forest.search import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, Rules, search
+from ldl.methods.forest.unordered import widen
 
 FEATURES = 36
 WAYS = {

@@ -34,13 +34,13 @@ from sklearn.preprocessing import StandardScaler
 
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
-from ldl.config import LDLCLI
+from ldl.backbones.reuse import reuse_features
 from ldl.data.base import LDLDataModule
-from ldl.features import reuse_features
 from ldl.metrics.groups import train_counts
 from ldl.metrics.rows import row_metrics
 from ldl.plugins import discover
-from ldl.quiet import silence
+from ldl.running.parser import LDLCLI
+from ldl.running.quiet import silence
 from ldl.task import Task
 
 RUNS = Path(__file__).parent.parent / "configs" / "runs"

@@ -19,9 +19,9 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
-from ldl.callbacks.edge_report import FIGURES
 from ldl.cli import main as train
-from ldl.data.edge_images import Target
+from ldl.data.edges.images import Target
+from ldl.reports.edges import FIGURES
 
 RUNS = Path(__file__).parent.parent / "configs" / "runs"
 

@@ -21,12 +21,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import ldl.heads
-from ldl.backbone import Backbone, Identity
+from ldl.backbones.base import Backbone, Identity
+from ldl.backbones.hog import HOG
 from ldl.charts.drawing import save
 from ldl.collective import Collective
 from ldl.data import FGNETAAM, LDLDataModule, Pointing04
 from ldl.head import FittedHead
-from ldl.hog import HOG
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "runs"
 PAPER: dict[str, Any] = {"trees": 20, "depth": 10, "min_samples": 5}

@@ -28,9 +28,9 @@ from torch import Tensor
 from ldl.charts.drawing import save
 from ldl.collective import Collective
 from ldl.data import FGNETAAM
-from ldl.dsna.neighbourhood import gather_leaves
-from ldl.dsna.sparse import approximate
 from ldl.heads import DSNA, CostSensitiveForest
+from ldl.methods.dsna.neighbourhood import gather_leaves
+from ldl.methods.dsna.sparse import approximate
 
 SPARSITY, ATTRACTION = 0.05, 0.5
 TOLERANCE = 1e-4

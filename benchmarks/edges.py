@@ -16,14 +16,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ldl.data.bsds500 import BSDS500, list_part
-from ldl.data.edge_images import truth_of
+from ldl.data.edges.bsds500 import BSDS500, list_part
+from ldl.data.edges.images import truth_of
 from ldl.data.pictures import read_picture
-from ldl.edges.evaluation import agreement, evaluate
-from ldl.edges.gradient import gradient_magnitude
-from ldl.edges.ground_truth import GroundTruth, read_ground_truth
-from ldl.edges.nms import suppress
-from ldl.edges.scores import scores
+from ldl.edges.benchmark.evaluation import agreement, evaluate
+from ldl.edges.benchmark.gradient import gradient_magnitude
+from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
+from ldl.edges.benchmark.nms import suppress
+from ldl.edges.benchmark.scores import scores
 
 
 def parse() -> argparse.Namespace:

@@ -37,7 +37,7 @@ def load(name: str, rows: int | None) -> tuple[np.ndarray, ...]:
         scores = features @ rng.normal(size=(width, labels)) * 0.3 + rng.normal(size=(count, labels))
         distributions = np.exp(scores - scores.max(1, keepdims=True))
     else:
-        from ldl.data.tables import read_table
+        from ldl.data.tables.distributions import read_table
 
         table = read_table(Path(os.environ.get("LDL_DATA", "data")) / "ldl" / f"{name}.mat")
         features, distributions = table.features, table.distributions

@@ -17,7 +17,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 # isort: split
 import torch
 
-from ldl.backbone import Timm
+from ldl.backbones.timm import Timm
 from ldl.collective import Collective
 from ldl.head import AlternatingHead, Head
 from ldl.heads import LDLF, Softmax

@@ -19,7 +19,7 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVR
 
-from ldl.imbalance import inverse_density_weights
+from ldl.methods.imbalance import inverse_density_weights
 
 Rows = tuple[np.ndarray, np.ndarray]
 

@@ -27,7 +27,7 @@ from tabular_methods import Method, predict
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL
 from ldl.metrics import functional
-from ldl.quiet import silence
+from ldl.running.quiet import silence
 
 TREES = (1, 2, 5, 10, 20, 50)
 DEPTHS = (3, 4, 5, 6, 7, 8, 9)

@@ -21,7 +21,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from ldl.backbone import Timm
+from ldl.backbones.timm import Timm
 from ldl.data import UTKFace
 from ldl.errors import LDLError
 from ldl.heads import Softmax

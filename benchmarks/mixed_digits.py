@@ -30,10 +30,10 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
 from ldl import charts
+from ldl.backbones.haar import Haar
 from ldl.collective import current_collective
 from ldl.data import MixedDigits, PosedFaces
-from ldl.data.trials import Trials
-from ldl.haar import Haar
+from ldl.data.trials.trials import Trials
 from ldl.heads import MPLBoost
 
 DATA: dict[str, Any] = {"digits": MixedDigits, "faces": PosedFaces}

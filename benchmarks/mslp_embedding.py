@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL
-from ldl.locality import neighbour_graphs, preserve
-from ldl.neighbours import nearest
+from ldl.methods.embedding.locality import neighbour_graphs, preserve
+from ldl.methods.embedding.neighbours import nearest
 
 
 def embeddings(data: TabularLDL, positives: int = 20) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from ldl.collective import Collective
-from ldl.data.bag_table import read_bags
+from ldl.data.bags.table import read_bags
 from ldl.heads import MILBoost
 from ldl.labels import LabelSpace
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from ldl.collective import Collective
-from ldl.data.tables import read_table
+from ldl.data.tables.distributions import read_table
 from ldl.head import FittedHead
 from ldl.heads import MeanPredictor, StructRF
 from ldl.labels import LabelSpace

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from ldl.collective import Collective
-from ldl.data.tables import read_table
+from ldl.data.tables.distributions import read_table
 from ldl.heads import StructRF
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl

@@ -16,15 +16,15 @@ import time
 import numpy as np
 import torch
 
-from ldl.data.bsds500 import BSDS500
-from ldl.edges.channels import PATCH
-from ldl.edges.detector import DetectorSettings, EdgeDetector
-from ldl.edges.evaluation import evaluate
-from ldl.edges.forest import ForestSettings, train_forest
-from ldl.edges.ground_truth import GroundTruth
-from ldl.edges.nms import suppress
-from ldl.edges.patches import make_scene
-from ldl.edges.scores import scores
+from ldl.data.edges.bsds500 import BSDS500
+from ldl.edges.benchmark.evaluation import evaluate
+from ldl.edges.benchmark.ground_truth import GroundTruth
+from ldl.edges.benchmark.nms import suppress
+from ldl.edges.benchmark.scores import scores
+from ldl.edges.structured.channels import PATCH
+from ldl.edges.structured.detector import DetectorSettings, EdgeDetector
+from ldl.edges.structured.forest import ForestSettings, train_forest
+from ldl.edges.structured.patches import make_scene
 
 
 def main() -> None:

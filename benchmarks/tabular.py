@@ -37,7 +37,7 @@ from tabular_report import draw_ranks, markdown, ranks, summary, write_between, 
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
-from ldl.quiet import silence
+from ldl.running.quiet import silence
 
 CONFIG = Path(__file__).with_suffix(".yaml")
 QUICK_SETS, QUICK_FOLDS = ["SJAFFE"], 2

@@ -14,7 +14,7 @@ from tabular_methods import Method, predict
 from tabular_report import HIGHER
 
 from ldl.data import TabularLDL
-from ldl.data.scaling import Scaling
+from ldl.data.tables.scaling import Scaling
 from ldl.metrics import DISTRIBUTION_METRICS, functional
 
 

@@ -14,10 +14,10 @@ import pytorch_lightning as pl
 import torch
 
 import ldl.heads
-from ldl.backbone import Identity
+from ldl.backbones.base import Identity
 from ldl.collective import Collective
 from ldl.data import TabularLDL
-from ldl.data.scaling import Scaling
+from ldl.data.tables.scaling import Scaling
 from ldl.head import FittedHead, Head
 from ldl.schedule import WarmupCosine
 from ldl.task import Task

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
-from ldl.backbone import Backbone
+from ldl.backbones.base import Backbone
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.plugins import discover

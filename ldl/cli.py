@@ -9,21 +9,18 @@ from pathlib import Path
 
 import jsonargparse
 
+import ldl.backbones  # noqa: F401
 import ldl.data
-import ldl.each_instance
-import ldl.edges.backbone
-import ldl.haar
 import ldl.heads  # noqa: F401  (their names become known to the parser)
-import ldl.hog  # noqa: F401
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
-from ldl.config import LDLCLI
-from ldl.crossval import crossval
+from ldl.collective import process_rank
 from ldl.errors import LDLError, SharedError
-from ldl.messages import one_line
 from ldl.plugins import discover, project_root
-from ldl.quiet import silence
-from ldl.rank import process_rank
-from ldl.run import RUN_DIR_VARIABLE, Run
+from ldl.running.crossval import crossval
+from ldl.running.messages import one_line
+from ldl.running.parser import LDLCLI
+from ldl.running.quiet import silence
+from ldl.running.run import RUN_DIR_VARIABLE, Run
 
 PATIENCE = 10
 """Seconds after which a process no longer believes that the first one found its mistake too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
+from pytorch_lightning.utilities import rank_zero_only
 from torch import Tensor
 
 
@@ -71,3 +72,8 @@ def interleave(parts: list[Tensor]) -> Tensor:
     starts = [sum(part.shape[0] for part in parts[:rank]) for rank in range(len(parts))]
     index = torch.tensor([starts[rank] + row for row, rank in order], dtype=torch.long, device=parts[0].device)
     return torch.cat(parts)[index]
+
+
+def process_rank() -> int:
+    """Number of this process as Lightning knows it from the launcher's environment, before torch.distributed does."""
+    return getattr(rank_zero_only, "rank", 0)

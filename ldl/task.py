@@ -15,17 +15,17 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torchmetrics import MetricCollection
 
-from ldl.backbone import Backbone, Identity
+from ldl.backbones.base import Backbone, Identity
+from ldl.backbones.reuse import reuse_features
+from ldl.batch import global_rows, learned_rows
+from ldl.batch import mixup as mix_pairs
 from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model, read_checkpoint
 from ldl.collective import current_collective
-from ldl.data.instances import global_rows, learned_rows
 from ldl.errors import LDLError, did_you_mean
-from ldl.features import reuse_features
 from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics import MEASURED, all_metrics
 from ldl.metrics.losses import LossMeans
-from ldl.mixup import mixup as mix_pairs
 from ldl.schedule import WarmupCosine
 from ldl.spec import from_spec, to_spec
 

@@ -1,6 +1,6 @@
 """A slow tree in float64, written straight from Chen et al. 2018 (Algorithm 1, Eq. 1 to 3), for comparison.
 
-Where the paper leaves a choice open it follows the rules that ``ldl.forest`` states: how 2-means starts, what is a tie.
+Where the paper leaves a choice open it follows the rules of ``methods.forest``: how 2-means starts, what is a tie.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from ldl.batch import mixup
 from ldl.labels import LabelSpace
-from ldl.mixup import mixup
 
 
 def test_mixes_pairs_by_one_share() -> None:

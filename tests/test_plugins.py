@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from places import ROOT
 
 from ldl.cli import main
 from ldl.plugins import discover
 from ldl.task import Task
 from ldl.testing import check_head
 
-ROOT = Path(__file__).parent.parent
 HEAD = '''
 import torch
 from torch import nn

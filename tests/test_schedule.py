@@ -8,7 +8,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
-from ldl.backbone import Identity
+from ldl.backbones.base import Identity
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError
 from ldl.heads import Softmax

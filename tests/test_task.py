@@ -9,7 +9,8 @@ import pytorch_lightning as pl
 import torch
 from torch.optim import SGD
 
-from ldl.backbone import Backbone, Identity, Timm
+from ldl.backbones.base import Backbone, Identity
+from ldl.backbones.timm import Timm
 from ldl.callbacks import FitHead, LeafUpdate
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError

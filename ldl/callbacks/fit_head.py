@@ -8,8 +8,8 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from ldl.batch import global_rows
 from ldl.collective import Collective, current_collective, interleave
-from ldl.data.instances import global_rows
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ldl.charts.drawing import save
-from ldl.edges.evaluation import Evaluation
-from ldl.edges.scores import Optimum, curve, optimum, scores
+from ldl.edges.benchmark.evaluation import Evaluation
+from ldl.edges.benchmark.scores import Optimum, curve, optimum, scores
 
 
 def precision_recall(path: Path, evaluations: Mapping[str, Evaluation], human: Optimum | None = None) -> Path:

@@ -185,7 +185,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             folder: The run directory.
             draw: Draw charts.
         """
-        from ldl.callbacks.report import Report
+        from ldl.reports.rows import Report
 
         return Report(folder, draw)
 

@@ -11,12 +11,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from ldl.collective import Collective
+from ldl.batch import Batch
 from ldl.data.sampler import Draw
-from ldl.errors import LDLError, SharedError
+from ldl.errors import LDLError
 from ldl.plugins import discover, plugin_folders
-
-Batch = dict[str, Tensor]
 
 
 class ArrayInstances(Dataset[Batch]):
@@ -82,24 +80,3 @@ def _unpickle(folders: list[Path], instances: bytes) -> Guarded:
     for folder in folders:
         discover(folder)
     return Guarded(pickle.loads(instances))
-
-
-def learned_rows(batch: Batch) -> int:
-    """How many rows, without padding, or of maps how many pixels to keep, a batch is learned from."""
-    real = batch["weight"] > 0
-    return int((batch["keep"][real] if "keep" in batch else real).sum())
-
-
-def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:
-    """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
-
-    Raises:
-        SharedError: on all processes, where one of them could not read its share.
-    """
-    message: str = batch.get("error", "")
-    rows = 0 if message else learned_rows(batch)
-    total, failed = collective.sum(torch.tensor([rows, int(bool(message))], device=device)).tolist()
-    if failed:
-        texts = collective.gather(torch.tensor(list(message.encode()), dtype=torch.uint8, device=device))
-        raise SharedError(next(bytes(text.tolist()).decode() for text in texts if len(text)))
-    return total

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.faces.boxes import read_boxes
@@ -19,7 +20,6 @@ from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.protocols import Fold
-from ldl.rank import process_rank
 
 if TYPE_CHECKING:
     from ldl.task import Task

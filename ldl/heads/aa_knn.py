@@ -10,7 +10,7 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.heads.rows import check_rows
 from ldl.labels import LabelSpace
-from ldl.neighbours import nearest
+from ldl.methods.embedding.neighbours import nearest
 
 
 class AAKNN(FittedHead):

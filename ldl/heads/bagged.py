@@ -7,12 +7,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ldl.boosting.packing import present
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.heads.softmax import Softmax
 from ldl.labels import LabelSpace
-from ldl.pooling import Pooling, check_pooling, pool_logits
+from ldl.methods.boosting.packing import present
+from ldl.methods.boosting.pooling import Pooling, check_pooling, pool_logits
 
 
 class Bagged(Head):

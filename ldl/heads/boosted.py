@@ -12,15 +12,15 @@ import torch
 from sklearn.model_selection import StratifiedShuffleSplit
 from torch import Tensor
 
-from ldl.boosting.boost import Ensemble, Rules, boost
-from ldl.boosting.likelihood import CODES, Bags, Model
-from ldl.boosting.packing import choose, flat_scores, pack, present
-from ldl.boosting.stumps import Cut
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
-from ldl.pooling import Pooling, check_pooling, pool_logits
+from ldl.methods.boosting.boost import Ensemble, Rules, boost
+from ldl.methods.boosting.likelihood import CODES, Bags, Model
+from ldl.methods.boosting.packing import choose, flat_scores, pack, present
+from ldl.methods.boosting.pooling import Pooling, check_pooling, pool_logits
+from ldl.methods.boosting.stumps import Cut
 
 
 class BoostedBags(FittedHead):

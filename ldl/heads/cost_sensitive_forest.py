@@ -10,12 +10,12 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.forest.oblique import ObliqueRules, Truth, grow_oblique
-from ldl.forest.oblique_flat import ObliqueForest, join_oblique, leaf_means, reach
 from ldl.head import FittedHead
 from ldl.heads.rows import check_rows
-from ldl.kernels import inverse_root, rbf
 from ldl.labels import LabelSpace
+from ldl.methods.embedding.kernels import inverse_root, rbf
+from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique
+from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_means, reach
 from ldl.progress import track
 
 Middle = Literal["mean", "median"]

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.dsna.neighbourhood import gather_leaves
-from ldl.dsna.simplex import onto_simplex
-from ldl.dsna.weights import Rules, neighbour_weights
 from ldl.errors import LDLError
 from ldl.heads.cost_sensitive_forest import CostSensitiveForest, Kernel, Middle
 from ldl.labels import LabelSpace
+from ldl.methods.dsna.neighbourhood import gather_leaves
+from ldl.methods.dsna.simplex import onto_simplex
+from ldl.methods.dsna.weights import Rules, neighbour_weights
 
 Start = Literal["cluster", "forest"]
 PART = 2**22
@@ -70,7 +70,7 @@ class DSNA(CostSensitiveForest):
         squared: Half the squared norm of the residual in place of the norm.
         start: First estimate of the label: that of the ``forest``, or the mean (or majority) of the ``cluster``.
         rounds: At most so many; 1 keeps the first estimate for the anchor.
-        tolerance: Of the solver, see ``ldl.dsna.sparse``.
+        tolerance: Of the solver, see ``ldl.methods.dsna.sparse``.
     """
 
     points: Tensor

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
-from ldl.forest.soft import mix, route, update_leaves
 from ldl.head import AlternatingHead
 from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
+from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ldl.boosting.stumps import Cut
 from ldl.heads.boosted import BoostedBags
-from ldl.pooling import Pooling
+from ldl.methods.boosting.pooling import Pooling
+from ldl.methods.boosting.stumps import Cut
 
 
 class MPLBoost(BoostedBags):

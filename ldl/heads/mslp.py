@@ -13,8 +13,8 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.heads.rows import check_rows
 from ldl.labels import LabelSpace
-from ldl.locality import neighbour_graphs, preserve
-from ldl.neighbours import nearest
+from ldl.methods.embedding.locality import neighbour_graphs, preserve
+from ldl.methods.embedding.neighbours import nearest
 
 Kernel = Literal["linear", "rbf"]
 Metric = Literal["degree", "commute"]
@@ -24,7 +24,7 @@ class MSLP(FittedHead):
     """Multi-scale locality preservation: a projection of the features in which label distributions are neighbours.
 
     Pairs that are close in features and in labels are drawn together, pairs that are close in features and far in
-    labels are pushed apart (``ldl.locality``). The projection V solves the generalised eigenproblem
+    labels are pushed apart (``ldl.methods.embedding.locality``). The projection V solves the generalised eigenproblem
 
         (X^T (beta M+ - (1 - beta) M-) X + ridge I) v = eta (X^T D+ X) v
 

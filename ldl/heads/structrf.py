@@ -12,14 +12,14 @@ from torch import Tensor
 
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
-from ldl.forest.draws import bootstrap
-from ldl.forest.flat import FlatForest, join_trees, plant
-from ldl.forest.growing import grow_trees
-from ldl.forest.predict import average, average_without
-from ldl.forest.search import Rules
 from ldl.head import FittedHead
 from ldl.heads.rows import check_finite
 from ldl.labels import LabelSpace
+from ldl.methods.forest.draws import bootstrap
+from ldl.methods.forest.flat import FlatForest, join_trees, plant
+from ldl.methods.forest.growing import grow_trees
+from ldl.methods.forest.predict import average, average_without
+from ldl.methods.forest.search import Rules
 from ldl.metrics.functional import kl
 from ldl.progress import track
 

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from ldl.batch import Batch
+from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.faces.crops import Crops, cached_crops
 from ldl.data.faces.protocols import Cut, FaceProtocol, choose
 from ldl.data.faces.records import FaceRecords
-from ldl.data.instances import Batch
 from ldl.data.sampler import Draw
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
 from ldl.protocols import Fold, with_validation
-from ldl.rank import process_rank
 
 if TYPE_CHECKING:
     from albumentations import BaseCompose, BasicTransform

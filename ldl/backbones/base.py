@@ -1,0 +1,78 @@
+"""The contract of a backbone, inputs to features, and the one that hands inputs on."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from ldl.errors import LDLError
+
+
+class Backbone(nn.Module, ABC):
+    """Turns an input into features (..., F).
+
+    Like a head's, its ``__init__`` only stores annotated arguments, and ``build`` makes the parameters.
+
+    Attributes:
+        lr: Learning rate of its own, or None for that of the head.
+        is_fixed: Whether it has parameters that never change, so that its features may be computed once.
+        gives_maps: Whether its features are those of every pixel, (B, H, W, F).
+        gives_bags: Whether its features are bags of instances, (B, J, F); known once it is built.
+    """
+
+    lr: float | None = None
+    gives_maps: bool = False
+    gives_bags: bool = False
+
+    @property
+    def is_fixed(self) -> bool:
+        return False
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def tuned_parameters(self) -> list[nn.Parameter]:
+        """The parameters that learn at ``lr``: all, unless some are new to a pretrained network."""
+        return list(self.parameters())
+
+    @abstractmethod
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Create the parameters for inputs of ``input_shape`` (without the batch) and return F.
+
+        Args:
+            input_shape: Shape of one input.
+            load_weights: Load pretrained weights; False where a checkpoint's replace them anyway.
+        """
+
+
+class Identity(Backbone):
+    """Hands the input on, for tables and for features that were computed before.
+
+    Args:
+        flatten: Flatten an input of several dimensions, such as a small image, into one vector.
+    """
+
+    def __init__(self, flatten: bool = False) -> None:
+        super().__init__()
+        self.flatten = flatten
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Return the number of features. Raises LDLError for an image that is not to be flattened."""
+        if self.flatten:
+            return math.prod(input_shape)
+        self.gives_bags = len(input_shape) == 2
+        if len(input_shape) > 2:
+            shape = "x".join(map(str, input_shape))
+            raise LDLError(
+                f"Identity got inputs of {shape}; set model.backbone.flatten: true, or use the Timm backbone"
+            )
+        return input_shape[-1]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, ...) to (B, F), bags (B, J, F) as they are; images of 0 to 255 in uint8 become 0 to 1."""
+        if inputs.dtype == torch.uint8:
+            inputs = inputs / 255
+        return inputs.flatten(1) if self.flatten else inputs

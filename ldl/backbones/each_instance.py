@@ -1,0 +1,53 @@
+"""A network on every instance of a bag."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ldl.backbones.base import Backbone, Identity
+from ldl.errors import LDLError
+
+
+class EachInstance(Backbone):
+    """Applies a backbone to every instance of a bag, such as a network to every picture.
+
+    Inputs (B, J, ...) become features (B, J, F), for heads that take bags. A missing instance is NaN throughout, as
+    pictures of floats can be; those of uint8 all exist. The backbone sees only what exists.
+
+    Args:
+        backbone: The backbone, by class name; None is ``Identity``.
+    """
+
+    def __init__(self, backbone: Backbone | None = None) -> None:
+        super().__init__()
+        self.backbone = backbone if backbone is not None else Identity()
+
+    @property
+    def is_fixed(self) -> bool:
+        """As the backbone."""
+        return self.backbone.is_fixed
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Create the backbone for inputs (J, ...), J of any size. Raises LDLError for inputs that are no bags."""
+        if len(input_shape) < 2:
+            raise LDLError(f"EachInstance needs bags (instances, ...), got inputs of shape {input_shape}; leave it out")
+        width = self.backbone.build(input_shape[1:], load_weights)
+        if self.backbone.gives_bags:
+            raise LDLError("EachInstance.backbone must make one instance of one input, not a bag; set window: null")
+        self.lr = self.backbone.lr
+        self.gives_bags = True
+        return width
+
+    def tuned_parameters(self) -> list[nn.Parameter]:
+        """As the backbone's."""
+        return self.backbone.tuned_parameters()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Bags (B, J, ...) to (B, J, F), NaN where there is no instance."""
+        exists = torch.ones(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
+        if inputs.is_floating_point():
+            exists = ~inputs.flatten(2).isnan().all(-1)
+        found = self.backbone(inputs[exists])
+        features = found.new_full((*exists.shape, found.shape[-1]), torch.nan)
+        return features.index_put((exists,), found)

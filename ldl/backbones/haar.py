@@ -1,0 +1,172 @@
+"""Random rectangle features of pictures and of windows in them (Dollar et al. 2007; Viola & Jones 2001)."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import torch
+from scipy.special import softmax
+from torch import Tensor
+
+from ldl.backbones.base import Backbone
+from ldl.errors import LDLError
+from ldl.methods.forest.compiled import compiled
+
+MOST = 4
+"""Rectangles of one feature; it has at least two."""
+
+
+class Haar(Backbone):
+    """Random Haar features: weighted sums of the mean brightness of two to four random rectangles.
+
+    A picture, or every window of it, gives ``pool`` features. Sizes, places, channels and weights are drawn once, each
+    uniformly, the weights from [-1, 1]. One table of sums (integral image) serves all windows of a picture, whatever
+    their number. It has no gradient and computes on the CPU.
+
+    With ``window`` the features are a bag of instances, (B, J, F): windows run row by row, and a picture of H x W has
+    J = rows * columns of them, of (H - window) // stride + 1 rows. Without, they are those of the whole, (B, F).
+
+    Args:
+        pool: F, the number of features.
+        window: Side of the windows in pixels; None takes the whole picture.
+        stride: Pixels between windows.
+        largest: Longest side of a rectangle, as a share of the window, in (0, 1].
+        balanced: Weights of a feature sum to 0, so that the same light everywhere gives 0.
+        seed: Seed of the features; None takes the run's.
+    """
+
+    corners: Tensor
+    weights: Tensor
+
+    def __init__(
+        self,
+        pool: int = 1000,
+        window: int | None = None,
+        stride: int = 1,
+        largest: float = 0.5,
+        balanced: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.pool = pool
+        self.window = window
+        self.stride = stride
+        self.largest = largest
+        self.balanced = balanced
+        self.seed = seed
+
+    @property
+    def is_fixed(self) -> bool:
+        """Always: nothing is learned."""
+        return True
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Draw the features for pictures (channels, height, width). Raises LDLError."""
+        if len(input_shape) != 3:
+            shape = "x".join(map(str, input_shape))
+            raise LDLError(f"Haar needs pictures (channels, height, width), got inputs of {shape}; use Identity")
+        self._check_arguments(input_shape)
+        self.gives_bags = self.window is not None
+        channels, *sides = input_shape
+        height, width = sides if self.window is None else (self.window, self.window)
+        seed = int(os.environ.get("PL_GLOBAL_SEED", 0)) if self.seed is None else self.seed
+        corners, weights = _draw(self.pool, (channels, height, width), self.largest, np.random.default_rng(seed))
+        if self.balanced:
+            used = weights != 0
+            weights -= used * (weights.sum(1) / used.sum(1))[:, None]
+        self.register_buffer("corners", torch.from_numpy(corners))
+        self.register_buffer("weights", torch.from_numpy(weights).float())
+        return self.pool
+
+    def grid(self, input_shape: tuple[int, ...]) -> tuple[int, int]:
+        """Rows and columns of windows in pictures (channels, height, width); one of each without ``window``."""
+        if self.window is None:
+            return 1, 1
+        rows, columns = ((side - self.window) // self.stride + 1 for side in input_shape[1:])
+        return rows, columns
+
+    @torch.no_grad()
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Pictures (B, channels, H, W), uint8 or float, to features (B, F), or (B, J, F) with ``window``; float32.
+
+        Pictures of 0 to 255 in uint8 become 0 to 1.
+        """
+        pictures = inputs.cpu().double().numpy() / (255 if inputs.dtype == torch.uint8 else 1)
+        table = np.zeros((*pictures.shape[:2], pictures.shape[2] + 1, pictures.shape[3] + 1))
+        table[:, :, 1:, 1:] = pictures.cumsum(2).cumsum(3)
+        rows, columns = self.grid(tuple(inputs.shape[1:]))
+        features = np.empty((len(pictures), rows * columns, self.pool), np.float32)
+        _sum_points(table.reshape(len(table), -1), *self._points(table.shape), columns, self.stride, features)
+        output = torch.from_numpy(features).to(inputs.device)
+        return output[:, 0] if self.window is None else output
+
+    def _points(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
+        """Places (F, 16) in a flat table of sums (B, *shape[1:]), their coefficients, and the length of its rows."""
+        channel, top, left, bottom, right = self.corners.cpu().numpy().transpose(2, 0, 1)
+        mean = self.weights.cpu().double().numpy() / ((bottom - top) * (right - left))
+        places = [
+            (channel * shape[2] + y) * shape[3] + x
+            for y, x in ((bottom, right), (top, left), (top, right), (bottom, left))
+        ]
+        return np.concatenate(places, 1), np.concatenate([mean, mean, -mean, -mean], 1), shape[3]
+
+    def _check_arguments(self, input_shape: tuple[int, ...]) -> None:
+        for name in ("pool", "stride"):
+            if getattr(self, name) < 1:
+                raise LDLError(f"Haar.{name} {getattr(self, name)!r} must be at least 1")
+        most = min(input_shape[1:])
+        if self.window is not None and not 1 <= self.window <= most:
+            raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole picture")
+        if not 0 < self.largest <= 1:
+            raise LDLError(f"Haar.largest {self.largest!r} must be in (0, 1], a share of the window")
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            raise LDLError(f"Haar.seed {self.seed!r} must be in 0..2^63 - 1, or null for the run's")
+
+
+def locate(maps: np.ndarray) -> np.ndarray:
+    """Expected row and column, (n, 2), of the positive window, from h of all windows (n, rows, columns).
+
+    If windows are positive independently, with odds exp(2 h), and it is known that one alone is, their odds are in
+    proportion to the probabilities that it is this one (the model of ISR). The mean place under them has the least
+    expected squared error; it lies between windows, and between peaks where there are several.
+    """
+    share = softmax(2 * maps, axis=(1, 2))
+    return np.stack([share.sum(2) @ np.arange(maps.shape[1]), share.sum(1) @ np.arange(maps.shape[2])], 1)
+
+
+def _draw(
+    pool: int, shape: tuple[int, int, int], largest: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Channel, top, left, bottom and right of every rectangle, (F, 4, 5), and the weights (F, 4), 0 for none."""
+    channels, *sides = shape
+    corners = np.empty((pool, MOST, 5), np.int64)
+    corners[..., 0] = rng.integers(channels, size=(pool, MOST))
+    for axis, side in enumerate(sides):
+        length = rng.integers(1, max(1, round(largest * side)) + 1, (pool, MOST))
+        start = rng.integers(side - length + 1)
+        corners[..., 1 + axis], corners[..., 3 + axis] = start, start + length
+    weights = rng.uniform(-1, 1, (pool, MOST))
+    weights[np.arange(MOST) >= rng.integers(2, MOST + 1, pool)[:, None]] = 0
+    return corners, weights
+
+
+@compiled
+def _sum_points(
+    table: np.ndarray,
+    places: np.ndarray,
+    coefficients: np.ndarray,
+    width: int,
+    columns: int,
+    stride: int,
+    features: np.ndarray,
+) -> None:
+    """Fill ``features`` (B, J, F) with the weighted sums of ``table`` (B, ...) at ``places`` (F, P) of every window."""
+    for picture in range(features.shape[0]):
+        for window in range(features.shape[1]):
+            sums = table[picture, (window // columns * width + window % columns) * stride :]
+            for feature in range(features.shape[2]):
+                total = 0.0
+                for point in range(places.shape[1]):
+                    total += coefficients[feature, point] * sums[places[feature, point]]
+                features[picture, window, feature] = total

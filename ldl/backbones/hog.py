@@ -1,0 +1,77 @@
+"""Histograms of oriented gradients as a fixed backbone."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.backbones.base import Backbone
+from ldl.errors import LDLError
+
+
+class HOG(Backbone):
+    """Histograms of oriented gradients (Dalal & Triggs, CVPR 2005), as scikit-image computes them.
+
+    Nothing is learnt, so the features are computed once and shared by all folds and heads. Of several channels the
+    strongest gradient counts at every pixel; blocks overlap by all but one cell and are normalised by L2-Hys.
+
+    Args:
+        orientations: Bins of the gradient's direction over 180 degrees, without sign.
+        cell: Side of a cell in pixels; what is left over at the right and at the bottom is not seen.
+        block: Side of a block that is normalised as a whole, in cells.
+        root: Take square roots of the pixels first, which evens out light.
+    """
+
+    def __init__(self, orientations: int = 9, cell: int = 8, block: int = 2, root: bool = True) -> None:
+        super().__init__()
+        self.orientations = orientations
+        self.cell = cell
+        self.block = block
+        self.root = root
+
+    @property
+    def is_fixed(self) -> bool:
+        """Always."""
+        return True
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Return the number of features of images (channels, height, width). Raises LDLError."""
+        for name in ("orientations", "cell", "block"):
+            if getattr(self, name) < 1:
+                raise LDLError(f"model.backbone.{name} {getattr(self, name)} must be at least 1")
+        if len(input_shape) != 3:
+            raise LDLError(f"HOG needs images (channels, height, width), got inputs of shape {input_shape}")
+        if min(input_shape[1:]) < (least := self.cell * self.block):
+            height, width = input_shape[1:]
+            raise LDLError(
+                f"images of {height}x{width} are smaller than a block of HOG, {least}x{least}; lower "
+                "model.backbone.cell or block, or use larger images"
+            )
+        return self._count(input_shape)
+
+    @torch.no_grad()
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Images (B, channels, height, width) to (B, F) float32. Raises LDLError for negative pixels under ``root``."""
+        from skimage.feature import hog  # takes half a second to import
+
+        images = inputs.float().cpu().numpy()
+        if inputs.dtype == torch.uint8:
+            images = images / 255
+        if self.root and (images < 0).any():
+            raise LDLError("HOG takes no square roots of negative pixels; set model.backbone.root: false")
+        options = {
+            "orientations": self.orientations,
+            "pixels_per_cell": (self.cell, self.cell),
+            "cells_per_block": (self.block, self.block),
+            "transform_sqrt": self.root,
+            "channel_axis": 0,
+        }
+        features = np.empty((len(images), self._count(images.shape[1:])), np.float32)
+        for row, image in enumerate(images):
+            features[row] = hog(image, **options)
+        return torch.from_numpy(features).to(inputs.device)
+
+    def _count(self, shape: tuple[int, ...]) -> int:
+        down, across = (side // self.cell - self.block + 1 for side in shape[1:])
+        return down * across * self.block**2 * self.orientations

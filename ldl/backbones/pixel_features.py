@@ -1,0 +1,150 @@
+"""Features at every pixel, from all scales of a timm network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import timm
+import torch
+import torch.nn.functional as F
+from pytorch_lightning.utilities import rank_zero_warn
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ldl.backbones.base import Backbone
+from ldl.backbones.timm import local_weights
+from ldl.errors import LDLError, did_you_mean
+
+
+class PixelFeatures(Backbone):
+    """The feature maps of a timm network, from coarse to fine added up to one map with features at every pixel.
+
+    Side outputs as in HED (Xie & Tu 2015), joined as in feature pyramids (Lin et al. 2017). It hands on (B, H, W, F),
+    so that any head gives a distribution at each pixel.
+
+    Args:
+        name: Model name; ``timm.list_models()`` has it.
+        pretrained: Load timm's pretrained weights: a file ``NAME*.safetensors`` in the environment's ``LDL_WEIGHTS``,
+            or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says so.
+        width: Features F at every pixel.
+        scales: Sizes, as factors, at which an image is looked at in evaluation; the features are averaged.
+        mirror: In evaluation, average the features of each image and of its mirror image.
+        freeze_statistics: Keep the normalisation statistics of the pretrained weights; batches of crops are small.
+        lr: Learning rate of the pretrained network; None takes that of the head, as the layers that join the maps do.
+    """
+
+    gives_maps = True
+    network: Any
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        name: str = "mobilenetv2_100",
+        pretrained: bool | Literal["auto"] = "auto",
+        width: int = 32,
+        scales: Sequence[float] = (1.0,),
+        mirror: bool = False,
+        freeze_statistics: bool = True,
+        lr: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.pretrained = pretrained
+        self.width = width
+        self.scales = scales
+        self.mirror = mirror
+        self.freeze_statistics = freeze_statistics
+        self.lr = lr
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Create the network for images (channels, any height, any width) and return F. Raises LDLError."""
+        if len(input_shape) != 3:
+            raise LDLError(f"PixelFeatures needs images (channels, height, width), got inputs of shape {input_shape}")
+        if not timm.is_model(self.name):
+            raise LDLError(
+                f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()"
+            )
+        if self.width < 1 or not self.scales or min(self.scales) <= 0:
+            raise LDLError(f"PixelFeatures width {self.width} and scales {list(self.scales)} must be positive")
+        self.network = self._create(input_shape[0], load_weights)
+        channels = self.network.feature_info.channels()
+        self.strides = self.network.feature_info.reduction()
+        self.sides = nn.ModuleList(nn.Conv2d(count, self.width, 1) for count in channels)
+        self.joints = nn.ModuleList(nn.Conv2d(self.width, self.width, 3, padding=1) for _ in channels)
+        config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
+        for name in ("mean", "std"):
+            value = torch.tensor(getattr(config, name))
+            value = value if len(value) == input_shape[0] else value.mean().expand(input_shape[0])
+            self.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
+        self.to(memory_format=torch.channels_last)
+        self.train(self.training)
+        return self.width
+
+    def _create(self, channels: int, load_weights: bool) -> Any:
+        options: dict[str, Any] = {"features_only": True, "in_chans": channels}
+        file = local_weights(self.name) if self.pretrained and load_weights else None
+        if file is not None:
+            options["pretrained_cfg_overlay"] = {"file": str(file)}
+        try:
+            return timm.create_model(self.name, pretrained=bool(self.pretrained) and load_weights, **options)
+        except (RuntimeError, OSError, TypeError, ValueError, AttributeError) as error:
+            if self.pretrained == "auto" and load_weights and file is None:
+                rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
+                return self._create(channels, load_weights=False)
+            raise LDLError(
+                f"timm cannot make the feature maps of {self.name}: {' '.join(str(error).split())[:300]}"
+            ) from error
+
+    def tuned_parameters(self) -> list[nn.Parameter]:
+        """Those of the pretrained network; the layers that join its maps are new."""
+        return list(self.network.parameters())
+
+    def train(self, mode: bool = True) -> PixelFeatures:
+        """Switch the mode; frozen statistics stay as they are."""
+        super().train(mode)
+        if self.freeze_statistics:
+            for module in self.modules():
+                if isinstance(module, _BatchNorm):
+                    module.eval()
+        return self
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Images (B, channels, H, W) of any size to (B, H, W, F).
+
+        Images of 0 to 255 in uint8 are normalised as the network's weights expect; others are taken as they are.
+        """
+        if inputs.dtype == torch.uint8:
+            inputs = (inputs - self.mean) / self.std
+        if self.training:
+            return self._at_scale(inputs, 1)
+        maps = [self._at_scale(inputs, scale) for scale in self.scales]
+        if self.mirror:
+            maps += [self._at_scale(inputs.flip(-1), scale).flip(-2) for scale in self.scales]
+        return torch.stack(maps).mean(0) if len(maps) > 1 else maps[0]
+
+    def _at_scale(self, inputs: Tensor, scale: float) -> Tensor:
+        height, width = inputs.shape[-2:]
+        size = [max(1, round(scale * length)) for length in (height, width)]
+        if scale != 1:
+            inputs = _resize(inputs, size)
+        # Whole cells of the coarsest map, or maps of different scales would not lie on each other.
+        down, right = (-length % self.strides[-1] for length in size)
+        inputs = F.pad(inputs, (0, right, 0, down), mode="replicate").contiguous(memory_format=torch.channels_last)
+        joined: Tensor | None = None
+        for level in reversed(list(zip(self.network(inputs), self.sides, self.joints))):
+            features, side, joint = level
+            features = side(features)
+            if joined is not None:
+                features = features + _resize(joined, features.shape[-2:])
+            joined = F.relu(joint(features))
+        assert joined is not None
+        whole = _resize(joined, inputs.shape[-2:])[..., : size[0], : size[1]]
+        if scale != 1:
+            whole = _resize(whole, [height, width])
+        return whole.permute(0, 2, 3, 1)
+
+
+def _resize(maps: Tensor, size: Sequence[int]) -> Tensor:
+    return F.interpolate(maps, size=tuple(size), mode="bilinear", align_corners=False)

@@ -1,0 +1,217 @@
+"""Any timm network as a backbone, with its weights."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+import timm
+import torch
+from pytorch_lightning.utilities import rank_zero_warn
+from timm.models import adapt_input_conv, group_modules
+from torch import Tensor, nn
+
+from ldl.backbones.base import Backbone
+from ldl.errors import LDLError, did_you_mean
+
+
+def local_weights(name: str) -> Path | None:
+    """The weights file of a timm model in ``LDL_WEIGHTS``, or in ``weights`` beside the data folder, or None."""
+    folders = [
+        Path(os.environ.get("LDL_WEIGHTS") or "weights"),
+        Path(os.environ.get("LDL_DATA") or "data").parent / "weights",
+    ]
+    found = [
+        file
+        for folder in folders
+        for file in sorted(folder.glob("*.safetensors"))
+        if file.name.partition(".")[0] == name
+    ]
+    return found[0] if found else None
+
+
+_not_on_hub: set[str] = set()
+"""Models that the hub did not give to this process: every fold would wait for it anew."""
+
+
+class Timm(Backbone):
+    """Any timm network, up to its pooled features.
+
+    Args:
+        name: Model name, as ``timm.list_models()`` has it.
+        pretrained: Load timm's pretrained weights: a file ``NAME*.safetensors`` in the environment's ``LDL_WEIGHTS``,
+            or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says
+            so, where neither can be had.
+        weights: A local weights file (.safetensors, .pth), or a checkpoint of ldl (.ckpt), to load instead.
+        freeze: Keep the network fixed, normalisation statistics included. Its features are then computed once.
+        freeze_groups: Keep the first groups of layers fixed, counted as timm does for layer-wise learning rates
+            (``group_matcher``): the stem, then block after block.
+        lr: Learning rate of the network; None takes that of the head.
+        drop_rate: Dropout of the network before its classifier.
+        drop_path_rate: Stochastic depth, for networks that have it; 0 leaves it out.
+        mirror: In evaluation, average the features of each image and of its mirror image.
+        compiled: Compile the training step with ``torch.compile``: a minute at the start, then faster.
+    """
+
+    network: Any
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        name: str = "resnet18",
+        pretrained: bool | Literal["auto"] = False,
+        weights: str | None = None,
+        freeze: bool = False,
+        freeze_groups: int = 0,
+        lr: float | None = None,
+        drop_rate: float = 0.0,
+        drop_path_rate: float = 0.0,
+        mirror: bool = False,
+        compiled: bool = False,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.pretrained = pretrained
+        self.weights = weights
+        self.freeze = freeze
+        self.freeze_groups = freeze_groups
+        self.lr = lr
+        self.drop_rate = drop_rate
+        self.drop_path_rate = drop_path_rate
+        self.mirror = mirror
+        self.compiled = compiled
+        self._fixed: list[nn.Module] = []
+        self._compiled: Any = None
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Create the network for images (channels, height, width). Raises LDLError."""
+        if len(input_shape) != 3:
+            raise LDLError(
+                f"Timm needs images (channels, height, width), got inputs of shape {input_shape}; use Identity"
+            )
+        if not timm.is_model(self.name):
+            raise LDLError(
+                f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()"
+            )
+        if self.weights and self.pretrained is True:
+            raise LDLError("give either model.backbone.weights or pretrained: true, not both")
+        options: dict[str, Any] = {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
+        options |= {"in_chans": input_shape[0], "drop_rate": self.drop_rate}
+        file = (self.weights or (self.pretrained and local_weights(self.name))) if load_weights else None
+        saved = self._read_weights(Path(file)) if file else None
+        self.network = self._create(options, from_hub=bool(self.pretrained) and load_weights and not file)
+        self.network.reset_classifier(0)
+        if saved is not None:
+            self._load(saved, input_shape[0])
+        for name in ("mean", "std"):
+            value = torch.tensor(self.network.pretrained_cfg[name])
+            # As many channels as the network was trained with, or their mean for each of another number.
+            value = value if len(value) == input_shape[0] else value.mean().expand(input_shape[0])
+            self.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
+        self._freeze()
+        if len(input_shape) == 3:
+            self.network.to(memory_format=torch.channels_last)
+        with torch.no_grad():
+            features = self.network.eval()(torch.zeros(1, *input_shape)).shape[-1]
+        # Trainers do not always call train() before the first batch: a frozen network must be in evaluation already.
+        self.train(self.training)
+        return int(features)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the network never changes, so that its features may be computed once."""
+        return self.freeze
+
+    def _create(self, options: dict[str, Any], from_hub: bool) -> Any:
+        from_hub = from_hub and not (self.pretrained == "auto" and self.name in _not_on_hub)
+        try:
+            return timm.create_model(self.name, pretrained=from_hub, **options)
+        except (RuntimeError, OSError, TypeError, ValueError) as error:
+            if from_hub and self.pretrained == "auto":
+                rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
+                _not_on_hub.add(self.name)
+                return self._create(options, from_hub=False)
+            raise LDLError(f"timm cannot make {self.name}: {' '.join(str(error).split())[:300]}") from error
+
+    def _freeze(self) -> None:
+        if self.freeze:
+            self.network.requires_grad_(False)
+            self._fixed = [self.network]
+        elif self.freeze_groups:
+            groups = group_modules(self.network, self.network.group_matcher(coarse=False))
+            numbers = sorted(number for number in groups if number != float("inf"))
+            if not 0 < self.freeze_groups < len(numbers):
+                raise LDLError(
+                    f"model.backbone.freeze_groups {self.freeze_groups} must be in 0..{len(numbers) - 1}, "
+                    f"the groups of layers of {self.name}"
+                )
+            modules = dict(self.network.named_modules())
+            self._fixed = [modules[name] for number in numbers[: self.freeze_groups] for name in groups[number]]
+            for module in self._fixed:
+                module.requires_grad_(False)
+
+    def _read_weights(self, file: Path) -> dict[str, Tensor]:
+        """The weights file, as the network without classifier has it. Raises LDLError."""
+        if not file.is_file():
+            raise LDLError(f"no weights file at {file}; correct model.backbone.weights")
+        if file.suffix == ".ckpt":
+            return self._read_own_checkpoint(file)
+        try:
+            network = timm.create_model(self.name, checkpoint_path=str(file))
+        except Exception as error:  # those of pickle, zip, safetensors and timm have no common base
+            reason = " ".join(str(error).split())[:200]
+            raise LDLError(f"{file} holds no weights that fit {self.name}: {type(error).__name__} {reason}") from error
+        network.reset_classifier(0)  # type: ignore[operator]
+        return network.state_dict()
+
+    def _read_own_checkpoint(self, file: Path) -> dict[str, Tensor]:
+        from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
+
+        checkpoint = read_checkpoint(file)
+        saved = checkpoint[CHECKPOINT_KEY]["backbone"]["init_args"].get("name")
+        if saved != self.name:
+            raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
+        prefix, state = "backbone.network.", checkpoint["state_dict"]
+        return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+    def _load(self, saved: dict[str, Tensor], channels: int) -> None:
+        """Take weights for three channels; the first layer's are summed or repeated for another number."""
+        first = self.network.pretrained_cfg["first_conv"]
+        for layer in [first] if isinstance(first, str) else first:
+            saved[f"{layer}.weight"] = adapt_input_conv(channels, saved[f"{layer}.weight"])
+        self.network.load_state_dict(saved)
+
+    def train(self, mode: bool = True) -> Timm:
+        """Switch the mode; what is frozen stays in evaluation."""
+        super().train(mode)
+        for module in self._fixed:
+            module.eval()
+        return self
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Images (B, channels, height, width) to pooled features (B, F).
+
+        Images of 0 to 255 in uint8 are normalised as the network's weights expect; others are taken as they are.
+        """
+        if inputs.dtype == torch.uint8:
+            inputs = (inputs - self.mean) / self.std
+        inputs = inputs.contiguous(memory_format=torch.channels_last)
+        with torch.no_grad() if self.freeze else nullcontext():
+            if self.training and self.compiled:
+                return self._compiled_network(inputs)
+            features = self.network(inputs)
+            if self.mirror and not self.training:
+                features = (features + self.network(inputs.flip(-1))) / 2
+            return features
+
+    def _compiled_network(self, inputs: Tensor) -> Tensor:
+        # The function, not the module: a compiled module would put all parameters into checkpoints a second time.
+        if self._compiled is None:
+            self._compiled = torch.compile(self.network.forward)
+        return self._compiled(inputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_compiled": None}

@@ -1,0 +1,56 @@
+"""A batch: a dict of ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding) and whatever else there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.errors import SharedError
+
+Batch = dict[str, Tensor]
+
+
+def learned_rows(batch: Batch) -> int:
+    """How many rows, without padding, or of maps how many pixels to keep, a batch is learned from."""
+    real = batch["weight"] > 0
+    return int((batch["keep"][real] if "keep" in batch else real).sum())
+
+
+def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:
+    """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
+
+    Raises:
+        SharedError: on all processes, where one of them could not read its share.
+    """
+    message: str = batch.get("error", "")
+    rows = 0 if message else learned_rows(batch)
+    total, failed = collective.sum(torch.tensor([rows, int(bool(message))], device=device)).tolist()
+    if failed:
+        texts = collective.gather(torch.tensor(list(message.encode()), dtype=torch.uint8, device=device))
+        raise SharedError(next(bytes(text.tolist()).decode() for text in texts if len(text)))
+    return total
+
+
+def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
+    """Mix every instance with another one of the batch (Zhang et al. 2018): a mixture of distributions is one again.
+
+    One share, drawn from Beta(alpha, alpha), holds for the whole batch: lower ``alpha`` mixes less. ``input`` or
+    ``features``, ``target`` and ``value`` (so the expectation of the target still is the value) are mixed, the
+    rest stays.
+
+    Args:
+        batch: ``input`` or ``features`` (B, ...), ``target`` (B, C) and maybe ``value`` (B, ...).
+        alpha: Parameter of the Beta distribution, positive.
+    """
+    target = batch["target"]
+    share = torch.distributions.Beta(alpha, alpha).sample().to(target)
+    partner = torch.randperm(len(target), device=target.device)
+    mixed: dict[str, Tensor] = {
+        name: (share * batch[name] + (1 - share) * batch[name][partner]).to(batch[name].dtype)
+        for name in ("input", "features", "target", "value")
+        if name in batch
+    }
+    return {**batch, **mixed}

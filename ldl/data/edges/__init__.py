@@ -1,0 +1,1 @@
+"""BSDS500 and edge sets of its layout."""

@@ -1,0 +1,159 @@
+"""BSDS500 (Arbelaez et al. 2011) and edge sets of its layout: at every pixel, how many annotators drew an edge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from ldl.collective import current_collective
+from ldl.data.base import LDLDataModule
+from ldl.data.edges.images import Crops, EdgeImages, Target, read_scene, truth_of
+from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+from ldl.protocols import Fold
+
+if TYPE_CHECKING:
+    import pytorch_lightning as pl
+
+Protocol = Literal["development", "final"]
+
+_SUFFIXES = (".jpg", ".png")
+
+
+class BSDS500(LDLDataModule):
+    """Images and ground truth of edges: ``images/PART/NAME.jpg`` and ``groundTruth/PART/NAME.mat``.
+
+    Labels are {no edge, edge}, the target of a pixel how many annotators drew an edge there. Training serves random
+    crops; validation and test serve whole images, one a process. Any data set of this layout will do.
+
+    Args:
+        path: Folder with ``images`` and ``groundTruth``; None takes ``BSDS500/data`` below the data folder.
+        protocol: ``development`` trains on the part ``train`` and tests on ``val``; ``final``, for the figure to
+            report, trains on ``train`` and, where there is one, ``val``, and tests on ``test``.
+        target: What is learned. ``votes``: the share of annotators, disagreement and all. ``consensus``: edge where at
+            least half of them agree, no edge where none drew one, and nothing from pixels between (Xie & Tu 2015).
+        tolerance: An annotator counts for a pixel up to this far from the line that was drawn, in pixels.
+        crop: Side of the crops of training, in pixels.
+        flips: Mirror crops at random.
+        turns: Turn crops by random right angles.
+        negatives: Pixels without any vote that a crop is learned from, for each one with votes, drawn at random: the
+            balance of the classes. None learns from all.
+        batch_size: Crops of a global batch, over all processes.
+        num_workers: Loader processes, per training process.
+        root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
+    """
+
+    leaky = False
+    names: list[str]
+
+    def __init__(
+        self,
+        path: str | None = None,
+        protocol: Protocol = "development",
+        target: Target = "votes",
+        tolerance: float = 1.0,
+        crop: int = 192,
+        flips: bool = True,
+        turns: bool = True,
+        negatives: float | None = 2.0,
+        batch_size: int = 8,
+        num_workers: int = 0,
+        root: str | None = None,
+    ) -> None:
+        super().__init__(batch_size, num_workers, root, folds=1, val_fraction=0)
+        self.path = path
+        self.protocol = protocol
+        self.target = target
+        self.tolerance = tolerance
+        self.crop = crop
+        self.flips = flips
+        self.turns = turns
+        self.negatives = negatives
+
+    @property
+    def folder(self) -> Path:
+        """The folder with ``images`` and ``groundTruth``."""
+        if not self.path:
+            return self.data_root / "BSDS500" / "data"
+        return place if (place := Path(self.path)).exists() else self.data_root / self.path
+
+    def load(self) -> None:
+        """List the images of the protocol's parts. Raises LDLError for missing folders, images or ground truth."""
+        self._check()
+        trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
+        if self.protocol == "final" and not (self.folder / "images" / "val").is_dir():
+            trained = ["train"]
+        parts = {part: list_part(self.folder, part) for part in [*trained, tested]}
+        self.images = [image for part in parts.values() for image in part]
+        self.names = [f"{image.parent.name}/{image.stem}" for image in self.images]
+        self.size = len(self.images)
+        self.tested = len(parts[tested])
+        self.labels = LabelSpace.nominal(["no edge", "edge"])
+        self.input_shape = (3, self.crop, self.crop)
+
+    def cut(self) -> Fold:
+        """The parts of the protocol; nothing is cut off for validation."""
+        rows = np.arange(self.size)
+        return Fold(rows[: -self.tested], rows[:0], rows[-self.tested :])
+
+    def dataset(self, rows: np.ndarray, train: bool) -> EdgeImages:
+        """The images ``rows``."""
+        crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives) if train else None
+        return EdgeImages([self.images[row] for row in rows], rows, self.tolerance, crops)
+
+    @property
+    def eval_batch_size(self) -> int:
+        """One image a process: sizes differ."""
+        return current_collective().world_size
+
+    def report(self, folder: Path, draw: bool) -> pl.Callback:
+        """What writes edge maps, evaluates them and draws the curve."""
+        from ldl.reports.edges import EdgeReport
+
+        return EdgeReport(folder, draw)
+
+    def read(self, row: int) -> tuple[np.ndarray, GroundTruth]:
+        """An image, (H, W, 3) uint8, and what its annotators drew. Raises LDLError where they do not fit."""
+        return read_scene(self.images[row], self.crop if row in self.split.train else 1)
+
+    def ground_truth(self, row: int) -> GroundTruth:
+        """What the annotators of an image drew. Raises LDLError for an unusable file."""
+        return read_ground_truth(truth_of(self.images[row]))
+
+    def _check(self) -> None:
+        for name, accepted in (("protocol", Protocol), ("target", Target)):
+            if getattr(self, name) not in get_args(accepted):
+                raise LDLError(f"data.{name} {getattr(self, name)!r} must be one of {', '.join(get_args(accepted))}")
+        if not 0 <= self.tolerance <= 10:
+            raise LDLError(f"data.tolerance {self.tolerance!r} must be in 0..10 pixels")
+        if self.crop < 32:
+            raise LDLError(f"data.crop {self.crop} must be at least 32 pixels")
+        if self.negatives is not None and not self.negatives > 0:
+            raise LDLError(f"data.negatives {self.negatives!r} must be positive, or null for all pixels")
+
+
+def list_part(folder: Path, part: str) -> list[Path]:
+    """The images of one part, by name.
+
+    Args:
+        folder: The folder with ``images`` and ``groundTruth``.
+        part: ``train``, ``val`` or ``test``.
+
+    Raises:
+        LDLError: no such folder, no images in it, or an image without ground truth or the other way round.
+    """
+    place = folder / "images" / part
+    if not place.is_dir():
+        raise LDLError(f"no folder at {place}; data.path, or LDL_DATA, must lead to images/ and groundTruth/")
+    images = sorted(path for path in place.iterdir() if path.suffix.lower() in _SUFFIXES)
+    if not images:
+        raise LDLError(f"{place} holds no images; files that end in {', '.join(_SUFFIXES)} are read")
+    stems, drawn = {image.stem for image in images}, {path.stem for path in truth_of(images[0]).parent.glob("*.mat")}
+    for missing, what in ((stems - drawn, "image has no ground truth"), (drawn - stems, "ground truth has no image")):
+        if missing:
+            count = f"{len(missing)} of {len(stems | drawn)}"
+            raise LDLError(f"{folder}, part {part}: the {what}: {min(missing)} ({count})")
+    return images

@@ -1,0 +1,135 @@
+"""Images with the votes of annotators at every pixel, whole or as random crops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import cv2
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from ldl.batch import Batch
+from ldl.data.pictures import read_picture
+from ldl.data.sampler import Draw
+from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
+from ldl.errors import LDLError
+
+Target = Literal["votes", "consensus"]
+
+CONSENSUS = 0.5
+"""Share of the annotators from which on a pixel counts as an edge for certain."""
+
+
+class Crops(NamedTuple):
+    """How training images are cut; see :class:`ldl.data.edges.bsds500.BSDS500`."""
+
+    side: int
+    target: Target
+    flips: bool
+    turns: bool
+    negatives: float | None
+
+
+class EdgeImages(Dataset[Batch]):
+    """``input`` (3, H, W) uint8 and ``target`` (H, W, 2), the shares of annotators without and with an edge.
+
+    Args:
+        images: The images.
+        index: (N,) their numbers in the whole data set.
+        tolerance: See :func:`vote_share`.
+        crops: Serve random crops, with ``keep`` (side, side): the pixels to learn from. None serves whole images.
+    """
+
+    def __init__(self, images: list[Path], index: np.ndarray, tolerance: float, crops: Crops | None) -> None:
+        self.images = images
+        self.index = index
+        self.tolerance = tolerance
+        self.crops = crops
+        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, draw: Draw) -> dict[str, Any]:
+        picture, share = self._read(draw.row)
+        more = {}
+        if self.crops is not None:
+            rng = np.random.default_rng(draw.seed)
+            picture, share = _cut(picture, share, self.crops, rng)
+            more["keep"] = torch.from_numpy(_keep(share, self.crops, rng))
+            if self.crops.target == "consensus":
+                share = (share >= CONSENSUS).astype(np.float32)
+        return {
+            "input": torch.from_numpy(np.array(picture)).permute(2, 0, 1),
+            "target": torch.from_numpy(np.stack([1 - share, share], -1)),
+            "index": torch.tensor(self.index[draw.row]),
+            "weight": torch.tensor(draw.weight),
+            **more,
+        }
+
+    def _read(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+        if row in self._kept:
+            return self._kept[row]
+        picture, truth = read_scene(self.images[row], 1 if self.crops is None else self.crops.side)
+        loaded = picture, vote_share(truth.boundaries, self.tolerance)
+        if self.crops is not None:
+            self._kept[row] = loaded
+        return loaded
+
+
+def read_scene(image: Path, crop: int = 1) -> tuple[np.ndarray, GroundTruth]:
+    """An image, (H, W, 3) uint8, and what its annotators drew.
+
+    Raises:
+        LDLError: they cannot be read, differ in size, or are too small for crops of ``crop`` pixels.
+    """
+    picture, truth = read_picture(image), read_ground_truth(truth_of(image))
+    size = "x".join(map(str, picture.shape[:2]))
+    if picture.shape[:2] != truth.boundaries.shape[1:]:
+        drawn = "x".join(map(str, truth.boundaries.shape[1:]))
+        raise LDLError(f"{image} and its ground truth differ in size, {size} and {drawn} pixels")
+    if min(picture.shape[:2]) < crop:
+        raise LDLError(f"{image} has {size} pixels, less than data.crop {crop}; lower it")
+    return picture, truth
+
+
+def truth_of(image: Path) -> Path:
+    """The ground truth file of ``.../images/PART/NAME.jpg``: ``.../groundTruth/PART/NAME.mat``."""
+    return image.parents[2] / "groundTruth" / image.parent.name / f"{image.stem}.mat"
+
+
+def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
+    """Share of the annotators that drew an edge at each pixel, (H, W) float32 in 0..1.
+
+    Args:
+        boundaries: (A, H, W) bool.
+        tolerance: An annotator counts for a pixel up to this far from the line that was drawn, in pixels.
+    """
+    reach = int(tolerance)
+    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
+    disc = (y * y + x * x <= tolerance**2).astype(np.uint8)
+    near = np.stack([cv2.dilate(drawn.astype(np.uint8), disc) for drawn in boundaries])
+    return np.asarray(near.mean(0, dtype=np.float32))
+
+
+def _cut(
+    picture: np.ndarray, share: np.ndarray, crops: Crops, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    y, x = (int(rng.integers(length - crops.side + 1)) for length in share.shape)
+    picture, share = (whole[y : y + crops.side, x : x + crops.side] for whole in (picture, share))
+    if crops.flips and rng.random() < 0.5:
+        picture, share = picture[:, ::-1], share[:, ::-1]
+    quarters = int(rng.integers(4)) if crops.turns else 0
+    return np.rot90(picture, quarters), np.rot90(share, quarters)
+
+
+def _keep(share: np.ndarray, crops: Crops, rng: np.random.Generator) -> np.ndarray:
+    empty = share == 0
+    drawn = ~empty if crops.target == "votes" else share >= CONSENSUS
+    if crops.negatives is None:
+        return drawn | empty
+    # Where nothing is drawn, some pixels without votes are learned from all the same.
+    wanted = crops.negatives * max(int(drawn.sum()), share.size // 100)
+    return drawn | (empty & (rng.random(share.shape) < wanted / max(1, int(empty.sum()))))

@@ -1,0 +1,1 @@
+"""MORPH II: its release, names, lists and protocols."""

@@ -1,0 +1,147 @@
+"""Published lists of MORPH's pictures: reading them, and finding the pictures they name."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ldl.collective import process_rank
+from ldl.data.faces.morph.names import EXAMPLE, parse_name, stem
+from ldl.data.faces.protocols import Cut
+from ldl.data.faces.records import FaceRecords
+from ldl.errors import LDLError
+
+
+@dataclass(frozen=True)
+class SplitList:
+    """One list.
+
+    Attributes:
+        path: Its file.
+        stems: (N,) names of the pictures, in lower case without ending.
+        folds: (N,) the fold of each, or None where the list has no such column.
+        races: (N,) letters such as B and W, or None where the list has none; some lists have numbers instead,
+            whose meaning differs from list to list.
+    """
+
+    path: Path
+    stems: list[str]
+    folds: np.ndarray | None = None
+    races: list[str] | None = None
+
+
+def read_list(path: Path) -> SplitList:
+    """Read a list: a picture a line, with commas or with blanks between the columns, with or without header.
+
+    The pictures' names are found by their form. Ages and genders are not read: lists code them differently, and
+    every name has both.
+
+    Raises:
+        LDLError: no such list, a line without a picture's name or with a field too few, a picture named twice, a
+            fold that is no number.
+    """
+    header, rows = read_rows(path)
+    names = next((column for column, cell in enumerate(rows[0]) if parse_name(cell)), None) if rows else None
+    if names is None:
+        raise LDLError(f"{path} names no pictures such as {EXAMPLE}; give a list of MORPH in data.split_list")
+    for row in rows:
+        if len(row) != len(header) or not parse_name(row[names]):
+            line = " ".join(row)[:80]
+            raise LDLError(f"{path}: the line {line!r} must have {len(header)} fields, one like {EXAMPLE}")
+    stems = [stem(row[names]) for row in rows]
+    if len(set(stems)) < len(stems):
+        raise LDLError(f"{path} names the picture {Counter(stems).most_common(1)[0][0]} twice; remove one line")
+    columns = {name: [row[column] for row in rows] for column, name in enumerate(header)}
+    races = columns.get("race")
+    return SplitList(
+        path,
+        stems,
+        _folds(path, columns["fold"]) if "fold" in columns else None,
+        [race.upper() for race in races] if races and not any(race.isdecimal() for race in races) else None,
+    )
+
+
+def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Header in lower case, and fields of every line that is not empty. Raises LDLError for no readable file.
+
+    Columns without a name have an empty one; a file that begins with a picture has no others.
+    """
+    try:
+        lines = [line for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
+        commas = bool(lines) and "," in lines[0]
+        rows = [[cell.strip() for cell in row] for row in (csv.reader(lines) if commas else map(str.split, lines))]
+    except FileNotFoundError:
+        raise LDLError(f"no list at {path}; correct data.split_list") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise LDLError(f"{path} cannot be read as a list: {error}") from None
+    if not rows or any(parse_name(cell) for cell in rows[0]):
+        return [""] * len(rows[0] if rows else []), rows
+    header = [name.lower() for name in rows[0]]
+    # The column of row numbers that pandas writes has no name, which blanks between columns do not show.
+    unnamed = len(rows) > 1 and not commas and len(rows[1]) == len(header) + 1
+    return [""] * unnamed + header, rows[1:]
+
+
+def list_records(*paths: Path) -> FaceRecords:
+    """All pictures that the lists name, without any picture being there: to audit protocols.
+
+    The races are those of the lists that have them, and "" elsewhere. Raises LDLError.
+    """
+    lists = [read_list(path) for path in paths]
+    races = {name: race for listed in lists for name, race in zip(listed.stems, listed.races or [])}
+    return named_records(Path(), {name: name for listed in lists for name in listed.stems}, races)
+
+
+def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) -> FaceRecords:
+    """Records of pictures whose names say all but the race.
+
+    They are in the order of their names, so that a protocol draws the same pictures wherever they lie.
+
+    Args:
+        folder: What the files are relative to.
+        files: File by stem; every one is named as a picture of MORPH.
+        races: Race by stem, as far as it is known.
+    """
+    stems = sorted(files)
+    names = [name for name in map(parse_name, stems) if name]
+    facts = {"gender": np.array([name.gender for name in names])}
+    if any(name in races for name in stems):
+        facts["race"] = np.array([races.get(name, "") for name in stems])
+    return FaceRecords(
+        folder,
+        [files[name] for name in stems],
+        np.array([float(name.age) for name in names]),
+        np.array([name.person for name in names], dtype=np.int64),
+        facts=facts,
+    )
+
+
+def match(listed: Sequence[SplitList], cut: Cut) -> list[np.ndarray]:
+    """The rows of the pictures that each list names, in its order; -1 where they are missing and may be.
+
+    Raises:
+        LDLError: pictures that are not there.
+    """
+    where = {stem(file): row for row, file in enumerate(cut.records.files)}
+    for one in listed:
+        missing = [name for name in one.stems if name not in where]
+        if not missing:
+            continue
+        what = f"{len(missing)} of {len(one.stems)} pictures of {one.path} are not there, the first: {missing[0]}"
+        if not cut.skip_missing:
+            raise LDLError(f"{what}; add them, or leave them out with --data.skip_unreadable true")
+        if process_rank() == 0:
+            print(what, flush=True)
+    return [np.array([where.get(name, -1) for name in one.stems], dtype=np.int64) for one in listed]
+
+
+def _folds(path: Path, cells: list[str]) -> np.ndarray:
+    wrong = next((cell for cell in cells if not cell.isdecimal()), None)
+    if wrong is not None:
+        raise LDLError(f"{path}: fold {wrong!r} is not a number; folds are numbered from 0")
+    return np.array([int(cell) for cell in cells])

@@ -1,0 +1,79 @@
+"""The table of MORPH's release."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from ldl.collective import process_rank
+from ldl.data.faces.morph.lists import read_rows
+from ldl.data.faces.morph.names import EXAMPLE, MorphName, parse_name, stem
+from ldl.errors import LDLError, did_you_mean
+
+RELEASE_CSV = "morph_2008_nonCommercial.csv"
+_COLUMNS = ("id_num", "race", "gender", "age", "photo")
+
+
+def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """File, relative to the table's folder, and race of every picture, by stem.
+
+    Names and table say the same thing twice. Where genders differ, the name is believed, and the number of such
+    pictures is printed: the column is known to be coded in several ways.
+
+    Raises:
+        LDLError: a missing column, a row with fields too few or too many, a photo whose name is not as in the
+            release or contradicts the row's person or age, a photo named twice.
+    """
+    header, rows = read_rows(path)
+    for name in _COLUMNS:
+        if name not in header:
+            raise LDLError(f"{path} has no column {name!r}{did_you_mean(name, header)}; it has {', '.join(header)}")
+    files: dict[str, str] = {}
+    races: dict[str, str] = {}
+    genders: list[str] = []
+    on_disk = cache(_ListedFolder)
+    for number, fields in enumerate(rows, start=1):
+        if len(fields) != len(header):
+            raise LDLError(f"{path}: row {number} has {len(fields)} fields, the header {len(header)}; mend the row")
+        row = dict(zip(header, fields))
+        photo = row["photo"].replace("\\", "/")
+        told = _checked(path, number, row, photo)
+        if stem(photo) in files:
+            raise LDLError(f"{path}: row {number} names {photo}, which an earlier row names too; remove one")
+        if row["gender"].upper()[:1] != told.gender:
+            genders.append(photo)
+        parent, _, base = photo.rpartition("/")
+        files[stem(photo)] = f"{parent}/{on_disk(path.parent / parent).spelling(base)}".lstrip("/")
+        races[stem(photo)] = row["race"].upper()
+    if genders and process_rank() == 0:
+        print(f"{path}: {len(genders)} genders differ from the names, which are believed; the first: {genders[0]}")
+    return files, races
+
+
+def _checked(path: Path, number: int, row: dict[str, str], photo: str) -> MorphName:
+    name = parse_name(photo)
+    if name is None:
+        raise LDLError(f"{path}: row {number} names the photo {photo!r}, which is not of the form {EXAMPLE}")
+    for column, value in (("id_num", name.person), ("age", name.age)):
+        try:
+            agrees = int(float(row[column])) == value
+        except (ValueError, OverflowError):
+            agrees = False
+        if not agrees:
+            raise LDLError(
+                f"{path}: row {number} has {column} {row[column]!r}, but its photo {photo} says {value}; "
+                "correct the row, or remove it"
+            )
+    return name
+
+
+class _ListedFolder:
+    """Names in a folder, found whatever their case: copies made on other systems change it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.names = {name.lower(): name for name in os.listdir(folder)} if folder.is_dir() else {}
+
+    def spelling(self, name: str) -> str:
+        """As the folder spells it, or as given where it has no such file."""
+        return self.names.get(name.lower(), name)

@@ -1,0 +1,1 @@
+"""Pointing'04: names, boxes and protocols."""

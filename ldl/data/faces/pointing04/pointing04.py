@@ -1,0 +1,153 @@
+"""Pointing'04, the Head Pose Image Database (Gourier, Hall & Crowley, ICPR workshop 2004)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from ldl.data.faces.module import Faces
+from ldl.data.faces.pointing04.files import PITCHES, POSES, YAWS, PoseName, parse_name, read_box
+from ldl.data.faces.protocols import LEAVE_ONE_PERSON_OUT, RANDOM_KFOLD, Cut, FaceProtocol, Rows
+from ldl.data.faces.records import FaceRecords
+from ldl.data.pictures import list_pictures
+from ldl.errors import LDLError
+from ldl.labels import Encoder, LabelSpace
+from ldl.methods.imbalance import bell_subset
+from ldl.protocols import Fold
+
+if TYPE_CHECKING:
+    from albumentations import BaseCompose, BasicTransform
+
+Angles = Literal["both", "pitch", "yaw"]
+
+
+def _by_series(cut: Cut) -> Rows:
+    tested = cut.records.facts["series"] == cut.fold + 1
+    if tested.all() or not tested.any():
+        raise LDLError("protocol series needs pictures of both series; choose another")
+    return np.flatnonzero(~tested), np.flatnonzero(tested)
+
+
+PROTOCOLS = {
+    "leave_one_person_out": LEAVE_ONE_PERSON_OUT,
+    "series": FaceProtocol(_by_series, True, lambda cut: 2),
+    "random_5fold": RANDOM_KFOLD,
+}
+
+
+class Pointing04(Faces):
+    """Pointing'04 as it is released: ``Person01/personne01146+0+0.jpg`` with a ``.txt`` of the face's box beside it.
+
+    15 persons, two series of 93 poses each. The label space is the 93 poses as points (pitch, yaw), of which
+    ``mae_pitch`` and ``mae_yaw`` are reported besides their mean, or one angle alone. The folder ``Front`` of the
+    release repeats frontal pictures of the persons and is left aside. A mirror image has another yaw: transforms of
+    one's own must not mirror.
+
+    Protocols: ``leave_one_person_out`` (15 folds); ``series`` (each of the two series is tested in turn, the
+    release's "known faces": all persons are in both parts); ``random_5fold`` (five random folds, as in Huang et al.
+    2016: neighbouring poses of a person are in both parts).
+
+    Args:
+        path: Where the data set lies: as it stands, or below the data folder; None takes ``Pointing04`` there.
+        protocol: How training and test pictures are told apart; None leaves one person out.
+        angles: What is predicted: ``both`` over the 93 poses, or ``pitch`` or ``yaw`` over its own values.
+        removed: Share of the training pictures that are removed at random so that the pitches of those that stay are
+            spread like a Gaussian around 0, in [0, 1); validation and test parts keep theirs.
+        alignment: What places the face: ``box``, or ``none`` for the whole picture.
+        crop_size: Side of the crops in pixels.
+        margin: What is added around the box on every side, as a share of its square; None adds nothing.
+        sigma: Standard deviation of the label distributions in degrees, the same along both angles.
+        encoder: Shape of the label distributions, ``gaussian`` or ``triangle``.
+        train_transforms: albumentations transforms of training; None takes small turns and shifts, light.
+        eval_transforms: Those of validation, test and prediction; None takes none.
+        skip_unreadable: Leave out damaged pictures, and say so, instead of stopping at them.
+        cache_dir: Folder for crops and features; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
+        batch_size: Rows of a global batch, over all processes.
+        num_workers: Loader processes, per training process.
+        root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
+        fold: The fold that is tested, from 0.
+        fold_seed: Seed of random folds, and of what is removed.
+        val_fraction: Share of the training persons that is kept for validation; 0 trains on all.
+    """
+
+    protocols = PROTOCOLS
+    mirrored = False
+
+    def __init__(
+        self,
+        path: str | None = None,
+        protocol: str | None = None,
+        angles: Angles = "both",
+        removed: float = 0.0,
+        alignment: Literal["box", "none"] = "box",
+        crop_size: int = 64,
+        margin: float | None = None,
+        sigma: float = 15.0,
+        encoder: Encoder = "gaussian",
+        train_transforms: Sequence[BasicTransform | BaseCompose] | None = None,
+        eval_transforms: Sequence[BasicTransform | BaseCompose] | None = None,
+        skip_unreadable: bool = False,
+        cache_dir: str | None = None,
+        batch_size: int = 64,
+        num_workers: int = 0,
+        root: str | None = None,
+        fold: int = 0,
+        fold_seed: int = 0,
+        val_fraction: float = 0.1,
+    ) -> None:
+        super().__init__(
+            path, protocol, None, alignment, None, crop_size, margin, sigma, encoder, train_transforms,
+            eval_transforms, skip_unreadable, cache_dir, batch_size, num_workers, root, 5, fold, fold_seed,
+            val_fraction,
+        )  # fmt: skip
+        self.angles = angles
+        self.removed = removed
+
+    def read(self) -> FaceRecords:
+        """List the folders ``Person*``. Raises LDLError for a wrong name or pose, or a box that cannot be read."""
+        for name, choices in (("angles", get_args(Angles)), ("alignment", ("box", "none"))):
+            if getattr(self, name) not in choices:
+                raise LDLError(f"data.{name} {getattr(self, name)!r} must be one of {', '.join(choices)}")
+        folder = self.locate("Pointing04")
+        persons = sorted(place for place in folder.glob("Person*") if place.is_dir())
+        if not persons:
+            raise LDLError(f"{folder} holds no folders Person01, Person02, ...; give data.path that of Pointing'04")
+        paths = [path for person in persons for path in list_pictures(person)]
+        names = [parse_name(path) for path in paths]
+        _check_once(paths, names)
+        poses = np.array([(name.pitch, name.yaw) for name in names], dtype=float)
+        values = poses if self.angles == "both" else poses[:, ("pitch", "yaw").index(self.angles)]
+        return FaceRecords(
+            folder,
+            [path.relative_to(folder).as_posix() for path in paths],
+            values,
+            np.array([name.person for name in names]),
+            [read_box(path) for path in paths] if self.alignment == "box" else None,
+            facts={"series": np.array([name.series for name in names]), "pitch": poses[:, 0]},
+        )
+
+    def label_space(self, records: FaceRecords) -> LabelSpace:
+        """The 93 poses, or the values of one angle, in degrees."""
+        if self.angles == "both":
+            return LabelSpace.grid(PITCHES, YAWS, "degrees", ("pitch", "yaw"), POSES)
+        return LabelSpace.ordinal(PITCHES if self.angles == "pitch" else YAWS, "degrees")
+
+    def cut(self) -> Fold:
+        """The pictures of one fold, with what is ``removed`` from training. Raises LDLError."""
+        fold = super().cut()
+        if not self.removed:
+            return fold
+        kept = bell_subset(self.records.facts["pitch"][fold.train], self.removed, [self.fold_seed, self.fold])
+        return replace(fold, train=fold.train[kept])
+
+
+def _check_once(paths: list[Path], names: list[PoseName]) -> None:
+    seen: dict[PoseName, Path] = {}
+    for path, name in zip(paths, names):
+        first = seen.setdefault(name._replace(number=0), path)
+        if first != path:
+            raise LDLError(f"{first} and {path} are one pose of one series; remove one of them")

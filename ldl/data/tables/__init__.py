@@ -1,0 +1,1 @@
+"""Tables of features with distributions or values."""

@@ -1,0 +1,1 @@
+"""Pictures of something and of its absence, of which a small share is tried."""

@@ -1,0 +1,193 @@
+"""Faces in clutter, shifted or in three poses (Babenko et al. 2008, Section 3).
+
+The paper took LFW; here the faces are UTKFace's and the clutter is cut from BSDS500's photographs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ldl.data.pictures import list_pictures, read_picture
+from ldl.data.trials.mnist import draw
+from ldl.data.trials.trials import Pictures, Trials
+from ldl.errors import LDLError
+
+FACES, PHOTOGRAPHS = "UTKFace", "BSDS500/data/images"
+WIDEST = 4.0
+"""Clutter is cut at up to so many times its size, and shrunk."""
+
+
+class ShiftedFaces(Trials):
+    """Faces against clutter, each at a random place of a larger piece of clutter: ``truth`` (size, 2) is its shift.
+
+    Faces of ``UTKFace`` and squares cut from the photographs of ``BSDS500``, grey and of ``side`` pixels, lie on other
+    such squares with ``margin`` more pixels on each side; negatives are made the same way, so that no edge gives a face
+    away. Shifts are uniform, in whole pixels down and right of the top left corner.
+
+    Args:
+        side: Pixels of a face.
+        margin: Pixels around it: shifts are 0 to twice as many.
+        pictures: How many; half are faces.
+        train_fraction: Share of the pictures that a trial trains on.
+        draw_seed: Seed of the pictures and their shifts.
+        batch_size: Rows of a global batch, over all processes.
+        num_workers: Loader processes, per training process.
+        root: Folder of ``UTKFace`` and ``BSDS500``; None takes the environment's ``LDL_DATA``, or ``data``.
+        folds: Number of trials.
+        fold: The trial, from 0.
+        fold_seed: Seed of the trials.
+        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
+    """
+
+    def __init__(
+        self,
+        side: int = 43,
+        margin: int = 10,
+        pictures: int = 800,
+        train_fraction: float = 0.5,
+        draw_seed: int = 0,
+        batch_size: int = 50,
+        num_workers: int = 0,
+        root: str | None = None,
+        folds: int = 10,
+        fold: int = 0,
+        fold_seed: int = 0,
+        val_fraction: float = 0.0,
+    ) -> None:
+        super().__init__(
+            pictures, train_fraction, draw_seed, batch_size, num_workers, root, folds, fold, fold_seed, val_fraction
+        )
+        self.side = side
+        self.margin = margin
+
+    @property
+    def names_of_labels(self) -> tuple[str, str]:
+        return "clutter", "face"
+
+    def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
+        """Cut faces and clutter. Raises LDLError: no pictures, too few, or a size out of its range."""
+        check_least("side", self.side, 2)
+        check_least("margin", self.margin, 0)
+        photographs = read_photographs(self.data_root)
+        faces = np.stack([shrink(face, self.side) for face in read_faces(self.data_root, half, rng)])
+        objects = [cut_clutter(photographs, half, self.side, rng), faces]
+        negative, positive = (self._shift(pieces, photographs, rng) for pieces in objects)
+        return negative, positive
+
+    def _shift(self, objects: np.ndarray, photographs: list[np.ndarray], rng: np.random.Generator) -> Pictures:
+        shifts = rng.integers(2 * self.margin + 1, size=(len(objects), 2))
+        canvas = cut_clutter(photographs, len(objects), self.side + 2 * self.margin, rng)
+        for picture, thing, (down, right) in zip(canvas, objects, shifts):
+            picture[down : down + self.side, right : right + self.side] = thing
+        return Pictures(canvas, shifts)
+
+
+POSES = ((1.0, 0), (2.5, 0), (2.0, 1))
+"""The paper's: scale, and quarter turns."""
+
+
+class PosedFaces(Trials):
+    """Faces in three poses against clutter: ``truth`` (size,) is the pose, 0 to 2, and -1 of negatives.
+
+    A third of the faces of ``UTKFace`` is left as it is, a third made 2.5 times as large, which fills the picture, a
+    third twice as large and turned by 90 degrees. They lie in the middle of squares cut from the photographs of
+    ``BSDS500``. Negatives are such squares in the same places, so that no edge gives a face away. All are grey.
+
+    Args:
+        side: Pixels of a picture.
+        pictures: How many; half are faces.
+        train_fraction: Share of the pictures that a trial trains on.
+        draw_seed: Seed of the pictures.
+        batch_size: Rows of a global batch, over all processes.
+        num_workers: Loader processes, per training process.
+        root: Folder of ``UTKFace`` and ``BSDS500``; None takes the environment's ``LDL_DATA``, or ``data``.
+        folds: Number of trials.
+        fold: The trial, from 0.
+        fold_seed: Seed of the trials.
+        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
+    """
+
+    def __init__(
+        self,
+        side: int = 40,
+        pictures: int = 4000,
+        train_fraction: float = 0.5,
+        draw_seed: int = 0,
+        batch_size: int = 500,
+        num_workers: int = 0,
+        root: str | None = None,
+        folds: int = 10,
+        fold: int = 0,
+        fold_seed: int = 0,
+        val_fraction: float = 0.0,
+    ) -> None:
+        super().__init__(
+            pictures, train_fraction, draw_seed, batch_size, num_workers, root, folds, fold, fold_seed, val_fraction
+        )
+        self.side = side
+
+    @property
+    def names_of_labels(self) -> tuple[str, str]:
+        return "clutter", "face"
+
+    def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
+        """Cut faces and clutter. Raises LDLError: no pictures, too few, or a size out of its range."""
+        check_least("side", self.side, 5)
+        photographs = read_photographs(self.data_root)
+        faces = read_faces(self.data_root, half, rng)
+        clutter = list(cut_clutter(photographs, half, max(face.shape[0] for face in faces), rng))
+        negative, positive = (self._pose(objects, photographs, rng) for objects in (clutter, faces))
+        return Pictures(negative.images, np.full(half, -1)), positive
+
+    def _pose(self, objects: list[np.ndarray], photographs: list[np.ndarray], rng: np.random.Generator) -> Pictures:
+        poses = np.arange(len(objects)) % len(POSES)
+        canvas = cut_clutter(photographs, len(objects), self.side, rng)
+        largest = max(scale for scale, _ in POSES)
+        for picture, thing, pose in zip(canvas, objects, poses):
+            scale, turns = POSES[pose]
+            width = round(self.side * scale / largest)
+            start = (self.side - width) // 2
+            picture[start : start + width, start : start + width] = np.rot90(shrink(thing, width), turns)
+        return Pictures(canvas, poses)
+
+
+def check_least(name: str, value: int, least: int) -> None:
+    """Raise LDLError where ``data.name`` is below ``least`` pixels."""
+    if value < least:
+        raise LDLError(f"data.{name} {value} must be at least {least} pixels")
+
+
+def read_faces(root: Path, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Grey pictures of ``count`` different faces below ``root``. Raises LDLError where there are fewer."""
+    files = list_pictures(root / FACES)
+    return [grey(files[row]) for row in draw(np.arange(len(files)), count, rng)]
+
+
+def read_photographs(root: Path) -> list[np.ndarray]:
+    """All photographs below ``root``, grey. Raises LDLError where there are none."""
+    return [grey(file) for file in list_pictures(root / PHOTOGRAPHS)]
+
+
+def cut_clutter(photographs: list[np.ndarray], count: int, side: int, rng: np.random.Generator) -> np.ndarray:
+    """Squares (count, side, side) from random places of random photographs, at random scales (log-uniform)."""
+    squares = np.empty((count, side, side), np.uint8)
+    for square in squares:
+        photograph = photographs[rng.integers(len(photographs))]
+        scale = WIDEST ** rng.uniform()
+        width = min(round(scale * side), *photograph.shape)
+        top, left = (rng.integers(length - width + 1) for length in photograph.shape)
+        square[:] = shrink(photograph[top : top + width, left : left + width], side)
+    return squares
+
+
+def grey(path: Path) -> np.ndarray:
+    """A picture in grey, (height, width) uint8. Raises LDLError."""
+    return cv2.cvtColor(read_picture(path), cv2.COLOR_RGB2GRAY)
+
+
+def shrink(picture: np.ndarray, side: int) -> np.ndarray:
+    """A picture as a square of ``side`` pixels."""
+    return cv2.resize(np.ascontiguousarray(picture), (side, side), interpolation=cv2.INTER_AREA)

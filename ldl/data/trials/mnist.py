@@ -1,0 +1,160 @@
+"""MNIST's handwritten digits (LeCun et al. 1998), shifted or mixed (Babenko et al. 2008, Section 3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ldl.data.trials.trials import Pictures, Trials
+from ldl.errors import LDLError
+
+SIDE = 28
+
+
+class ShiftedDigits(Trials):
+    """One digit against the others, each at a random place of a larger picture: ``truth`` (size, 2) is its shift.
+
+    The 28 x 28 pictures of ``mnist.npz`` are put onto black, with ``margin`` pixels around them, and moved by up to as
+    many, uniformly: by whole pixels, down and right of the top left corner. The shift is that of the 28 x 28 window
+    that shows the digit as it was. Negatives are moved like positives.
+
+    Args:
+        digit: The positive digit.
+        margin: Pixels on each side: shifts are 0 to twice as many.
+        pictures: How many; half are of ``digit``.
+        train_fraction: Share of the pictures that a trial trains on.
+        draw_seed: Seed of the pictures and their shifts.
+        batch_size: Rows of a global batch, over all processes.
+        num_workers: Loader processes, per training process.
+        root: Folder of ``mnist.npz``; None takes the environment's ``LDL_DATA``, or ``data``.
+        folds: Number of trials.
+        fold: The trial, from 0.
+        fold_seed: Seed of the trials.
+        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
+    """
+
+    def __init__(
+        self,
+        digit: int = 3,
+        margin: int = 8,
+        pictures: int = 1000,
+        train_fraction: float = 0.1,
+        draw_seed: int = 0,
+        batch_size: int = 50,
+        num_workers: int = 0,
+        root: str | None = None,
+        folds: int = 10,
+        fold: int = 0,
+        fold_seed: int = 0,
+        val_fraction: float = 0.0,
+    ) -> None:
+        super().__init__(
+            pictures, train_fraction, draw_seed, batch_size, num_workers, root, folds, fold, fold_seed, val_fraction
+        )
+        self.digit = digit
+        self.margin = margin
+
+    @property
+    def names_of_labels(self) -> tuple[str, str]:
+        return "other", f"{self.digit}"
+
+    def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
+        """Draw digits and shifts. Raises LDLError: no file, too few digits, or an argument out of its range."""
+        if not 0 <= self.digit <= 9:
+            raise LDLError(f"data.digit {self.digit} must be in 0..9")
+        if self.margin < 0:
+            raise LDLError(f"data.margin {self.margin} must be at least 0 pixels")
+        images, digits = read_mnist(self.data_root)
+        negative, positive = (
+            draw(np.flatnonzero((digits == self.digit) == wanted), half, rng) for wanted in (False, True)
+        )
+        return self._shift(images[negative], rng), self._shift(images[positive], rng)
+
+    def _shift(self, images: np.ndarray, rng: np.random.Generator) -> Pictures:
+        shifts = rng.integers(2 * self.margin + 1, size=(len(images), 2))
+        side = SIDE + 2 * self.margin
+        canvas = np.zeros((len(images), side, side), np.uint8)
+        for picture, image, (down, right) in zip(canvas, images, shifts):
+            picture[down : down + SIDE, right : right + SIDE] = image
+        return Pictures(canvas, shifts)
+
+
+class MixedDigits(Trials):
+    """A few digits against the others: ``truth`` (size,) is the digit, so that groups found can be compared with it.
+
+    Args:
+        positive_digits: The positive digits, as many of each as of the others, but for a remainder.
+        pictures: How many; half are positive.
+        train_fraction: Share of the pictures that a trial trains on.
+        draw_seed: Seed of the pictures.
+        batch_size: Rows of a global batch, over all processes.
+        num_workers: Loader processes, per training process.
+        root: Folder of ``mnist.npz``; None takes the environment's ``LDL_DATA``, or ``data``.
+        folds: Number of trials.
+        fold: The trial, from 0.
+        fold_seed: Seed of the trials.
+        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
+    """
+
+    def __init__(
+        self,
+        positive_digits: tuple[int, ...] = (0, 1, 2),
+        pictures: int = 3000,
+        train_fraction: float = 0.4,
+        draw_seed: int = 0,
+        batch_size: int = 500,
+        num_workers: int = 0,
+        root: str | None = None,
+        folds: int = 10,
+        fold: int = 0,
+        fold_seed: int = 0,
+        val_fraction: float = 0.0,
+    ) -> None:
+        super().__init__(
+            pictures, train_fraction, draw_seed, batch_size, num_workers, root, folds, fold, fold_seed, val_fraction
+        )
+        self.positive_digits = tuple(positive_digits)
+
+    @property
+    def names_of_labels(self) -> tuple[str, str]:
+        return "other", ", ".join(map(str, self.positive_digits))
+
+    def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
+        """Draw digits. Raises LDLError: no file, too few digits, or no such digits."""
+        chosen = set(self.positive_digits)
+        if not chosen < set(range(10)) or not chosen or len(chosen) < len(self.positive_digits):
+            raise LDLError(
+                f"data.positive_digits {list(self.positive_digits)} must be different digits, 1 to 9 of them"
+            )
+        images, digits = read_mnist(self.data_root)
+        shares = np.array_split(np.arange(half), len(chosen))
+        rows = [draw(np.flatnonzero(digits == digit), len(share), rng) for digit, share in zip(sorted(chosen), shares)]
+        positive, negative = np.concatenate(rows), draw(np.flatnonzero(~np.isin(digits, list(chosen))), half, rng)
+        return Pictures(images[negative], digits[negative]), Pictures(images[positive], digits[positive])
+
+
+def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Training pictures (N, 28, 28) uint8 and their digits (N,) of ``mnist.npz``. Raises LDLError."""
+    path = root / "mnist.npz"
+    try:
+        with np.load(path) as file:
+            images, digits = file["x_train"], file["y_train"]
+    except FileNotFoundError:
+        raise LDLError(f"no file at {path}; put Keras' mnist.npz there, or set data.root") from None
+    except (KeyError, OSError, ValueError) as error:
+        raise LDLError(
+            f"{path} is not MNIST as Keras has it (x_train, y_train): {' '.join(str(error).split())}"
+        ) from None
+    if images.shape[1:] != (SIDE, SIDE) or images.dtype != np.uint8 or digits.shape != images.shape[:1]:
+        raise LDLError(
+            f"{path} has pictures {images.shape} {images.dtype}; MNIST's are (N, 28, 28) uint8, one digit each"
+        )
+    return images, digits.astype(np.int64)
+
+
+def draw(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """``count`` different ones of ``rows``. Raises LDLError where there are too few."""
+    if count > len(rows):
+        raise LDLError(f"data.pictures asks for {count} pictures of a kind of which there are {len(rows)}; lower it")
+    return rng.choice(rows, count, replace=False)

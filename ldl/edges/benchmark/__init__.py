@@ -1,0 +1,1 @@
+"""The benchmark of BSDS500: matching, counting, figures."""

@@ -1,0 +1,1 @@
+"""The structured forest of Dollar & Zitnick 2015: channels, patches, trees, votes."""

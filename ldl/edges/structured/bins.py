@@ -1,0 +1,97 @@
+"""Bins of features: one byte a value, so that a million patches fit in memory.
+
+A feature's bins are those of its map, because all cells of a patch see the same kind of value: 26 tables serve 7228
+features.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ldl.edges.structured.channels import CHANNELS, POINTS, SIDE, Places
+from ldl.methods.forest.compiled import compiled
+
+BINS = 256
+_STEPS = 4096
+
+
+class Bins(NamedTuple):
+    """The bins of each map's values, and where to begin the search for the bin of a value.
+
+    Attributes:
+        edges: (26, 255) float32, rising. Bin k holds the values above edge k - 1 up to edge k.
+        top: (26, 256) float32, the largest value of each bin; of the last, one just above its edge.
+        low: (26,) float32, where even steps along the values begin.
+        scale: (26,) float32, steps by unit of value.
+        guess: (26, 4096) uint8, a bin no higher than those of all values in a step.
+    """
+
+    edges: np.ndarray
+    top: np.ndarray
+    low: np.ndarray
+    scale: np.ndarray
+    guess: np.ndarray
+
+
+def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
+    """Bins that are about equally full over patches at random places of the images.
+
+    Args:
+        maps: (26, h, w) float32 each, of :func:`ldl.edges.structured.channels.feature_maps`.
+        seed: Seed of the places.
+        draws: How many values a table is made from, over all images.
+    """
+    random = np.random.default_rng(seed)
+    values: list[list[np.ndarray]] = [[] for _ in range(2 * CHANNELS)]
+    count = -(-draws // len(maps))
+    for image in maps:
+        height, width = image.shape[1:]
+        row, column = random.integers(height - SIDE + 1, size=count), random.integers(width - SIDE + 1, size=count)
+        one, two = (random.choice(POINTS, (2, count)) for _ in range(2))
+        for c in range(CHANNELS):
+            values[c].append(image[c, row, column])
+            similar = image[CHANNELS + c]
+            difference = similar[row + one[0], column + one[1]] - similar[row + two[0], column + two[1]]
+            values[CHANNELS + c].append(difference)
+    shares = np.arange(1, BINS) / BINS
+    edges = np.stack([np.quantile(np.concatenate(drawn), shares) for drawn in values]).astype(np.float32)
+    low, width = edges[:, 0], np.maximum(edges[:, -1] - edges[:, 0], np.float32(1e-6))
+    # One step back, because a value close to the border of two steps may be rounded into the next.
+    starts = low[:, None] + (np.arange(_STEPS) - 1) * (width / _STEPS)[:, None]
+    guess = np.stack([np.searchsorted(table, start) for table, start in zip(edges, starts)]).astype(np.uint8)
+    guess[:, 0] = 0
+    top = np.concatenate([edges, np.nextafter(edges[:, -1:], np.float32(np.inf))], axis=1)
+    return Bins(edges, top, low, (_STEPS / width).astype(np.float32), guess)
+
+
+def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
+    """Fill in the bins of some features of an image's patches.
+
+    Args:
+        maps: (26, h, w) float32.
+        places: The F features wanted.
+        bins: The bins.
+        cells: (n, 2) int32, first cell row and column of each patch.
+        codes: (F, n) uint8, gets how many edges lie below the value: value <= edges[k] is code <= k.
+    """
+    _bin_patches(maps, places, bins, np.ascontiguousarray(cells), codes)
+
+
+@compiled
+def _bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
+    for f in range(len(codes)):
+        m = places.map[f]
+        values, edges, guess, low, scale = maps[m], bins.edges[m], bins.guess[m], bins.low[m], bins.scale[m]
+        y, x, other_y, other_x = places.first[f, 0], places.first[f, 1], places.second[f, 0], places.second[f, 1]
+        for i in range(len(cells)):
+            row, column = cells[i, 0], cells[i, 1]
+            value = values[row + y, column + x]
+            if other_y >= 0:
+                value -= values[row + other_y, column + other_x]
+            step = (value - low) * scale
+            code = np.int64(guess[int(min(max(step, np.float32(0)), np.float32(_STEPS - 1)))])
+            while code < BINS - 1 and edges[code] < value:
+                code += 1
+            codes[f, i] = code

@@ -1,0 +1,137 @@
+"""DSNA for patches (Huang, Loy & Tang 2016): how much each training patch of the leaves that a patch reaches votes.
+
+Neighbours are compared by their descriptors; the label of a patch is where its segmentation has edges, blurred, in a
+few principal components. The weights then combine the neighbours' own segmentations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.edges.structured.channels import LABEL, blur
+from ldl.edges.structured.forest import EdgeForest
+from ldl.edges.structured.kept import describe_all
+from ldl.errors import LDLError
+from ldl.methods.dsna.weights import Rules, neighbour_weights
+
+CODES = 8
+"""Components of a label."""
+SAMPLE = 20_000
+"""Labels from which the components are learned."""
+CHUNK = 100_000
+"""Labels that are made at a time."""
+PART = 1000
+"""Patches that are solved at a time, so that a core's cache holds more of the problem."""
+
+
+@dataclass
+class NeighbourSettings:
+    """How DSNA weighs the patches of the leaves.
+
+    Args:
+        clusters: Label-aware clusters, of which one is chosen.
+        overlap: A patch also joins centroids that are at most this share farther than its nearest.
+        tau: Trade-off of the label-aware distance.
+        energy: Share of a cluster's variance that the directions of its affine hull carry, in (0, 1].
+        width: How fast the anchor falls with the distance.
+        sparsity: Weight of the l1 norm, for descriptors of mean squared norm 1.
+        attraction: Weight of the distance to the anchor.
+        squared: Half the squared norm of the residual in place of the norm.
+        rounds: At most so many; 1 keeps the first estimate for the anchor.
+        tolerance: Of the solver.
+    """
+
+    clusters: int = 1
+    overlap: float = 0.2
+    tau: float = 1.0
+    energy: float = 0.9
+    width: float = 0.4
+    sparsity: float = 0.05
+    attraction: float = 0.02
+    squared: bool = True
+    rounds: int = 1
+    tolerance: float = 1e-3
+
+    def rules(self) -> Rules:
+        """The same, checked. Raises LDLError for a value out of range."""
+        rules = Rules(**asdict(self))
+        rules.check("dsna")
+        return rules
+
+
+class PatchNeighbours:
+    """The training patches of a forest's leaves, ready to be weighted."""
+
+    def __init__(self, forest: EdgeForest, settings: NeighbourSettings) -> None:
+        if forest.kept is None:
+            raise LDLError(
+                "detector.dsna needs a forest that keeps patches in its leaves; train it with forest.kept 20"
+            )
+        self.kept = forest.kept
+        self.rules = settings.rules()
+        self.points = torch.from_numpy(self.kept.points)
+        self.codes = label_codes(self.kept.segments)
+        self.flat = torch.from_numpy(self.kept.segments.max(1) == 0)
+        self.most = int(np.diff(self.kept.start).max())
+
+    @torch.no_grad()
+    def weigh(self, leaves: np.ndarray, maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Kept patches and their weights, which sum to 1, for the patch at each cell.
+
+        Where no neighbour has an edge all weights are 0.
+
+        Args:
+            leaves: (rows, columns, T) int32, the leaves reached.
+            maps: (26, h, w), the feature maps.
+
+        Returns:
+            (rows, columns, m) int32 and float32; filled up with weights of 0.
+        """
+        rows, columns, trees = leaves.shape
+        queries = describe_all(maps, self.kept.kernel, self.kept.bias)[:rows, :columns].reshape(rows * columns, -1)
+        near, real = self._gather(leaves.reshape(-1, trees))
+        weights = torch.zeros(near.shape)
+        votes = (real & ~self.flat[near]).any(1)
+        for part in votes.nonzero().squeeze(1).split(PART):
+            there = near[part]
+            weights[part] = neighbour_weights(
+                self.points[there], self.codes[there], real[part], queries[part], None, self.rules, True, 1e-3
+            )[0]
+        return near.int().numpy().reshape(rows, columns, -1), weights.numpy().reshape(rows, columns, -1)
+
+    def _gather(self, leaves: np.ndarray) -> tuple[Tensor, Tensor]:
+        start = self.kept.start
+        place = start[leaves][..., None] + np.arange(self.most)
+        real = place < start[leaves + 1][..., None]
+        near = np.where(real, place, 0)
+        return torch.from_numpy(near.reshape(len(leaves), -1)), torch.from_numpy(real.reshape(len(leaves), -1))
+
+
+def label_codes(segments: np.ndarray) -> Tensor:
+    """Segmentations (N, 256) as labels (N, 8): principal components of their blurred edges, of mean squared norm 1."""
+    random = np.random.default_rng(0)
+    sample = segments[np.sort(random.choice(len(segments), min(SAMPLE, len(segments)), replace=False))]
+    edges = _blurred_edges(sample)
+    mean = edges.mean(0)
+    variance, axes = torch.linalg.eigh((edges - mean).T @ (edges - mean) / len(edges))
+    axes = axes[:, -CODES:] / variance[-CODES:].sum().clamp_min(1e-12).sqrt()
+    parts = [segments[first : first + CHUNK] for first in range(0, len(segments), CHUNK)]
+    return torch.cat([(_blurred_edges(part) - mean) @ axes for part in parts])
+
+
+def _blurred_edges(segments: np.ndarray) -> Tensor:
+    square = torch.from_numpy(segments).reshape(-1, LABEL, LABEL)
+    down, right = square[:, 1:] != square[:, :-1], square[:, :, 1:] != square[:, :, :-1]
+    edges = torch.zeros(square.shape, dtype=torch.bool)
+    for places, differs in (
+        (np.s_[:, 1:], down),
+        (np.s_[:, :-1], down),
+        (np.s_[:, :, 1:], right),
+        (np.s_[:, :, :-1], right),
+    ):
+        edges[places] |= differs
+    return blur(edges.float(), 2).reshape(len(square), -1)

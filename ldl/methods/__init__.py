@@ -1,0 +1,1 @@
+"""The mathematics: pure functions and compiled loops on arrays, without Lightning."""

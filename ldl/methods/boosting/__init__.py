@@ -1,0 +1,1 @@
+"""Boosting of decision stumps from bags (Babenko et al. 2008)."""

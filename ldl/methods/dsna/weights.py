@@ -1,0 +1,106 @@
+"""The weights of a query's neighbours: cluster, affine hull, and rounds of sparse approximation.
+
+Huang, Loy & Tang 2016, section III-A, for many queries at once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ldl.errors import LDLError
+from ldl.methods.dsna.clusters import label_factor, nearest_hull, overlapping_clusters, widest_gap
+from ldl.methods.dsna.sparse import approximate
+
+
+class Rules(NamedTuple):
+    """How neighbours are weighted; the names are explained by :class:`ldl.heads.DSNA`."""
+
+    clusters: int
+    overlap: float
+    tau: float
+    energy: float
+    width: float
+    sparsity: float
+    attraction: float
+    squared: bool
+    rounds: int
+    tolerance: float
+
+    def check(self, owner: str) -> None:
+        """Raise LDLError for a value out of range, as an option of ``owner``."""
+        for name, least in (("clusters", 1), ("rounds", 1), ("overlap", 0), ("sparsity", 0), ("attraction", 0)):
+            if not getattr(self, name) >= least:
+                raise LDLError(f"{owner}.{name} {getattr(self, name)!r} must be at least {least}")
+        for name in ("tau", "width", "tolerance"):
+            if not getattr(self, name) > 0:
+                raise LDLError(f"{owner}.{name} {getattr(self, name)!r} must be above 0")
+        if not 0 < self.energy <= 1:
+            raise LDLError(f"{owner}.energy {self.energy!r} must be in (0, 1]")
+
+
+def neighbour_weights(
+    points: Tensor,
+    codes: Tensor,
+    real: Tensor,
+    queries: Tensor,
+    start: Tensor | None,
+    rules: Rules,
+    ordered: bool,
+    settled: float,
+) -> tuple[Tensor, Tensor]:
+    """Weights (B, m) of the neighbours, which sum to 1, and the estimates (B, c) of the queries' labels.
+
+    Features and labels are counted from the mean of the chosen cluster: what its members' weights lack to 1 is shared
+    equally among them.
+
+    Args:
+        points: (B, m, F) neighbours; any numbers where they are filled up.
+        codes: (B, m, c) their labels, values or one-hot.
+        real: (B, m), false where neighbours are filled up; their weights are 0.
+        queries: (B, F).
+        start: (B, c) first estimates; None takes the cluster's mean, or the most frequent label.
+        rules: The parameters.
+        ordered: Whether codes are values, not one-hot.
+        settled: Rounds end when no code moves by more than this.
+    """
+    members = overlapping_clusters(points, codes, real, rules.clusters, rules.overlap, rules.tau, ordered)
+    chosen = nearest_hull(points, queries, members, rules.energy)
+    real = members[torch.arange(len(members), device=chosen.device), chosen]
+    # The chosen cluster's members first, and as few columns as they need.
+    order = (~real).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(real.sum(1).max())]
+    count, real = real.shape[1], real.gather(1, order)
+    points = points.gather(1, order.unsqueeze(2).expand(-1, -1, points.shape[2]))
+    codes = codes.gather(1, order.unsqueeze(2).expand(-1, -1, codes.shape[2]))
+    weight = real.to(points)
+    share = weight / weight.sum(1, keepdim=True)
+    centre = (share.unsqueeze(1) @ points).squeeze(1)
+    estimate = _settle((share.unsqueeze(1) @ codes).squeeze(1) if start is None else start.clone(), ordered)
+    widest = widest_gap(codes, real)
+    distances = (points - queries.unsqueeze(1)).norm(dim=2)
+    distances = distances / (distances * share).sum(1, keepdim=True).clamp_min(torch.finfo(distances.dtype).tiny)
+    offsets = (points - centre.unsqueeze(1)) * weight.unsqueeze(2)
+    whole, open_ = share.clone(), torch.arange(len(queries), device=queries.device)
+    for _ in range(rules.rounds):
+        gap = (codes[open_] - estimate[open_].unsqueeze(1)).norm(dim=2) * weight[open_]
+        aware = distances[open_] * label_factor(gap, widest[open_], rules.tau, ordered)
+        anchors = (-aware / rules.width).masked_fill(~real[open_], -torch.inf).softmax(1)
+        weights = approximate(
+            offsets[open_], (queries - centre)[open_], anchors, rules.sparsity, rules.attraction, rules.squared,
+            rules.tolerance,
+        ).weights  # fmt: skip
+        whole[open_] = weights + (1 - weights.sum(1, keepdim=True)) * share[open_]
+        now = _settle((whole[open_].unsqueeze(1) @ codes[open_]).squeeze(1), ordered)
+        moved = ((now - estimate[open_]).abs() > settled).any(1)
+        estimate[open_] = now
+        open_ = open_[moved]
+        if not len(open_):
+            break
+    return whole.new_zeros(len(whole), count).scatter(1, order, whole), estimate
+
+
+def _settle(codes: Tensor, ordered: bool) -> Tensor:
+    """An estimate from a combination of codes: labels without values are decided for one."""
+    return codes if ordered else torch.nn.functional.one_hot(codes.argmax(1), codes.shape[1]).to(codes)

@@ -1,0 +1,1 @@
+"""Label embedding: neighbours, kernels, locality preservation (Peng, Tao & Geng 2018)."""

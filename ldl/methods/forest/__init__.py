@@ -1,0 +1,1 @@
+"""Growing and applying trees: hard, oblique and soft."""

@@ -1,0 +1,112 @@
+"""Training features as the grower reads them: a column a feature, and its rows in the order of their values."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ldl.methods.forest.compiled import compiled, inlined
+
+BINS = 256
+Layout = Literal["ordered", "binned", "plain"]
+
+
+class Columns(NamedTuple):
+    """The training set: what the search at hand needs of it, the rest empty.
+
+    A feature in which one value holds at least half of the rows is *sparse*: that value is its default, and only
+    the other rows are listed. Growing then costs what the listed rows cost (a film has 11 of 1869 features).
+
+    Attributes:
+        start: (F + 1,) int64; feature f lists ``rows[start[f]:start[f + 1]]``.
+        rows: Listed rows of each feature by rising value, int32.
+        listed: Their values, float32.
+        default: (F,) float32, NaN for a feature without a default.
+        values: (F, N) float32, all values.
+        codes: (F, N) uint8, the bin of each value.
+        low: (F, 256) float32, the smallest value in each bin.
+        high: (F, 256) float32, the largest.
+    """
+
+    start: np.ndarray
+    rows: np.ndarray
+    listed: np.ndarray
+    default: np.ndarray
+    values: np.ndarray
+    codes: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS) -> Columns:
+    """Columns of features (N, F), finite float32: rows in order, quantile bins, or the values alone.
+
+    Bins hold about equally many rows; where a feature has at most ``bins`` values, each has a bin of its own.
+    """
+    count, width = features.shape
+    start, default = np.zeros(width + 1, np.int64), np.full(width, np.nan, np.float32)
+    rows, listed = [np.empty(0, np.int32)], [np.empty(0, np.float32)]
+    codes = np.empty((width, count if kind == "binned" else 0), np.uint8)
+    low, high = (np.zeros((width, BINS if kind == "binned" else 0), np.float32) for _ in range(2))
+    for f in range(width if kind != "plain" else 0):
+        column = np.ascontiguousarray(features[:, f])
+        if kind == "binned":
+            _fill_bins(column, np.argsort(column), bins, codes[f], low[f], high[f])
+            continue
+        default[f] = _majority(column)
+        # NaN, which marks no default, is unequal to everything.
+        others = np.flatnonzero(column != default[f]).astype(np.int32)
+        others = others[np.argsort(column[others])]
+        start[f + 1] = start[f] + len(others)
+        rows.append(others)
+        listed.append(column[others])
+    values = np.ascontiguousarray(features.T) if kind == "plain" else np.empty((width, 0), np.float32)
+    return Columns(start, np.concatenate(rows), np.concatenate(listed), default, values, codes, low, high)
+
+
+@compiled
+def _majority(column: np.ndarray) -> float:
+    """The value that at least half of the rows have, or NaN."""
+    # It survives when unequal values cancel in pairs; where it has just half, the last row decides.
+    candidate, votes = column[-1], 0
+    for value in column:
+        if votes == 0:
+            candidate = value
+        votes += 1 if value == candidate else -1
+    for guess in (candidate, column[-1]):
+        held = 0
+        for value in column:
+            held += value == guess
+        if 2 * held >= len(column):
+            return guess
+    return np.float32(np.nan)
+
+
+@compiled
+def _fill_bins(
+    column: np.ndarray, order: np.ndarray, bins: int, codes: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> None:
+    count = len(column)
+    distinct = 1
+    for i in range(1, count):
+        distinct += column[order[i]] != column[order[i - 1]]
+    bin_, filled, left = 0, 0, count
+    low[0] = column[order[0]]
+    for i in range(count):
+        value = column[order[i]]
+        # A bin is full when it holds its share of the rows that are left.
+        if i > 0 and value != column[order[i - 1]] and (distinct <= bins or filled * (bins - bin_) >= left):
+            left -= filled
+            bin_, filled = bin_ + 1, 0
+            low[bin_] = value
+        high[bin_] = value
+        codes[order[i]] = bin_
+        filled += 1
+
+
+@inlined
+def midpoint(below: float, above: float) -> float:
+    """The float32 half-way between two float32, but never ``above`` itself: ``below`` <= it < ``above``."""
+    middle = np.float32(0.5 * (np.float64(below) + np.float64(above)))
+    return middle if middle < above else below

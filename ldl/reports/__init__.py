@@ -1,0 +1,1 @@
+"""What a run writes down: predictions, charts, edge maps."""

@@ -1,0 +1,173 @@
+"""Predictions and charts of the test instances."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from ldl import charts
+from ldl.collective import current_collective
+from ldl.data.base import LDLDataModule
+from ldl.data.instances import Guarded, collate
+from ldl.data.sampler import Draw
+from ldl.heads.ldlf import LDLF
+from ldl.labels import LabelSpace
+from ldl.metrics.groups import train_counts
+from ldl.metrics.rows import ordinal_row_metrics
+from ldl.reports.files import write_csv
+from ldl.reports.found import draw_found
+from ldl.reports.loggers import log_images, log_table
+
+TABLE_ROWS = 200
+
+
+class Report(pl.Callback):
+    """Writes ``predictions.csv`` and ``charts/`` after a test or prediction, and shows them to the loggers.
+
+    It also logs the measures of ordinal predictions (:mod:`ldl.metrics.ordinal`), which need all test rows at once.
+
+    Args:
+        folder: The run directory.
+        draw: Draw charts; without, only ``predictions.csv`` is written.
+
+    Attributes:
+        rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set:
+            what ``Task.predict_step`` gives, and ``train_count`` where the training values are known.
+    """
+
+    def __init__(self, folder: Path, draw: bool = True) -> None:
+        self.folder = folder
+        self.draw = draw
+        self.rows: dict[str, np.ndarray] = {}
+        self._batches: list[dict[str, Tensor]] = []
+
+    def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
+        # numpy has no bfloat16.
+        half = (torch.bfloat16, torch.float16)
+        columns = {name: column.float() if column.dtype in half else column for name, column in outputs.items()}
+        self._batches.append({name: column.detach().cpu() for name, column in columns.items()})
+
+    def on_predict_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
+        self.on_test_batch_end(trainer, pl_module, outputs)
+
+    def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        self.rows = self._collect(pl_module.device)
+        data: Any = getattr(trainer, "datamodule", None)
+        labels = pl_module.labels
+        if labels.kind == "ordinal" and "value" in self.rows and getattr(data, "values", None) is not None:
+            train = np.asarray(data.values)[data.split.train]
+            self.rows["train_count"] = train_counts(labels, train, self.rows["value"])
+        measured = ordinal_row_metrics(self.rows, labels)
+        # Every process has all rows, so there is nothing to reduce.
+        pl_module.log_dict({f"test_{name}": value for name, value in measured.items()}, rank_zero_only=True)
+
+    def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        if trainer.is_global_zero:
+            names = getattr(getattr(trainer, "datamodule", None), "names", None)
+            header, table = tabulate(self.rows, pl_module.labels, names)
+            write_csv(self.folder / "predictions.csv", header, table)
+            paths = self._draw(pl_module, trainer) if self.draw else {}
+            log_images(trainer.loggers, paths)
+            log_table(trainer.loggers, header, table[:TABLE_ROWS])
+
+    def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        self.rows = self._collect(pl_module.device)
+        self.on_test_end(trainer, pl_module)
+        data = getattr(trainer, "datamodule", None)
+        if trainer.is_global_zero and self.draw and "target" not in self.rows and data is not None:
+            self._draw_each(data, pl_module.labels)
+
+    def _collect(self, device: torch.device) -> dict[str, np.ndarray]:
+        """All ranks' rows, in the order of the data set."""
+        collective = current_collective()
+        rows = {}
+        for name in self._batches[0]:
+            column = torch.cat([batch[name] for batch in self._batches])
+            gathered = collective.gather(column.to(device)) if collective.world_size > 1 else [column]
+            rows[name] = torch.cat([part.cpu() for part in gathered]).numpy()
+        self._batches.clear()
+        order = np.argsort(rows["index"], kind="stable")
+        return {name: column[order] for name, column in rows.items()}
+
+    def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
+        folder = self.folder / "charts"
+        data = getattr(trainer, "datamodule", None)
+        paths = charts.overview(
+            folder, self.rows, task.labels, partial(pictures, data) if data is not None else None, data and data.names
+        )
+        if isinstance(task.head, LDLF):
+            paths["leaves"] = charts.leaves(
+                folder / "leaves.png",
+                task.head.leaves[0].float().cpu().numpy(),
+                task.labels,
+                self._leaf_usage(task, trainer),
+            )
+        paths.update(draw_found(folder, task, data, self.rows))
+        if (log := self.folder / "metrics.csv").is_file():
+            curves = charts.learning_curves(folder / "learning_curves.png", log)
+            paths.update({"learning_curves": curves} if curves else {})
+        return paths
+
+    def _draw_each(self, data: Any, labels: LabelSpace) -> None:
+        """One chart a picture, of pictures of which nothing else is known."""
+        values = self.rows.get("predicted_value")
+        for row, number in enumerate(self.rows["index"]):
+            picture = pictures(data, np.array([number]))
+            if picture is not None:
+                path = self.folder / "charts" / "pictures" / f"{data.names[number] if data.names else number}.png"
+                value = None if values is None else values[row]
+                charts.prediction(path, picture[0], self.rows["prediction"][row], value, labels)
+
+    @staticmethod
+    @torch.no_grad()
+    def _leaf_usage(task: Any, trainer: pl.Trainer) -> np.ndarray:
+        # One batch is enough for a picture, and costs no second pass over the data.
+        loader: Any = trainer.test_dataloaders or trainer.predict_dataloaders
+        batch = next(iter(loader))
+        batch = trainer.precision_plugin.convert_input(batch)
+        routing = task.head.route(task.features({name: column.to(task.device) for name, column in batch.items()}))
+        return routing[:, 0].mean(0).float().cpu().numpy()
+
+
+def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
+    """The inputs of instances, (n, H, W, 3) uint8, where those of the data module are pictures; else None.
+
+    Args:
+        data: A data module, set up.
+        index: (n,) rows of the data set.
+    """
+    if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] != 3:
+        return None
+    instances = Guarded(data.dataset(index, train=False))
+    batch = collate(instances.__getitems__([Draw(number, 1.0, 0) for number in range(len(index))]))
+    images = batch.get("input")
+    return None if images is None or images.dtype != torch.uint8 else images.permute(0, 2, 3, 1).numpy()
+
+
+def tabulate(
+    rows: dict[str, np.ndarray], labels: LabelSpace, names: list[str] | None = None
+) -> tuple[list[str], list[list[Any]]]:
+    """Header and rows of ``predictions.csv``: index, name, group, values, then both distributions label by label.
+
+    ``names`` has one entry an instance of the data set.
+    """
+    columns: dict[str, np.ndarray] = {"index": rows["index"]}
+    if names is not None:
+        columns["name"] = np.array(names, dtype=object)[rows["index"]]
+    if "group" in rows:
+        columns["group"] = rows["group"]
+    for name in ("value", "predicted_value"):
+        if name in rows:
+            parts = rows[name].reshape(len(rows["index"]), -1).T
+            axes = labels.axis_names or range(len(parts))
+            columns.update({name if len(parts) == 1 else f"{name}_{axis}": part for axis, part in zip(axes, parts)})
+    for name in ("target", "prediction"):
+        if name in rows:
+            columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})
+    return list(columns), [list(row) for row in zip(*(column.tolist() for column in columns.values()))]

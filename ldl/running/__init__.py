@@ -1,0 +1,1 @@
+"""Behind the command line: parser, runs, cross-validation, results, loggers."""

@@ -1,0 +1,87 @@
+"""The parser's complaints in one line: the option, the bad value, what is accepted."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import torch
+from jsonargparse._util import import_object
+
+from ldl.backbones.base import Backbone
+from ldl.data.base import LDLDataModule
+from ldl.errors import did_you_mean
+from ldl.head import Head
+
+_BASES: dict[str, type] = {
+    "model.head": Head,
+    "model.backbone": Backbone,
+    "data": LDLDataModule,
+    "model.optimizer": torch.optim.Optimizer,
+    "model.lr_scheduler": torch.optim.lr_scheduler.LRScheduler,
+}
+
+
+def one_line(message: str, options: list[str]) -> str:
+    """Turn a message of jsonargparse into one line.
+
+    Args:
+        message: What jsonargparse says, over several lines.
+        options: All option names of the parser, without dashes.
+    """
+    key = ".".join(re.findall(r'Parser key "([^"]+)"', message))
+    classes = re.findall(r"class_path[ =]'([\w.]+)'", message)
+    if match := re.search(r"unrecognized arguments: (.*)", message):
+        name = match[1].split()[0].lstrip("-").split("=")[0]
+        return f"unknown option --{name}{did_you_mean(name, options)}; see train.py --help"
+    if match := re.search(r"Option '([^']+)' is not accepted", message):
+        return _unknown_option(match[1], key, classes, options)
+    if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):
+        owner = classes[-1].rpartition(".")[2] if classes else "this run"
+        return f"{owner} needs the option {match[1]}: pass --{f'{key}.' if classes else ''}{match[1]}"
+    if match := re.search(
+        r"Multiple subclasses with name (\S+)\. Give the full class path to avoid ambiguity: (.*)\.", message
+    ):
+        return f"{key}: there are several classes {match[1]!r}; give the full path, one of {match[2]}"
+    if match := re.search(r"Expected a dot import path string: (\S+)", message):
+        return _unknown_class(match[1], key)
+    if match := re.search(r"Literal\[(.*?)\]+\. Got value: (.*)", message):
+        return f"{key} is {match[2]!r}, but must be one of {match[1]}"
+    value = re.search(r"(?:Got|Given) value: (.*)", message)
+    kinds = re.findall(r"Expected (?:a )?<class '([\w.]+)'>", message)
+    if value and kinds and "Namespace(" not in value[1]:
+        bad = re.sub(r"^NestedArg\(.*val=(.*)\)$", r"\1", value[1]).strip("'")
+        kinds = [kind.replace("NoneType", "null") for kind in kinds if "ldl." not in kind] or kinds
+        return f"{key} is {bad!r}, but must be {' or '.join(dict.fromkeys(kinds))}"
+    text = " ".join(message.split())
+    return text if len(text) <= 300 else f"{text[:300]} ..."
+
+
+def _unknown_option(name: str, key: str, classes: list[str], options: list[str]) -> str:
+    leaf = name.rpartition(".")[2]
+    if classes:
+        known = list(inspect.signature(import_object(classes[-1])).parameters)
+        owner = classes[-1].rpartition(".")[2]
+        return f"{owner} has no option {leaf!r}{did_you_mean(leaf, known)} (its options: {', '.join(known) or 'none'})"
+    full = f"{key}.{name}" if key else name
+    groups = {prefix for option in options for prefix in (option, option.rpartition(".")[0]) if prefix}
+    near = did_you_mean(full, groups) or did_you_mean(full.split(".")[0], {option.split(".")[0] for option in options})
+    return f"unknown option {full!r}{near}; see train.py --help"
+
+
+def _unknown_class(name: str, key: str) -> str:
+    base = next((_BASES[prefix] for prefix in _BASES if key == prefix), None)
+    if base is None:
+        return f"{key}: there is no class {name!r}; give an import path"
+    known = sorted({cls.__name__ for cls in _subclasses(base)})
+    shown = ", ".join(known) if len(known) <= 24 else f"any {base.__module__}.{base.__name__}"
+    return f"{key}: there is no {base.__name__} {name!r}{did_you_mean(name, known)} (known: {shown})"
+
+
+def _subclasses(base: type) -> Iterator[type]:
+    direct: list[type] = base.__subclasses__()
+    for cls in direct:
+        if not inspect.isabstract(cls) and not cls.__name__.startswith("_"):
+            yield cls
+        yield from _subclasses(cls)

@@ -1,0 +1,139 @@
+"""The command-line parser: LightningCLI without subcommands, and with one-line errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import jsonargparse._typehints as typehints
+import pytorch_lightning as pl
+from jsonargparse import Namespace
+from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
+
+from ldl.data.base import LDLDataModule
+from ldl.errors import LDLError
+from ldl.running.tracking import WandbOptions
+from ldl.task import Task
+
+Stage = Literal["fit", "test", "predict", "crossval"]
+Select = Literal["last", "best"]
+
+# Ours replace them: a run directory of our own layout, and batches dealt to the processes by the data modules.
+TRAINER_DEFAULTS = {"use_distributed_sampler": False}
+
+
+class LDLCLI(LightningCLI):
+    """Parses the command line into ``config``; nothing is instantiated until :meth:`instantiate`.
+
+    Args:
+        args: The command line.
+        options: Is filled with the names of all options, also where parsing fails.
+    """
+
+    def __init__(self, args: list[str], options: list[str] | None = None) -> None:
+        self._options = options if options is not None else []
+        with _fresh_defaults_for_new_classes():
+            super().__init__(
+                Task,
+                LDLDataModule,
+                subclass_mode_data=True,
+                save_config_callback=None,
+                trainer_defaults=TRAINER_DEFAULTS,
+                seed_everything_default=0,
+                parser_kwargs={
+                    "exit_on_error": False,
+                    "prog": "train.py",
+                    "description": "Train, test and cross-validate models of label distributions.",
+                },
+                args=args,
+                run=False,
+                auto_configure_optimizers=False,
+                load_from_checkpoint_support=False,
+            )
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        parser.add_argument(
+            "--stage",
+            type=Stage,
+            default="fit",
+            help="fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold.",
+        )
+        parser.add_argument(
+            "--ckpt_path", type=str | None, default=None, help="Checkpoint to resume from, test or predict with."
+        )
+        parser.add_argument(
+            "--run_dir", type=str | None, default=None, help="Folder of this run; default runs/DATA_HEAD/TIME."
+        )
+        parser.add_argument(
+            "--select",
+            type=Select,
+            default="last",
+            help="Weights that are tested after fit: the last, or the best by validation KL.",
+        )
+        parser.add_argument("--wandb", type=WandbOptions, default=WandbOptions(), help="Weights & Biases.")
+
+        self._options += [name.lstrip("-") for action in parser._actions for name in action.option_strings]
+
+    def instantiate_classes(self) -> None:
+        """Do nothing yet: cross-validation instantiates once a fold."""
+
+    def instantiate(self, config: Namespace) -> tuple[Task, LDLDataModule]:
+        """Make task and data module of ``config``, the parsed configuration or a changed clone of it."""
+        self.config_init = self.parser.instantiate(config)
+        return self.config_init.model, self.config_init.data
+
+    def make_trainer(self, callbacks: list[pl.Callback], **overrides: Any) -> pl.Trainer:
+        """Make the trainer of the configuration that was instantiated last.
+
+        Args:
+            callbacks: Added to the configured ones, but for those that the configuration has already.
+            **overrides: Arguments of the trainer that replace the configured ones.
+
+        Raises:
+            LDLError: Lightning refuses the options, such as an unknown accelerator.
+        """
+        arguments = {**dict(self.config_init.trainer.items(branches=True, nested=False)), **overrides}
+        given = arguments.pop("callbacks") or []
+        given = given if isinstance(given, list) else [given]
+        # Lightning tells callbacks apart by this key, and refuses two of one.
+        taken = {callback.state_key for callback in given}
+        callbacks = [callback for callback in callbacks if callback.state_key not in taken]
+        try:
+            return pl.Trainer(**arguments, callbacks=[*given, *callbacks])
+        except (ValueError, TypeError, MisconfigurationException) as error:
+            raise LDLError(f"the trainer refuses its options: {' '.join(str(error).split())}") from error
+
+    def dump(self, config: Namespace) -> str:
+        """``config`` as complete YAML, from which the run can be repeated, in a directory of its own.
+
+        A run that was resumed is repeated from the start: resuming is exact, so that gives the same.
+        """
+        config = config.clone()
+        config.pop("config", None)
+        config.run_dir = None
+        if config.stage in ("fit", "crossval"):
+            config.ckpt_path = None
+        return self.parser.dump(config, skip_unset=False, format="yaml")
+
+
+@contextmanager
+def _fresh_defaults_for_new_classes() -> Iterator[None]:
+    """Make a newly named class start from its own defaults.
+
+    jsonargparse hands arguments of the class named before to the new one where it has any of the same name:
+    SGD would get AdamW's weight decay, another data set the folds of the first.
+    """
+    original = typehints.discard_init_args_on_class_path_change
+
+    def discard(parser_or_action: Any, previous: Any, value: Any) -> None:
+        if previous and "init_args" in previous and previous["class_path"] != value["class_path"]:
+            previous["init_args"] = Namespace()
+        original(parser_or_action, previous, value)
+
+    typehints.discard_init_args_on_class_path_change = discard
+    try:
+        yield
+    finally:
+        typehints.discard_init_args_on_class_path_change = original

@@ -1,0 +1,128 @@
+"""``results.json``: what a run measured, under which protocol, with which versions."""
+
+from __future__ import annotations
+
+import math
+import platform
+import statistics
+from importlib.metadata import version
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from ldl.data.base import LDLDataModule
+from ldl.metrics.ordinal import group_size, is_detail
+from ldl.metrics.rows import ordered
+from ldl.task import Task
+
+FEW_FOLDS = 10
+"""With more folds than this, or folds of unequal size, the table shows the pooled figures too."""
+
+_VERSIONED = ("pytorch-lightning", "torch", "timm", "numpy", "scikit-learn")
+_IN_UNIT = ("mae", "rmse", "crps", "gm", "balanced_mae")
+
+
+def fold_result(data: LDLDataModule, logged: dict[str, Tensor]) -> dict[str, Any]:
+    """The entry of one fold: its number, the sizes of its parts, the leak audit, the logged ``test_`` metrics."""
+    metrics = {name.removeprefix("test_"): float(value) for name, value in logged.items() if name.startswith("test_")}
+    return {
+        "fold": data.fold,
+        "n_train": len(data.split.train),
+        "n_val": len(data.split.val),
+        "n_test": len(data.split.test),
+        "leak": data.leak,
+        "metrics": ordered(metrics),
+    }
+
+
+def summarize(
+    task: Task,
+    data: LDLDataModule,
+    folds: list[dict[str, Any]],
+    seed: int | None,
+    fit_seconds: float,
+    pooled: dict[str, float] | None = None,
+) -> dict[str, Any]:
+    """The content of ``results.json``: means and standard deviations (n - 1; 0 for one fold) over ``folds``.
+
+    Metrics of a group, such as ``mae_20_29``, are averaged over the folds that tested instances of it.
+
+    Args:
+        task: The task, built.
+        data: Its data module, set up.
+        folds: What :func:`fold_result` gave for every fold.
+        seed: Seed of the run.
+        fit_seconds: Seconds of fitting, over all folds.
+        pooled: The metrics over the test instances of all folds together.
+    """
+    columns = {name: _filled(name, folds) for name in folds[0]["metrics"]}
+    return {
+        "head": type(task.head).__name__,
+        "backbone": type(task.backbone).__name__,
+        "data": type(data).__name__,
+        "protocol": data.protocol,
+        "leaky": data.leaky,
+        "decoder": task.decoder if task.labels.has_values else None,
+        "seed": seed,
+        "folds": folds,
+        "mean": {name: statistics.fmean(column) if column else math.nan for name, column in columns.items()},
+        "std": {name: _deviation(column) for name, column in columns.items()},
+        **({"pooled": pooled} if pooled is not None else {}),
+        "fit_seconds": round(fit_seconds, 3),
+        "versions": {"ldl": version("ldl"), "python": platform.python_version()}
+        | {name: version(name) for name in _VERSIONED},
+    }
+
+
+def _filled(name: str, folds: list[dict[str, Any]]) -> list[float]:
+    # Only an empty group is left out: any other NaN, such as that of a diverged fold, must show in the mean.
+    size = group_size(name)
+    return [fold["metrics"][name] for fold in folds if size is None or fold["metrics"].get(size) != 0]
+
+
+def _deviation(column: list[float]) -> float:
+    if not column or not all(map(math.isfinite, column)):
+        return math.nan
+    return statistics.stdev(column) if len(column) > 1 else 0.0
+
+
+def print_table(results: dict[str, Any], unit: str, console: Console | None = None) -> None:
+    """The final table of a run: the main metrics, their mean and, over several folds, their standard deviation.
+
+    Where folds are many or unequal, a column more holds the figures over all test instances together. The details
+    (:func:`ldl.metrics.ordinal.is_detail`) are in ``results.json`` only.
+    """
+    folds = results["folds"]
+    several = len(folds) > 1
+    title = f"{results['head']} on {results['data']}, {results['protocol']}, {len(folds)} fold{'s' if several else ''}"
+    table = Table(title=title, caption=f"{sum(fold['n_test'] for fold in folds)} test instances; {_audit(folds)}")
+    columns = {"mean": results["mean"], "std": results["std"]} if several else {"test": results["mean"]}
+    if "pooled" in results and (len(folds) > FEW_FOLDS or len({fold["n_test"] for fold in folds}) > 1):
+        columns["pooled"] = results["pooled"]
+    table.add_column("metric")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for name in results["mean"]:
+        if not is_detail(name):
+            table.add_row(_label(name, folds, unit), *(_number(column[name]) for column in columns.values()))
+    (console or Console()).print(table)
+
+
+def _audit(folds: list[dict[str, Any]]) -> str:
+    leaks = [fold["leak"] for fold in folds]
+    if None in leaks:
+        return "identities unknown, so leaks cannot be audited"
+    return f"{max(leaks):.1%} of them share a group with training"
+
+
+def _label(name: str, folds: list[dict[str, Any]], unit: str) -> str:
+    label = f"{name} [{unit}]" if unit and name.startswith(_IN_UNIT) else name
+    if size := group_size(name):
+        label += f", n = {sum(fold['metrics'][size] for fold in folds):.0f}"
+    return label.replace("[", r"\[")
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"

@@ -1,0 +1,121 @@
+"""Loggers: a CSV file always, Weights & Biases where it is wanted."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pytorch_lightning.loggers import CSVLogger, Logger, WandbLogger
+from pytorch_lightning.loggers.csv_logs import ExperimentWriter
+from pytorch_lightning.loggers.logger import rank_zero_experiment
+from pytorch_lightning.utilities import rank_zero_info
+
+from ldl.collective import process_rank
+
+
+@dataclass
+class WandbOptions:
+    """Weights & Biases.
+
+    Args:
+        mode: ``auto`` is online where you are logged in, else offline; ``disabled`` switches it off.
+        project: Project of the run.
+        name: Name of the run; None takes the run directory's.
+        group: Group of the run; cross-validation makes one of its own.
+        tags: Tags of the run.
+    """
+
+    mode: Literal["auto", "online", "offline", "disabled"] = "auto"
+    project: str = "ldl"
+    name: str | None = None
+    group: str | None = None
+    tags: Sequence[str] = ()
+
+
+def resolve_mode(mode: str) -> str:
+    """What ``auto`` comes to; says so in one line where it falls back to offline."""
+    if mode != "auto":
+        return mode
+    if os.environ.get("WANDB_MODE"):
+        return os.environ["WANDB_MODE"]
+    if process_rank() != 0:
+        return "disabled"
+    import wandb
+
+    try:
+        logged_in = wandb.login(prompt=False, verify=False)
+    except Exception as error:
+        print(f"wandb login failed: {error}", file=sys.stderr)
+        logged_in = False
+    if not logged_in:
+        rank_zero_info("wandb: not logged in, so the run is kept offline; `wandb login` changes that")
+    return "online" if logged_in else "offline"
+
+
+class MetricsFile(CSVLogger):
+    """``metrics.csv``, which a resumed run continues: rows of steps that are trained again give way.
+
+    Lightning's logger deletes the file and keeps up to 100 rows in memory, where a kill loses them.
+
+    Args:
+        run_dir: The run directory.
+        first_step: Earlier rows of an existing file stay.
+    """
+
+    def __init__(self, run_dir: Path, first_step: int = 0) -> None:
+        super().__init__(run_dir, name="", version="", flush_logs_every_n_steps=1)
+        self.first_step = first_step
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> ExperimentWriter:
+        if self._experiment is None:
+            path = Path(self.log_dir) / ExperimentWriter.NAME_METRICS_FILE
+            kept: list[dict[str, Any]] = []
+            if path.is_file():
+                with path.open(newline="") as file:
+                    rows = [row for row in csv.DictReader(file) if row.get("step")]
+                kept = [{k: v for k, v in row.items() if v} for row in rows if int(row["step"]) < self.first_step]
+                path.unlink()
+            self._experiment = ExperimentWriter(log_dir=self.log_dir)
+            self._experiment.metrics = kept
+        return self._experiment  # type: ignore[return-value]
+
+
+def make_loggers(run_dir: Path, options: WandbOptions, config: dict[str, Any], first_step: int = 0) -> list[Logger]:
+    """The loggers of one run: ``run_dir/metrics.csv``, and wandb unless disabled. Nothing is written yet.
+
+    Args:
+        run_dir: The run directory.
+        options: What is said about wandb.
+        config: The whole configuration, for wandb.
+        first_step: Step of the checkpoint that is resumed.
+    """
+    loggers: list[Logger] = [MetricsFile(run_dir, first_step)]
+    mode = resolve_mode(options.mode)
+    if mode != "disabled":
+        loggers.append(
+            WandbLogger(
+                save_dir=run_dir,
+                project=options.project,
+                name=options.name or run_dir.name,
+                group=options.group,
+                tags=list(options.tags),
+                mode="online" if mode == "online" else "offline",
+                config=config,
+            )
+        )
+    return loggers
+
+
+def finish(loggers: Sequence[Logger]) -> None:
+    """Close the runs, so that the next fold gets one of its own."""
+    if any(isinstance(logger, WandbLogger) for logger in loggers) and process_rank() == 0:
+        import wandb
+
+        wandb.finish()

@@ -1,0 +1,132 @@
+"""Features at every pixel: any size of image, any head, and what is averaged and kept fixed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from ldl.backbones.pixel_features import PixelFeatures
+from ldl.errors import LDLError
+from ldl.heads import LDLF, Softmax
+from ldl.labels import LabelSpace
+from ldl.task import Task
+
+LABELS = LabelSpace.nominal(["no edge", "edge"])
+SMALL = {"name": "mobilenetv2_050", "pretrained": False, "width": 8}
+
+
+def built(**options: object) -> PixelFeatures:
+    torch.manual_seed(0)
+    backbone = PixelFeatures(**{**SMALL, **options})
+    assert backbone.build((3, 64, 64)) == 8
+    return backbone.eval()
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (33, 71), (1, 5)])
+@pytest.mark.parametrize("scales", [(1.0,), (0.5, 1.0, 1.5)])
+def test_features_lie_at_every_pixel(shape: tuple[int, int], scales: tuple[float, ...]) -> None:
+    images = torch.randint(0, 256, (2, 3, *shape), dtype=torch.uint8)
+    assert built(scales=scales)(images).shape == (2, *shape, 8)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("scales", [(1.0,), (0.5, 1.0)])
+@pytest.mark.parametrize("place", [(70, 100), (101, 63)])
+def test_features_change_where_the_image_does(place: tuple[int, int], scales: tuple[float, ...]) -> None:
+    """Also where height and width are no multiples of the coarsest cell."""
+    backbone = built(scales=scales)
+    plain = torch.zeros(1, 3, 161, 173)
+    spot = plain.clone()
+    spot[..., place[0] - 3 : place[0] + 4, place[1] - 3 : place[1] + 4] = 3
+    change = (backbone(spot) - backbone(plain)).square().sum(-1)[0]
+    assert divmod(int(change.argmax()), 173) == pytest.approx(place, abs=4)
+
+
+def test_scales_are_averaged_in_evaluation_only() -> None:
+    one, two, both = (built(scales=scales) for scales in ((1.0,), (0.5,), (0.5, 1.0)))
+    image = torch.randn(1, 3, 64, 96)
+    torch.testing.assert_close(both(image), (one(image) + two(image)) / 2)
+    torch.testing.assert_close(both.train()(image), one(image))
+
+
+def test_mirror_images_are_averaged_in_evaluation_only() -> None:
+    plain, both = built(scales=(0.5, 1.0)), built(scales=(0.5, 1.0), mirror=True)
+    image = torch.randn(1, 3, 64, 96)
+    torch.testing.assert_close(both(image), (plain(image) + plain(image.flip(-1)).flip(-2)) / 2)
+    torch.testing.assert_close(both(image.flip(-1)).flip(-2), both(image))
+    torch.testing.assert_close(both.train()(image), plain.train()(image))
+
+
+def test_only_the_pretrained_network_has_the_rate_of_the_backbone() -> None:
+    """The layers that join its maps are as new as the head."""
+    task = Task(Softmax(), PixelFeatures(**SMALL, lr=1e-5), lambda groups: torch.optim.SGD(groups, lr=0.1))
+    task.build(LABELS, (3, 64, 64))
+    rates = {id(p): group["lr"] for group in task.configure_optimizers().param_groups for p in group["params"]}
+    assert rates == {id(p): 1e-5 if "network" in name else 0.1 for name, p in task.named_parameters()}
+
+
+def test_statistics_stay_as_they_are_unless_asked() -> None:
+    image = torch.randn(2, 3, 64, 64)
+    for fixed in (True, False):
+        backbone = built(freeze_statistics=fixed).train()
+        before = backbone.network.bn1.running_mean.clone()
+        backbone(image)
+        assert torch.equal(backbone.network.bn1.running_mean, before) == fixed
+
+
+@pytest.mark.parametrize("head", [Softmax(), LDLF(trees=2, depth=3, outputs=4, batches=2, buffer_rows=100)])
+def test_any_head_learns_from_chosen_pixels(head: Softmax | LDLF) -> None:
+    """A task of pixels: the loss is that of the pixels to keep, and what they are not to learn changes nothing."""
+    task = Task(head, PixelFeatures(**SMALL))
+    task.build(LABELS, (3, 64, 64))
+    images = torch.randint(0, 256, (2, 3, 40, 40), dtype=torch.uint8)
+    share = torch.rand(2, 40, 40)
+    keep = torch.rand(2, 40, 40) < 0.3
+    losses = []
+    for change in (0.0, 0.5):
+        edge = torch.where(keep, share, (share + change) % 1)
+        batch = {
+            "input": images,
+            "target": torch.stack([1 - edge, edge], -1),
+            "keep": keep,
+            "weight": torch.ones(2),
+            "index": torch.arange(2),
+        }
+        task.log = lambda *arguments, **options: None  # there is no trainer
+        output = task.training_step(batch, 0)
+        assert output["features"].shape == (int(keep.sum()), 8) and output["target"].shape == (int(keep.sum()), 2)
+        losses.append(output["loss"])
+        output["loss"].backward()
+    assert losses[0] == losses[1]
+    assert task(images).shape == (2, 40, 40, 2)
+    torch.testing.assert_close(task(images).sum(-1), torch.ones(2, 40, 40))
+
+
+def test_pretrained_weights_are_taken_from_a_file(ldl_data: Path) -> None:
+    if not list((ldl_data.parent / "weights").glob("mobilenetv2_100*")):
+        pytest.skip("no weights of mobilenetv2_100 beside LDL_DATA")
+    import safetensors.torch
+
+    file = next((ldl_data.parent / "weights").glob("mobilenetv2_100*"))
+    backbone = PixelFeatures(pretrained=True)
+    backbone.build((3, 64, 64))
+    saved = safetensors.torch.load_file(file)
+    for name, value in backbone.network.state_dict().items():
+        if not name.endswith("num_batches_tracked"):
+            torch.testing.assert_close(value, saved[name])
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "message"),
+    [
+        ({"name": "mobilenet_v2_050"}, (3, 64, 64), "timm has no model 'mobilenet_v2_050'; did you mean"),
+        ({}, (12,), "needs images"),
+        ({"width": 0}, (3, 64, 64), "width 0"),
+        ({"scales": (0.0,)}, (3, 64, 64), r"scales \[0.0\]"),
+    ],
+)
+def test_bad_options_are_named(options: dict, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(LDLError, match=message):
+        PixelFeatures(**{**SMALL, **options}).build(shape)

@@ -1,0 +1,156 @@
+"""What ``Timm`` adds to timm: weights at hand, frozen groups, mirror images, pictures in uint8, compilation."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import pytest
+import pytorch_lightning as pl
+import timm
+import torch
+from fake_faces import utkface
+
+from ldl.backbones import timm as module
+from ldl.backbones.timm import Timm, local_weights
+from ldl.data import UTKFace
+from ldl.errors import LDLError
+from ldl.heads import Softmax
+from ldl.task import Task
+
+SMALL = "mobilenetv2_035"
+SHAPE = (3, 32, 32)
+
+
+def _build(**options: object) -> Timm:
+    torch.manual_seed(0)
+    backbone = Timm(SMALL, **options)  # type: ignore[arg-type]
+    backbone.build(SHAPE)
+    return backbone
+
+
+def _pictures() -> torch.Tensor:
+    return torch.randint(0, 256, (4, *SHAPE), generator=torch.Generator().manual_seed(1)).to(torch.uint8)
+
+
+def test_pictures_are_normalised_as_the_weights_expect() -> None:
+    backbone = _build().eval()
+    config = backbone.network.pretrained_cfg
+    mean, std = (torch.tensor(config[name]).reshape(3, 1, 1) for name in ("mean", "std"))
+    torch.testing.assert_close(backbone(_pictures()), backbone((_pictures() / 255 - mean) / std), atol=1e-4, rtol=1e-4)
+
+
+def test_normalisation_of_other_numbers_of_channels() -> None:
+    backbone = Timm(SMALL)
+    backbone.build((1, 32, 32))
+    assert backbone.eval()(_pictures()[:, :1]).isfinite().all()
+    assert backbone.mean.flatten().tolist() == [pytest.approx(255 * sum((0.485, 0.456, 0.406)) / 3, rel=1e-4)]
+
+
+def test_mirror_images_give_equal_features_in_evaluation_alone() -> None:
+    backbone = _build(mirror=True).eval()
+    plain = _build().eval()
+    torch.testing.assert_close(backbone(_pictures()), backbone(_pictures().flip(-1)), atol=1e-5, rtol=1e-5)
+    expected = (plain(_pictures()) + plain(_pictures().flip(-1))) / 2
+    torch.testing.assert_close(backbone(_pictures()), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(backbone.train()(_pictures()), plain.train()(_pictures()))
+
+
+@pytest.mark.parametrize("groups", [1, 5])
+def test_the_first_groups_keep_weights_and_statistics(groups: int) -> None:
+    backbone = _build(freeze_groups=groups)
+    before = copy.deepcopy(backbone.state_dict())
+    backbone.train()
+    optimizer = torch.optim.SGD([p for p in backbone.parameters() if p.requires_grad], lr=0.1)
+    backbone(_pictures()).square().sum().backward()
+    optimizer.step()
+    after = backbone.state_dict()
+    same = {name for name in before if torch.equal(before[name], after[name]) and name.endswith((".weight", "_mean"))}
+    assert "network.conv_stem.weight" in same and "network.bn1.running_mean" in same
+    assert "network.conv_head.weight" not in same and "network.bn2.running_mean" not in same
+    # The stem is the first group, and each block one more.
+    assert ("network.blocks.1.0.conv_pw.weight" in same) == (groups == 5)
+    assert not backbone.is_fixed
+
+
+def test_too_many_groups_are_refused() -> None:
+    with pytest.raises(
+        LDLError, match=r"freeze_groups 99 must be in 0\.\.\d+, the groups of layers of mobilenetv2_035"
+    ):
+        _build(freeze_groups=99)
+
+
+def test_compiling_changes_neither_checkpoints_nor_copies() -> None:
+    backbone = _build(compiled=True)
+    backbone._compiled = lambda inputs: pytest.fail("must not be used in evaluation")
+    assert list(backbone.state_dict()) == list(_build().state_dict())
+    torch.testing.assert_close(backbone.eval()(_pictures()), _build().eval()(_pictures()))
+    assert pickle.loads(pickle.dumps(backbone))._compiled is None
+
+
+def test_the_training_step_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def compile_(function: object) -> object:
+        calls.append(function)
+        return function
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    backbone = _build(compiled=True).train()
+    for _ in range(2):
+        backbone(_pictures())
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("place", ["LDL_WEIGHTS", "LDL_DATA"])
+def test_weights_at_hand_need_no_hub(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from safetensors.torch import save_file
+
+    network = timm.create_model(SMALL)
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    save_file(network.state_dict(), folder / f"{SMALL}.some_tag.safetensors")
+    monkeypatch.delenv("LDL_DATA", raising=False)
+    monkeypatch.setenv(place, str(folder if place == "LDL_WEIGHTS" else tmp_path / "data"))
+    assert local_weights(SMALL) == folder / f"{SMALL}.some_tag.safetensors"
+    assert local_weights("mobilenetv2_100") is None
+    for pretrained in (True, "auto"):
+        backbone = _build(pretrained=pretrained)
+        assert torch.equal(backbone.network.conv_head.weight, network.conv_head.weight)
+
+
+def test_auto_goes_on_without_weights_and_asks_the_hub_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LDL_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("LDL_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(module, "_not_on_hub", set())
+    asked, create = [], timm.create_model
+
+    def offline(name: str, pretrained: bool = False, **options: object) -> torch.nn.Module:
+        if pretrained:
+            asked.append(name)
+            raise OSError("no route to the hub")
+        return create(name, **options)
+
+    monkeypatch.setattr(timm, "create_model", offline)
+    with pytest.warns(UserWarning, match=f"no pretrained weights of {SMALL} at hand or on the hub"):
+        _build(pretrained="auto")
+    _build(pretrained="auto")
+    assert asked == [SMALL]
+    with pytest.raises(LDLError, match="timm cannot make mobilenetv2_035: no route to the hub"):
+        _build(pretrained=True)
+
+
+def test_a_run_gives_its_backbone_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
+    data = UTKFace(root=str(utkface(tmp_path, 12)), crop_size=32, protocol="holdout", val_fraction=0)
+    task = Task(Softmax(), Timm(SMALL))
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    trainer = pl.Trainer(max_epochs=1, default_root_dir=tmp_path, **quiet)  # type: ignore[arg-type]
+    trainer.fit(task, datamodule=data)
+    trainer.save_checkpoint(tmp_path / "first.ckpt")
+    backbone = _build(weights=str(tmp_path / "first.ckpt"), freeze=True, pretrained="auto")
+    expected = task.backbone.state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in backbone.state_dict().items())
+    with pytest.raises(LDLError, match=f"holds a backbone {SMALL}, not mobilenetv2_050"):
+        Timm("mobilenetv2_050", weights=str(tmp_path / "first.ckpt")).build(SHAPE)

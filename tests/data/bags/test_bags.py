@@ -1,0 +1,167 @@
+"""Bags from tables: every check of the file, folds by bag, padding, and whole runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from places import ROOT
+
+from ldl import charts
+from ldl.cli import main
+from ldl.data import Bags
+from ldl.data.bags.table import read_bags
+from ldl.errors import LDLError
+from ldl.heads import Bagged, MILBoost, Softmax
+from ldl.labels import LabelSpace
+from ldl.task import Task
+
+CONFIGS = ROOT / "configs/runs"
+QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """30 bags of 1 to 5 instances, positive where the first feature of one is large; rows in no order."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for bag in range(30):
+        rows = rng.normal(size=(rng.integers(1, 6), 3))
+        rows[0, 0] += 8 * (bag % 2)
+        lines += [f"{bag % 2},bag{bag}," + ",".join(f"{number:.4f}" for number in row) for row in rows]
+    rng.shuffle(lines)
+    return write(tmp_path / "bags.csv", lines)
+
+
+def test_rows_of_a_bag_may_lie_anywhere(tmp_path: Path) -> None:
+    read = read_bags(write(tmp_path / "t.csv", ["1,a,1,2", "-1,b,3,4", "1,a,5,6"]))
+    assert read.names == ["a", "b"] and read.label.tolist() == [1, 0]
+    assert read.bag.tolist() == [0, 0, 1]
+    assert read.features.tolist() == [[1, 2], [5, 6], [3, 4]]
+
+
+def test_a_header_names_the_columns(tmp_path: Path) -> None:
+    read = read_bags(write(tmp_path / "t.csv", ["size,bag,label,width", "1,a,0,2", "3,b,1,4"]))
+    assert read.names == ["a", "b"] and read.label.tolist() == [0, 1]
+    assert read.features.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["1,a,1", "0,a,2"], "bag 'a' is both negative and positive; a bag has one label"),
+        (["2,a,1"], r"instance 0 has label 2; labels are 0 or -1 \(negative\) and 1 \(positive\)"),
+        (["1,a,1", "0,b,x"], "instance 1, column 2 is 'x', not a number"),
+        (["1,a,1", "0,b,nan"], "instance 1, column 2 is nan; fill or drop it first"),
+        (["1,a,1", "0,b"], "instance 1 has 2 fields, the first row 3"),
+        (["1,a"], "needs rows of label, bag and at least one feature"),
+        ([""], "needs rows of label, bag and at least one feature"),
+        (["label,bag,x"], "needs rows of label, bag and at least one feature"),
+        (["label,id,x", "1,a,1"], "the header names 'label' but not the other of label and bag"),
+        (["y,id,x", "1,a,1"], "not a number; a header must name the columns label and bag"),
+    ],
+)
+def test_wrong_tables_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match=message):
+        read_bags(write(tmp_path / "t.csv", lines))
+
+
+def test_missing_and_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match=r"no data file at .*none.csv; give --data.path"):
+        read_bags(tmp_path / "none.csv")
+    with pytest.raises(LDLError, match="unknown kind of file '.txt'; bags are read from .csv"):
+        read_bags(write(tmp_path / "t.txt", ["1,a,1"]))
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(LDLError, match="cannot be read as .csv"):
+        read_bags(tmp_path / "binary.csv")
+
+
+def test_folds_take_whole_bags_of_both_kinds(table: Path) -> None:
+    data = Bags(str(table), folds=5, val_fraction=0.2)
+    data.setup()
+    tested = []
+    for fold in range(5):
+        data.select_fold(fold)
+        assert data.table.label[data.split.test].mean() == 0.5
+        parts = [data.split.train, data.split.val, data.split.test]
+        assert sorted(np.concatenate(parts)) == list(range(30)) and len(data.split.val) == 5
+        tested += data.split.test.tolist()
+    assert sorted(tested) == list(range(30))
+
+
+def test_batches_are_padded_and_scaled_by_the_training_bags(table: Path) -> None:
+    data = Bags(str(table), folds=5, batch_size=7)
+    data.setup()
+    counts = np.bincount(data.table.bag)
+    seen = []
+    for batch in data.fit_dataloader():
+        assert batch["input"].shape[1:] == (counts.max(), 3)
+        exists = ~batch["input"].isnan().any(-1)
+        assert (exists == ~batch["input"].isnan().all(-1)).all()
+        assert exists.sum(1).tolist() == counts[batch["index"]].tolist()
+        assert batch["target"].argmax(1).tolist() == data.table.label[batch["index"]].tolist()
+        seen.append(batch["input"][exists])
+    rows = torch.cat(seen)
+    torch.testing.assert_close(rows.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(rows.std(0, unbiased=False), torch.ones(3), atol=1e-5, rtol=0)
+
+
+@pytest.fixture
+def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are drawn in tests of their own."""
+    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
+    monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
+
+
+@pytest.mark.usefixtures("no_charts")
+def test_cross_validation_of_any_table(table: Path, tmp_path: Path) -> None:
+    options = ["--data.folds=2", "--stage=crossval", "--run_dir", str(tmp_path / "run")]
+    main(["-c", str(CONFIGS / "bags_milboost.yaml"), "--data.path", str(table), *options, *QUIET])
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    assert sum(fold["n_test"] for fold in results["folds"]) == 30
+    assert results["mean"]["accuracy"] > 0.8 and results["pooled"]["auc"] > 0.9
+    assert results["mean"]["nll"] == pytest.approx(results["mean"]["kl"], abs=1e-4)
+
+
+@pytest.mark.usefixtures("no_charts")
+@pytest.mark.parametrize("head", ["milboost", "softmax"])
+def test_a_checkpoint_is_tested_and_takes_larger_bags(head: str, table: Path, tmp_path: Path) -> None:
+    run = ["-c", str(CONFIGS / f"bags_{head}.yaml"), *QUIET]
+    main([*run, "--data.path", str(table), "--trainer.max_epochs=2", "--run_dir", str(tmp_path / "a")])
+    (checkpoint,) = (tmp_path / "a/checkpoints").glob("last.ckpt")
+    task = Task.load_from_checkpoint(checkpoint)
+    assert isinstance(task.head, MILBoost if head == "milboost" else Bagged)
+    if isinstance(task.head, Bagged):
+        assert isinstance(task.head.head, Softmax) and task.head.head.hidden == [64]
+    more = [f"1,bag1,{number},0,0" for number in range(9)]
+    larger = write(tmp_path / "larger.csv", [*table.read_text().splitlines(), *more])
+    stage = ["--stage=test", "--ckpt_path", str(checkpoint), "--run_dir", str(tmp_path / "b")]
+    main([*run, "--data.path", str(larger), *stage])
+    assert json.loads((tmp_path / "b/results.json").read_text())["mean"]["accuracy"] >= 0
+
+
+def test_a_head_of_single_instances_is_refused(table: Path) -> None:
+    data = Bags(str(table))
+    data.setup()
+    with pytest.raises(LDLError, match="Softmax takes single instances, and the data are bags; pool it with"):
+        Task(Softmax()).build(data.labels, data.input_shape)
+
+
+def test_single_rows_are_bags_of_one() -> None:
+    task = Task(MILBoost())
+    task.build(LabelSpace.nominal(["negative", "positive"]), (3,))
+    assert task(torch.randn(5, 3)).shape == (5, 2)
+
+
+def test_the_real_tables(ldl_data: Path) -> None:
+    musk, dogs = (read_bags(ldl_data / "mil" / name) for name in ("musk1.csv", "corel_dogs.csv"))
+    assert (musk.features.shape, len(musk.names), int(musk.label.sum())) == ((476, 166), 92, 47)
+    assert len(dogs.features) == 7947 and len(dogs.names) == 2000

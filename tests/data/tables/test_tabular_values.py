@@ -1,0 +1,146 @@
+"""Tables of values and groups: what is read, how it is cut, and FG-NET's persons."""
+
+from __future__ import annotations
+
+import collections
+import os
+from pathlib import Path
+from typing import Any
+
+import fake_faces
+import numpy as np
+import pytest
+import torch
+
+from ldl.data import FGNETAAM, TabularValues
+from ldl.data.tables.fgnet_aam import IMAGES
+from ldl.data.tables.values import read_values
+from ldl.errors import LDLError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+Y = RNG.integers(0, 30, 40)
+G = np.repeat([f"p{number}" for number in range(8)], 5)
+REAL = Path(os.environ.get("LDL_DATA", "data"))
+
+
+def save(folder: Path, kind: str, **changed: Any) -> Path:
+    """The table as a file of one kind."""
+    columns = {"features": X, "value": Y.astype(np.uint8), "group": G, **changed}
+    path = folder / f"table.{kind}"
+    if kind == "npz":
+        np.savez(path, **columns)
+    else:
+        rows = zip(columns["value"], columns["group"], columns["features"])
+        lines = [",".join([str(v), str(g), *map(repr, map(float, x))]) for v, g, x in rows]
+        path.write_text("\n".join(["age,person,a,b,c", *lines]) + "\n")
+    return path
+
+
+def made(path: Path, **options: Any) -> TabularValues:
+    data = TabularValues(str(path), **{"folds": 4, **options})
+    data.setup()
+    return data
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv"])
+def test_features_values_and_groups_are_read(tmp_path: Path, kind: str) -> None:
+    table = read_values(save(tmp_path, kind))
+    np.testing.assert_array_equal(table.features, X)
+    np.testing.assert_array_equal(table.values, Y.astype(float))
+    assert table.groups is not None and table.groups.tolist() == G.tolist()
+
+
+def test_labels_reach_from_the_lowest_to_the_highest_value(tmp_path: Path) -> None:
+    data = made(save(tmp_path, "npz"), step=5, unit="years", sigma=3.0)
+    assert data.labels.axes == (tuple(float(v) for v in range(0, 31, 5)),)
+    expected = data.labels.encode(torch.tensor(Y, dtype=torch.float32), 3.0)
+    torch.testing.assert_close(data.columns()["target"], expected)
+    assert data.columns()["value"].tolist() == Y.tolist()
+
+
+def test_groups_are_never_split(tmp_path: Path) -> None:
+    for options in ({"folds": 4}, {"protocol": "leave_one_group_out"}):
+        data = made(save(tmp_path, "npz"), val_fraction=0.3, **options)
+        assert data.num_folds == options.get("folds", 8)
+        tested = []
+        for fold in range(data.num_folds):
+            data.select_fold(fold)
+            parts = [set(G[part]) for part in (data.split.train, data.split.val, data.split.test)]
+            assert all(parts) and sum(map(len, parts)) == 8
+            assert data.leak == 0
+            tested += data.split.test.tolist()
+        assert sorted(tested) == list(range(40))
+
+
+def test_random_folds_are_marked_as_leaking(tmp_path: Path) -> None:
+    data = made(save(tmp_path, "npz"), protocol="random_kfold", folds=4)
+    assert data.leaky is True and data.leak is not None and data.leak > 0
+
+
+def test_without_groups_nobody_knows_whether_it_leaks(tmp_path: Path) -> None:
+    path = tmp_path / "table.npz"
+    np.savez(path, features=X, value=Y)
+    data = made(path, folds=4)
+    assert data.leaky is None and "group" not in data.columns()
+    with pytest.raises(LDLError, match="no groups to leave out"):
+        made(path, protocol="leave_one_group_out")
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        ({"value": np.where(np.arange(40) == 7, np.nan, Y)}, {}, "values row 7"),
+        ({"value": Y[:-1]}, {}, "40 rows of features but 39 values"),
+        ({"group": G[:-1]}, {}, "40 rows of features but 39 groups"),
+        ({}, {"high": 3}, "outside the labels 1..3"),
+        ({}, {"value_key": "agee"}, "no 'agee'"),
+        ({}, {"group_key": "persn"}, "no 'persn'"),
+        ({}, {"protocol": "loo"}, "protocol 'loo' must be one of"),
+        ({}, {"step": 0}, "step 0 must be above 0"),
+        ({"features": np.where(X[3, 1] == X, np.inf, X)}, {}, "features row 3, column 1"),
+    ],
+)
+def test_bad_input_is_named(tmp_path: Path, changed: dict[str, Any], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(LDLError, match=message):
+        made(save(tmp_path, "npz", **changed), **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "no value under"),
+        ("age,a\n1,x\n", "column 'a' is 'x'"),
+        ("age,age,a\n1,2,3\n", "column 'age' is there twice"),
+        ("age,a\n", "has no rows"),
+        ("age,person,a\n1,p\n", "has 1 fields"),
+    ],
+)
+def test_bad_csv_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(LDLError, match=message):
+        read_values(path)
+
+
+def test_fgnet_rows_are_given_to_82_persons(tmp_path: Path) -> None:
+    data = FGNETAAM(str(fake_faces.fgnet_aam(tmp_path / "FG-NET_AAM.mat")))
+    data.setup()
+    assert data.num_folds == 82 and data.labels.unit == "years" and data.leaky is False
+    assert [len(rows) for rows in np.split(np.arange(1002), np.cumsum(IMAGES))[:-1]] == np.bincount(
+        data.groups
+    ).tolist()
+    with pytest.raises(LDLError, match="40 rows, not FG-NET's 1002"):
+        FGNETAAM(str(save(tmp_path, "npz", age=Y))).setup()
+
+
+@pytest.mark.skipif(not (REAL / "FGNET/images").is_dir(), reason="needs FGNET and ldl/FG-NET_AAM.mat in LDL_DATA")
+def test_persons_have_the_ages_of_the_pictures() -> None:
+    data = FGNETAAM()
+    data.setup()
+    ages = collections.defaultdict(list)
+    for path in (REAL / "FGNET/images").iterdir():
+        ages[int(path.name[:3])].append(float(path.name[4:6]))
+    assert data.values is not None and data.groups is not None
+    for person, own in ages.items():
+        assert sorted(own) == sorted(data.values[data.groups == person - 1])

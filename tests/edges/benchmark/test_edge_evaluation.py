@@ -1,0 +1,205 @@
+"""The benchmark on folders: the original's own example, and every kind of folder that cannot be evaluated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import fake_edges
+import numpy as np
+import pytest
+from PIL import Image
+
+from ldl.edges.benchmark.counting import Counts
+from ldl.edges.benchmark.evaluation import (
+    agreement,
+    evaluate_folder,
+    human,
+    read_edge_map,
+    thresholds,
+    write_edge_map,
+)
+from ldl.edges.benchmark.ground_truth import read_ground_truth
+from ldl.edges.benchmark.scores import Curve, average_precision, curve, image_optimum, optimum, recall_at_half, scores
+from ldl.edges.evaluation import main
+from ldl.errors import LDLError
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Two images with three annotators each; the maps are what the first drew."""
+    rng = np.random.default_rng(0)
+    for name, shape in (("1", (40, 52)), ("2", (52, 40))):
+        _, boundaries, segments = fake_edges.scene(rng, shape)
+        fake_edges.write_truth(tmp_path / "gt" / f"{name}.mat", boundaries, segments)
+        write_edge_map(tmp_path / "pred" / f"{name}.png", boundaries[0] * 0.8)
+    return tmp_path / "pred", tmp_path / "gt"
+
+
+def test_the_originals_example(ldl_data: Path, tmp_path: Path) -> None:
+    """``test_2/eval_bdry.txt`` of BSDS500's benchmark: threshold, R, P, ODS, then R, P and F of OIS, and AP."""
+    bench = ldl_data / "bsds_bench"
+    if not bench.is_dir():
+        pytest.skip("LDL_DATA has no bsds_bench")
+    out = tmp_path / "results" / "bench.json"
+    main(["--pred", str(bench / "png"), "--gt", str(bench / "groundTruth"), "--out", str(out), "--thresholds", "5"])
+    found = json.loads(out.read_text())
+    original = np.loadtxt(bench / "test_2" / "eval_bdry.txt")
+    assert [found["ods"], found["ois"], found["ap"]] == pytest.approx(original[[3, 6, 7]], abs=1e-3)
+    assert list(found["best"].values()) == pytest.approx(original[:4], abs=1e-3)
+    by_threshold = np.loadtxt(bench / "test_2" / "eval_bdry_thr.txt")
+    np.testing.assert_allclose(found["thresholds"], by_threshold[:, 0], atol=1e-6)
+    for column, name in enumerate(("recall", "precision", "f"), start=1):
+        np.testing.assert_allclose(found["curve"][name], by_threshold[:, column], atol=1e-3)
+
+
+def test_the_command_writes_figures_curve_and_counts(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    out, chart = tmp_path / "out.json", tmp_path / "curve.png"
+    pred, gt = folders
+    main(["--pred", str(pred), "--gt", str(gt), "--out", str(out), "--human", "--chart", str(chart)])
+    found = json.loads(out.read_text())
+    assert len(found["thresholds"]) == len(found["curve"]["f"]) == 99
+    assert found["thresholds"][0] == pytest.approx(0.01) and found["thresholds"][-1] == pytest.approx(0.99)
+    assert set(found["images"]) == {"1", "2"}
+    # What an annotator drew is found whole, up to its strength.
+    assert found["curve"]["precision"] == [1.0] * 80 + [0.0] * 19
+    recall = found["curve"]["recall"][0]
+    assert found["ods"] == pytest.approx(found["ois"]) == pytest.approx(2 * recall / (1 + recall))
+    assert 0 < found["human"]["f"] < 1
+    assert chart.is_file()
+
+
+def test_figures_by_hand() -> None:
+    two = Counts(*(np.array(rows) for rows in ([[6, 2], [4, 0]], [[8, 8], [8, 8]], [[4, 2], [4, 0]], [[8, 2], [4, 0]])))
+    whole = curve(two)
+    np.testing.assert_allclose(whole.recall, [10 / 16, 2 / 16])
+    np.testing.assert_allclose(whole.precision, [8 / 12, 1.0])
+    assert optimum(np.array([0.3, 0.6]), whole).f == pytest.approx(2 * 0.625 * (2 / 3) / (0.625 + 2 / 3))
+    # Both images are best at the first threshold: F 0.6 against 0.4, and 2/3 against 0.
+    assert image_optimum(two) == pytest.approx(2 * 0.625 * (2 / 3) / (0.625 + 2 / 3))
+    steps = [k / 100 for k in range(101) if 0.125 <= k / 100 <= 0.625]
+    line = [1 - (recall - 0.125) / 0.5 / 3 for recall in steps]
+    assert average_precision(whole) == pytest.approx(sum(line) / 100)
+    assert recall_at_half(whole) == pytest.approx(0.625)
+    assert recall_at_half(Curve(np.array([0.9, 0.5]), np.array([0.4, 0.6]))) == pytest.approx(0.7)
+    # A few lonely pixels at the highest threshold, right by half, are no recall.
+    ragged = Curve(np.array([0.9, 0.5, 0.001]), np.array([0.4, 0.6, 0.5]))
+    assert recall_at_half(ragged) == pytest.approx(0.7)
+    assert recall_at_half(Curve(np.array([0.9, 0.5]), np.array([0.4, 0.3]))) == 0
+
+
+def test_the_optimum_lies_between_thresholds() -> None:
+    best = optimum(np.array([0.2, 0.4]), Curve(np.array([1.0, 0.2]), np.array([0.2, 1.0])))
+    assert best.f == pytest.approx(0.6, abs=1e-3) and best.threshold == pytest.approx(0.3, abs=2e-3)
+
+
+def test_nothing_detected_is_no_success() -> None:
+    nothing = Counts(*(np.zeros((2, 5), int) for _ in range(4)))
+    assert scores(thresholds(5), nothing) == {"ods": 0, "ois": 0, "ap": 0, "r50": 0}
+
+
+def test_the_number_of_workers_changes_nothing(folders: tuple[Path, Path]) -> None:
+    one, two = (evaluate_folder(*folders, workers=workers) for workers in (1, 2))
+    for a, b in zip(one.counts, two.counts):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_humans_are_compared_with_the_others(folders: tuple[Path, Path]) -> None:
+    agreed = human(["1", "2"], lambda name: read_ground_truth(folders[1] / f"{name}.mat"))
+    assert agreed.names == [f"{name}:{a}" for name in "12" for a in range(3)]
+    drawn = [read_ground_truth(folders[1] / f"{name}.mat").boundaries for name in "12"]
+    assert agreed.counts.detected.sum() == sum(maps.sum() for maps in drawn)
+    assert agreed.counts.drawn.sum() == 2 * sum(maps.sum() for maps in drawn)
+    alone = fake_edges.write_truth(folders[1] / "3.mat", [np.eye(9)])
+    with pytest.raises(LDLError, match="3 has a single annotator"):
+        human(["3"], lambda name: read_ground_truth(alone))
+    assert agreement(["3"], lambda name: read_ground_truth(alone)) is None
+
+
+def test_human_agreement_on_bsds(ldl_data: Path) -> None:
+    """Every tenth test image here; all 200 give F .803 (benchmarks/edges.py)."""
+    folder = ldl_data / "BSDS500" / "data" / "groundTruth" / "test"
+    if not folder.is_dir():
+        pytest.skip("LDL_DATA has no BSDS500")
+    names = sorted(file.stem for file in folder.glob("*.mat"))[::20]
+    point = agreement(names, lambda name: read_ground_truth(folder / f"{name}.mat"))
+    assert point is not None and point.f == pytest.approx(0.80, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [
+        (Image.fromarray(np.full((40, 52), 300, np.uint16)), "has 16 bits"),
+        (Image.fromarray(np.arange(6240, dtype=np.uint32).reshape(40, 52, 3).astype(np.uint8)), "is a RGB picture"),
+        (Image.fromarray(np.zeros((40, 52), np.uint8)), "1.png is empty.*--allow_empty"),
+        (Image.fromarray(np.ones((52, 40), np.uint8)), "1: .*differ in size, 52x40 and 40x52"),
+    ],
+)
+def test_unusable_maps_are_named(folders: tuple[Path, Path], picture: Image.Image, message: str) -> None:
+    picture.save(folders[0] / "1.png")
+    with pytest.raises(LDLError, match=message):
+        evaluate_folder(*folders)
+
+
+def test_empty_maps_can_be_meant(folders: tuple[Path, Path]) -> None:
+    write_edge_map(folders[0] / "1.png", np.zeros((40, 52)))
+    assert evaluate_folder(*folders, allow_empty=True).counts.detected[0].sum() == 0
+
+
+def test_grey_maps_in_colour_are_read(folders: tuple[Path, Path]) -> None:
+    before = read_edge_map(folders[0] / "1.png")
+    Image.open(folders[0] / "1.png").convert("RGB").save(folders[0] / "1.png")
+    np.testing.assert_array_equal(read_edge_map(folders[0] / "1.png"), before)
+
+
+def test_folders_that_do_not_fit_are_named(
+    folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    pred, gt = folders
+    (pred / "2.png").rename(pred / "3.png")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--pred", str(pred), "--gt", str(gt), "--out", str(tmp_path / "out.json")])
+    assert stopped.value.code == 2
+    assert "has no 2.png (1 of 2 images have no edge map)" in capsys.readouterr().err
+    (pred / "2.png").write_bytes((pred / "3.png").read_bytes())
+    with pytest.raises(LDLError, match="has no 3.mat"):
+        evaluate_folder(pred, gt)
+    with pytest.raises(LDLError, match="is no folder"):
+        evaluate_folder(tmp_path / "nowhere", gt)
+    (pred / "3.png").unlink()
+    (pred / "2.png").write_bytes(b"no picture")
+    with pytest.raises(LDLError, match="2.png cannot be read"):
+        evaluate_folder(pred, gt)
+
+
+@pytest.mark.parametrize(
+    ("maps", "message"),
+    [
+        ([], "holds no annotators"),
+        ([np.ones((4, 5)), np.ones((5, 4))], "annotators 0 and 1 differ in size, 4x5 and 5x4"),
+    ],
+)
+def test_unusable_ground_truth_is_named(tmp_path: Path, maps: list[np.ndarray], message: str) -> None:
+    path = fake_edges.write_truth(tmp_path / "a.mat", maps)
+    with pytest.raises(LDLError, match=message):
+        read_ground_truth(path)
+
+
+def test_other_files_are_no_ground_truth(tmp_path: Path) -> None:
+    from scipy.io import savemat
+
+    savemat(tmp_path / "other.mat", {"x": 1})
+    (tmp_path / "broken.mat").write_bytes(b"MATLAB 5.0 MAT-file, but not really" * 9)
+    (tmp_path / "empty.mat").write_bytes(b"")
+    cell = np.empty((1, 1), object)
+    cell[0, 0] = {"Segmentation": np.ones((3, 3))}
+    savemat(tmp_path / "half.mat", {"groundTruth": cell})
+    for name, message in (
+        ("other", "no variable groundTruth"),
+        ("broken", "cannot be read"),
+        ("empty", "cannot be read"),
+        ("half", "annotator 0 has no Boundaries, but Segmentation"),
+        ("none", "no ground truth at"),
+    ):
+        with pytest.raises(LDLError, match=message):
+            read_ground_truth(tmp_path / f"{name}.mat")

@@ -1,0 +1,63 @@
+"""Non-maximum suppression."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter, map_coordinates
+
+from ldl.edges.benchmark.nms import TOLERANCE, normals, suppress
+
+
+def ridge(angle: float, size: int = 61) -> np.ndarray:
+    """A straight soft line through the middle; ``angle`` is that of its normal to the x axis."""
+    y, x = np.indices((size, size)) - size // 2
+    return np.exp(-((x * np.cos(angle) + y * np.sin(angle)) ** 2) / 8).astype(np.float32)
+
+
+@pytest.mark.parametrize("degrees", [0, 20, 45, 70, 90, 110, 135, 160])
+def test_a_line_becomes_thin_and_its_normal_is_found(degrees: int) -> None:
+    angle = np.deg2rad(degrees)
+    edges = ridge(angle)
+    found = normals(edges)[30, 30]
+    assert abs(np.sin(found - angle)) < 0.02
+    thin = suppress(edges, border=0)
+    y, x = np.indices(edges.shape) - 30
+    away = np.abs(x * np.cos(angle) + y * np.sin(angle))
+    inside = np.maximum(np.abs(x), np.abs(y)) < 24
+    assert away[(thin > 0.05) & inside].max() <= 1
+    assert thin[30, 30] == edges[30, 30]
+    along = np.arange(-20, 21)
+    on_line = np.rint([30 + along * np.cos(angle), 30 - along * np.sin(angle)]).astype(int)
+    assert (thin[on_line[0], on_line[1]] > 0).mean() > 0.9
+
+
+def test_pixels_are_compared_across_the_edge() -> None:
+    edges = gaussian_filter(np.random.default_rng(0).random((30, 40)), 1.5).astype(np.float32)
+    angle = normals(edges).astype(np.float64)
+    y, x = np.indices(edges.shape)
+    across = [
+        map_coordinates(
+            edges.astype(np.float64), [y + s * np.sin(angle), x + s * np.cos(angle)], order=1, mode="nearest"
+        )
+        for s in (-1, 1)
+    ]
+    margin = edges * TOLERANCE - np.maximum(*across)
+    thin = suppress(edges, border=0)
+    clear = np.abs(margin) > 1e-5
+    np.testing.assert_array_equal((thin > 0)[clear], (margin > 0)[clear])
+    np.testing.assert_array_equal(thin[thin > 0], edges[thin > 0])
+
+
+def test_the_frame_is_lowered() -> None:
+    edges = np.ones((20, 30), np.float32)
+    thin = suppress(edges)
+    np.testing.assert_allclose(thin[10], np.minimum(np.minimum(np.arange(30), np.arange(30)[::-1]) / 5, 1))
+    np.testing.assert_allclose(thin[:, 15], np.minimum(np.minimum(np.arange(20), np.arange(20)[::-1]) / 5, 1))
+    assert suppress(edges, border=0).min() == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 2)])
+def test_tiny_maps(shape: tuple[int, int]) -> None:
+    assert suppress(np.ones(shape), border=0).min() == 1
+    assert suppress(np.zeros(shape)).max() == 0

@@ -1,0 +1,129 @@
+"""Channels and features of patches, against loops in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ldl.edges.structured.bins import bin_patches, make_bins
+from ldl.edges.structured.channels import (
+    CHANNELS,
+    FEATURES,
+    POINTS,
+    VALUES,
+    Places,
+    blur,
+    feature_maps,
+    feature_places,
+    luv,
+    make_channels,
+    oriented_gradients,
+)
+
+
+def picture(height: int, width: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).random((3, height, width)))
+
+
+def blur_by_loops(values: np.ndarray, radius: int) -> np.ndarray:
+    kernel = np.array([radius + 1 - abs(k) for k in range(-radius, radius + 1)], np.float64) / (radius + 1) ** 2
+    height, width = values.shape
+    result = np.zeros((height, width))
+    for y in range(height):
+        for x in range(width):
+            for dy in range(-radius, radius + 1):
+                for dx in range(-radius, radius + 1):
+                    near = values[min(max(y + dy, 0), height - 1), min(max(x + dx, 0), width - 1)]
+                    result[y, x] += kernel[dy + radius] * kernel[dx + radius] * near
+    return result
+
+
+def gradients_by_loops(colour: np.ndarray) -> np.ndarray:
+    _, height, width = colour.shape
+    found = np.zeros((2, height, width))
+    for y in range(height):
+        for x in range(width):
+            across = (colour[:, y, min(x + 1, width - 1)] - colour[:, y, max(x - 1, 0)]) / 2
+            down = (colour[:, min(y + 1, height - 1), x] - colour[:, max(y - 1, 0), x]) / 2
+            strongest = np.argmax(across**2 + down**2)
+            found[:, y, x] = np.hypot(across, down)[strongest], np.arctan2(down, across)[strongest] % np.pi
+    magnitude = found[0] / (blur_by_loops(found[0], 4) + 0.01)
+    result = np.zeros((5, height, width))
+    result[0] = magnitude
+    for y in range(height):
+        for x in range(width):
+            place = found[1, y, x] / (np.pi / 4)
+            low = int(place)
+            result[1 + low % 4, y, x] += magnitude[y, x] * (low + 1 - place)
+            result[1 + (low + 1) % 4, y, x] += magnitude[y, x] * (place - low)
+    return result
+
+
+def halve(values: np.ndarray) -> np.ndarray:
+    return (values[:, ::2, ::2] + values[:, 1::2, ::2] + values[:, ::2, 1::2] + values[:, 1::2, 1::2]) / 4
+
+
+@pytest.mark.parametrize("radius", [0, 1, 2, 4])
+def test_blur(radius: int) -> None:
+    values = torch.from_numpy(np.random.default_rng(radius).random((2, 7, 11)))
+    for one, blurred in zip(values, blur(values, radius)):
+        np.testing.assert_allclose(blurred, blur_by_loops(one.numpy(), radius), atol=1e-12)
+
+
+def test_gradients_and_channels() -> None:
+    colour = luv(picture(12, 16))
+    np.testing.assert_allclose(oriented_gradients(colour), gradients_by_loops(colour.numpy()), atol=1e-9)
+    fine, coarse = gradients_by_loops(colour.numpy()), gradients_by_loops(halve(colour.numpy()))
+    wanted = np.concatenate([halve(colour.numpy()), halve(fine), coarse])
+    channels = make_channels(picture(12, 16))
+    assert channels.shape == (CHANNELS, 6, 8)
+    np.testing.assert_allclose(channels, wanted, atol=1e-9)
+
+
+def test_luv_of_known_colours() -> None:
+    # Lindbloom's calculator, sRGB primaries taken as linear (gamma 1), D65: L, u, v.
+    colours = torch.tensor([[1.0, 1, 1], [0, 0, 0], [1, 0, 0], [0, 0, 1], [0.5, 0.5, 0.5]], dtype=torch.float64)
+    wanted = [[100, 0, 0], [0, 0, 0], [53.24, 175.01, 37.75], [32.30, -9.40, -130.34], [76.07, 0, 0]]
+    found = luv(colours.T.reshape(3, 1, 5))[:, 0].T * 100
+    np.testing.assert_allclose(found, wanted, atol=0.06)
+
+
+def test_features_are_values_and_differences_of_a_patch() -> None:
+    places = feature_places()
+    assert FEATURES == 7228 == len(places.map)
+    assert VALUES == 3328
+    assert len(POINTS) == 5
+    assert min(POINTS) == 15 - max(POINTS)
+    assert set(map(tuple, places.second[:VALUES])) == {(-1, -1)}
+    values = {(c, y, x) for c, (y, x) in zip(places.map[:VALUES], map(tuple, places.first[:VALUES]))}
+    assert values == {(c, y, x) for c in range(13) for y in range(16) for x in range(16)}
+    pairs = [
+        (c, frozenset([tuple(a), tuple(b)]))
+        for c, a, b in zip(places.map[VALUES:], places.first[VALUES:].tolist(), places.second[VALUES:].tolist())
+    ]
+    assert len(set(pairs)) == 13 * 300
+    assert all(len(pair) == 2 and {y for y, _ in pair} <= set(POINTS) for _, pair in pairs)
+    assert {c for c, _ in pairs} == set(range(13, 26))
+
+
+def test_codes_say_how_many_edges_lie_below() -> None:
+    maps = feature_maps(picture(64, 72).float()).numpy()
+    bins = make_bins([maps, maps[:, ::-1].copy()], seed=0, draws=3000)
+    edges = bins.edges
+    assert edges.shape == (26, 255)
+    assert (np.diff(edges, axis=1) >= 0).all()
+    random = np.random.default_rng(1)
+    chosen = Places(*(column[random.choice(FEATURES, 300, replace=False)] for column in feature_places()))
+    cells = np.stack([random.integers(0, 17, 40), random.integers(0, 21, 40)], axis=1).astype(np.int32)
+    codes = np.empty((300, 40), np.uint8)
+    bin_patches(maps, chosen, bins, cells, codes)
+    for f in range(300):
+        for i, (row, column) in enumerate(cells):
+            where, other = chosen.first[f] + (row, column), chosen.second[f] + (row, column)
+            value = maps[chosen.map[f]][tuple(where)]
+            if chosen.second[f, 0] >= 0:
+                value = value - maps[chosen.map[f]][tuple(other)]
+            assert codes[f, i] == np.sum(edges[chosen.map[f]] < value)
+    # Quantiles: bins are about equally full.
+    assert np.bincount(codes.ravel() // 64, minlength=4).min() > 0.1 * codes.size

@@ -1,0 +1,166 @@
+"""Patches that leaves keep, and their weights, against plain references."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fake_edges
+import numpy as np
+import pytest
+import torch
+
+from ldl.data.edges.bsds500 import BSDS500
+from ldl.edges.structured.channels import CHANNELS, PATCH, SIDE
+from ldl.edges.structured.detector import DetectorSettings, EdgeDetector
+from ldl.edges.structured.forest import EdgeForest, ForestSettings, load_forest, save_forest, train_forest
+from ldl.edges.structured.growing import PatchTree
+from ldl.edges.structured.kept import describe_all, keep, learn_descriptor
+from ldl.edges.structured.neighbours import NeighbourSettings, PatchNeighbours, label_codes
+from ldl.edges.structured.patches import Patches, Scene, make_scene
+from ldl.errors import LDLError
+from ldl.methods.dsna.weights import Rules, neighbour_weights
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> list[Scene]:
+    folder = fake_edges.bsds(tmp_path_factory.mktemp("edges"), {"train": 3, "val": 1}, (96, 120))
+    data = BSDS500(path=str(folder), crop=PATCH)
+    data.setup()
+    read = [data.read(row) for row in data.split.train]
+    return [make_scene(image, truth.boundaries, truth.segments) for image, truth in read]
+
+
+@pytest.fixture(scope="module")
+def forest(scenes: list[Scene]) -> EdgeForest:
+    return train_forest(scenes, ForestSettings(trees=4, patches=400, kept=6, components=12))
+
+
+def picture(size: int = 70) -> np.ndarray:
+    random = np.random.default_rng(3)
+    return random.integers(0, 256, (size // 10, size // 10, 3), dtype=np.uint8).repeat(10, 0).repeat(10, 1)
+
+
+def test_descriptors_are_the_principal_components_of_channel_values(scenes: list[Scene]) -> None:
+    values = np.concatenate(
+        [
+            scene.maps[:CHANNELS, y : y + SIDE, x : x + SIDE].reshape(1, CHANNELS, -1)
+            for scene in scenes
+            for y in range(0, scene.maps.shape[1] - SIDE + 1, 2)
+            for x in range(0, scene.maps.shape[2] - SIDE + 1, 2)
+        ]
+    )
+    centred = values - values.mean(0)
+    scaled = (centred / np.sqrt(np.square(centred).mean((0, 2)))[:, None]).reshape(len(values), -1)
+    left, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
+    wanted = left[:, :10] * sizes[:10]
+    kernel, bias = learn_descriptor(scenes, 10, seed=0)
+    described = torch.cat([describe_all(scene.maps, kernel, bias)[::2, ::2].reshape(-1, 10) for scene in scenes])
+    assert float(described.square().sum(1).mean()) == pytest.approx(1, rel=0.1)
+    # Distances, for the signs and the order of components mean nothing.
+    pairs = np.random.default_rng(0).integers(0, len(values), (2, 200))
+    ours = np.linalg.norm(described[pairs[0]] - described[pairs[1]], axis=1)
+    theirs = np.linalg.norm(wanted[pairs[0]] - wanted[pairs[1]], axis=1) / np.sqrt(np.square(wanted).sum(1).mean())
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.99
+    np.testing.assert_allclose(ours.mean(), theirs.mean(), rtol=0.05)
+
+
+def test_leaves_keep_their_own_patches_and_no_more_than_wanted(scenes: list[Scene]) -> None:
+    random = np.random.default_rng(0)
+    start, rows = np.array([0, 3, 13, 20]), random.permutation(20).astype(np.int32)
+    none = np.zeros(0, np.int32)
+    tree = PatchTree(none, none, none, none, none, start, rows)
+    limits = [np.array(scene.maps.shape[1:]) - SIDE + 1 for scene in scenes]
+    numbers = random.integers(0, len(scenes), 20)
+    places = np.stack([[number, *random.integers(0, limits[number])] for number in numbers]).astype(np.int32)
+    half = np.repeat([0, 1], 128).astype(np.uint8)
+    segments = np.stack([np.roll(half, 16 * shift) for shift in range(20)])
+    descriptor = learn_descriptor(scenes, 8, 0)
+    kept = keep(scenes, Patches(np.zeros((0, 20), np.uint8), segments, places), tree, descriptor, 5, random)
+    assert kept.start.tolist() == [0, 3, 8, 13]
+    described = [describe_all(scene.maps, *descriptor).numpy() for scene in scenes]
+    for leaf in range(3):
+        own = {row: described[places[row, 0]][tuple(places[row, 1:])] for row in rows[start[leaf] : start[leaf + 1]]}
+        found = []
+        for at in range(kept.start[leaf], kept.start[leaf + 1]):
+            row = min(own, key=lambda row: np.abs(own[row] - kept.points[at]).max())
+            np.testing.assert_allclose(kept.points[at], own[row], atol=1e-4)
+            found.append(row)
+        assert len(set(found)) == len(found)
+
+
+def test_weights_are_those_of_dsna(forest: EdgeForest) -> None:
+    kept = forest.kept
+    assert kept is not None
+    settings = NeighbourSettings(clusters=2, rounds=2, tolerance=1e-6)
+    neighbours = PatchNeighbours(forest, settings)
+    random = np.random.default_rng(0)
+    maps = random.random((26, 18, 19)).astype(np.float32)
+    leaves = random.integers(0, len(forest.segments), (3, 4, 2)).astype(np.int32)
+    voters, weights = neighbours.weigh(leaves, maps)
+    queries = describe_all(maps, kept.kernel, kept.bias)
+    rules = Rules(*(getattr(settings, name) for name in Rules._fields))
+    for row, column in np.ndindex(3, 4):
+        near = np.concatenate([np.arange(kept.start[leaf], kept.start[leaf + 1]) for leaf in leaves[row, column]])
+        used = weights[row, column] != 0
+        if not kept.segments[near].any():
+            assert not used.any()
+            continue
+        assert set(voters[row, column][used]) <= set(near.tolist())
+        assert weights[row, column].sum() == pytest.approx(1, abs=1e-4)
+        alone, _ = neighbour_weights(
+            torch.from_numpy(kept.points[near])[None],
+            label_codes(kept.segments)[near][None],
+            torch.ones(1, len(near), dtype=torch.bool),
+            queries[row, column][None],
+            None,
+            rules,
+            True,
+            1e-3,
+        )
+        wanted = dict.fromkeys(near.tolist(), 0.0)
+        for patch, weight in zip(near.tolist(), alone[0].tolist()):
+            wanted[patch] += weight
+        for patch in wanted:
+            found = weights[row, column][(voters[row, column] == patch) & used].sum()
+            assert found == pytest.approx(wanted[patch], abs=2e-3)
+
+
+def test_equal_weights_of_one_patch_a_leaf_are_the_plain_detector(scenes: list[Scene]) -> None:
+    forest = train_forest(scenes, ForestSettings(trees=4, patches=300, kept=1, components=4))
+    assert forest.kept is not None
+    forest = forest._replace(segments=forest.kept.segments)
+    # Such an attraction to an anchor of equal weights leaves nothing else.
+    equal = NeighbourSettings(width=1e6, sparsity=0, attraction=100.0)
+    plain = EdgeDetector(forest, DetectorSettings(votes=2)).detect(picture())
+    weighted = EdgeDetector(forest, DetectorSettings(votes=2, dsna=True), equal).detect(picture())
+    assert plain.max() > 0.2
+    np.testing.assert_allclose(weighted, plain, atol=1e-4)
+
+
+def test_edges_are_in_range_and_a_saved_forest_is_the_same(forest: EdgeForest, tmp_path: Path) -> None:
+    save_forest(forest, tmp_path / "forest.safetensors", ForestSettings())
+    again = load_forest(tmp_path / "forest.safetensors")
+    settings = DetectorSettings(votes=2, dsna=True)
+    one, two = (EdgeDetector(grown, settings).detect(picture()) for grown in (forest, again))
+    np.testing.assert_array_equal(one, two)
+    assert one.shape == (70, 70)
+    assert 0 <= one.min() < one.max() <= 1
+
+
+def test_a_forest_without_patches_is_named(scenes: list[Scene]) -> None:
+    forest = train_forest(scenes, ForestSettings(trees=2, patches=200))
+    with pytest.raises(LDLError, match="needs a forest that keeps patches"):
+        EdgeDetector(forest, DetectorSettings(votes=1, dsna=True))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (NeighbourSettings(clusters=0), "dsna.clusters 0 must be at least 1"),
+        (NeighbourSettings(width=0), "dsna.width 0 must be above 0"),
+        (NeighbourSettings(energy=1.5), "dsna.energy 1.5 must be in"),
+    ],
+)
+def test_settings_out_of_range_are_named(forest: EdgeForest, settings: NeighbourSettings, message: str) -> None:
+    with pytest.raises(LDLError, match=message):
+        PatchNeighbours(forest, settings)

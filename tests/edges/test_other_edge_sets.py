@@ -1,0 +1,62 @@
+"""Another set of edges in BSDS500's layout, as NYUD is published: 320 x 240 pixels, train and test, no validation part.
+
+All three detectors go through the commands of the README, and a forest trained on one set is tested on another.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import fake_edges
+import pytest
+from places import ROOT
+
+from ldl.cli import main as train
+from ldl.edges.benchmark.evaluation import read_edge_map
+from ldl.edges.structured.__main__ import main as structured
+
+CONFIGS = ROOT / "configs/runs"
+SMALL = ["--forest.patches=200", "--forest.trees=2", "--detector.votes=1", "--levels=5", "--data.protocol=final"]
+SHAPE = (240, 320)
+
+
+@pytest.fixture(scope="module")
+def rooms(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fake_edges.bsds(tmp_path_factory.mktemp("rooms"), {"train": 3, "test": 2}, SHAPE)
+
+
+def check(folder: Path, head: str) -> None:
+    results = json.loads((folder / "results.json").read_text())
+    assert results["head"] == head and results["protocol"] == "final"
+    assert (results["folds"][0]["n_train"], results["folds"][0]["n_test"]) == (3, 2)
+    assert {"ods", "ois", "ap", "r50"} <= set(results["mean"])
+    maps = sorted((folder / "edges").iterdir())
+    assert sorted(read_edge_map(path).shape for path in maps) == sorted([SHAPE, SHAPE[::-1]])
+    assert (folder / "charts" / "precision_recall.png").is_file()
+
+
+@pytest.mark.parametrize("options", [[], ["--forest.hyperplanes=2", "--forest.kept=4", "--detector.dsna=true"]])
+def test_forests(rooms: Path, tmp_path: Path, options: list[str]) -> None:
+    structured([f"--data.path={rooms}", *SMALL, *options, f"--run_dir={tmp_path}"])
+    check(tmp_path, "structured_edges")
+
+
+@pytest.mark.parametrize("head", ["ldlf", "softmax"])
+def test_networks(rooms: Path, tmp_path: Path, head: str) -> None:
+    train(
+        [
+            "-c", str(CONFIGS / f"bsds_{head}.yaml"), f"--data.path={rooms}", "--data.protocol=final", "--data.crop=64",
+            "--data.batch_size=2", "--trainer.max_epochs=1", "--trainer.limit_train_batches=1", f"--run_dir={tmp_path}",
+            "--model.backbone.pretrained=false",
+        ]
+    )  # fmt: skip
+    check(tmp_path, {"ldlf": "LDLF", "softmax": "Softmax"}[head])
+
+
+def test_a_forest_of_another_set(rooms: Path, tmp_path: Path) -> None:
+    photographs = fake_edges.bsds(tmp_path / "photographs", {"train": 2, "test": 1}, (96, 128))
+    structured([f"--data.path={photographs}", *SMALL, f"--run_dir={tmp_path / 'one'}"])
+    forest = tmp_path / "one" / "forest.safetensors"
+    structured([f"--data.path={rooms}", *SMALL, f"--load={forest}", f"--run_dir={tmp_path / 'two'}"])
+    check(tmp_path / "two", "structured_edges")

@@ -1,0 +1,97 @@
+"""Heads pooled over bags, trained end to end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads import LDLF, Bagged, MILBoost, Softmax, StructRF
+from ldl.labels import LabelSpace
+from ldl.methods.boosting.pooling import Pooling, gm, isr, lse, nor
+from ldl.spec import from_spec, to_spec
+from ldl.testing import check_head
+
+LABELS = LabelSpace.nominal(["negative", "positive"])
+KINDS: tuple[Pooling, ...] = ("lse", "gm", "nor", "isr", "lse_score")
+
+
+def _bags() -> Tensor:
+    features = torch.randn(40, 6, 3, generator=torch.Generator().manual_seed(0))
+    features[torch.arange(6) > torch.arange(40)[:, None] % 6] = torch.nan
+    return features
+
+
+def _built(head: Bagged) -> Bagged:
+    torch.manual_seed(0)
+    head.build(3, LABELS)
+    return head
+
+
+@pytest.mark.parametrize("pooling", KINDS)
+def test_contract(pooling: Pooling) -> None:
+    check_head(lambda: Bagged(Softmax(hidden=[8]), pooling))
+
+
+@pytest.mark.parametrize("pooling", KINDS)
+def test_a_bag_is_the_soft_maximum_of_its_instances(pooling: Pooling) -> None:
+    features, head = _bags().double(), _built(Bagged(pooling=pooling, r=7.0)).double()
+    p = head.instances(features)[..., 1]
+    mask = ~features.isnan().all(-1)
+    assert (p.isnan() == ~mask).all()
+    half = (p / (1 - p)).log() / 2
+    expected = {
+        "lse": lse(p, 7.0, mask), "gm": gm(p, 7.0, mask), "nor": nor(p, mask), "isr": isr(p, mask),
+        "lse_score": torch.sigmoid(2 * lse(half, 7.0, mask)),
+    }[pooling]  # fmt: skip
+    torch.testing.assert_close(head(features)[:, 1], expected)
+
+
+@pytest.mark.parametrize("pooling", KINDS)
+def test_missing_instances_reach_no_parameter(pooling: Pooling) -> None:
+    features, target = _bags(), torch.eye(2)[torch.arange(40) % 2]
+    gradients = []
+    for bags in (features, torch.cat([features, torch.full((40, 3, 3), torch.nan)], 1)):
+        head = _built(Bagged(Softmax(hidden=[4]), pooling))
+        head.loss(bags, target)["loss"].backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in head.parameters() if p.grad is not None]))
+    assert gradients[0].isfinite().all() and gradients[0].abs().sum() > 0
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("pooling", KINDS)
+def test_sure_instances_keep_gradients_finite(pooling: Pooling) -> None:
+    features = (1e4 * _bags()).requires_grad_()
+    head = _built(Bagged(pooling=pooling))
+    loss = head.loss(features, torch.eye(2)[torch.arange(40) % 2])["loss"]
+    loss.backward()
+    assert loss.isfinite()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in head.parameters())
+
+
+def test_an_empty_bag_is_negative() -> None:
+    assert _built(Bagged())(torch.full((1, 4, 3), torch.nan)).tolist() == [[1.0, 0.0]]
+
+
+def test_a_head_within_a_head_comes_back_from_plain_data() -> None:
+    spec = to_spec(Bagged(Softmax(hidden=[5], dropout=0.1), "gm", 3.0))
+    assert spec["init_args"]["head"]["init_args"]["hidden"] == [5]
+    rebuilt: Any = from_spec(spec, Head)  # type: ignore[type-abstract]
+    assert rebuilt.head.dropout == 0.1 and to_spec(rebuilt) == spec
+
+
+@pytest.mark.parametrize("head", [LDLF(), StructRF(), MILBoost(), Bagged()], ids=lambda head: type(head).__name__)
+def test_heads_that_cannot_be_pooled_are_refused(head: Head) -> None:
+    with pytest.raises(LDLError, match=rf"Bagged.head {type(head).__name__} must take single instances and learn by"):
+        _built(Bagged(head))
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(LDLError, match="Bagged.r 0.0 must be at least 1"):
+        _built(Bagged(r=0.0))
+    with pytest.raises(LDLError, match="needs two labels, the negative one first; the data have 3"):
+        Bagged().build(3, LabelSpace.nominal(list("abc")))

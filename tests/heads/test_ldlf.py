@@ -1,0 +1,297 @@
+"""LDLF: forward and loss against loops, the ring of samples, the options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.heads import LDLF
+from ldl.labels import LabelSpace
+from ldl.methods.forest.soft import route, update_leaves
+from ldl.metrics.functional import kl
+
+LABELS = LabelSpace.ordinal(range(6))
+
+
+def made(**options: Any) -> LDLF:
+    """A small head with random leaves, for 8 features and 6 labels."""
+    torch.manual_seed(0)
+    head = LDLF(**{"trees": 3, "depth": 3, "outputs": 5, "batches": 4, **options})
+    head.build(8, LABELS)
+    head.leaves.copy_(torch.rand_like(head.leaves).softmax(-1))
+    return head
+
+
+def batch(rows: int = 10, seed: int = 0, shape: tuple[int, ...] | None = None) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (rows,) if shape is None else shape
+    target = torch.softmax(torch.randn(*shape, 6, generator=generator), -1)
+    return torch.randn(*shape, 8, generator=generator), target
+
+
+def tree_outputs(head: LDLF, features: Tensor) -> list[Tensor]:
+    """(B, C) of every tree, tree by tree and leaf by leaf."""
+    scores = head.split(features)
+    outputs = []
+    for units, leaves in zip(head.units, head.leaves):
+        routing = route(torch.sigmoid(scores[:, units]))
+        outputs.append(sum(routing[:, leaf : leaf + 1] * leaves[leaf] for leaf in range(len(leaves))))
+    return outputs  # type: ignore[return-value]
+
+
+def test_forward_and_loss_equal_a_loop_over_trees() -> None:
+    head = made()
+    features, target = batch()
+    outputs = tree_outputs(head, features)
+    torch.testing.assert_close(head(features), sum(outputs) / 3)
+    mean_of_losses = sum(kl(output, target).mean() for output in outputs) / 3
+    loss_of_mean = kl(sum(outputs) / 3, target).mean()  # type: ignore[arg-type]
+    torch.testing.assert_close(head.loss(features, target)["loss"], mean_of_losses)
+    assert mean_of_losses > loss_of_mean + 1e-3
+
+
+def test_the_paper_s_sizes_by_default() -> None:
+    head = LDLF()
+    head.build(8, LABELS)
+    assert head.leaves.shape == (5, 64, 6)
+    assert bool((head.leaves == 1 / 6).all())
+    assert head.split[-1].out_features == 64
+    assert (head.iterations, head.batches, head.routing, head.ensemble) == (20, 100, "step", "joint")
+
+
+@pytest.mark.parametrize("outputs", [31, 40])
+def test_units_are_drawn_without_replacement(outputs: int) -> None:
+    torch.manual_seed(0)
+    head = LDLF(trees=8, depth=6, outputs=outputs)
+    head.build(4, LABELS)
+    assert head.units.shape == (8, 31)
+    assert all(len(set(units)) == 31 for units in head.units.tolist())
+    assert int(head.units.min()) >= 0 and int(head.units.max()) < outputs
+    assert len({tuple(units) for units in head.units.tolist()}) == 8
+
+
+def test_units_of_their_own_are_not_shared() -> None:
+    head = made(outputs=None)
+    assert sorted(head.units.flatten().tolist()) == list(range(9))
+    assert head.split[-1].out_features == 9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"depth": 7, "outputs": 62}, "outputs 62 is less than the 63 split nodes.*at least 63"),
+        ({"ensemble": "alternating"}, "set outputs: null"),
+        ({"ensemble": "both"}, "must be 'joint' or 'alternating'"),
+        ({"routing": "now"}, "routing 'now' must be 'step' or 'current'"),
+        ({"depth": 1}, "depth 1 must be in 2..16"),
+        ({"trees": 0}, "trees 0 must be at least 1"),
+        ({"batches": 0}, "batches 0 must be at least 1"),
+        ({"iterations": 0}, "iterations 0 must be at least 1"),
+        ({"tree_dropout": 1.0}, "tree_dropout"),
+        ({"tree_dropout": 0.5, "ensemble": "alternating", "outputs": None}, "one tree a batch; set tree_dropout: 0"),
+        ({"buffer_rows": 3}, "buffer_rows 3 must be at least batches, 4"),
+        ({"dropout": -0.1}, "dropout"),
+        ({"leaf_smoothing": -1.0}, "leaf_smoothing"),
+        ({"leaf_floor": 0.5}, "leaf_floor"),
+        ({"anneal": 0.0}, "anneal"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_one_line(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(LDLError, match=message) as caught:
+        made(**options)
+    assert "\n" not in str(caught.value)
+
+
+def test_alternating_trains_the_units_of_one_tree_a_batch() -> None:
+    head = made(outputs=None, ensemble="alternating")
+    features, target = batch()
+    trained = []
+    for _ in range(30):
+        head.zero_grad()
+        loss = head.loss(features, target)["loss"]
+        loss.backward()
+        moved = head.split[-1].weight.grad.abs().sum(1) > 0
+        trees = [k for k, units in enumerate(head.units) if bool(moved[units].any())]
+        assert len(trees) == 1
+        assert bool(moved[head.units[trees[0]]].all())
+        torch.testing.assert_close(loss, kl(tree_outputs(head, features)[trees[0]], target).mean())
+        trained += trees
+    assert set(trained) == {0, 1, 2}
+    head.eval()
+    torch.testing.assert_close(
+        head.loss(features, target)["loss"], sum(kl(o, target).mean() for o in tree_outputs(head, features)) / 3
+    )
+
+
+def test_tree_dropout_leaves_trees_out_of_single_samples() -> None:
+    head = made(tree_dropout=0.5)
+    features, target = batch(200)
+    each = torch.stack([kl(output, target) for output in tree_outputs(head, features)], -1)
+    torch.manual_seed(3)
+    loss = head.loss(features, target)["loss"]
+    torch.manual_seed(3)
+    kept = torch.rand_like(each) >= 0.5
+    assert 0.4 < kept.float().mean() < 0.6
+    torch.testing.assert_close(loss, each[kept].mean())
+    head.eval()
+    torch.testing.assert_close(head.loss(features, target)["loss"], each.mean())
+
+
+def test_annealing_sharpens_the_decisions() -> None:
+    head = made(anneal=5.0, anneal_steps=4)
+    features, target = batch()
+    nodes = head.split(features)[..., head.units]
+    factors = []
+    for steps in range(6):
+        assert int(head.steps) == steps
+        factor = 1 + 4 * min(steps, 4) / 4
+        torch.testing.assert_close(head.route(features), route(torch.sigmoid(factor * nodes)))
+        factors.append(factor)
+        head.loss(features, target)
+    assert factors[-1] == 5
+    head.eval()
+    head.loss(features, target)
+    assert int(head.steps) == 6
+
+
+def test_the_ring_holds_the_last_batches_with_the_routing_of_their_step() -> None:
+    head = made()
+    parts = []
+    for seed in range(6):
+        features, target = batch(3 + seed, seed)
+        head.loss(features, target)
+        parts.append((head.route(features).detach(), target))
+        head.observe(features, target)
+        with torch.no_grad():
+            head.split[-1].weight.add_(0.1)  # a gradient step changes the routing of later batches
+    routing, target = (torch.cat(column) for column in zip(*parts[-4:]))
+    expected = update_leaves(routing, target, head.leaves, 20, floor=1e-8)
+    head.update(Collective())
+    torch.testing.assert_close(head.leaves, expected)
+
+
+def test_current_routing_uses_the_split_function_of_the_update() -> None:
+    head = made(routing="current", hidden=[16], dropout=0.5)
+    parts = [batch(5, seed) for seed in range(4)]
+    for features, target in parts:
+        head.loss(features, target)
+        head.observe(features, target)
+        with torch.no_grad():
+            head.split[-1].weight.add_(0.1)
+    features, target = (torch.cat(column) for column in zip(*parts))
+    head.eval()
+    expected = update_leaves(head.route(features).detach(), target, head.leaves, 20, floor=1e-8)
+    head.train()
+    head.update(Collective())
+    assert head.training and head.split.training
+    torch.testing.assert_close(head.leaves, expected)
+
+
+def test_the_observed_routing_is_that_of_the_loss_also_with_dropout() -> None:
+    head = made(feature_dropout=0.5)
+    features, target = batch()
+    torch.manual_seed(1)
+    head.loss(features, target)
+    head.observe(features, target)
+    torch.manual_seed(1)
+    torch.testing.assert_close(head._ring[0][0], head.route(features))
+
+
+@pytest.mark.parametrize("routing", ["step", "current"])
+def test_the_ring_is_bounded_in_rows(routing: str) -> None:
+    head = made(buffer_rows=18, routing=routing)
+    for seed in range(9):
+        features, target = batch(seed=seed, shape=(2, 5, 7))
+        head.loss(features, target)
+        head.observe(features, target)
+        rows = [len(kept) for kept, _ in head._ring]
+        assert sum(rows) <= 18 and max(rows) <= 18 // 4
+    assert len(head._ring) == 4
+    for kept, target in head._ring:
+        assert len(kept) == len(target) == 4
+        assert kept.untyped_storage().nbytes() == kept.nbytes  # no view that keeps the whole batch alive
+
+
+def test_the_rows_of_a_bounded_ring_belong_together() -> None:
+    head = made(buffer_rows=16, routing="current")
+    features, target = batch(50)
+    head.observe(features, target)
+    kept, kept_target = head._ring[0]
+    rows = [int((features == row).all(-1).nonzero()) for row in kept]
+    assert len(set(rows)) == 4 and rows != [0, 1, 2, 3]
+    assert torch.equal(kept_target, target[rows])
+
+
+def test_the_ring_owns_its_rows() -> None:
+    head = made(routing="current")
+    features, target = batch()
+    head.observe(features, target)
+    expected = features.clone(), target.clone()
+    features.zero_()
+    target.zero_()
+    assert all(torch.equal(kept, copy) for kept, copy in zip(head._ring[0], expected))
+
+
+def test_an_update_is_due_every_n_batches() -> None:
+    head = made()
+    due = []
+    for seed in range(12):
+        features, target = batch(0 if seed == 1 else 4, seed)
+        if len(features):
+            head.loss(features, target)
+        head.observe(features, target)
+        due.append(head.update_due)
+        if head.update_due:
+            head.update(Collective())
+    assert due == [False, False, False, True] * 3
+
+
+def test_memory_survives_a_round_trip() -> None:
+    head, copy = made(), made()
+    for seed in range(6):
+        features, target = batch(3 + seed, seed)
+        head.loss(features, target)
+        head.observe(features, target)
+        if head.update_due:
+            head.update(Collective())
+    copy.load_state_dict(head.state_dict())
+    copy.load_memory_state(head.memory_state(Collective()), Collective())
+    for seed in (6, 7):
+        for each in (head, copy):
+            each.loss(*batch(4, seed))
+            each.observe(*batch(4, seed))
+    assert head.update_due and copy.update_due
+    for each in (head, copy):
+        each.update(Collective())
+    assert torch.equal(head.leaves, copy.leaves)
+    fresh = made()
+    fresh.load_memory_state(made().memory_state(Collective()), Collective())
+    assert len(fresh._ring) == 0 and not fresh.update_due
+
+
+def test_autocast_gives_float32_on_the_simplex() -> None:
+    head = made()
+    features, target = batch()
+    with torch.autocast("cpu", torch.bfloat16):
+        prediction, losses = head(features), head.loss(features, target)
+        head.observe(features.bfloat16(), target)
+    assert prediction.dtype == losses["loss"].dtype == head._ring[0][0].dtype == torch.float32
+    torch.testing.assert_close(prediction.sum(-1), torch.ones(10))
+    torch.testing.assert_close(prediction, head(features), atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (7,), (2, 3, 4)])
+def test_leading_dimensions(shape: tuple[int, ...]) -> None:
+    head = made()
+    features, target = batch(shape=shape)
+    prediction = head(features)
+    assert prediction.shape == (*shape, 6)
+    torch.testing.assert_close(prediction.reshape(-1, 6), head(features.reshape(-1, 8)))
+    if features.numel():
+        flat = head.loss(features.reshape(-1, 8), target.reshape(-1, 6))["loss"]
+        torch.testing.assert_close(head.loss(features, target)["loss"], flat)

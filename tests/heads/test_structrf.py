@@ -1,0 +1,267 @@
+"""StructRF as a head: the contract, equal forests whatever grows them, equal leaves whatever reads them, bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from places import ROOT
+from torch import Tensor
+
+from ldl.cli import main
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.heads import StructRF
+from ldl.labels import LabelSpace
+from ldl.methods.forest.draws import bootstrap
+from ldl.methods.forest.predict import average, average_by_gathers, reach, reach_by_gathers
+from ldl.metrics.functional import kl
+from ldl.task import Task
+from ldl.testing import check_head
+
+LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
+
+
+def problem(rows: int = 300, width: int = 7) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(rows, width, generator=generator)
+    scores = 2 * features[:, :4] + 0.3 * torch.randn(rows, 4, generator=generator)
+    return features, torch.softmax(scores, -1)
+
+
+def fitted(features: Tensor, target: Tensor, **arguments: object) -> StructRF:
+    head = StructRF(**{"trees": 9, "seed": 3, **arguments})  # type: ignore[arg-type]
+    head.build(features.shape[1], LABELS)
+    head.fit(features, target, Collective())
+    return head.eval()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"search": "adaptive"},
+        {"search": "histogram", "bins": 16},
+        {"search": "random", "features": 0.5, "trees": 100},
+    ],
+    ids=["paper", "adaptive", "histogram", "random"],
+)
+def test_contract(arguments: dict[str, object]) -> None:
+    check_head(lambda: StructRF(**{"trees": 10, **arguments}))  # type: ignore[arg-type]
+
+
+def test_prediction_is_the_mean_of_the_leaves_means() -> None:
+    features, target = problem()
+    head = fitted(features, target, trees=3, min_leaf=10, replace=False, sampling=0.5)
+    new = problem()[0] + 0.1
+    leaves = reach(new, head.forest, head.depth)
+    expected = torch.zeros(len(new), 4, dtype=torch.float64)
+    for tree in range(3):
+        drawn = torch.from_numpy(bootstrap(len(features), 0.5, False, 3, tree)[0]).long()
+        of_drawn = reach(features[drawn], head.forest, head.depth)[:, tree]
+        for leaf in leaves[:, tree].unique():
+            mean = target[drawn][of_drawn == leaf].double().mean(0)
+            expected[leaves[:, tree] == leaf] += mean / 3
+    torch.testing.assert_close(head(new).double(), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 5, 20])
+def test_gathers_reach_the_leaves_that_numba_reaches(depth: int) -> None:
+    features, target = problem()
+    features[:, 2] = features[:, 2].round()
+    head = fitted(features, target, depth=depth)
+    # Rows on the thresholds themselves, and infinite ones.
+    cuts = head.threshold[head.feature >= 0][:40]
+    edges = cuts[:, None].expand(-1, features.shape[1]) if len(cuts) else features[:0]
+    rows = torch.cat([features, edges, torch.full((1, 7), torch.inf), torch.full((1, 7), -torch.inf)])
+    leaves = reach(rows, head.forest, depth)
+    assert torch.equal(leaves, reach_by_gathers(rows, head.forest, depth))
+    assert torch.equal(average(rows, head.forest, depth), average_by_gathers(rows, head.forest, depth))
+    assert leaves.unique().numel() > 9 or depth == 0
+
+
+def test_threads_change_nothing() -> None:
+    features, target = problem()
+    one, two = (fitted(features, target, threads=threads, trees=12) for threads in (1, 3))
+    assert all(torch.equal(tensor, two.state_dict()[name]) for name, tensor in one.state_dict().items())
+    many = features.repeat(20, 1)
+    assert torch.equal(average(many, one.forest, 20, threads=3), average(many, one.forest, 20))
+
+
+def test_seeds_change_the_forest(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, target = problem()
+    assert not torch.equal(fitted(features, target, seed=4)(features), fitted(features, target)(features))
+    monkeypatch.setenv("PL_GLOBAL_SEED", "3")
+    assert torch.equal(fitted(features, target, seed=None)(features), fitted(features, target)(features))
+
+
+def test_half_precision_keeps_the_leaves() -> None:
+    features, target = problem()
+    head = fitted(features, target)
+    before = reach(features, head.forest, head.depth)
+    head.bfloat16()
+    assert head.values.dtype == torch.bfloat16 and head.threshold.dtype == torch.float32
+    assert torch.equal(reach(features, head.forest, head.depth), before)
+    assert head(features.bfloat16()).dtype == torch.float32
+
+
+def test_saved_and_loaded_predicts_equal() -> None:
+    features, target = problem()
+    head = fitted(features, target)
+    file = io.BytesIO()
+    torch.save(head.state_dict(), file)
+    file.seek(0)
+    other = StructRF(trees=9)
+    other.build(7, LABELS)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(other(features), head(features)) and other.summary() == head.summary()
+
+
+def test_importances_name_the_features_that_matter() -> None:
+    features, target = problem()
+    importances = fitted(features, target, min_leaf=10).importances
+    assert float(importances.sum()) == pytest.approx(1)
+    assert float(importances[:4].min()) > 2 * float(importances[4:].max())
+
+
+def test_out_of_bag_estimate_is_that_of_trees_that_did_not_see_the_row() -> None:
+    features, target = problem()
+    head = fitted(features, target)
+    leaves = reach(features, head.forest, head.depth)
+    divergences = []
+    for row in range(len(features)):
+        blind = [tree for tree in range(9) if row not in bootstrap(len(features), 0.8, True, 3, tree)[0]]
+        if blind:
+            prediction = head.values[leaves[row, blind].long()].mean(0)
+            divergences.append(float(kl(prediction, target[row])))
+    assert 200 < len(divergences) <= 300
+    assert float(head.out_of_bag_kl) == pytest.approx(np.mean(divergences), rel=1e-5)
+    new = torch.randn(2000, 7)
+    true = kl(head(new), torch.softmax(2 * new[:, :4], -1)).mean()
+    assert float(head.out_of_bag_kl) > 0.8 * float(true) > 3 * float(kl(head(features), target).mean()) / 3
+
+
+def test_out_of_bag_is_absent_where_every_tree_sees_every_row() -> None:
+    assert fitted(*problem(), replace=False, sampling=1.0).summary() == {}
+    assert fitted(*problem(), out_of_bag=False).summary() == {}
+
+
+def test_one_row_or_equal_labels_give_one_leaf() -> None:
+    features, target = problem()
+    head = fitted(features[:1], target[:1])
+    assert len(head.feature) == 9 and torch.allclose(head(features), target[:1].expand(300, -1))
+    head = fitted(features, target[:1].expand(300, -1))
+    assert len(head.feature) == 9 and torch.allclose(head(features), target[:1].expand(300, -1))
+    assert float(head.importances.abs().sum()) == 0
+
+
+def test_constant_features_give_one_leaf() -> None:
+    features, target = problem()
+    head = fitted(torch.ones_like(features), target)
+    assert len(head.feature) == 9 and len(head.values) == 9
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "said"),
+    [
+        ("trees", 0, "StructRF.trees 0 must be at least 1"),
+        ("depth", 65, "StructRF.depth 65 must be in 0..64"),
+        ("sampling", 0.0, r"StructRF.sampling 0.0 must be in \(0, 1\]"),
+        ("features", 1.5, r"StructRF.features 1.5 must be in \(0, 1\]"),
+        ("min_leaf", 0, "StructRF.min_leaf 0 must be at least 1"),
+        ("min_gain", float("nan"), "StructRF.min_gain nan must be at least 0"),
+        ("bins", 257, "StructRF.bins 257 must be in 2..256"),
+        ("search", "best", "StructRF.search 'best' must be one of exact, adaptive, histogram, random"),
+        ("seed", -1, "StructRF.seed -1 must be in 0"),
+        ("threads", 0, "StructRF.threads 0 must be at least 1"),
+    ],
+)
+def test_bad_arguments_are_refused(argument: str, value: object, said: str) -> None:
+    with pytest.raises(LDLError, match=said):
+        StructRF(**{argument: value}).build(3, LABELS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_training_on_a_feature_that_is_no_number_is_refused(value: float) -> None:
+    features, target = problem(rows=600)
+    features[555, 2] = value
+    with pytest.raises(LDLError, match=f"cannot sort {value}: training row 555, feature 2"):
+        fitted(features, target)
+
+
+def test_no_rows_are_refused() -> None:
+    features, target = problem()
+    with pytest.raises(LDLError, match=r"features \(0, 7\).*N at least 1"):
+        fitted(features[:0], target[:0])
+
+
+def test_nan_is_refused_where_a_split_asks_for_it() -> None:
+    features, target = problem()
+    features[:, 6] = 0
+    head = fitted(features, target)
+    new = features.clone()
+    new[:, 6] = float("nan")
+    assert torch.equal(head(new), head(features))
+    new[17, 0] = float("nan")
+    with pytest.raises(LDLError, match="row 17"):
+        head(new)
+    with pytest.raises(LDLError, match="row 17"):
+        reach_by_gathers(new, head.forest, head.depth)
+
+
+CONSTANT = float(kl(problem()[1].mean(0), problem()[1]).mean())
+
+
+def run(*options: str, data: Path, folder: Path) -> None:
+    main(
+        ["-c", str(ROOT / "configs/runs/tabular_structrf_paper.yaml"), f"--data.path={data}", "--run_dir", str(folder)]
+        + ["--model.head.trees=5", "--wandb.mode=disabled", *options]
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    features, target = problem(rows=201)
+    np.savez(tmp_path / "table.npz", features=features.numpy(), labels=target.double().numpy())
+    return tmp_path / "table.npz"
+
+
+@pytest.mark.parametrize("bar", ["true", "false"])
+def test_command_line(table: Path, tmp_path: Path, bar: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run(f"--trainer.enable_progress_bar={bar}", data=table, folder=tmp_path / "run")
+    assert ("growing trees" in capsys.readouterr().out) == (bar == "true")
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    assert results["head"] == "StructRF" and results["mean"]["kl"] < 0.5 * CONSTANT
+    assert "out_of_bag_kl" in (tmp_path / "run/metrics.csv").read_text()
+    task = Task.load_from_checkpoint(tmp_path / "run/checkpoints/last.ckpt")
+    assert len(task.head.roots) == 5
+
+
+def test_processes_share_the_trees_of_one_forest(table: Path, tmp_path: Path) -> None:
+    """201 rows, 5 trees: shares are uneven over two and over three processes."""
+    states = []
+    for count in (1, 2, 3):
+        command = [str(ROOT / "train.py"), "-c", str(ROOT / "configs/runs/tabular_structrf_paper.yaml")]
+        command += [f"--data.path={table}", "--run_dir", f"run{count}", "--wandb.mode=disabled"]
+        command += ["--model.head.trees=5", "--trainer.enable_progress_bar=false", "--trainer.accelerator=cpu"]
+        command += [f"--trainer.devices={count}", "--trainer.strategy=ddp"] if count > 1 else []
+        env = {name: value for name, value in os.environ.items() if name not in ("PL_GLOBAL_SEED", "LDL_RUN_DIR")}
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, env={**env, "OMP_NUM_THREADS": "1"},
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        checkpoint = torch.load(tmp_path / f"run{count}/checkpoints/last.ckpt", weights_only=True)
+        states.append(checkpoint["state_dict"])
+    assert len(states[0]["head.roots"]) == 5
+    for state in states[1:]:
+        assert list(state) == list(states[0])
+        for name, tensor in states[0].items():
+            assert torch.equal(state[name], tensor), name

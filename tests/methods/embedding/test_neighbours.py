@@ -1,0 +1,61 @@
+"""Exact nearest neighbours against a sort of all distances; AA-kNN, which averages them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.heads import AAKNN
+from ldl.labels import LabelSpace
+from ldl.methods.embedding import neighbours
+from ldl.methods.embedding.neighbours import nearest
+from ldl.testing import check_head
+
+
+@pytest.mark.parametrize("part", [1, 70, 2**24])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_nearest_are_those_of_a_sort(part: int, offset: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "PART", part)
+    rng = np.random.default_rng(0)
+    points, queries = rng.normal(size=(60, 4)), rng.normal(size=(23, 4))
+    distances = np.linalg.norm(queries[:, None] - points, axis=2)
+    found = nearest(torch.tensor(queries) + offset, torch.tensor(points) + offset, 7)
+    np.testing.assert_array_equal(found.numpy(), distances.argsort(1)[:, :7])
+    distances = np.linalg.norm(points[:, None] - points, axis=2) + np.diag(np.full(60, np.inf))
+    found = nearest(torch.tensor(points) + offset, torch.tensor(points) + offset, 59, exclude_self=True)
+    np.testing.assert_array_equal(found.numpy(), distances.argsort(1)[:, :59])
+
+
+def test_aa_knn_keeps_the_contract() -> None:
+    check_head(lambda: AAKNN(5))
+
+
+def test_aa_knn_averages_the_nearest() -> None:
+    rng = np.random.default_rng(1)
+    features, target, queries = rng.normal(size=(50, 3)), rng.dirichlet(np.ones(4), 50), rng.normal(size=(2, 5, 3))
+    head = AAKNN(6)
+    head.build(3, LabelSpace.nominal(list("abcd")))
+    head.fit(torch.tensor(features), torch.tensor(target), Collective())
+    order = np.linalg.norm(queries[:, :, None] - features, axis=3).argsort(2)[:, :, :6]
+    np.testing.assert_allclose(head(torch.tensor(queries)).numpy(), target[order].mean(2), atol=1e-6)
+
+
+def test_few_rows_are_all_neighbours() -> None:
+    head = AAKNN(5)
+    head.build(2, LabelSpace.nominal(["a", "b"]))
+    head.fit(torch.eye(2), torch.eye(2), Collective())
+    torch.testing.assert_close(head(torch.randn(3, 2)), torch.full((3, 2), 0.5))
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(LDLError, match="AAKNN.neighbours 0 must be at least 1"):
+        AAKNN(0).build(2, LabelSpace.nominal(["a", "b"]))
+    head = AAKNN()
+    head.build(2, LabelSpace.nominal(["a", "b"]))
+    with pytest.raises(LDLError, match="AAKNN cannot take nan: training row 1, feature 0"):
+        head.fit(torch.tensor([[0.0, 1.0], [float("nan"), 1.0]]), torch.eye(2), Collective())
+    with pytest.raises(LDLError, match=r"N at least 1, got \(0, 2\)"):
+        head.fit(torch.zeros(0, 2), torch.zeros(0, 2), Collective())

@@ -1,0 +1,57 @@
+"""The machine code of the forest: kept between processes, found anew when a source changes, wherever one may write."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from places import ROOT
+
+SCRIPT = """
+import numpy as np
+from ldl.methods.forest import compiled, impurity
+from ldl.methods.forest.columns import make_columns
+columns = make_columns(np.arange(6, dtype=np.float32).reshape(3, 2), "ordered")
+from ldl.methods.forest.columns import _majority
+print(compiled.__file__, compiled._FOLDER, sum(_majority.stats.cache_hits.values()), sep="\\n")
+"""
+
+
+def run(package: Path, home: Path, **more: str) -> tuple[Path, Path, int]:
+    env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    env |= {"PYTHONPATH": str(package), "HOME": str(home), **more}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=env, cwd=home, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    source, folder, hits = done.stdout.splitlines()
+    assert Path(source).is_relative_to(package)
+    return Path(source), Path(folder), int(hits)
+
+
+def test_code_is_kept_until_any_source_changes(tmp_path: Path) -> None:
+    """An installed package: a copy of the sources in a folder of its own."""
+    package, home = tmp_path / "site-packages", tmp_path / "home"
+    home.mkdir()
+    shutil.copytree(ROOT / "ldl", package / "ldl", ignore=shutil.ignore_patterns("__pycache__"))
+    _, folder, hits = run(package, home)
+    assert hits == 0 and folder.is_relative_to(package)
+    assert run(package, home)[1:] == (folder, 1)
+    # numba looks at the file of the function alone; this is one that it calls into.
+    source = package / "ldl/forest/impurity.py"
+    source.write_text(source.read_text() + "\n")
+    _, changed, hits = run(package, home)
+    assert changed != folder and hits == 0
+
+
+def test_code_goes_elsewhere_where_the_package_cannot_be_written(tmp_path: Path) -> None:
+    package, home = tmp_path / "site-packages", tmp_path / "home"
+    home.mkdir()
+    shutil.copytree(ROOT / "ldl", package / "ldl", ignore=shutil.ignore_patterns("__pycache__"))
+    # A file in the folder's place: nobody can write there, not even root.
+    (package / "ldl/forest/__pycache__").write_text("")
+    _, folder, _ = run(package, home, PYTHONDONTWRITEBYTECODE="1")
+    assert folder.is_relative_to(home / ".cache/ldl")
+    _, folder, _ = run(package, home, NUMBA_CACHE_DIR=str(tmp_path / "mine"))
+    assert folder.is_relative_to(tmp_path / "mine")

@@ -1,0 +1,162 @@
+"""Oblique trees: node models against closed forms and liblinear, routing against a loop, costs, rules at the edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.svm import LinearSVR
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.heads import CostSensitiveForest
+from ldl.labels import LabelSpace
+from ldl.methods.embedding.kernels import inverse_root, rbf
+from ldl.methods.forest.directions import halve, label_costs, regress, separate
+from ldl.methods.forest.draws import bootstrap
+from ldl.methods.forest.oblique_flat import leaf_means, reach
+from ldl.testing import check_head
+
+AGES = LabelSpace.ordinal(range(0, 61), "years")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 8))
+Y = np.clip(np.round(20 + 12 * np.tanh(X[:, 0] + X[:, 1]) + RNG.normal(size=150)), 0, 60)
+
+
+def fitted(x: np.ndarray = X, y: np.ndarray = Y, **options: Any) -> CostSensitiveForest:
+    head = CostSensitiveForest(**{"seed": 0, "trees": 5, **options})
+    head.build(x.shape[1], AGES)
+    value = torch.from_numpy(y)
+    head.fit(torch.from_numpy(x), AGES.encode(value, 2.0), Collective(), value)
+    return head
+
+
+def test_head_keeps_the_contract() -> None:
+    check_head(lambda: CostSensitiveForest(trees=4, sets=2))
+
+
+def test_head_with_a_kernel_and_a_tube_keeps_the_contract() -> None:
+    check_head(lambda: CostSensitiveForest(trees=2, features=1.0, kernel="sum", epsilon=0.1, split_at="median"))
+
+
+def test_costs_are_the_odds_against_a_label_up_to_the_cap() -> None:
+    labels, draws = np.array([3, 3, 5, 9]), np.array([4, 2, 3, 1])
+    raw = np.array([0.4 / 0.6, 0.4 / 0.6, 0.7 / 0.3, 0.9 / 0.1])
+    for cap in (100.0, 2.0):
+        expected = np.minimum(raw, cap)
+        np.testing.assert_allclose(label_costs(labels, draws, cap), expected / (expected @ draws / 10))
+    np.testing.assert_array_equal(label_costs(labels, draws, 0.0), 1)
+    np.testing.assert_array_equal(label_costs(np.zeros(4), draws, 100.0), 1)
+
+
+@pytest.mark.parametrize("width", [3, 40])
+@pytest.mark.parametrize("known", [False, True])
+def test_ridge_is_weighted_least_squares(width: int, known: bool) -> None:
+    rng = np.random.default_rng(width)
+    rows, values, costs = rng.normal(3, 1, (20, width)), rng.normal(size=20), rng.uniform(0.1, 3, 20)
+    weights, bias = regress(rows, values, costs, 0.7, 0.0, rows @ rows.T if known else None)
+    root = np.sqrt(costs)[:, None]
+    # One more row for each weight, none for the intercept.
+    design = np.vstack([np.hstack([rows, np.ones((20, 1))]) * root, np.eye(width, width + 1) / np.sqrt(0.7)])
+    solution = np.linalg.lstsq(design, np.concatenate([values * root[:, 0], np.zeros(width)]))[0]
+    np.testing.assert_allclose(np.append(weights, bias), solution, atol=1e-8)
+
+
+def test_a_tube_gives_liblinears_solution() -> None:
+    rng = np.random.default_rng(1)
+    rows, values, costs = rng.normal(size=(60, 4)), rng.normal(size=60), rng.uniform(0.1, 3, 60)
+
+    def loss(weights: np.ndarray, bias: float) -> float:
+        beyond = np.maximum(0, np.abs(values - rows @ weights - bias) - 0.3)
+        return weights @ weights + 2.0 * costs @ beyond**2
+
+    ours = regress(rows, values, costs, 2.0, 0.3)
+    peer = LinearSVR(C=1.0, epsilon=0.3, loss="squared_epsilon_insensitive", dual=False, intercept_scaling=10.0)
+    peer.fit(rows, values, costs)
+    assert loss(*ours) <= loss(peer.coef_, float(np.ravel(peer.intercept_)[0])) * 1.001
+    # Without a tube the closed form is the limit.
+    narrow, closed = regress(rows, values, costs, 2.0, 1e-9), regress(rows, values, costs, 2.0, 0.0)
+    np.testing.assert_allclose(narrow[0], closed[0], atol=0.02)
+
+
+def test_a_machine_tells_the_clusters_apart() -> None:
+    rng = np.random.default_rng(2)
+    rows = np.concatenate([rng.normal(-2, 1, (30, 3)), rng.normal(2, 1, (10, 3))])
+    codes = np.concatenate([np.zeros((30, 2)), np.ones((10, 2))]) + rng.normal(size=(40, 2)) * 0.1
+    cluster = halve(codes, np.ones(40))
+    assert len(set(cluster[:30])) == len(set(cluster[30:])) == 1 and cluster[0] != cluster[-1]
+    weights, bias = separate(rows, cluster, label_costs(cluster, np.ones(40), 100.0), 1.0)
+    np.testing.assert_array_equal(rows @ weights + bias > 0, cluster == 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"features": 1.0}, {"features": 0.5, "split_at": "median"}])
+def test_rows_reach_the_leaf_that_holds_them(options: dict[str, Any]) -> None:
+    head = fitted(**options)
+    forest = head.forest
+    leaves = reach(head.map(torch.from_numpy(X)), forest)
+    ends = forest.sizes.cumsum(0)
+    for tree in range(5):
+        rows, draws = bootstrap(len(X), 1.0, True, 0, tree)
+        for row, drawn in zip(rows, draws):
+            leaf = int(leaves[row, tree])
+            own = slice(int(ends[leaf] - forest.sizes[leaf]), int(ends[leaf]))
+            place = forest.rows[own].tolist().index(row)
+            assert int(forest.draws[own][place]) == drawn
+
+
+def test_leaves_hold_the_mean_over_their_draws() -> None:
+    head = fitted()
+    forest, ends = head.forest, head.forest.sizes.cumsum(0)
+    means = leaf_means(forest, torch.from_numpy(Y)[:, None])
+    for leaf in range(len(forest.sizes)):
+        own = slice(int(ends[leaf] - forest.sizes[leaf]), int(ends[leaf]))
+        rows, draws = forest.rows[own].numpy(), forest.draws[own].numpy()
+        assert float(means[leaf]) == pytest.approx(np.average(Y[rows], weights=draws))
+    torch.testing.assert_close(head.leaf_values, means)
+    value = head.point_estimate(torch.from_numpy(X))
+    torch.testing.assert_close(value, means[head.leaves(torch.from_numpy(X))].mean(1).squeeze(1))
+
+
+def test_depth_and_least_rows_end_growth() -> None:
+    assert int(fitted(depth=0).forest.sizes.numel()) == 5
+    forest = fitted(depth=2, features=1.0).forest
+    assert len(forest.sizes) <= 5 * 4
+    splits = fitted(min_samples=60, features=1.0).forest
+    assert len(splits.sizes) < len(fitted(min_samples=5, features=1.0).forest.sizes)
+
+
+def test_equal_values_are_one_leaf() -> None:
+    head = fitted(y=np.full(150, 30.0))
+    assert len(head.forest.sizes) == 5
+    torch.testing.assert_close(head.point_estimate(torch.from_numpy(X)), torch.full((150,), 30.0).double())
+
+
+def test_the_same_seed_gives_the_same_forest_and_another_seed_another() -> None:
+    first, again, other = fitted(), fitted(), fitted(seed=1)
+    for name, tensor in first.state_dict().items():
+        assert torch.equal(tensor, again.state_dict()[name])
+    assert not torch.equal(first.leaf_values, other.leaf_values)
+
+
+def test_logarithms_need_positive_arguments() -> None:
+    head = fitted(log_offset=2.0)
+    torch.testing.assert_close(head.from_scale(head.to_scale(torch.arange(5.0))), torch.arange(5.0))
+    with pytest.raises(LDLError, match="no logarithm of the value 0"):
+        fitted(y=np.where(np.arange(150) == 0, 0.0, Y), log_offset=0.0)
+
+
+def test_kernel_features_have_the_kernel_as_scalar_products() -> None:
+    rows = torch.from_numpy(X[:30])
+    mapped = rbf(rows, rows, 0.2) @ inverse_root(rbf(rows, rows, 0.2))
+    torch.testing.assert_close(mapped @ mapped.T, torch.exp(-0.2 * torch.cdist(rows, rows).square()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"trees": 0}, {"depth": -1}, {"penalty": 0}, {"cap": -1}, {"features": 1.5}, {"split_at": "x"}, {"kernel": "x"}],
+)
+def test_bad_arguments_are_named(options: dict[str, Any]) -> None:
+    with pytest.raises(LDLError, match=f"CostSensitiveForest.{next(iter(options))}"):
+        CostSensitiveForest(**options).build(3, AGES)

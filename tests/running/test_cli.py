@@ -1,0 +1,292 @@
+"""The command line: defaults, composition, what a run leaves behind, stages."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+import torch
+import yaml
+from places import ROOT
+
+from ldl.cli import main
+from ldl.running.parser import LDLCLI
+from ldl.task import Task
+
+SMALL = [
+    "--data.turns=1", "--data.folds=3", "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false",
+    "--model.head.trees=2", "--model.head.depth=3", "--model.head.hidden=[8]", "--wandb.mode=disabled",
+]  # fmt: skip
+TEN = [
+    "kl", "chebyshev", "clark", "canberra", "cosine", "intersection", "euclidean", "sorensen", "squared_chi2",
+    "fidelity",
+]  # fmt: skip
+CHARTS = {"distributions", "values", "cumulative_score", "calibration", "leaves", "learning_curves"}
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of the default configuration, made small."""
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    main([*SMALL, "--run_dir", str(folder)])
+    return folder
+
+
+def _results(folder: Path) -> dict:
+    return json.loads((folder / "results.json").read_text())
+
+
+def test_results(run_dir: Path) -> None:
+    results = _results(run_dir)
+    assert {
+        "head",
+        "data",
+        "protocol",
+        "leaky",
+        "seed",
+        "folds",
+        "mean",
+        "std",
+        "fit_seconds",
+        "versions",
+    } <= results.keys()
+    assert (results["head"], results["data"], results["leaky"], results["seed"]) == ("LDLF", "RotatedDigits", False, 0)
+    (fold,) = results["folds"]
+    assert fold["n_train"] + fold["n_val"] + fold["n_test"] == 1797
+    assert fold["leak"] == 0
+    assert list(fold["metrics"])[:10] == TEN and {"mae", "rmse", "cs5"} <= fold["metrics"].keys()
+    assert results["mean"] == fold["metrics"] and set(results["std"].values()) == {0.0, None}
+    assert results["std"]["mae_many"] is None and fold["metrics"]["n_many"] == 0
+
+
+def test_files(run_dir: Path) -> None:
+    assert {path.name for path in (run_dir / "checkpoints").iterdir()} == {"last.ckpt", "best.ckpt"}
+    charts = {path.stem: matplotlib.image.imread(path) for path in (run_dir / "charts").iterdir()}
+    assert charts.keys() == CHARTS
+    assert all(min(image.shape[:2]) > 200 and image.std() > 0.01 for image in charts.values())
+    rows = list(csv.DictReader((run_dir / "metrics.csv").open()))
+    assert {"epoch", "train_loss", "val_kl", "test_kl"} <= rows[0].keys()
+
+
+def test_predictions_are_those_of_the_results(run_dir: Path) -> None:
+    rows = list(csv.DictReader((run_dir / "predictions.csv").open()))
+    assert len(rows) == _results(run_dir)["folds"][0]["n_test"] == len({row["index"] for row in rows})
+    errors = [abs(float(row["value"]) - float(row["predicted_value"])) for row in rows]
+    assert sum(errors) / len(errors) == pytest.approx(_results(run_dir)["mean"]["mae"], rel=1e-5)
+    total = sum(float(value) for name, value in rows[0].items() if name.startswith("prediction:"))
+    assert total == pytest.approx(1, abs=1e-4)
+
+
+def test_config_repeats_the_run(run_dir: Path, tmp_path: Path) -> None:
+    main(["-c", str(run_dir / "config.yaml"), "--run_dir", str(tmp_path / "again")])
+    assert _results(tmp_path / "again")["mean"] == _results(run_dir)["mean"]
+
+
+def test_checkpoint_is_tested_alone(run_dir: Path, tmp_path: Path) -> None:
+    checkpoint = run_dir / "checkpoints/last.ckpt"
+    main(["--stage=test", "--ckpt_path", str(checkpoint), "--run_dir", str(tmp_path / "test")])
+    assert _results(tmp_path / "test")["mean"] == _results(run_dir)["mean"]
+    main(["--stage=predict", "--ckpt_path", str(checkpoint), "--run_dir", str(tmp_path / "predict")])
+    assert (tmp_path / "predict/predictions.csv").read_text() == (run_dir / "predictions.csv").read_text()
+    assert Task.load_from_checkpoint(checkpoint).labels.unit == "degrees"
+    assert torch.load(checkpoint, weights_only=True)["epoch"] == 1
+
+
+def test_resume_goes_on_in_its_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half a run and the rest of it are one run: its checkpoints, its best one, its curves, its configuration."""
+    main([*SMALL, "--trainer.max_epochs=4", "--select=best", "--run_dir", str(tmp_path / "whole")])
+    main([*SMALL, "--select=best", "--run_dir", str(tmp_path / "half")])
+    last = str(tmp_path / "half/checkpoints/last.ckpt")
+    with pytest.raises(SystemExit):
+        main(["--ckpt_path", last, "--trainer.max_epochs=4", "--run_dir", str(tmp_path / "elsewhere")])
+    assert "--select best" in capsys.readouterr().err
+    main(["--ckpt_path", last, "--trainer.max_epochs=4"])
+    assert _results(tmp_path / "half")["mean"] == _results(tmp_path / "whole")["mean"]
+    curves = [
+        [
+            (row["epoch"], row["val_kl"])
+            for row in csv.DictReader((tmp_path / name / "metrics.csv").open())
+            if row["val_kl"]
+        ]
+        for name in ("half", "whole")
+    ]
+    assert curves[0] == curves[1] and len(curves[0]) == 4
+    main(["-c", str(tmp_path / "half/config.yaml"), "--run_dir", str(tmp_path / "repeated")])
+    assert _results(tmp_path / "repeated")["mean"] == _results(tmp_path / "whole")["mean"]
+
+
+def test_bf16_weights(tmp_path: Path) -> None:
+    main([*SMALL, "--trainer.precision=bf16-true", "--trainer.max_epochs=1", "--run_dir", str(tmp_path)])
+    assert (tmp_path / "predictions.csv").is_file() and _results(tmp_path)["mean"]["kl"] > 0
+
+
+def test_another_head_is_not_resumed(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "--ckpt_path",
+                str(run_dir / "checkpoints/last.ckpt"),
+                "--model.head=Softmax",
+                "--run_dir",
+                str(tmp_path / "run"),
+            ]
+        )
+    assert "the checkpoint's head has LDLF instead of Softmax" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "--ckpt_path",
+                str(run_dir / "checkpoints/last.ckpt"),
+                "--model.head.trees=3",
+                "--run_dir",
+                str(tmp_path / "run"),
+            ]
+        )
+    assert "trees 2 instead of 3" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_labels_are_refused(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = str(run_dir / "checkpoints/last.ckpt")
+    with pytest.raises(SystemExit):
+        main(["--stage=test", "--ckpt_path", checkpoint, "--data.step=10", "--run_dir", str(tmp_path / "run")])
+    assert "49 labels" in (error := capsys.readouterr().err) and "25 labels" in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_crossval(tmp_path: Path) -> None:
+    main([*SMALL, "--stage=crossval", "--run_dir", str(tmp_path)])
+    results = _results(tmp_path)
+    assert [fold["fold"] for fold in results["folds"]] == [0, 1, 2]
+    assert sum(fold["n_test"] for fold in results["folds"]) == 1797
+    values = torch.tensor([fold["metrics"]["kl"] for fold in results["folds"]], dtype=torch.float64)
+    assert results["mean"]["kl"] == pytest.approx(values.mean().item())
+    assert results["std"]["kl"] == pytest.approx(values.std().item())
+    for number in range(3):
+        assert _results(tmp_path / f"fold_{number}")["folds"] == [results["folds"][number]]
+        config = yaml.safe_load((tmp_path / f"fold_{number}/config.yaml").read_text())
+        assert config["stage"] == "fit"
+        assert config["data"]["init_args"]["fold"] == number
+
+
+def test_fold_of_crossval_is_that_of_fit(tmp_path: Path) -> None:
+    options = [*SMALL, "--data.folds=2", "--trainer.max_epochs=1"]
+    main([*options, "--stage=crossval", "--run_dir", str(tmp_path / "all")])
+    main([*options, "--data.fold=1", "--run_dir", str(tmp_path / "one")])
+    assert _results(tmp_path / "all")["folds"][1] == _results(tmp_path / "one")["folds"][0]
+
+
+def test_best_checkpoint_is_tested_when_selected(tmp_path: Path) -> None:
+    main([*SMALL, "--select=best", "--model.optimizer.lr=1", "--trainer.max_epochs=4", "--run_dir", str(tmp_path)])
+    rows = [row for row in csv.DictReader((tmp_path / "metrics.csv").open()) if row["val_kl"]]
+    best = min(range(4), key=lambda epoch: float(rows[epoch]["val_kl"]))
+    assert torch.load(tmp_path / "checkpoints/best.ckpt", weights_only=True)["epoch"] == best
+    main(["--stage=test", "--ckpt_path", str(tmp_path / "checkpoints/best.ckpt"), "--run_dir", str(tmp_path / "test")])
+    assert _results(tmp_path / "test")["mean"] == _results(tmp_path)["mean"]
+
+
+def test_callbacks_of_the_configuration_come_first(tmp_path: Path) -> None:
+    """One's own checkpoints by the same rule as ours, a second progress bar, early stopping."""
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "trainer:\n  callbacks:\n"
+        f"  - {{class_path: ModelCheckpoint, init_args: {{dirpath: {tmp_path}/mine, monitor: val_kl, mode: min}}}}\n"
+        "  - {class_path: RichProgressBar, init_args: {leave: true}}\n"
+        "  - {class_path: EarlyStopping, init_args: {monitor: val_kl, patience: 1, min_delta: 100}}\n"
+    )
+    options = [option for option in SMALL if "progress_bar" not in option and "epochs" not in option]
+    more = ["-c", str(ROOT / "configs/default.yaml"), "-c", str(own), "--trainer.max_epochs=9", "--select=best"]
+    main([*more, *options, "--run_dir", str(tmp_path / "run")])
+    assert torch.load(tmp_path / "run/checkpoints/last.ckpt", weights_only=True)["epoch"] == 1
+    (mine,) = (tmp_path / "mine").iterdir()
+    main(["--stage=test", "--ckpt_path", str(mine), "--data.turns=1", "--data.folds=3", "--model.decoder=median"]
+         + ["--wandb.mode=disabled", "--run_dir", str(tmp_path / "test")])  # fmt: skip
+    assert _results(tmp_path / "test")["mean"] == _results(tmp_path / "run")["mean"]
+
+
+def _parse(*args: str) -> object:
+    return LDLCLI(["-c", str(ROOT / "configs/default.yaml"), *args]).config
+
+
+def test_a_new_class_starts_from_its_own_defaults(tmp_path: Path) -> None:
+    """Named on the command line or in a second file; the optimiser, the head and the data alike."""
+    config = _parse("--model.optimizer.weight_decay=0.3", "--model.optimizer=SGD")
+    assert config.model.optimizer.init_args.weight_decay == 0
+    assert config.model.optimizer.init_args.lr == 0.001
+    config = _parse("--model.head=Softmax")
+    assert list(config.model.head.init_args.hidden) == []
+    config = _parse("--data.fold=3", "--data.batch_size=7", "--data=TabularLDL", "--data.path=x.mat")
+    assert (config.data.init_args.fold, config.data.init_args.batch_size) == (0, 64)
+    second = tmp_path / "second.yaml"
+    second.write_text("model: {head: {class_path: Softmax, init_args: {objective: sord}}, optimizer: SGD}\n")
+    config = _parse("-c", str(second))
+    assert list(config.model.head.init_args.hidden) == []
+    assert config.model.optimizer.init_args.weight_decay == 0
+
+
+def test_naming_the_same_class_keeps_its_options() -> None:
+    config = _parse("--model.head=LDLF", "--model.head.depth=4", "--model.optimizer=torch.optim.AdamW")
+    assert (config.model.head.init_args.depth, config.model.head.init_args.trees) == (4, 5)
+    assert config.model.optimizer.init_args.lr == 0.012
+
+
+def test_default_is_read_only_without_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "own.yaml"
+    config.write_text(
+        "model: {head: Softmax, backbone: {class_path: Identity, init_args: {flatten: true}}}\ndata: RotatedDigits\n"
+    )
+    with pytest.raises(SystemExit):
+        main(["-c", str(config), "--print_config"])
+    printed = yaml.safe_load(capsys.readouterr().out)
+    assert printed["trainer"]["max_epochs"] is None and printed["model"]["decoder"] == "expectation"
+    with pytest.raises(SystemExit):
+        main(["--print_config"])
+    assert yaml.safe_load(capsys.readouterr().out)["trainer"]["max_epochs"] == 40
+
+
+def test_every_optimiser_and_scheduler(tmp_path: Path) -> None:
+    """Schedulers by step and by a monitored metric, and a backbone with a learning rate of its own."""
+    options = [*SMALL, "--trainer.max_epochs=1"]
+    step = ["--model.optimizer=SGD", "--model.optimizer.momentum=.9", "--model.lr_scheduler=OneCycleLR"]
+    main([*options, *step, "--model.lr_scheduler.max_lr=.1", "--model.lr_scheduler.total_steps=20"]
+         + ["--model.lr_interval=step", "--run_dir", str(tmp_path / "step")])  # fmt: skip
+    plateau = ["--model.optimizer=RMSprop", "--model.lr_scheduler=torch.optim.lr_scheduler.ReduceLROnPlateau"]
+    main([*options, *plateau, "--run_dir", str(tmp_path / "plateau")])
+    own = [
+        "--model.backbone=Timm",
+        "--model.backbone.name=test_resnet",
+        "--model.backbone.lr=0.5",
+        "--data.batch_size=512",
+    ]
+    main([*options, *own, "--run_dir", str(tmp_path / "own")])
+    groups = torch.load(tmp_path / "own/checkpoints/last.ckpt", weights_only=True)["optimizer_states"][0][
+        "param_groups"
+    ]
+    assert [group["initial_lr"] for group in groups] == [0.012, 0.5]
+
+
+def test_script_from_an_empty_folder(tmp_path: Path) -> None:
+    """``train.py`` as a script, offline wandb by itself, its own run directory."""
+    options = [option for option in SMALL if "wandb" not in option]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "train.py"), *options],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (done.stdout + done.stderr).count("not logged in, so the run is kept offline") == 1
+    (folder,) = (tmp_path / "runs/rotateddigits_ldlf").iterdir()
+    assert _results(folder)["mean"]["kl"] > 0
+    assert f"{folder.relative_to(tmp_path)}/results.json" in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} <= {"runs", ".cache", ".config", ".local"}
+    (offline,) = (folder / "wandb").glob("offline-run-*")
+    media = {
+        path.name.rpartition("_")[0].rpartition("_")[0] for path in (offline / "files/media/images/charts").iterdir()
+    }
+    assert media == CHARTS
+    assert list((offline / "files/media/table").glob("predictions*.json"))

@@ -1,0 +1,131 @@
+"""The law of several processes: two give the same leaves, weights and metrics as one on the same global batches."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from places import ROOT
+from processes import (
+    HEADS,
+    LEAVES,
+    RUN,
+    TOLERANCE,
+    TWO,
+    assert_close,
+    launch,
+    logged,
+    succeed,
+    weights,
+    without_times,
+)
+
+
+def command_lines(folder: Path, *options: str) -> list[list[str]]:
+    return [[*RUN, *head, *options, "--run_dir", str(folder / name)] for name, head in HEADS.items()]
+
+
+CROSSVAL = [
+    *(*LEAVES, "--model.head.batches", "5", "--trainer.max_epochs", "1"),
+    *("--data.folds", "2", "--data.batch_size", "75", "--stage", "crossval"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders one/ and two/ with the same runs by one process and by two, which torchrun started.
+
+    The two processes end with a run whose data are refused; stderr.txt is what they said.
+    """
+    folder = tmp_path_factory.mktemp("ddp")
+    one, two = folder / "one.json", folder / "two.json"
+    one.write_text(
+        json.dumps([*command_lines(folder / "one"), [*RUN, *CROSSVAL, "--run_dir", str(folder / "one" / "crossval")]])
+    )
+    two.write_text(json.dumps([*command_lines(folder / "two", *TWO), [*RUN, *TWO, "--data.step", "7"]]))
+    script = str(ROOT / "tests" / "several_runs.py")
+    succeed([script, str(one)], folder)
+    done = launch(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, str(two)], folder)
+    (folder / "stderr.txt").write_text(done.stderr)
+    return folder
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_two_processes_end_with_the_weights_and_leaves_of_one(runs: Path, head: str) -> None:
+    one, two = weights(runs / "one" / head), weights(runs / "two" / head)
+    assert list(one) == list(two)
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=TOLERANCE, atol=TOLERANCE, msg=name)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_two_processes_measure_what_one_measures(runs: Path, head: str) -> None:
+    one, two = runs / "one" / head, runs / "two" / head
+    assert_close(*(without_times(json.loads((run / "results.json").read_text())) for run in (one, two)))
+    assert_close(logged(one / "metrics.csv"), logged(two / "metrics.csv"))
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_two_processes_predict_every_test_instance_once_in_order(runs: Path, head: str) -> None:
+    one, two = (logged(runs / number / head / "predictions.csv") for number in ("one", "two"))
+    index = [row["index"] for row in two]
+    assert len(index) == 599 and index == sorted(set(index))
+    assert_close(one, two)
+
+
+def test_metrics_count_real_rows_alone(runs: Path) -> None:
+    """Computed anew from the predictions: a padding row in the mean would show."""
+    rows = logged(runs / "two" / "softmax" / "predictions.csv")
+    errors = np.array([abs(row["predicted_value"] - row["value"]) for row in rows])
+    metrics = json.loads((runs / "two" / "softmax" / "results.json").read_text())["mean"]
+    assert metrics["mae"] == pytest.approx(errors.mean(), rel=1e-4)
+    assert metrics["cs5"] == pytest.approx((errors <= 5).mean(), abs=1e-9)
+
+
+def test_leaves_were_updated_several_times(runs: Path) -> None:
+    checkpoint = torch.load(runs / "two" / "ldlf" / "checkpoints" / "last.ckpt", weights_only=True)
+    leaves = checkpoint["state_dict"]["head.leaves"]
+    assert (leaves - 1 / leaves.shape[-1]).abs().max() > 0.01
+    # 94 batches, one update every 10: 4 were seen since the ninth, and the ring holds the last 10.
+    assert int(checkpoint["state_dict"]["head.steps"]) == 94
+    assert int(checkpoint["leaf_update"]["observed"]) == 4
+    assert checkpoint["leaf_update"]["rows"].tolist() == [23] * 9 + [1]
+
+
+def test_gathered_ring_has_the_rows_of_one_process_in_order(runs: Path) -> None:
+    one, two = (
+        torch.load(runs / n / "ldlf" / "checkpoints" / "last.ckpt", weights_only=True)["leaf_update"]
+        for n in ("one", "two")
+    )
+    assert torch.equal(one["target"], two["target"])
+    torch.testing.assert_close(two["kept"], one["kept"], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_crossval_of_two_processes_ends_with_the_results_of_one(runs: Path, tmp_path: Path) -> None:
+    succeed([str(ROOT / "train.py"), *RUN, *CROSSVAL, *TWO, "--run_dir", "run"], tmp_path)
+    one, two = (json.loads((run / "results.json").read_text()) for run in (runs / "one" / "crossval", tmp_path / "run"))
+    assert [fold["fold"] for fold in two["folds"]] == [0, 1]
+    assert_close(without_times(one), without_times(two))
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["charts", "fold_0", "fold_1", "results.json"]
+
+
+def test_bad_setting_is_said_once_by_two_processes(runs: Path) -> None:
+    said = (runs / "stderr.txt").read_text()
+    assert re.findall(r"^error:.*$", said, re.MULTILINE) == ["error: data.step 7 must divide max_angle 120"], said[
+        -3000:
+    ]
+    assert len(re.findall(r"exitcode *: 2 ", said)) == 1, said[-3000:]
+
+
+def test_data_error_in_one_share_ends_all_processes_with_one_line(tmp_path: Path) -> None:
+    damaged = ["--data", "processes.DamagedDigits", "--data.num_workers", "1"]
+    done = launch([str(ROOT / "train.py"), *RUN, *HEADS["softmax"], *TWO, *damaged, "--run_dir", "run"], tmp_path)
+    assert done.returncode == 2, done.stderr[-3000:]
+    assert re.findall(r"^error:.*$", done.stderr, re.MULTILINE) == [
+        "error: digit.png cannot be read as an image; replace the file"
+    ]
+    assert "Traceback" not in done.stderr

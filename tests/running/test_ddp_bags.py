@@ -1,0 +1,62 @@
+"""Two processes on bags: the stumps, weights and metrics of one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from processes import ROOT, TWO, assert_close, launch, weights, without_times
+
+# 31 bags in 3 folds, in batches of 5: both processes come away with unequal shares, and with batches of padding.
+RUN = [
+    *("--wandb.mode=disabled", "--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false"),
+    *("--trainer.enable_model_summary=false", "--trainer.max_epochs=2", "--trainer.precision=64-true"),
+    *("--data.folds=3", "--data.batch_size=5", "--data.val_fraction=0.2"),
+]
+HEADS = {
+    "milboost": ["--model.head.features=0.5", "--model.head.validation=0.2", "--model.head.rounds=10"],
+    "softmax": ["--model.head.head.dropout=0"],
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders one/ and two/ with the runs of both heads by one process and by two."""
+    folder = tmp_path_factory.mktemp("bags")
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{bag % 2},{bag}," + ",".join(f"{number:.4f}" for number in rng.normal(size=4) + bag % 2)
+        for bag in range(31)
+        for _ in range(rng.integers(1, 5))
+    ]
+    (folder / "bags.csv").write_text("\n".join(lines))
+    script = str(ROOT / "tests/several_runs.py")
+    for name, more in (("one", []), ("two", TWO)):
+        commands = [
+            ["-c", str(ROOT / f"configs/runs/bags_{head}.yaml"), "--data.path", str(folder / "bags.csv")]
+            + [*RUN, *options, *more, "--run_dir", str(folder / name / head)]
+            for head, options in HEADS.items()
+        ]
+        (folder / f"{name}.json").write_text(json.dumps(commands))
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    for command in ([script, str(folder / "one.json")], [*torchrun, script, str(folder / "two.json")]):
+        done = launch(command, folder, PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT / 'tests'}")
+        assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_two_processes_learn_and_measure_what_one_does(runs: Path, head: str) -> None:
+    one, two = weights(runs / "one" / head), weights(runs / "two" / head)
+    assert list(one) == list(two)
+    for name, tensor in one.items():
+        torch.testing.assert_close(tensor, two[name], atol=1e-5, rtol=1e-5, equal_nan=True, msg=name)
+    if head == "milboost":
+        assert len(one["head.feature"]) > 0 and torch.equal(one["head.feature"], two["head.feature"])
+    results = [without_times(json.loads((runs / name / head / "results.json").read_text())) for name in ("one", "two")]
+    assert results[0]["mean"]["auc"] > 0
+    assert_close(*results)

@@ -1,0 +1,52 @@
+"""Two processes on maps of pixels: the weights, metrics and edge maps of one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_edges import bsds
+from PIL import Image
+from processes import ROOT, TWO, assert_close, launch, logged, succeed, without_times
+
+# Five training images in batches of two: in the last batch the second process holds nothing but padding. Pixels that
+# are learned from differ in number between crops.
+RUN = [
+    *("-c", str(ROOT / "configs/runs/bsds_softmax.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator=cpu"),
+    *("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.max_epochs=2"),
+    *("--trainer.precision=64-true", "--data.protocol=final", "--data.crop=32", "--data.batch_size=2"),
+    *("--model.backbone.name=mobilenetv2_050", "--model.backbone.pretrained=false", "--model.backbone.width=8"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders one/ and two/, with the run by one process and by two."""
+    folder = tmp_path_factory.mktemp("edges")
+    data = ["--data.path", str(bsds(folder / "data", {"train": 3, "val": 2, "test": 3}))]
+    script = str(ROOT / "train.py")
+    succeed([script, *RUN, *data, "--run_dir", str(folder / "one")], folder)
+    command = [script, *RUN, *data, *TWO, "--run_dir", str(folder / "two")]
+    done = launch(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *command], folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+def test_two_processes_measure_what_one_measures(runs: Path) -> None:
+    one, two = (without_times(json.loads((runs / name / "results.json").read_text())) for name in ("one", "two"))
+    assert {"kl", "ods", "ois", "ap", "r50"} <= set(one["mean"])
+    assert_close(one, two)
+    assert_close(logged(runs / "one" / "metrics.csv"), logged(runs / "two" / "metrics.csv"))
+    assert_close(*(json.loads((runs / name / "evaluation.json").read_text()) for name in ("one", "two")))
+
+
+def test_every_image_gets_its_map(runs: Path) -> None:
+    for kind in ("strengths", "edges"):
+        one, two = (sorted((runs / name / kind).glob("*.png")) for name in ("one", "two"))
+        assert [path.name for path in one] == [path.name for path in two] and len(one) == 3
+        for a, b in zip(one, two):
+            np.testing.assert_array_equal(np.asarray(Image.open(a)), np.asarray(Image.open(b)))
+    drawn = {path.name for path in (runs / "two" / "charts").iterdir()}
+    assert drawn == {"precision_recall.png", "edges.png", "learning_curves.png"}

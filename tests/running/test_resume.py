@@ -1,0 +1,251 @@
+"""A run that was stopped, at any moment, and resumed ends exactly as one that never stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from places import ROOT
+from pytorch_lightning.callbacks import ModelCheckpoint
+from torch import Tensor
+from torch.optim.lr_scheduler import CosineAnnealingLR, ReduceLROnPlateau, StepLR
+
+from ldl.backbones.base import Identity
+from ldl.checkpoint import AtomicCheckpointIO
+from ldl.data.rotated_digits import RotatedDigits
+from ldl.errors import LDLError
+from ldl.heads import LDLF
+from ldl.task import Task
+
+EPOCHS = 3
+BATCHES = 11
+SCHEDULERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "epoch": ("epoch", lambda optimizer: StepLR(optimizer, 1, gamma=0.5)),
+    "step": ("step", lambda optimizer: CosineAnnealingLR(optimizer, EPOCHS * BATCHES)),
+    "plateau": ("epoch", lambda optimizer: ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=0.5)),
+}
+
+
+def train(
+    folder: Path, schedule: str, ckpt_path: Path | None = None, workers: int = 0, lr_monitor: str = "val_kl"
+) -> pl.Trainer:
+    """Train with every source of randomness there is; a checkpoint every 4 batches and at the end of every epoch."""
+    pl.seed_everything(3, verbose=False)
+    head = LDLF(
+        trees=3, depth=4, outputs=10, hidden=[16], batches=7, buffer_rows=210,
+        dropout=0.2, feature_dropout=0.1, tree_dropout=0.3, anneal=2.0, anneal_steps=30,
+    )  # fmt: skip
+    interval, scheduler = SCHEDULERS[schedule]
+    optimizer: Callable[[Any], Any] = lambda groups: torch.optim.AdamW(groups, lr=0.02)  # noqa: E731
+    task = Task(head, Identity(flatten=True), optimizer, scheduler, interval, lr_monitor)  # type: ignore[arg-type]
+    every: dict[str, Any] = {"dirpath": folder, "save_top_k": -1, "auto_insert_metric_name": False}
+    trainer = pl.Trainer(
+        accelerator="cpu", devices=1, max_epochs=EPOCHS, logger=False,
+        enable_progress_bar=False, enable_model_summary=False,
+        use_distributed_sampler=False, num_sanity_val_steps=0 if ckpt_path else 2,
+        callbacks=[
+            ModelCheckpoint(filename="step{step}", every_n_train_steps=4, **every),
+            ModelCheckpoint(filename="epoch{epoch}", save_on_train_epoch_end=True, **every),
+        ],
+    )  # fmt: skip
+    data = RotatedDigits(turns=1, folds=3, batch_size=100, num_workers=workers)
+    trainer.fit(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True)
+    return trainer
+
+
+def final_state(trainer: pl.Trainer) -> dict[str, Tensor]:
+    """Weights, leaves, what the optimiser holds, the ring, the learning rate and the last metrics."""
+    state = {f"weights {name}": tensor for name, tensor in trainer.lightning_module.state_dict().items()}
+    optimizer = trainer.optimizers[0].state_dict()
+    state["learning rate"] = torch.tensor(optimizer["param_groups"][0]["lr"])
+    state.update({f"optimizer {n} {name}": t for n, entry in optimizer["state"].items() for name, t in entry.items()})
+    head = trainer.lightning_module.head
+    state.update({f"ring {n}": torch.cat([part.flatten() for part in batch]) for n, batch in enumerate(head._ring)})
+    state["observed"] = torch.tensor(head._observed)
+    state.update({f"metric {name}": value for name, value in trainer.callback_metrics.items()})
+    return state
+
+
+def assert_identical(one: dict[str, Tensor], two: dict[str, Tensor]) -> None:
+    assert sorted(one) == sorted(two)
+    different = [name for name in one if not torch.equal(one[name], two[name])]
+    assert not different
+
+
+@pytest.fixture
+def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo what ``seed_everything`` leaves in the environment."""
+    monkeypatch.setenv("PL_GLOBAL_SEED", "0")
+    monkeypatch.setenv("PL_SEED_WORKERS", "0")
+
+
+@pytest.mark.parametrize(
+    "schedule, workers, stops",
+    [
+        # Steps 4, 8, 16, ... lie inside an epoch of 11 batches; 44 is the end of the last.
+        ("epoch", 0, ["step4", "step8", "step16", "step28", "epoch0", "epoch1"]),
+        ("step", 2, ["step20", "step32", "epoch0"]),
+        ("plateau", 0, ["step16", "epoch0", "epoch1"]),
+    ],
+    ids=["epoch", "step", "plateau"],
+)
+def test_every_checkpoint_resumes_exactly(
+    tmp_path: Path, seeded: None, schedule: str, workers: int, stops: list[str]
+) -> None:
+    unbroken = final_state(train(tmp_path / "unbroken", schedule, workers=workers))
+    assert float(unbroken["learning rate"]) < 0.02
+    for stop in stops:
+        resumed = train(tmp_path / stop, schedule, tmp_path / "unbroken" / f"{stop}.ckpt", workers)
+        assert_identical(unbroken, final_state(resumed))
+
+
+def test_missing_lr_monitor_is_named(tmp_path: Path, seeded: None) -> None:
+    with pytest.raises(LDLError, match="lr_monitor 'val_mea' is not measured; did you mean 'val_mae'"):
+        train(tmp_path, "plateau", lr_monitor="val_mea")
+
+
+def _save_for_ever(path: Path) -> None:
+    state = {"weights": torch.zeros(4_000_000)}
+    while True:
+        AtomicCheckpointIO().save_checkpoint(state, path)
+
+
+def test_kill_while_saving_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "last.ckpt"
+    for attempt in range(12):
+        process = torch.multiprocessing.get_context("fork").Process(target=_save_for_ever, args=(path,))
+        process.start()
+        while not path.exists():
+            time.sleep(0.001)
+        time.sleep(0.02 + 0.007 * attempt)
+        process.kill()
+        process.join()
+        assert len(torch.load(path, weights_only=True)["weights"]) == 4_000_000
+    assert {file.name for file in tmp_path.iterdir()} <= {"last.ckpt", ".last.ckpt.tmp"}
+
+
+# Two processes or one, killed in an early epoch, resumed, killed in a late epoch, resumed to the end.
+
+OPTIONS = [
+    *("-c", str(ROOT / "configs" / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
+    *(
+        "--trainer.enable_progress_bar",
+        "false",
+        "--trainer.enable_model_summary",
+        "false",
+        "--trainer.log_every_n_steps",
+        "5",
+    ),
+    *("--trainer.max_epochs", "14", "--model.optimizer", "AdamW", "--model.optimizer.lr", "0.003"),
+    *("--data.turns", "1", "--data.folds", "3", "--data.batch_size", "100", "--data.num_workers", "1"),
+    *("--model.head", "LDLF", "--model.head.trees", "3", "--model.head.depth", "4", "--model.head.outputs", "10"),
+    *("--model.head.hidden", "[16]", "--model.head.batches", "7", "--model.head.buffer_rows", "210"),
+    *("--model.head.dropout", "0.2", "--model.head.feature_dropout", "0.1", "--model.head.tree_dropout", "0.3"),
+]
+VARIANTS = {
+    1: ["--model.lr_scheduler", "CosineAnnealingLR", "--model.lr_scheduler.T_max", "14"],
+    2: [
+        *(
+            "--model.lr_scheduler",
+            "CosineAnnealingLR",
+            "--model.lr_scheduler.T_max",
+            "154",
+            "--model.lr_interval",
+            "step",
+        ),
+        *("--trainer.devices", "2", "--trainer.strategy", "ddp"),
+    ],
+}
+
+
+def start(script: str, arguments: list[str], folder: Path) -> subprocess.Popen[str]:
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for name in ("PL_GLOBAL_SEED", "LDL_RUN_DIR", "LOCAL_RANK", "WORLD_SIZE"):
+        env.pop(name, None)
+    command = [sys.executable, str(ROOT / script), *arguments]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def epoch_of(checkpoint: Path) -> int:
+    return int(torch.load(checkpoint, weights_only=True)["epoch"]) if checkpoint.exists() else -1
+
+
+def kill_after(epoch: int, process: subprocess.Popen[str], run: Path, moment: float) -> None:
+    """SIGKILL to all processes of the run, ``moment`` seconds after the checkpoint of ``epoch`` was seen."""
+    deadline = time.monotonic() + 120
+    while epoch_of(run / "checkpoints" / "last.ckpt") < epoch and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[0][-3000:]
+        time.sleep(0.005)
+    time.sleep(moment)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL and time.monotonic() < deadline
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_run_killed_twice_ends_like_one_never_killed(tmp_path: Path, processes: int) -> None:
+    run, unbroken_run = tmp_path / "run", tmp_path / "unbroken"
+    options = [*OPTIONS, *VARIANTS[processes]]
+    last = run / "checkpoints" / "last.ckpt"
+    resume = [*options, "--run_dir", str(run), "--ckpt_path", str(last)]
+    kill_after(1, start("train.py", resume[:-2], tmp_path), run, 0.03)
+    early = epoch_of(last)
+    assert 1 <= early < 8
+    kill_after(8, start("train.py", resume, tmp_path), run, 0.05)
+    late = epoch_of(last)
+    assert 8 <= late < 13
+    (tmp_path / "runs.json").write_text(json.dumps([resume, [*options, "--run_dir", str(unbroken_run)]]))
+    process = start("tests/several_runs.py", [str(tmp_path / "runs.json")], tmp_path)
+    try:
+        said, _ = process.communicate(timeout=300)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    assert process.returncode == 0, said[-3000:]
+
+    paths = (folder / "checkpoints" / "last.ckpt" for folder in (run, unbroken_run))
+    killed, unbroken = (torch.load(path, weights_only=True) for path in paths)
+    assert killed["global_step"] == unbroken["global_step"] == 14 * 11
+    for part in ("state_dict", "leaf_update", "optimizer_states", "lr_schedulers"):
+        assert_same(killed[part], unbroken[part])
+    results = [json.loads((folder / "results.json").read_text()) for folder in (run, unbroken_run)]
+    assert results[0]["folds"] == results[1]["folds"]
+    rows = [(folder / "metrics.csv").read_text().splitlines() for folder in (run, unbroken_run)]
+    # The means of a training epoch are logged after its checkpoint, so the two kills may have come between them.
+    missing = [row for row in rows[1] if row not in rows[0]]
+    assert len(missing) == len(rows[1]) - len(rows[0]) <= 2
+    assert {row.split(",")[0] for row in missing} <= {str(early), str(late)}
+    assert (run / "predictions.csv").read_text() == (unbroken_run / "predictions.csv").read_text()
+
+
+def assert_same(one: Any, two: Any) -> None:
+    if isinstance(one, Tensor):
+        assert torch.equal(one, two)
+    elif isinstance(one, dict):
+        assert list(one) == list(two)
+        for name in one:
+            assert_same(one[name], two[name])
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(two)
+        for pair in zip(one, two):
+            assert_same(*pair)
+    else:
+        assert one == two

@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
+from torch import nn
 
-from ldl.backbones.base import Backbone
 from ldl.errors import LDLError
-from ldl.head import Head
 from ldl.plugins import discover
 from ldl.spec import differences, to_spec
 
@@ -41,7 +40,7 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     return checkpoint
 
 
-def check_same_model(checkpoint: dict[str, Any], head: Head, backbone: Backbone) -> None:
+def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:
     """Refuse a checkpoint of another model than the one configured.
 
     Where the first weights came from may differ: those of the checkpoint replace them.

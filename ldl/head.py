@@ -30,6 +30,7 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
+from ldl.options import check_options
 
 
 class Head(nn.Module, ABC):
@@ -60,6 +61,7 @@ class Head(nn.Module, ABC):
     @abstractmethod
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create parameters and buffers for ``in_features`` inputs and ``len(labels)`` outputs."""
+        check_options(self)
         if self.is_built:
             raise LDLError(f"{type(self).__name__} is built already; make a new head instead")
         self.in_features = in_features

@@ -14,6 +14,7 @@ from timm.models import adapt_input_conv, group_modules
 from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone
+from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.errors import LDLError, did_you_mean
 
 
@@ -168,8 +169,6 @@ class Timm(Backbone):
         return network.state_dict()
 
     def _read_own_checkpoint(self, file: Path) -> dict[str, Tensor]:
-        from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
-
         checkpoint = read_checkpoint(file)
         saved = checkpoint[CHECKPOINT_KEY]["backbone"]["init_args"].get("name")
         if saved != self.name:

@@ -11,11 +11,11 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
-from ldl.heads.rows import check_rows
 from ldl.labels import LabelSpace
 from ldl.methods.embedding.kernels import inverse_root, rbf
 from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique
 from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_means, reach
+from ldl.methods.rows import check_rows
 from ldl.progress import track
 
 Middle = Literal["mean", "median"]

@@ -10,8 +10,8 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
-from ldl.heads.rows import check_rows
 from ldl.labels import LabelSpace
+from ldl.methods.rows import check_rows
 from ldl.progress import track
 
 

@@ -11,10 +11,10 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
-from ldl.heads.rows import check_rows
 from ldl.labels import LabelSpace
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
 from ldl.methods.embedding.neighbours import nearest
+from ldl.methods.rows import check_rows
 
 Kernel = Literal["linear", "rbf"]
 Metric = Literal["degree", "commute"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -13,19 +13,21 @@ from torch import Tensor
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import FittedHead
-from ldl.heads.rows import check_finite
 from ldl.labels import LabelSpace
 from ldl.methods.forest.draws import bootstrap
 from ldl.methods.forest.flat import FlatForest, join_trees, plant
 from ldl.methods.forest.growing import grow_trees
 from ldl.methods.forest.predict import average, average_without
 from ldl.methods.forest.search import Rules
+from ldl.methods.rows import check_finite
 from ldl.metrics.functional import kl
+from ldl.options import buffer, option, options
 from ldl.progress import track
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
 
 
+@options
 class StructRF(FittedHead):
     """Structured random forest: every node clusters its label distributions in two and splits by that.
 
@@ -65,52 +67,32 @@ class StructRF(FittedHead):
         out_of_bag_kl: The out-of-bag estimate of the mean KL divergence, in nats; NaN where there is none.
     """
 
-    roots: Tensor
-    feature: Tensor
-    threshold: Tensor
-    child: Tensor
-    values: Tensor
-    importances: Tensor
-    out_of_bag_kl: Tensor
+    roots: Tensor = buffer()
+    feature: Tensor = buffer()
+    threshold: Tensor = buffer()
+    child: Tensor = buffer()
+    values: Tensor = buffer()
+    importances: Tensor = buffer()
+    out_of_bag_kl: Tensor = buffer()
 
-    def __init__(
-        self,
-        trees: int = 50,
-        depth: int = 20,
-        sampling: float = 0.8,
-        replace: bool = True,
-        features: float = 1.0,
-        min_samples: int = 2,
-        min_leaf: int = 1,
-        min_gain: float = 0.0,
-        search: Search = "exact",
-        alpha: float = 0.25,
-        beta: float = 8.0,
-        bins: int = 256,
-        out_of_bag: bool = True,
-        seed: int | None = None,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.trees = trees
-        self.depth = depth
-        self.sampling = sampling
-        self.replace = replace
-        self.features = features
-        self.min_samples = min_samples
-        self.min_leaf = min_leaf
-        self.min_gain = min_gain
-        self.search = search
-        self.alpha = alpha
-        self.beta = beta
-        self.bins = bins
-        self.out_of_bag = out_of_bag
-        self.seed = seed
-        self.threads = threads
+    trees: int = option(default=50, least=1)
+    depth: int = option(default=20, least=0, most=64)
+    sampling: float = option(default=0.8, above=0, most=1, what="a share")
+    replace: bool = True
+    features: float = option(default=1.0, above=0, most=1, what="a share")
+    min_samples: int = option(default=2, least=1)
+    min_leaf: int = option(default=1, least=1)
+    min_gain: float = option(default=0.0, least=0)
+    search: Search = "exact"
+    alpha: float = option(default=0.25, least=0)
+    beta: float = 8.0
+    bins: int = option(default=256, least=2, most=256)
+    out_of_bag: bool = True
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
+    threads: int | None = option(default=None, least=1, null="torch's")
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
-        self._check_arguments()
         super().build(in_features, labels)
         self.register_buffer("roots", torch.zeros(1, dtype=torch.int32))
         self.register_buffer("feature", torch.full((1,), -1, dtype=torch.int32))
@@ -197,26 +179,6 @@ class StructRF(FittedHead):
 
     def _threads(self) -> int:
         return self.threads or torch.get_num_threads()
-
-    def _check_arguments(self) -> None:
-        ranges: list[tuple[str, Any, Any]] = [
-            ("trees", 1, None), ("depth", 0, 64), ("min_samples", 1, None), ("min_leaf", 1, None),
-            ("min_gain", 0, None), ("bins", 2, 256), ("alpha", 0, None),
-        ]  # fmt: skip
-        for name, least, most in ranges:
-            value = getattr(self, name)
-            if not least <= value <= (most if most is not None else float("inf")):
-                wanted = f"at least {least}" if most is None else f"in {least}..{most}"
-                raise LDLError(f"StructRF.{name} {value!r} must be {wanted}")
-        for name in ("sampling", "features"):
-            if not 0 < getattr(self, name) <= 1:
-                raise LDLError(f"StructRF.{name} {getattr(self, name)!r} must be in (0, 1], a share")
-        if self.search not in get_args(Search):
-            raise LDLError(f"StructRF.search {self.search!r} must be one of {', '.join(get_args(Search))}")
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise LDLError(f"StructRF.seed {self.seed!r} must be in 0..2^63 - 1, or null for the run's")
-        if self.threads is not None and self.threads < 1:
-            raise LDLError(f"StructRF.threads {self.threads!r} must be at least 1, or null for torch's")
 
     def _check_rows(self, features: Tensor, target: Tensor) -> None:
         if features.ndim != 2 or target.shape != (len(features), len(self.labels)) or not len(features):

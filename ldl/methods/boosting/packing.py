@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.heads.rows import check_finite
 from ldl.methods.boosting.likelihood import Bags
+from ldl.methods.rows import check_finite
 
 
 def present(features: Tensor) -> Tensor:

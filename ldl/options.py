@@ -1,0 +1,203 @@
+"""Options of heads, backbones and data sets: fields with their ranges, from which ``__init__`` is made.
+
+    @options
+    class Ridge(FittedHead):
+        '''Linear regression.
+
+        Args:
+            penalty: Weight of the squared norm.
+        '''
+
+        penalty: float = option(default=1.0, least=0)
+        weight: Tensor = buffer()
+
+Every annotated name with a value is an option, in order, those of base classes first; its description stands under
+``Args:`` of the class that declares it. A base's option that is given again without a type is fixed, and an option no
+more. ``__init__`` stores the options and calls ``__post_init__`` where there is one; :func:`check_options` holds them
+against their ranges.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, get_args, get_origin
+
+from ldl.errors import LDLError
+
+C = TypeVar("C", bound=type)
+OPTIONS = "__ldl_options__"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of one option.
+
+    Attributes:
+        default: Its default, or ``inspect.Parameter.empty`` where one must be given.
+        least: Smallest value, itself allowed.
+        most: Largest value, itself allowed.
+        above: Bound below, not allowed itself.
+        below: Bound above, not allowed itself.
+        what: What the number is, such as ``a share of the rows``, for messages.
+        null: What None stands for, for messages.
+        may_change: Whether a checkpoint may be resumed with another value.
+        annotation: Its type; as text where it is imported for type checkers alone.
+    """
+
+    default: Any = inspect.Parameter.empty
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    what: str = ""
+    null: str = ""
+    may_change: bool = False
+    annotation: Any = Any
+
+    @property
+    def choices(self) -> tuple[Any, ...]:
+        """The values of a ``Literal`` type; none for others."""
+        parts = get_args(self.annotation) if get_origin(self.annotation) is not Literal else [self.annotation]
+        return tuple(value for part in parts if get_origin(part) is Literal for value in get_args(part))
+
+    @property
+    def range(self) -> str:
+        """What is accepted, in words; empty where everything is."""
+        if self.choices:
+            return f"one of {', '.join(map(str, self.choices))}"
+        low, high = self.above if self.least is None else self.least, self.below if self.most is None else self.most
+        if low is not None and high is not None and high != math.inf:
+            if self.above is None and self.below is None:
+                return f"in {_text(low)}..{_text(high)}"
+            ends = "[" if self.above is None else "(", "]" if self.below is None else ")"
+            return f"in {ends[0]}{_text(low)}, {_text(high)}{ends[1]}"
+        words = [] if low is None else [f"{'at least' if self.above is None else 'above'} {_text(low)}"]
+        if high is not None:
+            words.append(
+                "finite" if high == math.inf else f"{'at most' if self.below is None else 'below'} {_text(high)}"
+            )
+        return " and ".join(words)
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a value, or every entry of a sequence of numbers, is in the range."""
+        if self.choices:
+            return value in self.choices or (value is None and type(None) in get_args(self.annotation))
+        if value is None or isinstance(value, (str, bool)):
+            return True
+        if isinstance(value, Sequence):
+            return all(map(self.accepts, value))
+        if not isinstance(value, (int, float)):
+            return True
+        return (
+            (self.least is None or value >= self.least)
+            and (self.most is None or value <= self.most)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+
+def _text(number: float) -> str:
+    # Seeds are bounded by a power of two.
+    bits = number.bit_length() if isinstance(number, int) else 0
+    return f"2^{bits} - 1" if bits > 20 and number == 2**bits - 1 else f"{number:g}"
+
+
+def option(
+    *,
+    default: Any = inspect.Parameter.empty,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    what: str = "",
+    null: str = "",
+    may_change: bool = False,
+) -> Any:
+    """An option with a range; see :class:`Option`."""
+    return Option(default, least, most, above, below, what, null, may_change)
+
+
+def buffer(*, init: Literal[False] = False) -> Any:
+    """A tensor or module that ``build`` makes: declared for type checkers, no option."""
+    return buffer
+
+
+@dataclass_transform(field_specifiers=(option, buffer))
+def options(cls: C) -> C:
+    """Make ``__init__`` of a class from its options, as the module says."""
+    found: dict[str, Option] = {}
+    for base in reversed(cls.__mro__[1:]):
+        found |= base.__dict__.get(OPTIONS, {})
+    annotations = cls.__dict__.get("__annotations__", {})
+    found = {name: known for name, known in found.items() if name in annotations or name not in cls.__dict__}
+    scope = vars(sys.modules[cls.__module__]) | {cls.__name__: cls}
+    for name, annotation in annotations.items():
+        annotation = _resolved(annotation, scope)
+        if name not in cls.__dict__ or get_origin(annotation) is ClassVar:
+            continue
+        given = cls.__dict__[name]
+        # A module or a buffer of this name would be hidden by an attribute of the class.
+        delattr(cls, name)
+        if given is not buffer:
+            given = given if isinstance(given, Option) else Option(given)
+            found[name] = Option(**{**given.__dict__, "annotation": annotation})
+    setattr(cls, OPTIONS, found)
+    cls.__init__ = _make_init(cls, found)  # type: ignore[misc]
+    return cls
+
+
+def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, scope)  # as typing.get_type_hints does, which would stop at the first unknown name
+    except NameError:
+        return annotation
+
+
+def _make_init(cls: type, found: dict[str, Option]) -> Any:
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    # As for keyword arguments with and without defaults: those that must be given come first.
+    order = sorted(found, key=lambda name: found[name].default is not inspect.Parameter.empty)
+    parameters = [own.replace(name=n, default=found[n].default, annotation=found[n].annotation) for n in order]
+    signature = inspect.Signature([own, *parameters], return_annotation=None)
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        base = next(base for base in cls.__mro__[1:] if "__init__" in base.__dict__ and OPTIONS not in base.__dict__)
+        base.__init__(self)  # type: ignore[misc]
+        for name in found:
+            setattr(self, name, bound.arguments[name])
+        if hasattr(self, "__post_init__"):
+            self.__post_init__()
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    __init__.__annotations__ = {name: found[name].annotation for name in order} | {"return": None}
+    __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    __init__.__doc__ = "Store the options."
+    return __init__
+
+
+def options_of(component: object) -> dict[str, Option]:
+    """The options of an object, or a class, by name; none where its class has an ``__init__`` of its own."""
+    cls = component if isinstance(component, type) else type(component)
+    return getattr(cls, OPTIONS, {}) if OPTIONS in _owner_of_init(cls).__dict__ else {}
+
+
+def _owner_of_init(cls: type) -> type:
+    return next(base for base in cls.__mro__ if "__init__" in base.__dict__)
+
+
+def check_options(component: object) -> None:
+    """Raise LDLError for the first option that is not in its range: its name, its value, what is accepted."""
+    for name, known in options_of(component).items():
+        value = getattr(component, name)
+        if not known.accepts(value):
+            what = f", {known.what}" if known.what else ""
+            null = f", or null for {known.null}" if known.null else ""
+            raise LDLError(f"{type(component).__name__}.{name} {value!r} must be {known.range}{what}{null}")

@@ -1,0 +1,78 @@
+"""The rooms of the house: nothing imports upwards, nothing imports in a circle, no file is too long."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from statistics import median
+
+import pytest
+from places import ROOT
+
+FLOORS = (
+    ("ldl", "ldl.errors", "ldl.collective", "ldl.progress"),
+    ("ldl.options", "ldl.labels", "ldl.plugins", "ldl.schedule", "ldl.batch"),
+    ("ldl.protocols", "ldl.spec"),
+    ("ldl.checkpoint",),
+    ("ldl.metrics",),
+    ("ldl.methods",),
+    ("ldl.head",),
+    ("ldl.edges.benchmark", "ldl.edges.structured"),
+    ("ldl.charts",),
+    ("ldl.data",),
+    ("ldl.backbones", "ldl.heads"),
+    ("ldl.testing",),
+    ("ldl.callbacks",),
+    ("ldl.task",),
+    ("ldl.reports",),
+    ("ldl.running",),
+    ("ldl.cli", "ldl.edges"),
+)
+"""From the bottom up: a room imports from its own floor and from those below. Of two names the longer one counts."""
+
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "ldl").rglob("*.py"))
+}
+
+
+def floor(module: str) -> int:
+    named = [(len(room), number) for number, rooms in enumerate(FLOORS) for room in rooms if within(module, room)]
+    return max(named)[1]
+
+
+def within(module: str, room: str) -> bool:
+    return module == room or (room != "ldl" and module.startswith(f"{room}."))
+
+
+def imported(module: str) -> set[str]:
+    """The files of ldl that a file imports anywhere, also for type checkers or inside a function."""
+    found = set()
+    for node in ast.walk(ast.parse(FILES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{name.name}" for name in node.names} | {node.module}
+    known = {name for name in found if name in FILES}
+    # What comes from a submodule is not taken from its package's face.
+    return {name for name in known if not any(other.startswith(f"{name}.") for other in known)} - {module}
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_nothing_imports_upwards(module: str) -> None:
+    upwards = [other for other in imported(module) if floor(other) > floor(module)]
+    assert not upwards, f"{module} uses rooms above its own: {upwards}"
+
+
+def test_no_circles() -> None:
+    try:
+        TopologicalSorter({module: imported(module) for module in FILES}).prepare()
+    except CycleError as error:
+        pytest.fail(f"circle: {' <- '.join(error.args[1])}")
+
+
+def test_few_loose_modules_and_short_files() -> None:
+    lengths = {module: len(path.read_text().splitlines()) for module, path in FILES.items()}
+    assert len(list((ROOT / "ldl").glob("*.py"))) <= 16
+    assert {module: lines for module, lines in lengths.items() if lines > 300} == {}
+    assert median(lengths.values()) <= 100

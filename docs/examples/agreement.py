@@ -15,5 +15,6 @@ def log_error(prediction: Tensor, truth: Tensor) -> Tensor:
     return ((1 + prediction.clamp_min(0)).log() - (1 + truth.clamp_min(0)).log()).abs()
 
 
-register(Measure("agreement", agreement, higher_is_better=True))
-register(Measure("log_error", log_error, of="value"))
+MEASURES = (Measure("agreement", agreement, higher_is_better=True), Measure("log_error", log_error, of="value"))
+for measure in MEASURES:
+    register(measure)

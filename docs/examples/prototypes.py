@@ -37,4 +37,4 @@ class Prototypes(Head):
         self.logits = nn.Parameter(torch.randn(self.count, len(labels)))
 
     def forward(self, features: Tensor) -> Tensor:
-        return (self.nearness(features).softmax(-1)[..., None] * self.logits.softmax(-1)).sum(-2)
+        return (self.nearness(features).to(self.logits).softmax(-1)[..., None] * self.logits.softmax(-1)).sum(-2)

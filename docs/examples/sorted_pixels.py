@@ -27,9 +27,8 @@ class SortedPixels(LDLDataModule):
     classes: Sequence[str] = ("background", "object")
 
     def load(self) -> Loaded:
-        folder = self.find(self.path)
-        self.files = list_pictures(folder / "images")
-        targets = [self.shares(sorted((folder / "masks").glob(f"{file.stem}*"))) for file in self.files]
+        self.files = list_pictures(self.find(self.path) / "images")
+        targets = [self.shares(sorted(file.parents[1].glob(f"masks/{file.stem}*"))) for file in self.files]
         labels = LabelSpace.nominal(self.classes)
         return Loaded(labels, {"target": torch.stack(targets)}, names=[file.stem for file in self.files])
 

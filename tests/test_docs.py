@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from places import ROOT
 
 from ldl import cli
 from ldl.cli import main
+from ldl.metrics import registry
 from ldl.plugins import discover
 
 PAGES = [ROOT / "README.md", ROOT / "plugins" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -42,12 +46,28 @@ OTHERS = [command for command in ALL if re.match(r"python (-m |benchmarks/)", co
 EXAMPLES = ROOT / "docs" / "examples"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_measures() -> Iterator[None]:
+    """The examples as plugins. What they measure is measured in this file alone."""
+    before = dict(registry._registered)
+    discover()
+    discover(EXAMPLES)
+    yield
+    registry._registered.clear()
+    registry._registered.update(before)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the default, with a checkpoint: what a reader of most pages has."""
     folder = tmp_path_factory.mktemp("runs") / "first"
     main([*SHORT, "--trainer.max_epochs=1", "--run_dir", str(folder)])
     return folder
+
+
+def draw_nothing(figure: Figure, path: str | Path, **options: object) -> None:
+    """Charts are looked at by tests of their own."""
+    Path(path).touch()
 
 
 def options_of(command: str, run: Path) -> list[str]:
@@ -59,8 +79,6 @@ def options_of(command: str, run: Path) -> list[str]:
 
 @pytest.mark.parametrize("command", TRAIN)
 def test_train_command_parses(command: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    discover()
-    discover(EXAMPLES)
     monkeypatch.chdir(ROOT)
     try:
         parsed = cli._parse(cli._with_config(options_of(command, run)))
@@ -70,14 +88,29 @@ def test_train_command_parses(command: str, run: Path, monkeypatch: pytest.Monke
         assert parsed.config.stage in ("fit", "test", "predict", "crossval")
 
 
+class Parsed(Exception):
+    """A script has parsed its command line."""
+
+
 @pytest.mark.parametrize("command", OTHERS)
-def test_other_command_is_there(command: str) -> None:
+def test_other_command_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the script's own ``main``, which is stopped there."""
     words = command.split()
-    named = words[2].replace(".", "/") + ".py" if words[1] == "-m" else words[1]
-    assert (ROOT / named).is_file(), named
-    source = (ROOT / named).read_text()
-    for option in (word.partition("=")[0] for word in words[2:] if word.startswith("--") and "." not in word):
-        assert f'"{option}"' in source, f"{named} has no option {option}"
+    module, arguments = (words[2], words[3:]) if words[1] == "-m" else (words[1], words[2:])
+    monkeypatch.syspath_prepend(str(ROOT))
+    script = import_module(module.removesuffix(".py").replace("/", "."))
+    parse_known = ArgumentParser.parse_known_args
+
+    def parse(parser: ArgumentParser, given: list[str] | None = None, *_: object) -> None:
+        _, unknown = parse_known(parser, arguments)
+        # Those of a run's configuration are handed on.
+        assert all(word.startswith("--") and "." in word for word in unknown), unknown
+        raise Parsed
+
+    monkeypatch.setattr(ArgumentParser, "parse_args", parse)
+    monkeypatch.setattr(ArgumentParser, "parse_known_args", parse)
+    with pytest.raises(Parsed):
+        script.main()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -99,7 +132,7 @@ def test_links(page: Path) -> None:
 def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page one after the other, in a folder of its own, with one epoch and few digits."""
     monkeypatch.chdir(tmp_path)
-    discover()
+    monkeypatch.setattr(Figure, "savefig", draw_nothing)
     shutil.copy(run / "checkpoints" / "last.ckpt", tmp_path)
     scope: dict[str, object] = {"inputs": torch.rand(2, 1, 12, 12)}
     for block in blocks(page, "python"):
@@ -111,7 +144,7 @@ def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.
 def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands one after the other, with one epoch, one turn and two folds; some go on with a checkpoint."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **options: Path(path).touch())
+    monkeypatch.setattr(Figure, "savefig", draw_nothing)
     for number, command in enumerate(commands(ROOT / "docs" / "quickstart.md")):
         options = options_of(command, run)
         if "--model.head.help" in options or "--print_config" in options:

@@ -1,6 +1,6 @@
 """Makes the checkpoints of this folder; it ran once, on the code before the move of modules (commit 0bc56bf).
 
-    cd CHECKOUT_OF_0bc56bf && PYTHONPATH=. python THIS_FILE
+    cd CHECKOUT_OF_0bc56bf && PYTHONPATH=. python THIS_FILE [NAME ...]
 
 NAME.ckpt is what the trainer saved after an epoch, NAME.npz what the model of that time predicted, and for ``ldlf``
 also what it predicted after one epoch more. Networks hold patterns that repeat, which keeps their files small.
@@ -8,6 +8,7 @@ also what it predicted after one epoch more. Networks hold patterns that repeat,
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def predictions(task: Any, data: Problem) -> dict[str, np.ndarray]:
 def repeat_patterns(state: dict[str, Tensor]) -> None:
     """Let all weights of a network be views of a few numbers, which are stored once."""
     draw = np.random.RandomState(1)
-    weights = torch.from_numpy(draw.uniform(-0.25, 0.25, PATTERN).astype(np.float32))
+    weights = torch.from_numpy(draw.uniform(-0.14, 0.14, PATTERN).astype(np.float32))
     scales = torch.from_numpy(draw.uniform(0.5, 1.5, PATTERN).astype(np.float32))
     count = torch.tensor(1)
     for name, tensor in state.items():
@@ -131,7 +132,8 @@ def main() -> None:
         "hog": (heads.AAKNN(3), HOG(9, 16, 2), "pictures"),
         "each_instance": (heads.Bagged(), EachInstance(Timm("test_resnet", "auto")), "picture_bags"),
     }
-    for name, (head, backbone, kind) in models.items():
+    for name in sys.argv[1:] or models:
+        head, backbone, kind = models[name]
         pl.seed_everything(0, verbose=False)
         data = Problem(kind)
         task = Task(head, backbone, sgd)

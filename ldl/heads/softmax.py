@@ -56,7 +56,7 @@ class Softmax(Head):
         """Create the layers. Raises LDLError for an objective that these labels cannot have."""
         super().build(in_features, labels)
         if self.objective != "kl" and not labels.has_values:
-            raise LDLError(f"Softmax.objective {self.objective!r} must be 'kl' for labels without values")
+            raise LDLError(f"Softmax.objective {self.objective!r} needs labels with values; use 'kl' for nominal ones")
         self.logits = mlp(in_features, self.hidden, len(labels), self.dropout, self.feature_dropout)
         if labels.has_values:
             self.register_buffer("points", labels.points, persistent=False)

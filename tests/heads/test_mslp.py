@@ -126,6 +126,7 @@ def test_commute_metric_divides_each_dimension_by_the_root_of_its_cost() -> None
     expected = projection / np.sqrt(cost)
     ours = _fitted(features, target, metric="commute").projection.double().numpy()
     ratio = ours / expected
+    ratio *= np.sign(ratio[0])  # an eigenvector's sign is free, and differs between numbers of threads
     np.testing.assert_allclose(ratio / ratio.mean(), 1, rtol=1e-3)
 
 

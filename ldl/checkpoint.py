@@ -12,12 +12,10 @@ from torch import nn
 
 from ldl.errors import LDLError
 from ldl.plugins import discover
-from ldl.spec import differences, to_spec
+from ldl.spec import differences
 
 CHECKPOINT_KEY = "ldl"
 """Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
-
-_WEIGHT_SOURCES = ("pretrained", "weights", "freeze", "freeze_groups", "lr", "mirror", "compiled")
 
 
 def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
@@ -43,7 +41,7 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:
     """Refuse a checkpoint of another model than the one configured.
 
-    Where the first weights came from may differ: those of the checkpoint replace them.
+    Options that ``may_change`` may differ, such as where the first weights came from: the checkpoint's replace them.
 
     Raises:
         LDLError: naming what differs.
@@ -53,15 +51,10 @@ def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.M
             f"this is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved"
         )
     for part, component in (("head", head), ("backbone", backbone)):
-        saved, wanted = checkpoint[CHECKPOINT_KEY][part], to_spec(component)
-        difference = differences(*(_without_weight_sources(spec) for spec in (saved, wanted)))
-        if difference:
-            raise LDLError(f"the checkpoint's {part} has {difference}; resume with the configuration it was saved with")
-
-
-def _without_weight_sources(spec: dict[str, Any]) -> dict[str, Any]:
-    arguments = {name: value for name, value in spec["init_args"].items() if name not in _WEIGHT_SOURCES}
-    return {**spec, "init_args": arguments}
+        if found := differences(checkpoint[CHECKPOINT_KEY][part], component):
+            raise LDLError(
+                f"the checkpoint's {part} has {', '.join(found)}; resume with the configuration it was saved with"
+            )
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):

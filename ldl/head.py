@@ -2,15 +2,17 @@
 
 A head is a subclass of :class:`Head`; its class name is its name on the command line. To write one:
 
-1. ``__init__`` only stores its arguments, under their own names. Annotate each, give it a default, and
-   describe it under ``Args:`` in the class docstring: that text is the command-line help.
+1. Its options are fields of a class under ``@options`` (:mod:`ldl.options`), or arguments that a plain ``__init__``
+   only stores under their own names. Annotate each, give it a default, and describe it under ``Args:`` in the class
+   docstring: that text is the command-line help.
 2. ``build(in_features, labels)`` creates parameters and buffers. It is called once, when the sizes are
    known; call ``super().build(in_features, labels)`` first.
 3. ``forward(features)`` maps ``(..., F)`` to ``(..., C)`` on the simplex, always along the last dimension,
    so that one head serves rows, images and every pixel of a map. With ``takes_bags`` it maps bags of instances,
    ``(..., J, F)``, to ``(..., C)``.
-4. ``loss(features, target)`` returns a dict: ``loss`` is minimised, everything else is logged. The default
-   is the Kullback-Leibler divergence of ``forward`` from the target.
+4. ``loss(features, target)`` returns a dict: ``loss`` is minimised, everything else is logged, but for the
+   ``memory`` of an :class:`AlternatingHead`. The default is the Kullback-Leibler divergence of ``forward`` from the
+   target.
 
 What was learned lives in parameters and buffers, so ``state_dict`` is the whole head. There are three
 kinds: :class:`Head` learns by gradient alone, :class:`AlternatingHead` alternates gradient and closed-form
@@ -87,13 +89,16 @@ class Head(nn.Module, ABC):
 class AlternatingHead(Head):
     """A head that alternates gradient steps with a closed-form update on recent samples (``LeafUpdate``).
 
+    What ``loss`` returns as ``memory``, a tensor or a dict of tensors, detached and with the leading dimensions of the
+    features, goes to :meth:`observe` after the gradient step; without it the features do.
+
     The recent samples are plain tensors of the head, not buffers (DistributedDataParallel would overwrite
     them with those of rank 0); ``LeafUpdate`` puts them into the checkpoint.
     """
 
     @abstractmethod
-    def observe(self, features: Tensor, target: Tensor) -> None:
-        """Remember one batch, (B, F) and (B, C), after its gradient step. B may be 0 on some ranks."""
+    def observe(self, memory: Any, target: Tensor) -> None:
+        """Remember one batch, ``memory`` (B, ...) and (B, C), after its gradient step. B may be 0 on some ranks."""
 
     @property
     @abstractmethod
@@ -141,6 +146,11 @@ class FittedHead(Head):
             if saved is not None and saved.shape != buffer.shape:
                 setattr(self, name, torch.empty_like(saved, device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def memory_rows(memory: Any, rows: slice) -> Any:
+    """Some rows of what a loss gave as ``memory``."""
+    return {name: part[rows] for name, part in memory.items()} if isinstance(memory, dict) else memory[rows]
 
 
 def check_takes_bags(head: Head) -> None:

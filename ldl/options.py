@@ -13,8 +13,8 @@
 
 Every annotated name with a value is an option, in order, those of base classes first; its description stands under
 ``Args:`` of the class that declares it. A base's option that is given again without a type is fixed, and an option no
-more. ``__init__`` stores the options and calls ``__post_init__`` where there is one; :func:`check_options` holds them
-against their ranges.
+more. Where the default is None, so may be the value. ``__init__`` stores the options and calls ``__post_init__`` where
+there is one; :func:`check_options` holds them against their ranges.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ import inspect
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, get_args, get_origin
+from dataclasses import dataclass, replace
+from numbers import Real
+from types import UnionType
+from typing import Any, ClassVar, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 from ldl.errors import LDLError
 
@@ -59,48 +61,55 @@ class Option:
     annotation: Any = Any
 
     @property
+    def kinds(self) -> tuple[Any, ...]:
+        """The members of a union type, or the one type."""
+        return get_args(self.annotation) if get_origin(self.annotation) in (Union, UnionType) else (self.annotation,)
+
+    @property
     def choices(self) -> tuple[Any, ...]:
-        """The values of a ``Literal`` type; none for others."""
-        parts = get_args(self.annotation) if get_origin(self.annotation) is not Literal else [self.annotation]
-        return tuple(value for part in parts if get_origin(part) is Literal for value in get_args(part))
+        """The values of a ``Literal`` type, and of bool beside one; none for others."""
+        values = tuple(value for kind in self.kinds if get_origin(kind) is Literal for value in get_args(kind))
+        return (False, True, *values) if values and bool in self.kinds else values
 
     @property
     def range(self) -> str:
         """What is accepted, in words; empty where everything is."""
-        if self.choices:
-            return f"one of {', '.join(map(str, self.choices))}"
         low, high = self.above if self.least is None else self.least, self.below if self.most is None else self.most
+        words = [f"one of {', '.join(map(_text, self.choices))}"] if self.choices else []
         if low is not None and high is not None and high != math.inf:
-            if self.above is None and self.below is None:
-                return f"in {_text(low)}..{_text(high)}"
             ends = "[" if self.above is None else "(", "]" if self.below is None else ")"
-            return f"in {ends[0]}{_text(low)}, {_text(high)}{ends[1]}"
-        words = [] if low is None else [f"{'at least' if self.above is None else 'above'} {_text(low)}"]
+            inside = f"{ends[0]}{_text(low)}, {_text(high)}{ends[1]}"
+            words.append(f"in {_text(low)}..{_text(high)}" if ends == ("[", "]") else f"in {inside}")
+            return " or ".join(words)
+        bounds = [] if low is None else [f"{'at least' if self.above is None else 'above'} {_text(low)}"]
         if high is not None:
-            words.append(
-                "finite" if high == math.inf else f"{'at most' if self.below is None else 'below'} {_text(high)}"
-            )
-        return " and ".join(words)
+            end = f"{'at most' if self.below is None else 'below'} {_text(high)}"
+            bounds.append("finite" if high == math.inf else end)
+        return " or ".join(words + [" and ".join(bounds)] * bool(bounds))
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value, or every entry of a sequence of numbers, is in the range."""
-        if self.choices:
-            return value in self.choices or (value is None and type(None) in get_args(self.annotation))
-        if value is None or isinstance(value, (str, bool)):
+        """Whether a value, or every entry of a sequence of numbers, is in the range; the type is not looked at."""
+        bounded = any(bound is not None for bound in (self.least, self.most, self.above, self.below))
+        if value is None:
+            return not (bounded or self.choices) or type(None) in self.kinds
+        if self.choices and (value in self.choices or not bounded):
+            return value in self.choices
+        if not bounded or not isinstance(value, (Real, Sequence)):
             return True
         if isinstance(value, Sequence):
-            return all(map(self.accepts, value))
-        if not isinstance(value, (int, float)):
-            return True
+            return not isinstance(value, str) and all(map(self.accepts, value))
+        number: Any = value
         return (
-            (self.least is None or value >= self.least)
-            and (self.most is None or value <= self.most)
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
+            (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
         )
 
 
-def _text(number: float) -> str:
+def _text(number: Any) -> str:
+    if isinstance(number, (str, bool)):
+        return str(number) if isinstance(number, str) else str(number).lower()
     # Seeds are bounded by a power of two.
     bits = number.bit_length() if isinstance(number, int) else 0
     return f"2^{bits} - 1" if bits > 20 and number == 2**bits - 1 else f"{number:g}"
@@ -130,10 +139,11 @@ def buffer(*, init: Literal[False] = False) -> Any:
 def options(cls: C) -> C:
     """Make ``__init__`` of a class from its options, as the module says."""
     found: dict[str, Option] = {}
-    for base in reversed(cls.__mro__[1:]):
-        found |= base.__dict__.get(OPTIONS, {})
     annotations = cls.__dict__.get("__annotations__", {})
-    found = {name: known for name, known in found.items() if name in annotations or name not in cls.__dict__}
+    for base in reversed(cls.__mro__):
+        # What a class gives without a type is fixed from there on.
+        fixed = base.__dict__.keys() - (annotations.keys() if base is cls else ())
+        found = {name: known for name, known in found.items() if name not in fixed} | base.__dict__.get(OPTIONS, {})
     scope = vars(sys.modules[cls.__module__]) | {cls.__name__: cls}
     for name, annotation in annotations.items():
         annotation = _resolved(annotation, scope)
@@ -144,7 +154,9 @@ def options(cls: C) -> C:
         delattr(cls, name)
         if given is not buffer:
             given = given if isinstance(given, Option) else Option(given)
-            found[name] = Option(**{**given.__dict__, "annotation": annotation})
+            if given.default is None and not isinstance(annotation, str):
+                annotation = annotation | None
+            found[name] = replace(given, annotation=annotation)
     setattr(cls, OPTIONS, found)
     cls.__init__ = _make_init(cls, found)  # type: ignore[misc]
     return cls

@@ -22,7 +22,7 @@ from ldl.batch import mixup as mix_pairs
 from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model, read_checkpoint
 from ldl.collective import current_collective
 from ldl.errors import LDLError, did_you_mean
-from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags
+from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics import MEASURED, all_metrics
 from ldl.metrics.losses import LossMeans
@@ -189,11 +189,12 @@ class Task(pl.LightningModule):
             features, target = features[batch["keep"]], target[batch["keep"]]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         losses = self.head.loss(features, target, **extra)
+        memory = losses.pop("memory", features.detach())
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         loss = self._scale(rows, total) * losses["loss"]
         seen = slice(None if rows else 0)
-        return {"loss": loss, "features": features.detach()[seen], "target": target[seen]}
+        return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
 
     @staticmethod
     def _scale(rows: int, total: int) -> float:

@@ -6,13 +6,14 @@ import copy
 import inspect
 import io
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head
+from ldl.head import AlternatingHead, FittedHead, Head, memory_rows
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.spec import from_spec, to_spec
@@ -62,7 +63,7 @@ def check_head(make: Callable[[], Head]) -> None:
 
 def _check_arguments(head: Head) -> None:
     cls = type(head)
-    documented = inspect.getdoc(cls) or ""
+    documented = "\n".join(base.__doc__ or "" for base in cls.__mro__)
     for name, parameter in inspect.signature(cls).parameters.items():
         where = f"__init__ argument {name!r}"
         _must(parameter.kind is parameter.POSITIONAL_OR_KEYWORD, head, f"{where} must be an ordinary argument")
@@ -108,6 +109,10 @@ def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
         return
     losses = head.loss(features, target, **_extra(head, target))
     _must(isinstance(losses, dict) and "loss" in losses, head, "loss must return a dict with the key 'loss'")
+    memory = losses.pop("memory", features) if isinstance(head, AlternatingHead) else features
+    for part in memory.values() if isinstance(memory, dict) else [memory]:
+        good = len(part) == ROWS and not part.requires_grad
+        _must(good, head, f"loss 'memory' must be detached tensors of {ROWS} rows, as the features are")
     for name, value in losses.items():
         _must(value.ndim == 0 and bool(value.isfinite()), head, f"loss {name!r} must be one finite number, is {value}")
     parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]
@@ -116,19 +121,20 @@ def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
     before = _mean_loss(head, features, target)
     for _ in range(60):
         optimizer.zero_grad()
-        head.loss(features, target, **_extra(head, target))["loss"].backward()
+        losses = head.loss(features, target, **_extra(head, target))
+        losses["loss"].backward()
         optimizer.step()
         if isinstance(head, AlternatingHead):
-            _observe_and_update(head, features, target)
+            _observe_and_update(head, losses.get("memory", features), target)
     if isinstance(head, AlternatingHead):
-        head.observe(features[:0], target[:0])
+        head.observe(memory_rows(losses.get("memory", features), slice(0)), target[:0])
         head.update(Collective())
     after = _mean_loss(head, features, target)
     _must(after < before, head, f"does not learn: its loss went from {before:.4f} to {after:.4f} in 60 steps")
 
 
-def _observe_and_update(head: AlternatingHead, features: Tensor, target: Tensor) -> None:
-    head.observe(features, target)
+def _observe_and_update(head: AlternatingHead, memory: Any, target: Tensor) -> None:
+    head.observe(memory, target)
     if head.update_due:
         head.update(Collective())
         _must(not head.update_due, head, "is due for an update right after one")

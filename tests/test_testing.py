@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ldl.head import Head
+from ldl.collective import Collective
+from ldl.head import AlternatingHead, Head
 from ldl.heads import LDLF, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
 from ldl.testing import check_head
@@ -52,7 +53,11 @@ class _Linear(Head):
 
 
 class _Undocumented(_Linear):
-    """No word about its argument."""
+    """No word about its second argument; the first is described by the class that has it."""
+
+    def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
+        super().__init__(scale)
+        self.shift = shift
 
 
 class _Forgetful(_Linear):
@@ -116,6 +121,28 @@ class _Greedy(_Linear):
         super().__init__(scale)
 
 
+class _Attached(_Linear, AlternatingHead):
+    update_due = False  # type: ignore[assignment]
+
+    def loss(self, features: Tensor, target: Tensor, **extra: object) -> dict[str, Tensor]:  # type: ignore[override]
+        return {**super().loss(features, target), "memory": self(features)}
+
+    def observe(self, memory: Tensor, target: Tensor) -> None: ...
+
+    def update(self, collective: Collective) -> None: ...
+
+    def memory_state(self, collective: Collective) -> dict[str, Tensor]:
+        return {}
+
+    def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None: ...
+
+
+class _Short(_Attached):
+    def loss(self, features: Tensor, target: Tensor, **extra: object) -> dict[str, Tensor]:  # type: ignore[override]
+        losses = super().loss(features, target)
+        return {**losses, "memory": {"part": losses["memory"].detach()[1:]}}  # type: ignore[dict-item]
+
+
 class _Refusing(_Linear):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         from ldl.errors import LDLError
@@ -124,7 +151,7 @@ class _Refusing(_Linear):
 
 
 BAD: dict[type[Head], str] = {
-    _Undocumented: "'scale' must be described under 'Args:'",
+    _Undocumented: "'shift' must be described under 'Args:'",
     _Forgetful: "__init__ must only store",
     _OffSimplex: "leaves the simplex",
     _WrongDimension: "last dimension|unlike rows",
@@ -135,6 +162,8 @@ BAD: dict[type[Head], str] = {
     _HiddenState: "after its state_dict was loaded",
     _Single: r"after \.double\(\)",
     _Greedy: "'more' must be an ordinary argument",
+    _Attached: "loss 'memory' must be detached tensors of 48 rows",
+    _Short: "loss 'memory' must be detached tensors of 48 rows",
     _Refusing: "refuses every label space",
 }
 for _cls in BAD:

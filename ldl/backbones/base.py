@@ -9,12 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from ldl.errors import LDLError
+from ldl.options import options
 
 
 class Backbone(nn.Module, ABC):
     """Turns an input into features (..., F).
 
-    Like a head's, its ``__init__`` only stores annotated arguments, and ``build`` makes the parameters.
+    Like a head's, its options are fields of a class under ``@options``, or arguments that a plain ``__init__`` only
+    stores; ``build`` checks them (``check_options``) and makes the parameters.
 
     Attributes:
         lr: Learning rate of its own, or None for that of the head.
@@ -48,6 +50,7 @@ class Backbone(nn.Module, ABC):
         """
 
 
+@options
 class Identity(Backbone):
     """Hands the input on, for tables and for features that were computed before.
 
@@ -55,9 +58,7 @@ class Identity(Backbone):
         flatten: Flatten an input of several dimensions, such as a small image, into one vector.
     """
 
-    def __init__(self, flatten: bool = False) -> None:
-        super().__init__()
-        self.flatten = flatten
+    flatten: bool = False
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Return the number of features. Raises LDLError for an image that is not to be flattened."""

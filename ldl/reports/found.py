@@ -45,7 +45,7 @@ def draw_found(folder: Path, task: Any, data: Any, rows: dict[str, np.ndarray]) 
         return drawn
     scores = head.scores(task.features({"input": pictures.to(task.device)}))
     grey = pictures[:, 0].numpy()
-    if head.num_groups > 1:
+    if head.groups > 1:
         group = scores.amax(1).argmax(-1).cpu().numpy()
         drawn["groups"] = charts.groups(folder / "groups.png", grey, group)
     if maps:

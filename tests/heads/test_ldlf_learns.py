@@ -32,9 +32,10 @@ def learned(data: TabularLDL | RotatedDigits, head: LDLF, steps: int) -> tuple[f
     for _ in range(steps):
         pick = torch.randint(len(features), (64,))
         optimizer.zero_grad()
-        head.loss(features[pick], target[pick])["loss"].backward()
+        losses = head.loss(features[pick], target[pick])
+        losses["loss"].backward()
         optimizer.step()
-        head.observe(features[pick], target[pick])
+        head.observe(losses["memory"], target[pick])
         if head.update_due:
             head.update(Collective())
     head.eval()

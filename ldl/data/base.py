@@ -103,7 +103,6 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def load(self) -> Loaded:
         """Read the files. Raises LDLError."""
 
-    @abstractmethod
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The inputs of some instances, (B, ...). It runs in loader processes, on a copy without ``unserved``.
 
@@ -112,6 +111,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             seeds: (B,) a seed each for random augmentation, so that it is the same in any process.
             train: Ask for random augmentation.
         """
+        raise LDLError(f"{type(self).__name__} must define inputs(rows, seeds, train), or dataset(rows, train)")
 
     @cached_property
     def input_shape(self) -> tuple[int, ...]:

@@ -162,10 +162,8 @@ def test_lists_of_all_forms_are_read(
             "line 3, column 'filename' is '000002.JPG', no picture such as 009055",
         ),
         (["000001_0M20.JPG", "000002_0M20.JPG", "000001_0m20.jpg"], "names the picture 000001_0m20 twice"),
-        (
-            ["filename fold", "000001_0M20.JPG one"],
-            "line 2, column 'fold' is 'one', not a number; folds are numbered from 0",
-        ),
+        (["filename fold", "000001_0M20.JPG one"], "line 2, column 'fold' is 'one', not a finite number"),
+        (["filename fold", "000001_0M20.JPG 1.5"], "line 2, column 'fold' is '1.5', no number of a fold"),
     ],
 )
 def test_bad_lists_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:

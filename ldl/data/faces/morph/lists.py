@@ -131,8 +131,8 @@ def match(listed: Sequence[SplitList], cut: Cut) -> list[np.ndarray]:
 
 
 def _folds(table: CsvTable) -> np.ndarray:
-    cells = table.column("fold")
-    wrong = next((number for number, cell in enumerate(cells) if not cell.isdecimal()), None)
-    if wrong is not None:
-        table.refuse(wrong, table.place("fold"), "not a number; folds are numbered from 0")
-    return np.array([int(cell) for cell in cells])
+    folds = table.numbers(["fold"])[:, 0]
+    wrong = np.flatnonzero((folds < 0) | (folds % 1 > 0))
+    if len(wrong):
+        table.refuse(wrong[0], table.place("fold"), "no number of a fold, which are 0, 1, 2, ...")
+    return folds.astype(int)

@@ -10,6 +10,7 @@ import numpy as np
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.edges.images import Crops, EdgeImages, Target, read_scene, truth_of
+from ldl.data.loaded import Loaded
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -80,7 +81,7 @@ class BSDS500(LDLDataModule):
             return self.data_root / "BSDS500" / "data"
         return place if (place := Path(self.path)).exists() else self.data_root / self.path
 
-    def load(self) -> None:
+    def load(self) -> Loaded:
         """List the images of the protocol's parts. Raises LDLError for missing folders, images or ground truth."""
         self._check()
         trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
@@ -88,11 +89,10 @@ class BSDS500(LDLDataModule):
             trained = ["train"]
         parts = {part: list_part(self.folder, part) for part in [*trained, tested]}
         self.images = [image for part in parts.values() for image in part]
-        self.names = [f"{image.parent.name}/{image.stem}" for image in self.images]
-        self.size = len(self.images)
         self.tested = len(parts[tested])
-        self.labels = LabelSpace.nominal(["no edge", "edge"])
         self.input_shape = (3, self.crop, self.crop)
+        names = [f"{image.parent.name}/{image.stem}" for image in self.images]
+        return Loaded(LabelSpace.nominal(["no edge", "edge"]), {}, names=names)
 
     def cut(self) -> Fold:
         """The parts of the protocol; nothing is cut off for validation."""

@@ -34,7 +34,7 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     Raises:
         LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
     """
-    path = spec["class_path"]
+    path = current_path(spec["class_path"])
     module, _, name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name)
@@ -58,7 +58,7 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     """What differs between two specs, in words; empty where nothing does."""
-    if old["class_path"] != new["class_path"]:
+    if current_path(old["class_path"]) != current_path(new["class_path"]):
         return f"{old['class_path'].rpartition('.')[2]} instead of {new['class_path'].rpartition('.')[2]}"
     before, after = old["init_args"], new["init_args"]
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
@@ -80,3 +80,30 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item, where) for key, item in value.items()}
     raise LDLError(f"{where} is a {type(value).__name__}; arguments must be numbers, strings, lists or dicts of them")
+
+
+MOVED = {
+    "ldl.backbone.Identity": "ldl.backbones.base",
+    "ldl.backbone.Timm": "ldl.backbones.timm",
+    "ldl.each_instance.EachInstance": "ldl.backbones.each_instance",
+    "ldl.edges.backbone.PixelFeatures": "ldl.backbones.pixel_features",
+    "ldl.haar.Haar": "ldl.backbones.haar",
+    "ldl.hog.HOG": "ldl.backbones.hog",
+    "ldl.data.bags.Bags": "ldl.data.bags.bags",
+    "ldl.data.bsds500.BSDS500": "ldl.data.edges.bsds500",
+    "ldl.data.clutter.PosedFaces": "ldl.data.trials.clutter",
+    "ldl.data.clutter.ShiftedFaces": "ldl.data.trials.clutter",
+    "ldl.data.faces.morph.Morph": "ldl.data.faces.morph.morph",
+    "ldl.data.faces.pointing04.Pointing04": "ldl.data.faces.pointing04.pointing04",
+    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.fgnet_aam",
+    "ldl.data.mnist.MixedDigits": "ldl.data.trials.mnist",
+    "ldl.data.mnist.ShiftedDigits": "ldl.data.trials.mnist",
+    "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular",
+    "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values",
+}
+"""Where a class lies that checkpoints and configurations of version 0.1 name by another path."""
+
+
+def current_path(path: str) -> str:
+    """The import path of a class, given as it is or as it was before it moved."""
+    return f"{MOVED[path]}.{path.rpartition('.')[2]}" if path in MOVED else path

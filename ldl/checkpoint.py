@@ -6,11 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytorch_lightning as pl
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
+from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import nn
 
 from ldl.errors import LDLError
+from ldl.labels import LabelSpace
 from ldl.plugins import discover
 from ldl.spec import differences, to_spec
 
@@ -64,9 +67,24 @@ def _without_weight_sources(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "init_args": arguments}
 
 
+def check_same_inputs(made: tuple[LabelSpace, tuple[int, ...]], given: tuple[LabelSpace, tuple[int, ...]]) -> None:
+    """Refuse data with other labels, or inputs of another shape, than the model was made for. Raises LDLError."""
+    if made != given:
+        (labels, shape), (others, other) = made, given
+        raise LDLError(
+            f"the model was made for inputs {shape} and {len(labels)} labels ({_ends(labels)}), but the data have "
+            f"inputs {other} and {len(others)} labels ({_ends(others)}); use the data it was trained on"
+        )
+
+
+def _ends(labels: LabelSpace) -> str:
+    return f"{labels.names[0]} to {labels.names[-1]} {labels.unit}".strip()
+
+
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes a checkpoint beside its place and then moves it there: a kill leaves the old one or the new one.
 
+    It is a plugin of ``Trainer``; the trainers of ``train.py`` and of cross-validation have it by themselves.
     Lightning writes to the system's temporary folder; from there to another disk a move is a copy.
     """
 
@@ -82,3 +100,11 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+
+
+def write_whole(trainer: pl.Trainer) -> pl.Trainer:
+    """Give a trainer :class:`AtomicCheckpointIO`, unless it has a plugin of its own or saves in some other way."""
+    strategy = trainer.strategy
+    if isinstance(strategy, SingleDeviceStrategy | DDPStrategy) and type(strategy.checkpoint_io) is TorchCheckpointIO:
+        strategy.checkpoint_io = AtomicCheckpointIO()
+    return trainer

@@ -52,7 +52,7 @@ class WarmupCosine(LambdaLR):
 def parameter_groups(
     parameters: Iterable[nn.Parameter], own: Sequence[nn.Parameter], lr: float | None
 ) -> list[dict[str, Any]]:
-    """Groups for an optimiser: what trains of ``parameters``, and of ``own`` among them with its learning rate ``lr``."""
+    """Groups for an optimiser: what trains of ``parameters``, and of ``own`` among them with a rate ``lr``."""
     owned = {id(parameter) for parameter in own}
     parts: tuple[tuple[Iterable[nn.Parameter], dict[str, Any]], ...] = (
         ([parameter for parameter in parameters if id(parameter) not in owned], {}),

@@ -106,7 +106,7 @@ class Task(pl.LightningModule):
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
             self.preprocessing = data.preprocessing or self.preprocessing
-            if stage != "predict":
+            if stage != "predict" or data.features_key is not None:
                 reuse_features(self.backbone, data, self.trainer.strategy.root_device)
         elif self.input_shape is None:
             raise LDLError(

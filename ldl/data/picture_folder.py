@@ -49,7 +49,7 @@ class PictureFolder(LDLDataModule):
         batch_size: int = 64,
         num_workers: int = 0,
     ) -> None:
-        super().__init__(batch_size, num_workers)
+        super().__init__(batch_size, num_workers, folds=0)
         self.path = path
         self.boxes = boxes
         self.cache_dir = cache_dir

@@ -85,17 +85,16 @@ class LDLCLI(LightningCLI):
 
     def make_task(self, config: Namespace) -> Task:
         """The task of a configuration."""
-        return self._instantiate(config, "model")
+        return self._instantiate(config).model
 
     def make_data(self, config: Namespace) -> LDLDataModule:
         """The data module of a configuration."""
-        return self._instantiate(config, "data")
+        return self.parser.instantiate(config).data
 
-    def _instantiate(self, config: Namespace, part: str) -> Any:
-        config = config.clone()
-        for other in {"model", "data", "trainer"} - {part}:
-            config.pop(other)
-        return self.parser.instantiate(config)[part]
+    def _instantiate(self, config: Namespace) -> Namespace:
+        without_data = config.clone()
+        without_data.pop("data")
+        return self.parser.instantiate(without_data)
 
     def make_trainer(self, config: Namespace, callbacks: list[pl.Callback], **overrides: Any) -> pl.Trainer:
         """The trainer of a configuration; it writes whole checkpoints.
@@ -108,7 +107,7 @@ class LDLCLI(LightningCLI):
         Raises:
             LDLError: Lightning refuses the options, such as an unknown accelerator.
         """
-        arguments = {**dict(self._instantiate(config, "trainer").items(branches=True, nested=False)), **overrides}
+        arguments = {**dict(self._instantiate(config).trainer.items(branches=True, nested=False)), **overrides}
         given = arguments.pop("callbacks") or []
         given = given if isinstance(given, list) else [given]
         # Lightning tells callbacks apart by this key, and refuses two of one.

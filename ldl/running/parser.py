@@ -168,9 +168,9 @@ def _fresh_defaults_for_new_classes() -> Iterator[None]:
 @contextmanager
 def _classes_that_moved() -> Iterator[None]:
     """Let configurations name classes by the paths they had before they moved."""
-    original = typehints.import_object
-    typehints.import_object = lambda name, *args, **kwargs: original(current_path(name), *args, **kwargs)
+    original = typehints.resolve_class_path_by_name
+    typehints.resolve_class_path_by_name = lambda base, name: original(base, current_path(name))
     try:
         yield
     finally:
-        typehints.import_object = original
+        typehints.resolve_class_path_by_name = original

@@ -43,6 +43,18 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     return checkpoint
 
 
+def describe(
+    head: nn.Module, backbone: nn.Module, labels: LabelSpace, input_shape: tuple[int, ...] | None
+) -> dict[str, Any]:
+    """What a checkpoint says of its model: from it and the weights alone the model is built again."""
+    return {
+        "head": to_spec(head),
+        "backbone": to_spec(backbone),
+        "labels": labels.to_dict(),
+        "input_shape": list(input_shape or ()),
+    }
+
+
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:
     """Refuse a checkpoint of another model than the one configured.
 

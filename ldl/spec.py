@@ -28,6 +28,33 @@ def to_spec(component: object) -> dict[str, Any]:
     return {"class_path": f"{cls.__module__}.{cls.__qualname__}", "init_args": arguments}
 
 
+MOVED = {
+    "ldl.backbone.Identity": "ldl.backbones.base.Identity",
+    "ldl.backbone.Timm": "ldl.backbones.timm.Timm",
+    "ldl.each_instance.EachInstance": "ldl.backbones.each_instance.EachInstance",
+    "ldl.edges.backbone.PixelFeatures": "ldl.backbones.pixel_features.PixelFeatures",
+    "ldl.haar.Haar": "ldl.backbones.haar.Haar",
+    "ldl.hog.HOG": "ldl.backbones.hog.HOG",
+    "ldl.data.bags.Bags": "ldl.data.bags.bags.Bags",
+    "ldl.data.bsds500.BSDS500": "ldl.data.edges.bsds500.BSDS500",
+    "ldl.data.clutter.PosedFaces": "ldl.data.trials.clutter.PosedFaces",
+    "ldl.data.clutter.ShiftedFaces": "ldl.data.trials.clutter.ShiftedFaces",
+    "ldl.data.faces.morph.Morph": "ldl.data.faces.morph.morph.Morph",
+    "ldl.data.faces.pointing04.Pointing04": "ldl.data.faces.pointing04.pointing04.Pointing04",
+    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.fgnet_aam.FGNETAAM",
+    "ldl.data.mnist.MixedDigits": "ldl.data.trials.mnist.MixedDigits",
+    "ldl.data.mnist.ShiftedDigits": "ldl.data.trials.mnist.ShiftedDigits",
+    "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
+    "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
+}
+"""Where classes are now that checkpoints and configurations of version 0.1 name by another path."""
+
+
+def current_path(path: str) -> str:
+    """The import path of a class, given as it is or as it was before it moved."""
+    return MOVED.get(path, path)
+
+
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     """Rebuild the object of :func:`to_spec`.
 
@@ -80,30 +107,3 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, dict):
         return {str(key): _plain(item, where) for key, item in value.items()}
     raise LDLError(f"{where} is a {type(value).__name__}; arguments must be numbers, strings, lists or dicts of them")
-
-
-MOVED = {
-    "ldl.backbone.Identity": "ldl.backbones.base",
-    "ldl.backbone.Timm": "ldl.backbones.timm",
-    "ldl.each_instance.EachInstance": "ldl.backbones.each_instance",
-    "ldl.edges.backbone.PixelFeatures": "ldl.backbones.pixel_features",
-    "ldl.haar.Haar": "ldl.backbones.haar",
-    "ldl.hog.HOG": "ldl.backbones.hog",
-    "ldl.data.bags.Bags": "ldl.data.bags.bags",
-    "ldl.data.bsds500.BSDS500": "ldl.data.edges.bsds500",
-    "ldl.data.clutter.PosedFaces": "ldl.data.trials.clutter",
-    "ldl.data.clutter.ShiftedFaces": "ldl.data.trials.clutter",
-    "ldl.data.faces.morph.Morph": "ldl.data.faces.morph.morph",
-    "ldl.data.faces.pointing04.Pointing04": "ldl.data.faces.pointing04.pointing04",
-    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.fgnet_aam",
-    "ldl.data.mnist.MixedDigits": "ldl.data.trials.mnist",
-    "ldl.data.mnist.ShiftedDigits": "ldl.data.trials.mnist",
-    "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular",
-    "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values",
-}
-"""Where a class lies that checkpoints and configurations of version 0.1 name by another path."""
-
-
-def current_path(path: str) -> str:
-    """The import path of a class, given as it is or as it was before it moved."""
-    return f"{MOVED[path]}.{path.rpartition('.')[2]}" if path in MOVED else path

@@ -17,7 +17,7 @@ from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import FitHead, LeafUpdate
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, read_checkpoint
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
 from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags
@@ -25,7 +25,7 @@ from ldl.labels import Decoder, LabelSpace
 from ldl.metrics import MEASURED, all_metrics
 from ldl.metrics.losses import LossMeans
 from ldl.schedule import parameter_groups, schedule, step_plateau
-from ldl.spec import from_spec, to_spec
+from ldl.spec import from_spec
 
 MEANS_KEY = "train_means"
 
@@ -205,14 +205,8 @@ class Task(pl.LightningModule):
         return output
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[CHECKPOINT_KEY] = {
-            "head": to_spec(self.head),
-            "backbone": to_spec(self.backbone),
-            "labels": self.labels.to_dict(),
-            "input_shape": list(self.input_shape or ()),
-            "decoder": self.decoder,
-            "preprocessing": self.preprocessing,
-        }
+        rest = {"decoder": self.decoder, "preprocessing": self.preprocessing}
+        checkpoint[CHECKPOINT_KEY] = describe(self.head, self.backbone, self.labels, self.input_shape) | rest
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -235,10 +229,9 @@ class Task(pl.LightningModule):
         """
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = checkpoint[CHECKPOINT_KEY]
-        kwargs.setdefault("decoder", saved["decoder"])
         head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
         backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
-        task = cls(head, backbone, **kwargs)
+        task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
         task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
         task.preprocessing = saved.get("preprocessing")
         task.load_state_dict(checkpoint["state_dict"])

@@ -169,7 +169,7 @@ def _fresh_defaults_for_new_classes() -> Iterator[None]:
 def _classes_that_moved() -> Iterator[None]:
     """Let configurations name classes by the paths they had before they moved."""
     original = typehints.resolve_class_path_by_name
-    typehints.resolve_class_path_by_name = lambda base, name: original(base, current_path(name))
+    typehints.resolve_class_path_by_name = lambda cls, name: original(cls, current_path(name))
     try:
         yield
     finally:

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
+from fake_edges import bsds
 from fake_faces import utkface
 from pytorch_lightning.callbacks import EarlyStopping
+from pytorch_lightning.plugins.io import AsyncCheckpointIO
 
+from ldl import charts
 from ldl.backbones.base import Identity
 from ldl.backbones.timm import Timm
+from ldl.checkpoint import AtomicCheckpointIO, write_whole
 from ldl.cli import main
 from ldl.data import BSDS500, RotatedDigits, TabularLDL, UTKFace
 from ldl.errors import LDLError
@@ -34,11 +38,17 @@ def _digits(**options: object) -> RotatedDigits:
     return RotatedDigits(**{"turns": 1, "folds": 3, **options})  # type: ignore[arg-type]
 
 
-def test_same_as_the_command_line(tmp_path: Path) -> None:
+def _no_charts(*arguments: object) -> dict[str, Path]:
+    return {}
+
+
+def test_same_as_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--model.head=Softmax", "--model.optimizer=SGD", "--model.optimizer.lr=0.1", "--trainer.max_epochs=1"]
     options += ["--model.lr_scheduler=null", "--data=RotatedDigits", "--data.turns=1", "--data.folds=2"]
     options += ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled", "--trainer.accelerator=cpu"]
-    main([*options, "--stage=crossval", "--run_dir", str(tmp_path / "cli")])
+    with monkeypatch.context() as quick:
+        quick.setattr(charts, "overview", _no_charts)
+        main([*options, "--stage=crossval", "--run_dir", str(tmp_path / "cli")])
     rows: list[dict[str, np.ndarray]] = []
     data = _digits(folds=2)
     results = crossvalidate(_task, data, trainer=ONCE, folder=tmp_path / "python", rows=rows)
@@ -53,6 +63,23 @@ def test_same_as_the_command_line(tmp_path: Path) -> None:
     for name in ("predictions.csv", "metrics.csv", "checkpoints/best.ckpt", "charts", "results.json"):
         assert (tmp_path / "python/fold_1" / name).exists(), name
     assert (tmp_path / "python/charts/distributions.png").is_file()
+
+
+def test_trainers_write_whole_checkpoints(tmp_path: Path) -> None:
+    """That of a fold, and one's own, unless it has a plugin of its own."""
+    seen: list[object] = []
+
+    class Watch(pl.Callback):
+        def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+            seen.append(type(trainer.strategy.checkpoint_io))
+
+        def __deepcopy__(self, memo: object) -> Watch:
+            return self
+
+    crossvalidate(_task, _digits(), [0], trainer={**ONCE, "callbacks": Watch()})
+    assert seen == [AtomicCheckpointIO]
+    own = AsyncCheckpointIO()
+    assert write_whole(pl.Trainer(**QUIET, plugins=[own])).strategy.checkpoint_io is own
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +99,9 @@ def test_folds_in_any_order_are_the_same() -> None:
     assert stopping.stopped_epoch == 0
 
 
-def test_the_best_weights_are_tested(tmp_path: Path) -> None:
+def test_the_best_weights_are_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "overview", _no_charts)
+
     def task() -> Task:
         # Diverges: the first epoch is the best one.
         return Task(Softmax(), Identity(flatten=True), optimizer=lambda groups: torch.optim.SGD(groups, lr=5e3))
@@ -87,7 +116,8 @@ def test_the_best_weights_are_tested(tmp_path: Path) -> None:
 
 
 def test_sets_without_folds_say_so(tmp_path: Path) -> None:
-    assert BSDS500().num_folds == 0
+    with pytest.raises(LDLError, match="BSDS500 has a published split and no folds"):
+        crossvalidate(_task, BSDS500(str(bsds(tmp_path)), crop=32), trainer=ONCE)
     with pytest.raises(LDLError, match=r"fold 3 must be in 0\.\.2"):
         crossvalidate(_task, _digits(), [3], trainer=ONCE)
 

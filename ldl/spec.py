@@ -36,8 +36,24 @@ MOVED = {
     "ldl.edges.backbone.PixelFeatures": "ldl.backbones.pixel_features.PixelFeatures",
     "ldl.haar.Haar": "ldl.backbones.haar.Haar",
     "ldl.hog.HOG": "ldl.backbones.hog.HOG",
+    "ldl.data.bags.Bags": "ldl.data.bags.bags.Bags",
+    "ldl.data.bsds500.BSDS500": "ldl.data.edges.bsds500.BSDS500",
+    "ldl.data.clutter.PosedFaces": "ldl.data.trials.clutter.PosedFaces",
+    "ldl.data.clutter.ShiftedFaces": "ldl.data.trials.clutter.ShiftedFaces",
+    "ldl.data.faces.morph.Morph": "ldl.data.faces.morph.morph.Morph",
+    "ldl.data.faces.pointing04.Pointing04": "ldl.data.faces.pointing04.pointing04.Pointing04",
+    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.fgnet_aam.FGNETAAM",
+    "ldl.data.mnist.MixedDigits": "ldl.data.trials.mnist.MixedDigits",
+    "ldl.data.mnist.ShiftedDigits": "ldl.data.trials.mnist.ShiftedDigits",
+    "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
+    "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
 }
-"""Where classes of older checkpoints are now."""
+"""Where classes are now that checkpoints and configurations of version 0.1 name by another path."""
+
+
+def current_path(path: str) -> str:
+    """The import path of a class, given as it is or as it was before it moved."""
+    return MOVED.get(path, path)
 
 
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:
@@ -46,7 +62,7 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     Raises:
         LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
     """
-    path = MOVED.get(spec["class_path"], spec["class_path"])
+    path = current_path(spec["class_path"])
     module, _, name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name)
@@ -71,7 +87,7 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
 def differences(spec: dict[str, Any], component: object, within: str = "") -> list[str]:
     """What a component has unlike a spec, in words; options that ``may_change`` are left out, also of its parts."""
     new = to_spec(component)
-    old_path, path = MOVED.get(spec["class_path"], spec["class_path"]), new["class_path"]
+    old_path, path = current_path(spec["class_path"]), new["class_path"]
     if old_path != path:
         return [f"{within and within + ' '}{old_path.rpartition('.')[2]} instead of {path.rpartition('.')[2]}"]
     before, after = spec["init_args"], new["init_args"]

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
-from pytorch_lightning.plugins.io import TorchCheckpointIO
-from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torchmetrics import MetricCollection
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.reuse import reuse_features
-from ldl.batch import global_rows, learned_rows
+from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model, read_checkpoint
+from ldl.callbacks import FitHead, LeafUpdate
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
 from ldl.collective import current_collective
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics import MEASURED, all_metrics
 from ldl.metrics.losses import LossMeans
-from ldl.schedule import WarmupCosine
-from ldl.spec import from_spec, to_spec
+from ldl.schedule import parameter_groups, schedule, step_plateau
+from ldl.spec import from_spec
 
 MEANS_KEY = "train_means"
 
 
 class Task(pl.LightningModule):
     """Trains a head on a backbone to output label distributions.
+
+    ``Trainer(plugins=[AtomicCheckpointIO()])`` writes its checkpoints whole, as ``train.py`` does.
 
     Args:
         head: The head, by class name.
@@ -89,12 +89,7 @@ class Task(pl.LightningModule):
             LDLError: backbone or head cannot be made so, or was built for another label space.
         """
         if self.input_shape is not None:
-            if labels != self.labels or tuple(input_shape) != self.input_shape:
-                raise LDLError(
-                    f"the model was made for inputs {self.input_shape} and {len(self.labels)} labels "
-                    f"({self._label_range(self.labels)}), but the data have inputs {tuple(input_shape)} and "
-                    f"{len(labels)} labels ({self._label_range(labels)}); use the data it was trained on"
-                )
+            check_same_inputs((self.labels, self.input_shape), (labels, tuple(input_shape)))
             return
         width = self.backbone.build(tuple(input_shape), load_weights)
         if self.backbone.gives_bags:
@@ -105,21 +100,13 @@ class Task(pl.LightningModule):
             for kind, metrics in all_metrics(labels, f"{stage}_", self.backbone.gives_maps).items():
                 self.eval_metrics[f"{stage}_{kind}"] = metrics
 
-    @staticmethod
-    def _label_range(labels: LabelSpace) -> str:
-        return f"{labels.names[0]} to {labels.names[-1]} {labels.unit}".strip()
-
     def setup(self, stage: str) -> None:
         """Build from the trainer's data module, where ``build`` was not called before."""
-        strategy = self.trainer.strategy
-        writes_whole = isinstance(strategy, (SingleDeviceStrategy, DDPStrategy))
-        if writes_whole and type(strategy.checkpoint_io) is TorchCheckpointIO:
-            strategy.checkpoint_io = AtomicCheckpointIO()
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
             self.preprocessing = data.preprocessing or self.preprocessing
-            if stage != "predict":
+            if stage != "predict" or data.features_key is not None:
                 reuse_features(self.backbone, data, self.trainer.strategy.root_device)
         elif self.input_shape is None:
             raise LDLError(
@@ -128,34 +115,18 @@ class Task(pl.LightningModule):
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """The callback that drives an alternating or a fitted head."""
-        from ldl.callbacks import FitHead, LeafUpdate
-
         if isinstance(self.head, AlternatingHead):
             return [LeafUpdate()]
         return [FitHead()] if isinstance(self.head, FittedHead) else []
 
     def configure_optimizers(self) -> Any:
-        groups: list[dict[str, Any]] = []
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
-        owned = {id(parameter) for parameter in own}
-        for parameters, options in (
-            ([p for p in self.parameters() if id(p) not in owned], {}),
-            (own, {"lr": self.backbone.lr}),
-        ):
-            trainable = [parameter for parameter in parameters if parameter.requires_grad]
-            if trainable:
-                groups.append({"params": trainable, **options})
-        optimizer = self.optimizer(groups)
+        optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr))
         if self.lr_scheduler is None:
             return optimizer
-        scheduler = self.lr_scheduler(optimizer)
-        interval = "epoch" if isinstance(scheduler, ReduceLROnPlateau) else self.lr_interval
-        if isinstance(scheduler, WarmupCosine):
-            interval = "step"
-            if scheduler.total_steps is None and self._trainer is not None:
-                scheduler.start(int(self.trainer.estimated_stepping_batches))
-        config = {"scheduler": scheduler, "interval": interval, "monitor": self.lr_monitor}
-        return {"optimizer": optimizer, "lr_scheduler": config}
+        steps = None if self._trainer is None else lambda: int(self.trainer.estimated_stepping_batches)
+        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, steps)
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
@@ -169,19 +140,14 @@ class Task(pl.LightningModule):
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
 
     def on_train_batch_start(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        # Lightning stores no random state: a resumed run repeats the draws of one that never stopped.
-        seed = int(os.environ.get("PL_GLOBAL_SEED", 0))
-        torch.manual_seed(hash((seed, self.trainer.fit_loop.total_batch_idx, self.global_rank)) % 2**63)
+        seed_batch(self.trainer.fit_loop.total_batch_idx, self.global_rank)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
         total = global_rows(batch, self.device, current_collective())
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
-        real = batch["weight"] > 0
         rows = learned_rows(batch)
-        # A rank without rows still takes part in the exchange of gradients, with one padding row at scale 0.
-        used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
-        batch = {name: column[used] for name, column in batch.items()}
+        batch = without_padding(batch)
         if self.mixup:
             batch = mix_pairs(batch, self.mixup)
         features, target = self.features(batch), batch["target"]
@@ -192,32 +158,16 @@ class Task(pl.LightningModule):
         memory = losses.pop("memory", features.detach())
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
-        loss = self._scale(rows, total) * losses["loss"]
+        loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
         seen = slice(None if rows else 0)
         return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
-
-    @staticmethod
-    def _scale(rows: int, total: int) -> float:
-        """Factor of this rank's mean loss: DDP averages over ranks, but these may hold different numbers of rows."""
-        world_size = current_collective().world_size
-        if world_size == 1:
-            return float(rows > 0)
-        return rows * world_size / max(1, total)
 
     def on_train_epoch_end(self) -> None:
         for name, mean in self.train_means.compute().items():
             self.log(f"train_{name}", mean, sync_dist=False, rank_zero_only=False)
         self.train_means.reset()
-        if self.trainer.is_last_batch and isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
-            self._step_plateau(scheduler, self.trainer.callback_metrics)
-
-    def _step_plateau(self, scheduler: ReduceLROnPlateau, metrics: dict[str, Tensor]) -> None:
-        if self.lr_monitor in metrics:
-            scheduler.step(metrics[self.lr_monitor])
-        elif not self.trainer.fit_loop.restarting:
-            near = did_you_mean(self.lr_monitor, metrics)
-            measured = ", ".join(metrics)
-            raise LDLError(f"model.lr_monitor {self.lr_monitor!r} is not measured{near}; there are {measured}")
+        if isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
+            step_plateau(scheduler, self.lr_monitor, self.trainer)
 
     def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
         # Lightning is late for ReduceLROnPlateau: the epoch's checkpoint was taken. ``on_train_epoch_end`` has done it.
@@ -256,14 +206,8 @@ class Task(pl.LightningModule):
         return output
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[CHECKPOINT_KEY] = {
-            "head": to_spec(self.head),
-            "backbone": to_spec(self.backbone),
-            "labels": self.labels.to_dict(),
-            "input_shape": list(self.input_shape or ()),
-            "decoder": self.decoder,
-            "preprocessing": self.preprocessing,
-        }
+        rest = {"decoder": self.decoder, "preprocessing": self.preprocessing}
+        checkpoint[CHECKPOINT_KEY] = describe(self.head, self.backbone, self.labels, self.input_shape) | rest
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -286,10 +230,9 @@ class Task(pl.LightningModule):
         """
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = checkpoint[CHECKPOINT_KEY]
-        kwargs.setdefault("decoder", saved["decoder"])
         head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
         backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
-        task = cls(head, backbone, **kwargs)
+        task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
         task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
         task.preprocessing = saved.get("preprocessing")
         task.load_state_dict(checkpoint["state_dict"])

@@ -96,6 +96,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     values = None  # type: np.ndarray | None
     names = None  # type: list[str] | None
     backbone_features = None  # type: Tensor | None
+    features_key = None  # type: str | None
     cache_dir = None  # type: str | None
     _ready = False
 
@@ -166,7 +167,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     @property
     def num_folds(self) -> int:
-        """Number of folds of the protocol, after ``setup``."""
+        """Number of folds of the protocol, after ``setup``; 0 where its split is the only one."""
         return self.folds
 
     @property
@@ -184,9 +185,12 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """What an input goes through before the backbone, as plain values for checkpoints; None where nothing is."""
         return None
 
-    def use_features(self, features: Tensor) -> None:
-        """Serve these features (size, F), under the key ``features``, in place of inputs."""
-        self.backbone_features = features
+    def use_features(self, features: Tensor | None, key: str | None = None) -> None:
+        """Serve these features (size, F), under the key ``features``, in place of inputs; None serves inputs again.
+
+        ``key`` says what they are features of, where they are computed (:mod:`ldl.backbones.reuse`).
+        """
+        self.backbone_features, self.features_key = features, key
 
     @property
     def eval_batch_size(self) -> int:

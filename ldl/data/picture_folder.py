@@ -39,7 +39,7 @@ class PictureFolder(LDLDataModule):
     boxes: str | None = None
     cache_dir: str | None = None
     root = None
-    folds = 1
+    folds = 0
     fold = 0
     fold_seed = 0
     val_fraction = 0.0

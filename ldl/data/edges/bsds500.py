@@ -64,7 +64,7 @@ class BSDS500(LDLDataModule):
         num_workers: int = 0,
         root: str | None = None,
     ) -> None:
-        super().__init__(batch_size, num_workers, root, folds=1, val_fraction=0)
+        super().__init__(batch_size, num_workers, root, folds=0, val_fraction=0)
         self.path = path
         self.protocol = protocol
         self.target = target

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
@@ -13,7 +14,6 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
-from torchmetrics import MetricCollection
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.reuse import reuse_features
@@ -24,8 +24,9 @@ from ldl.collective import current_collective
 from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags
 from ldl.labels import Decoder, LabelSpace
-from ldl.metrics import MEASURED, all_metrics
+from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
+from ldl.metrics.stage import StageMetrics
 from ldl.schedule import WarmupCosine
 from ldl.spec import from_spec, to_spec
 
@@ -71,6 +72,7 @@ class Task(pl.LightningModule):
         self.decoder = decoder
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
+        self.train_values: np.ndarray | None = None
         self.eval_metrics = nn.ModuleDict()
         self.train_means = LossMeans()
         if isinstance(head, FittedHead):
@@ -81,6 +83,11 @@ class Task(pl.LightningModule):
     def labels(self) -> LabelSpace:
         """The label space of the head."""
         return self.head.labels
+
+    @property
+    def gives_maps(self) -> bool:
+        """Whether there is a distribution at every pixel, (B, H, W, C)."""
+        return self.backbone.gives_maps
 
     def build(self, labels: LabelSpace, input_shape: tuple[int, ...], load_weights: bool = True) -> None:
         """Create backbone, head and metrics for this label space and shape of one input; later calls do nothing.
@@ -102,8 +109,7 @@ class Task(pl.LightningModule):
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         for stage in ("val", "test"):
-            for kind, metrics in all_metrics(labels, f"{stage}_", self.backbone.gives_maps).items():
-                self.eval_metrics[f"{stage}_{kind}"] = metrics
+            self.eval_metrics[stage] = StageMetrics(labels, f"{stage}_", self.gives_maps, details=stage == "test")
 
     @staticmethod
     def _label_range(labels: LabelSpace) -> str:
@@ -120,6 +126,7 @@ class Task(pl.LightningModule):
             self.build(data.labels, data.input_shape)
             self.preprocessing = data.preprocessing or self.preprocessing
             if stage != "predict":
+                self.train_values = data.train_values
                 reuse_features(self.backbone, data, self.trainer.strategy.root_device)
         elif self.input_shape is None:
             raise LDLError(
@@ -245,14 +252,24 @@ class Task(pl.LightningModule):
 
     def _evaluate(self, batch: dict[str, Tensor], stage: str) -> dict[str, Tensor]:
         output = self.predict_step(batch, 0)
-        for kind, (prediction, truth) in MEASURED.items():
-            name = f"{stage}_{kind}"
-            if name in self.eval_metrics:
-                metrics = self.eval_metrics[name]
-                assert isinstance(metrics, MetricCollection)
-                metrics.update(output[prediction], output[truth])
-                self.log_dict(metrics, on_step=False, on_epoch=True, batch_size=len(output["index"]))
+        if self.train_values is not None and self.labels.kind == "ordinal" and not self.gives_maps:
+            value = output["value"].double().cpu().numpy()
+            output["train_count"] = torch.from_numpy(train_counts(self.labels, self.train_values, value)).to(self.device)
+        for means in self._metrics(stage).update(output):
+            self.log_dict(means, on_step=False, on_epoch=True, batch_size=len(output["index"]))
         return output
+
+    def on_validation_epoch_end(self) -> None:
+        self.log_dict(self._metrics("val").finish())
+
+    def on_test_epoch_end(self) -> None:
+        # Every process has measured all rows, so there is nothing to reduce.
+        self.log_dict(self._metrics("test").finish())
+
+    def _metrics(self, stage: str) -> StageMetrics:
+        metrics = self.eval_metrics[stage]
+        assert isinstance(metrics, StageMetrics)
+        return metrics
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint[CHECKPOINT_KEY] = {

@@ -61,7 +61,7 @@ def _finish(first: Run, folds: list[dict[str, Any]], rows: dict[str, np.ndarray]
     write_json(first.folder / "results.json", content)
     fetch = partial(pictures, first.data)
     charts.overview(first.folder / "charts", rows, first.task.labels, fetch, first.data.names)
-    results.print_table(content, first.task.labels.unit)
+    results.print_table(content, first.task.labels)
     print(f"results: {first.folder / 'results.json'}")
 
 

@@ -17,6 +17,7 @@ from ldl.checkpoint import check_same_model, read_checkpoint
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.reports.choice import report_for
 from ldl.reports.files import write_json
 from ldl.running import results, tracking
 from ldl.running.parser import LDLCLI
@@ -59,7 +60,7 @@ class Run:
         self.folder = folder or choose_folder(config, self.task, self.data)
         self.text = cli.dump(config)
         self.checkpoints = self._make_checkpoints()
-        callbacks: list[pl.Callback] = [*self.checkpoints.values(), self.data.report(self.folder, draw)]
+        callbacks: list[pl.Callback] = [*self.checkpoints.values(), report_for(self.task, self.data, self.folder, draw)]
         if config.trainer.enable_progress_bar is not False:
             callbacks.append(RichProgressBar())
         self.trainer = cli.make_trainer(
@@ -161,7 +162,7 @@ class Run:
             content = results.summarize(self.task, self.data, folds, self.seed, fit_seconds)
             write_json(self.folder / "results.json", content)
             if table:
-                results.print_table(content, self.task.labels.unit)
+                results.print_table(content, self.task.labels)
                 print(f"results: {self.folder / 'results.json'}")
 
     @property

@@ -19,7 +19,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.instances import ArrayInstances
 from ldl.labels import LabelSpace
 from ldl.metrics.groups import train_counts
-from ldl.metrics.ordinal import ordinal_metrics
+from ldl.metrics.ordinal import Rows, measure_rows
 from ldl.reports.rows import pictures
 
 PERSONS = (4, 10, 40)
@@ -102,7 +102,7 @@ def predictions(*folders: Path) -> dict[str, np.ndarray]:
 
 def expected(rows: dict[str, np.ndarray], count: np.ndarray) -> dict[str, float]:
     labels = LabelSpace.ordinal(range(70), "years")
-    return ordinal_metrics(rows["prediction"], rows["predicted_value"], rows["value"], labels, count)
+    return measure_rows(Rows(rows["prediction"], rows["predicted_value"], rows["value"], labels, count))
 
 
 def check(written: dict[str, float | None], wanted: dict[str, float]) -> None:

@@ -75,8 +75,9 @@ class Brightness(Backbone):
 def run(folder: Path, *options: str, data: str = "Persons") -> dict[str, Any]:
     config = folder.with_suffix(".yaml")
     config.write_text(
-        "model: {head: Softmax, backbone: test_report.Brightness, optimizer: {class_path: SGD, init_args: {lr: 1}}}\n"
-        f"data: test_report.{data}\n"
+        f"model: {{head: Softmax, backbone: {__name__}.Brightness, "
+        "optimizer: {class_path: SGD, init_args: {lr: 1}}}\n"
+        f"data: {__name__}.{data}\n"
         "trainer: {max_epochs: 2, enable_progress_bar: false, enable_model_summary: false, log_every_n_steps: 1}\n"
     )
     main(["-c", str(config), "--wandb.mode=disabled", "--run_dir", str(folder), *FOLDS, *options])

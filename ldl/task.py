@@ -126,7 +126,8 @@ class Task(pl.LightningModule):
             self.build(data.labels, data.input_shape)
             self.preprocessing = data.preprocessing or self.preprocessing
             if stage != "predict":
-                self.train_values = data.train_values
+                on_line = self.labels.kind == "ordinal" and not self.gives_maps
+                self.train_values = data.train_values if on_line else None
                 reuse_features(self.backbone, data, self.trainer.strategy.root_device)
         elif self.input_shape is None:
             raise LDLError(
@@ -252,9 +253,9 @@ class Task(pl.LightningModule):
 
     def _evaluate(self, batch: dict[str, Tensor], stage: str) -> dict[str, Tensor]:
         output = self.predict_step(batch, 0)
-        if self.train_values is not None and self.labels.kind == "ordinal" and not self.gives_maps:
-            value = output["value"].double().cpu().numpy()
-            output["train_count"] = torch.from_numpy(train_counts(self.labels, self.train_values, value)).to(self.device)
+        if self.train_values is not None:
+            counts = train_counts(self.labels, self.train_values, output["value"].double().cpu().numpy())
+            output["train_count"] = torch.from_numpy(counts).to(self.device)
         for means in self._metrics(stage).update(output):
             self.log_dict(means, on_step=False, on_epoch=True, batch_size=len(output["index"]))
         return output

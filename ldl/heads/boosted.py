@@ -154,12 +154,10 @@ class BoostedBags(FittedHead):
         if boxes is not None:
             truth = batch.get("truth", torch.empty(0))
             true = truth[positive].cpu().numpy() if truth.ndim == 2 else None
-            window, stride = int(boxes[0, 2] - boxes[0, 0]), int((boxes[1:] - boxes[:-1]).amax()) if len(boxes) > 1 else 1
+            window, stride = int(boxes[0, 2] - boxes[0, 0]), int(boxes.diff(dim=0).amax()) if len(boxes) > 1 else 1
             maps = scores.amax(-1).reshape(len(positive), len(boxes[:, 0].unique()), -1).cpu().numpy()
-            places = locate(maps) * stride
-            drawn["score_maps"] = charts.score_maps(
-                folder / "score_maps.png", grey, maps, places, window, stride, true
-            )
+            path, places = folder / "score_maps.png", locate(maps) * stride
+            drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
         return drawn
 
     def summary(self) -> dict[str, float]:

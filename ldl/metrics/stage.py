@@ -9,8 +9,8 @@ from torchmetrics.utilities import dim_zero_cat
 
 from ldl.labels import LabelSpace
 from ldl.metrics.measure import Kind
-from ldl.metrics.registry import measures
 from ldl.metrics.ordinal import Rows, measure_rows
+from ldl.metrics.registry import measures
 
 COMPARED: dict[Kind, tuple[str, str]] = {
     "distribution": ("prediction", "target"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from torch import Tensor

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ldl.labels import LabelSpace
 from ldl.metrics.groups import band_groups, bands, train_counts
-from ldl.metrics.registry import measures
 from ldl.metrics.ordinal import Rows, line_measures, measure_rows
 from ldl.metrics.predictive import calibration_error, coverage, crps, nearest, nll, pit, pit_share
+from ldl.metrics.registry import measures
 from ldl.metrics.rows import row_metrics
 
 AGES = LabelSpace.ordinal(range(0, 101), "years")

@@ -12,11 +12,11 @@ import pytorch_lightning as pl
 import torch
 
 from ldl import plugins
+from ldl.backbones.base import Identity
 from ldl.cli import main
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.errors import LDLError
 from ldl.heads import Softmax
-from ldl.backbones.base import Identity
 from ldl.labels import LabelSpace
 from ldl.metrics import Measure, measures, register
 from ldl.metrics.functional import kl
@@ -65,8 +65,9 @@ def test_a_measure_of_ones_own_is_logged_written_and_printed(
     assert plugins.discover(folder)[:1] == ["ldl_plugins.my_measures"]
     main(
         [
-            "--model.head=Softmax", "--model.backbone=Identity", "--model.backbone.flatten=true", "--data=RotatedDigits",
-            "--data.turns=1", "--data.folds=5", "--trainer.max_epochs=1", "--trainer.enable_progress_bar=false",
+            "--model.head=Softmax", "--model.backbone=Identity", "--model.backbone.flatten=true",
+            "--data=RotatedDigits", "--data.turns=1", "--data.folds=5", "--trainer.max_epochs=1",
+            "--trainer.enable_progress_bar=false",
             "--wandb.mode=disabled", f"--run_dir={tmp_path / 'run'}",
         ]
     )  # fmt: skip

@@ -84,8 +84,9 @@ class Bright(Backbone):
 def run(folder: Path, data: str, *options: str) -> dict[str, Any]:
     main(
         [
-            "--model.head=Softmax", f"--model.backbone={__name__}.Bright", f"--data={__name__}.{data}", "--data.folds=3",
-            "--data.val_fraction=0.2", "--data.batch_size=2", "--model.optimizer=Adam", "--model.optimizer.lr=0.1",
+            "--model.head=Softmax", f"--model.backbone={__name__}.Bright", f"--data={__name__}.{data}",
+            "--data.folds=3", "--data.val_fraction=0.2", "--data.batch_size=2", "--model.optimizer=Adam",
+            "--model.optimizer.lr=0.1",
             "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false", "--trainer.log_every_n_steps=1",
             "--trainer.enable_model_summary=false", "--wandb.mode=disabled", f"--run_dir={folder}", *options,
         ]
@@ -170,8 +171,9 @@ def test_prediction_from_a_checkpoint_writes_the_same_maps(ground: tuple[Path, d
     checkpoint = folder / "checkpoints" / "last.ckpt"
     main(
         [
-            "--stage=predict", f"--ckpt_path={checkpoint}", "--model.head=Softmax", f"--model.backbone={__name__}.Bright",
-            f"--data={__name__}.Ground", "--data.folds=3", "--data.val_fraction=0.2", "--wandb.mode=disabled",
+            "--stage=predict", f"--ckpt_path={checkpoint}", "--model.head=Softmax",
+            f"--model.backbone={__name__}.Bright", f"--data={__name__}.Ground", "--data.folds=3", "--data.val_fraction=0.2",
+            "--wandb.mode=disabled",
             "--trainer.enable_progress_bar=false", f"--run_dir={tmp_path}",
         ]
     )  # fmt: skip

@@ -34,11 +34,12 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
 from ldl import charts
-from ldl.backbones.haar import Haar, locate
+from ldl.backbones.haar import Haar
 from ldl.collective import current_collective
 from ldl.data import ShiftedDigits, ShiftedFaces
 from ldl.data.trials.trials import Trials
 from ldl.heads import MILBoost
+from ldl.methods.boosting.places import locate
 from ldl.methods.boosting.pooling import pool_logits
 
 DATA: dict[str, tuple[Any, int]] = {"digits": (ShiftedDigits, 28), "faces": (ShiftedFaces, 43)}

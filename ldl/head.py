@@ -23,6 +23,7 @@ of this for any head.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -80,6 +81,28 @@ class Head(nn.Module, ABC):
     def point_estimate(self, features: Tensor) -> Tensor | None:
         """A better value than decoding the distribution gives, (...,) or (..., 2), or None (the default)."""
         return None
+
+    def chart_order(self, prediction: Tensor) -> Tensor:
+        """Which test instances :meth:`charts` shows: row numbers of ``prediction`` (n, C), the best to show first.
+
+        No more of them than fill a batch are handed to ``charts``. The default is as they come.
+        """
+        return torch.arange(len(prediction))
+
+    def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
+        """Draw what only this head knows, after a test or prediction; none by default.
+
+        Args:
+            folder: Where PNGs go.
+            batch: Some test instances, as the framework's batches are: ``index`` (B,), ``features`` as ``forward``
+                takes them and ``prediction`` (B, C); what the data serve, such as ``input``, ``target``, ``value`` and
+                ``group``; where the data know what a model is to find by itself, ``truth`` (B, ...); where instances
+                of a bag have places in a picture, ``boxes`` (J, 4): top, left, bottom and right, in pixels.
+
+        Returns:
+            The paths by the names of the charts.
+        """
+        return {}
 
     def predict(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
         """``forward`` and :meth:`point_estimate` together, for heads that find both by the same work."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
-from torchmetrics import MetricCollection
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.reuse import reuse_features
@@ -22,8 +22,9 @@ from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags, memory_rows
 from ldl.labels import Decoder, LabelSpace
-from ldl.metrics import MEASURED, all_metrics
+from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
+from ldl.metrics.stage import StageMetrics
 from ldl.schedule import parameter_groups, schedule, step_plateau
 from ldl.spec import from_spec
 
@@ -71,6 +72,7 @@ class Task(pl.LightningModule):
         self.decoder = decoder
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
+        self.train_values: np.ndarray | None = None
         self.eval_metrics = nn.ModuleDict()
         self.train_means = LossMeans()
         if isinstance(head, FittedHead):
@@ -81,6 +83,11 @@ class Task(pl.LightningModule):
     def labels(self) -> LabelSpace:
         """The label space of the head."""
         return self.head.labels
+
+    @property
+    def gives_maps(self) -> bool:
+        """Whether there is a distribution at every pixel, (B, H, W, C)."""
+        return self.backbone.gives_maps
 
     def build(self, labels: LabelSpace, input_shape: tuple[int, ...], load_weights: bool = True) -> None:
         """Create backbone, head and metrics for this label space and shape of one input; later calls do nothing.
@@ -97,8 +104,7 @@ class Task(pl.LightningModule):
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         for stage in ("val", "test"):
-            for kind, metrics in all_metrics(labels, f"{stage}_", self.backbone.gives_maps).items():
-                self.eval_metrics[f"{stage}_{kind}"] = metrics
+            self.eval_metrics[stage] = StageMetrics(labels, f"{stage}_", self.gives_maps, details=stage == "test")
 
     def setup(self, stage: str) -> None:
         """Build from the trainer's data module, where ``build`` was not called before."""
@@ -106,6 +112,9 @@ class Task(pl.LightningModule):
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
             self.preprocessing = data.preprocessing or self.preprocessing
+            if stage != "predict":
+                on_line = self.labels.kind == "ordinal" and not self.gives_maps
+                self.train_values = data.train_values if on_line else None
             if stage != "predict" or data.features_key is not None:
                 reuse_features(self.backbone, data, self.trainer.strategy.root_device)
         elif self.input_shape is None:
@@ -196,14 +205,24 @@ class Task(pl.LightningModule):
 
     def _evaluate(self, batch: dict[str, Tensor], stage: str) -> dict[str, Tensor]:
         output = self.predict_step(batch, 0)
-        for kind, (prediction, truth) in MEASURED.items():
-            name = f"{stage}_{kind}"
-            if name in self.eval_metrics:
-                metrics = self.eval_metrics[name]
-                assert isinstance(metrics, MetricCollection)
-                metrics.update(output[prediction], output[truth])
-                self.log_dict(metrics, on_step=False, on_epoch=True, batch_size=len(output["index"]))
+        if self.train_values is not None:
+            counts = train_counts(self.labels, self.train_values, output["value"].double().cpu().numpy())
+            output["train_count"] = torch.from_numpy(counts).to(self.device)
+        for means in self._metrics(stage).update(output):
+            self.log_dict(means, on_step=False, on_epoch=True, batch_size=len(output["index"]))
         return output
+
+    def on_validation_epoch_end(self) -> None:
+        self.log_dict(self._metrics("val").finish())
+
+    def on_test_epoch_end(self) -> None:
+        # Every process has measured all rows, so there is nothing to reduce.
+        self.log_dict(self._metrics("test").finish())
+
+    def _metrics(self, stage: str) -> StageMetrics:
+        metrics = self.eval_metrics[stage]
+        assert isinstance(metrics, StageMetrics)
+        return metrics
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         rest = {"decoder": self.decoder, "preprocessing": self.preprocessing}

@@ -49,6 +49,13 @@ class Backbone(nn.Module, ABC):
             load_weights: Load pretrained weights; False where a checkpoint's replace them anyway.
         """
 
+    def boxes(self, input_shape: tuple[int, ...]) -> Tensor | None:
+        """Where the instances of a bag lie in a picture of ``input_shape``: (J, 4) top, left, bottom, right in pixels.
+
+        Windows of one size on a regular grid, row by row; None, the default, where instances have no such places.
+        """
+        return None
+
 
 @options
 class Identity(Backbone):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.special import softmax
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
@@ -81,6 +80,13 @@ class Haar(Backbone):
         rows, columns = ((side - self.window) // self.stride + 1 for side in input_shape[1:])
         return rows, columns
 
+    def boxes(self, input_shape: tuple[int, ...]) -> Tensor | None:
+        """The windows, row by row; None without ``window``."""
+        if self.window is None:
+            return None
+        corners = torch.cartesian_prod(*(self.stride * torch.arange(count) for count in self.grid(input_shape)))
+        return torch.cat([corners, corners + self.window], 1)
+
     @torch.no_grad()
     def forward(self, inputs: Tensor) -> Tensor:
         """Pictures (B, channels, H, W), uint8 or float, to features (B, F), or (B, J, F) with ``window``; float32.
@@ -105,17 +111,6 @@ class Haar(Backbone):
             for y, x in ((bottom, right), (top, left), (top, right), (bottom, left))
         ]
         return np.concatenate(places, 1), np.concatenate([mean, mean, -mean, -mean], 1), shape[3]
-
-
-def locate(maps: np.ndarray) -> np.ndarray:
-    """Expected row and column, (n, 2), of the positive window, from h of all windows (n, rows, columns).
-
-    If windows are positive independently, with odds exp(2 h), and it is known that one alone is, their odds are in
-    proportion to the probabilities that it is this one (the model of ISR). The mean place under them has the least
-    expected squared error; it lies between windows, and between peaks where there are several.
-    """
-    share = softmax(2 * maps, axis=(1, 2))
-    return np.stack([share.sum(2) @ np.arange(maps.shape[1]), share.sum(1) @ np.arange(maps.shape[2])], 1)
 
 
 def _draw(

@@ -66,6 +66,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         size: Number of instances.
         groups: (size,) group of every instance, or None.
         values: (size,) true value of every instance, or (size, 2) points, or None.
+        truth: (size, ...) what a model is to find by itself, such as places or groups, or None; for charts.
         names: What each instance is called in ``predictions.csv``, such as its file, or None.
         split: Rows of the fold.
         protocol: Name of the protocol.
@@ -94,6 +95,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     leaky = False  # type: bool | None
     groups = None  # type: np.ndarray | None
     values = None  # type: np.ndarray | None
+    truth = None  # type: np.ndarray | None
     names = None  # type: list[str] | None
     backbone_features = None  # type: Tensor | None
     features_key = None  # type: str | None
@@ -176,6 +178,11 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return None if self.leaky is None else leak(self.split, self.groups)
 
     @property
+    def train_values(self) -> np.ndarray | None:
+        """True values of the training part, or None."""
+        return None if self.values is None else np.asarray(self.values)[self.split.train]
+
+    @property
     def content_key(self) -> str | None:
         """What the inputs of evaluation are made of, so that their features may be kept on disk; None keeps none."""
         return None
@@ -196,17 +203,6 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def eval_batch_size(self) -> int:
         """Rows of a global batch of validation, test and prediction."""
         return self.batch_size
-
-    def report(self, folder: Path, draw: bool) -> pl.Callback:
-        """What writes down the outcome of a test or prediction.
-
-        Args:
-            folder: The run directory.
-            draw: Draw charts.
-        """
-        from ldl.reports.rows import Report
-
-        return Report(folder, draw)
 
     def train_dataloader(self) -> DataLoader[Any]:
         return self._loader(self.split.train, train=True, persistent=True)

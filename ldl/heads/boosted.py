@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from sklearn.model_selection import StratifiedShuffleSplit
 from torch import Tensor
 
+from ldl import charts
 from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.errors import LDLError
@@ -19,9 +21,13 @@ from ldl.labels import LabelSpace
 from ldl.methods.boosting.boost import Ensemble, Rules, boost
 from ldl.methods.boosting.likelihood import CODES, Bags, Model
 from ldl.methods.boosting.packing import choose, flat_scores, pack, present
+from ldl.methods.boosting.places import locate
 from ldl.methods.boosting.pooling import Pooling, pool_logits
 from ldl.methods.boosting.stumps import Cut
 from ldl.options import buffer, option, options
+
+MOST_MAPPED = 8
+"""Pictures that are shown with the scores of all places in them."""
 
 
 @options
@@ -142,6 +148,33 @@ class BoostedBags(FittedHead):
         scores = self.scores(features)
         logs = pool_logits(2 * scores, self.pooling, self.r, ~scores.isnan(), -2)[1]
         return torch.softmax(logs.nan_to_num(neginf=torch.finfo(logs.dtype).min), -1)
+
+    def chart_order(self, prediction: Tensor) -> Tensor:
+        """The likeliest positives first."""
+        return prediction[:, 1].argsort(descending=True, stable=True)
+
+    @torch.no_grad()
+    def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
+        """The likelihood by rounds; of grey pictures found positive also their groups, and the places in them."""
+        drawn = {}
+        if len(self.curve) > 1:
+            drawn["likelihood"] = charts.likelihood(folder / "likelihood.png", self.curve.cpu().numpy())
+        boxes, pictures = batch.get("boxes"), batch.get("input", torch.empty(0))
+        positive = torch.nonzero(batch["prediction"][:, 1] > 0.5)[:, 0]
+        positive = positive if boxes is None else positive[:MOST_MAPPED]
+        if pictures.dtype != torch.uint8 or pictures.ndim != 4 or pictures.shape[1] != 1 or not len(positive):
+            return drawn
+        grey, scores = pictures[positive, 0].cpu().numpy(), self.scores(batch["features"][positive])
+        if self.groups > 1:
+            drawn["groups"] = charts.groups(folder / "groups.png", grey, scores.amax(1).argmax(-1).cpu().numpy())
+        if boxes is not None:
+            truth = batch.get("truth", torch.empty(0))
+            true = truth[positive].cpu().numpy() if truth.ndim == 2 else None
+            window, stride = int(boxes[0, 2] - boxes[0, 0]), int(boxes.diff(dim=0).amax()) if len(boxes) > 1 else 1
+            maps = scores.amax(-1).reshape(len(positive), len(boxes[:, 0].unique()), -1).cpu().numpy()
+            path, places = folder / "score_maps.png", locate(maps) * stride
+            drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
+        return drawn
 
     def summary(self) -> dict[str, float]:
         """Negative log likelihood of the training bags, the stumps, and what held-out bags had at best."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from ldl import charts
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead
@@ -157,6 +159,13 @@ class LDLF(AlternatingHead):
         )
         self.leaves.copy_(leaves)
         self._observed = 0
+
+    @torch.no_grad()
+    def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
+        """The leaves of the first tree, with the share of the batch that each holds."""
+        usage = self.route(batch["features"]).flatten(0, -3)[:, 0].mean(0)
+        leaves = self.leaves[0].float().cpu().numpy()
+        return {"leaves": charts.leaves(folder / "leaves.png", leaves, self.labels, usage.float().cpu().numpy())}
 
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
         """The ring of all ranks: rows of each batch in their global order, and how many each batch has."""

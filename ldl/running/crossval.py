@@ -17,6 +17,7 @@ from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.metrics.rows import row_metrics
+from ldl.reports.choice import report_for
 from ldl.reports.files import write_json
 from ldl.reports.rows import Report, pictures
 from ldl.running.results import summarize
@@ -81,7 +82,7 @@ def crossvalidate(
         task = make_task()
         task.build(data.labels, data.input_shape)
         made = trainer() if callable(trainer) else _make_trainer(trainer or {}, data, own, select)
-        report: Any = Collect() if own is None else data.report(own, draw=len(numbers) <= MOST_DRAWN)
+        report: Any = Collect() if own is None else report_for(task, data, own, draw=len(numbers) <= MOST_DRAWN)
         made.callbacks.append(report)  # type: ignore[attr-defined]
         try:
             entry, fit_seconds = fit_and_test(made, task, data, select)

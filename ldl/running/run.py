@@ -21,6 +21,7 @@ from ldl.checkpoint import check_same_model, read_checkpoint
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.reports.choice import report_for
 from ldl.reports.files import write_json
 from ldl.running import results, tracking
 from ldl.running.crossval import crossvalidate
@@ -42,7 +43,7 @@ def run(cli: LDLCLI) -> None:
     task = _make_task(cli, config, data, checkpoint)
     folder = choose_folder(config, data, type(task.head).__name__)
     trainer = _make_trainer(cli, config, data, folder, first_step=int(checkpoint.get("global_step", 0)))
-    trainer.callbacks.append(data.report(folder, True))  # type: ignore[attr-defined]
+    trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
     seconds = 0.0
     try:
         if config.stage == "predict":
@@ -161,7 +162,7 @@ def _predict(trainer: pl.Trainer, task: Task, data: LDLDataModule, ckpt_path: st
 
 def _show(folder: Path, content: dict[str, Any], data: LDLDataModule) -> None:
     if process_rank() == 0:
-        results.print_table(content, data.labels.unit)
+        results.print_table(content, data.labels)
         print(f"results: {folder / 'results.json'}")
 
 

@@ -19,7 +19,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.loaded import Loaded
 from ldl.labels import LabelSpace
 from ldl.metrics.groups import train_counts
-from ldl.metrics.ordinal import ordinal_metrics
+from ldl.metrics.ordinal import Rows, measure_rows
 from ldl.reports.rows import pictures
 
 PERSONS = (4, 10, 40)
@@ -64,8 +64,9 @@ class Brightness(Backbone):
 def run(folder: Path, *options: str, data: str = "Persons") -> dict[str, Any]:
     config = folder.with_suffix(".yaml")
     config.write_text(
-        "model: {head: Softmax, backbone: test_report.Brightness, optimizer: {class_path: SGD, init_args: {lr: 1}}}\n"
-        f"data: test_report.{data}\n"
+        f"model: {{head: Softmax, backbone: {__name__}.Brightness, "
+        "optimizer: {class_path: SGD, init_args: {lr: 1}}}\n"
+        f"data: {__name__}.{data}\n"
         "trainer: {max_epochs: 2, enable_progress_bar: false, enable_model_summary: false, log_every_n_steps: 1}\n"
     )
     main(["-c", str(config), "--wandb.mode=disabled", "--run_dir", str(folder), *FOLDS, *options])
@@ -91,7 +92,7 @@ def predictions(*folders: Path) -> dict[str, np.ndarray]:
 
 def expected(rows: dict[str, np.ndarray], count: np.ndarray) -> dict[str, float]:
     labels = LabelSpace.ordinal(range(70), "years")
-    return ordinal_metrics(rows["prediction"], rows["predicted_value"], rows["value"], labels, count)
+    return measure_rows(Rows(rows["prediction"], rows["predicted_value"], rows["value"], labels, count))
 
 
 def check(written: dict[str, float | None], wanted: dict[str, float]) -> None:

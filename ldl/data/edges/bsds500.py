@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.protocols import Fold
-
-if TYPE_CHECKING:
-    import pytorch_lightning as pl
 
 Protocol = Literal["development", "final"]
 
@@ -108,12 +105,6 @@ class BSDS500(LDLDataModule):
     def eval_batch_size(self) -> int:
         """One image a process: sizes differ."""
         return current_collective().world_size
-
-    def report(self, folder: Path, draw: bool) -> pl.Callback:
-        """What writes edge maps, evaluates them and draws the curve."""
-        from ldl.reports.edges import EdgeReport
-
-        return EdgeReport(folder, draw)
 
     def read(self, row: int) -> tuple[np.ndarray, GroundTruth]:
         """An image, (H, W, 3) uint8, and what its annotators drew. Raises LDLError where they do not fit."""

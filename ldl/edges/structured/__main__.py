@@ -31,8 +31,8 @@ from ldl.edges.structured.neighbours import NeighbourSettings
 from ldl.edges.structured.patches import Scene, make_scene
 from ldl.errors import LDLError
 from ldl.progress import track
+from ldl.reports.edges import edge_map, judge
 from ldl.reports.files import write_json
-from ldl.reports.outcome import edge_map, judge
 
 T = TypeVar("T")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -54,3 +55,8 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
         if name in batch
     }
     return {**batch, **mixed}
+
+
+def run_seed() -> int:
+    """Seed of the run, as Lightning keeps it in the environment; 0 where it was not seeded."""
+    return int(os.environ.get("PL_GLOBAL_SEED", 0))

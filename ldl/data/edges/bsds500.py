@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from torch.utils.data import DataLoader
 
 from ldl.collective import current_collective
-from ldl.data.base import LDLDataModule
-from ldl.data.edges.images import Crops, EdgeImages, Target, read_scene, truth_of
+from ldl.data.base import LDLDataModule, in_order
+from ldl.data.edges.images import AnnotatedImages, Crops, EdgeImages, Target, read_scene, truth_of
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -103,6 +105,14 @@ class BSDS500(LDLDataModule):
         """The images ``rows``."""
         crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives) if train else None
         return EdgeImages([self.images[row] for row in rows], rows, self.tolerance, crops)
+
+    def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
+        """The images of training, whole, maybe with ``boundaries`` and ``segments`` (1, A, H, W) of the annotators."""
+        rows, known = self.split.train, [name for name in GroundTruth._fields if name in wants]
+        if set(wants) > set(known):
+            return super().image_dataloader([name for name in wants if name not in known])
+        images = [self.images[row] for row in rows]
+        return in_order(AnnotatedImages(images, rows, self.tolerance, self.crop, known), len(rows), 1)
 
     @property
     def eval_batch_size(self) -> int:

@@ -31,7 +31,7 @@ class FitHead(pl.Callback):
         trainer.limit_train_batches = 1
         if trainer.ckpt_path is not None:
             return
-        data = getattr(trainer, "datamodule", None)
+        data: Any = getattr(trainer, "datamodule", None)
         if not hasattr(data, "fit_dataloader"):
             raise LDLError(
                 f"{type(head).__name__} is fitted on the whole training set; "

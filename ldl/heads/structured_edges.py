@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import ClassVar
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -69,6 +70,8 @@ class StructuredEdges(ImageHead):
     """
 
     wants: ClassVar[tuple[str, ...]] = ("boundaries", "segments")
+    roots: Tensor = buffer()
+    _detector: EdgeDetector | None = buffer()
 
     trees: int = option(default=8, least=1)
     patches: int = option(default=100_000, least=100)
@@ -98,8 +101,6 @@ class StructuredEdges(ImageHead):
     rounds: int = option(default=1, least=1, may_change=True)
     tolerance: float = option(default=1e-3, above=0, may_change=True)
 
-    _detector: EdgeDetector | None = buffer()
-
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of a forest without an edge until fitted. Raises LDLError."""
         super().build(in_features, labels)
@@ -120,7 +121,7 @@ class StructuredEdges(ImageHead):
 
     def fit_images(self, batches: Iterable[Batch], collective: Collective) -> None:
         """Grow the forest on images with ``boundaries`` and ``segments`` (B, A, H, W). Raises LDLError."""
-        with ThreadPoolExecutor(self._threads()) as pool:
+        with self._threads() as threads, ThreadPoolExecutor(threads) as pool:
             scenes = [scene for found in pool.map(_scenes, batches) for scene in found]
         self.fit_scenes(scenes, collective)
 
@@ -133,22 +134,24 @@ class StructuredEdges(ImageHead):
             max(1, round(features**0.5)), self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage
         )
         numbers = range(collective.rank, self.trees, collective.world_size)
-        grown = grow_trees(
-            scenes, rules, numbers, features=features, patches=self.patches, kept=self.kept,
-            components=self.components, seed=run_seed() if self.seed is None else self.seed, threads=self._threads(),
-        )  # fmt: skip
-        mine = list(track(grown, len(numbers), "growing trees", self.shows_progress))
+        seed = run_seed() if self.seed is None else self.seed
+        with self._threads() as threads:
+            grown = grow_trees(
+                scenes, rules, numbers, features=features, patches=self.patches, kept=self.kept,
+                components=self.components, seed=seed, threads=threads,
+            )  # fmt: skip
+            mine = list(track(grown, len(numbers), "growing trees", self.shows_progress))
         device = self.roots.device
         self._hold(join(gather_trees(mine, device, collective)), device)
 
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
         """How likely each pixel is an edge: (B, 3, H, W) uint8 RGB to (B, H, W, 2) float32."""
-        if self._detector is None:
-            self._detector = self._make_detector()
         pictures = images.permute(0, 2, 3, 1).cpu().numpy()
         strength = torch.empty(pictures.shape[:3])
-        with torch.autocast("cpu", enabled=False):
+        with self._threads() as threads, torch.autocast("cpu", enabled=False):
+            if self._detector is None:
+                self._detector = self._make_detector(threads)
             for row, picture in enumerate(pictures):
                 strength[row] = torch.from_numpy(self._detector.detect(picture))
         return torch.stack([1 - strength, strength], -1).to(images.device)
@@ -156,23 +159,30 @@ class StructuredEdges(ImageHead):
     @property
     def forest(self) -> EdgeForest:
         """The trees."""
-        return forest_of({name: buffer.cpu().numpy() for name, buffer in self.named_buffers(recurse=False)})
+        return forest_of({name: learned.cpu().numpy() for name, learned in self.named_buffers(recurse=False)})
 
-    def _make_detector(self) -> EdgeDetector:
+    def _make_detector(self, threads: int) -> EdgeDetector:
         forest = self.forest
         rules = Weighting(*(getattr(self, name) for name in Weighting._fields))
-        neighbours = PatchNeighbours(forest.kept, rules, self._threads()) if self.dsna and forest.kept else None
-        return EdgeDetector(forest, self.votes, self.sharpen, self.scales, self.gain, neighbours)
+        neighbours = PatchNeighbours(forest.kept, rules, threads) if self.dsna and forest.kept else None
+        return EdgeDetector(forest, self.votes, self.sharpen, self.scales, self.gain, neighbours, threads)
 
     def _hold(self, forest: EdgeForest, device: torch.device) -> None:
         self._detector = None
         for name, array in forest.arrays().items():
             self.register_buffer(name, torch.from_numpy(array).to(device))
 
-    def _threads(self) -> int:
-        return self.threads or torch.get_num_threads()
+    @contextmanager
+    def _threads(self) -> Iterator[int]:
+        """How many threads to use, while torch uses one: where its own cut an array, ``pow`` has other last bits."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield self.threads or before
+        finally:
+            torch.set_num_threads(before)
 
-    def _load_from_state_dict(self, *args: object) -> None:
+    def _load_from_state_dict(self, *args: Any) -> None:
         self._detector = None
         super()._load_from_state_dict(*args)
 
@@ -180,8 +190,8 @@ class StructuredEdges(ImageHead):
         # Sums and thresholds in another precision would send patches elsewhere.
         before = dict(self.named_buffers(recurse=False))
         super()._apply(fn, recurse)
-        for name, buffer in before.items():
-            setattr(self, name, buffer.to(getattr(self, name).device))
+        for name, learned in before.items():
+            setattr(self, name, learned.to(getattr(self, name).device))
         return self
 
 

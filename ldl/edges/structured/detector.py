@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import cv2
@@ -29,6 +30,7 @@ class EdgeDetector:
         scales: Sizes of the image whose edge maps are averaged.
         gain: What the share of votes is multiplied by before it is cut at 1.
         neighbours: Lets the training patches that the leaves keep vote, not one patch for each leaf.
+        threads: Parts of an image that are worked on at once; they change no bit.
     """
 
     forest: EdgeForest
@@ -37,6 +39,7 @@ class EdgeDetector:
     scales: Sequence[float]
     gain: float
     neighbours: PatchNeighbours | None = None
+    threads: int = 1
 
     def __post_init__(self) -> None:
         self.segments = self.neighbours.kept.segments if self.neighbours else self.forest.segments
@@ -69,7 +72,8 @@ class EdgeDetector:
             voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
         colour = blur(luv(tensor), 1).permute(1, 2, 0).contiguous().numpy()
         votes = np.zeros(padded.shape[:2], np.float32)
-        vote(voters, weights, self.segments, self.rings, colour, self.sharpen, votes)
+        given = voters, weights, self.segments, self.rings, colour, self.sharpen, votes
+        self._in_bands(lambda low, high: vote(*given, low, high), len(votes))
         each = (LABEL // SHRINK) ** 2
         votes = blur(torch.from_numpy(votes)[None], 1)[0].numpy()[PAD : PAD + height, PAD : PAD + width]
         # DSNA's weights may be negative.
@@ -86,8 +90,14 @@ class EdgeDetector:
         first = np.where(of < 0, -1, start + first)
         side = PATCH // SHRINK
         leaves = np.empty((height - side + 1, width - side + 1, self.votes), np.int32)
-        find_leaves(
+        given = (
             maps.ravel(), width, self.forest.roots, first, second, self.forest.weight, self.forest.threshold,
             self.forest.child, leaves,
         )  # fmt: skip
+        self._in_bands(lambda low, high: find_leaves(*given, low, high), len(leaves))
         return leaves
+
+    def _in_bands(self, work: Callable[[int, int], None], rows: int) -> None:
+        cuts = np.linspace(0, rows, self.threads + 1).astype(int).tolist()
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(work, cuts[:-1], cuts[1:]))

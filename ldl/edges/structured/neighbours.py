@@ -56,7 +56,8 @@ class PatchNeighbours:
         near, real = self._gather(leaves.reshape(-1, trees))
         weights = torch.zeros(near.shape)
         votes = (real & ~self.flat[near]).any(1)
-        parts = votes.nonzero().squeeze(1).split(PART)
+        # A split of nothing is one empty part.
+        parts = [part for part in votes.nonzero().squeeze(1).split(PART) if len(part)]
 
         def solve(part: Tensor) -> Tensor:
             there = near[part]

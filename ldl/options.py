@@ -13,8 +13,8 @@
 
 Every annotated name with a value is an option, in order, those of base classes first; its description stands under
 ``Args:`` of the class that declares it. A base's option that is given again without a type is fixed, and an option no
-more. ``__init__`` stores the options and calls ``__post_init__`` where there is one; :func:`check_options` holds them
-against their ranges.
+more; one that is given again as a plain default keeps its range. ``__init__`` stores the options and calls
+``__post_init__`` where there is one; :func:`check_options` holds them against their ranges.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import inspect
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, get_args, get_origin
 
 from ldl.errors import LDLError
@@ -46,6 +46,7 @@ class Option:
         null: What None stands for, for messages.
         may_change: Whether a checkpoint may be resumed with another value.
         annotation: Its type; as text where it is imported for type checkers alone.
+        module: Where it is declared, and the names of its type are known.
     """
 
     default: Any = inspect.Parameter.empty
@@ -57,6 +58,7 @@ class Option:
     null: str = ""
     may_change: bool = False
     annotation: Any = Any
+    module: str = ""
 
     @property
     def choices(self) -> tuple[Any, ...]:
@@ -116,13 +118,14 @@ def option(
     what: str = "",
     null: str = "",
     may_change: bool = False,
+    kw_only: bool = False,
 ) -> Any:
-    """An option with a range; see :class:`Option`."""
+    """An option with a range; see :class:`Option`. ``kw_only`` tells type checkers of one that must be given."""
     return Option(default, least, most, above, below, what, null, may_change)
 
 
 def buffer(*, init: Literal[False] = False) -> Any:
-    """A tensor or module that ``build`` makes: declared for type checkers, no option."""
+    """What is made later, such as a tensor by ``build``: declared for type checkers, no option."""
     return buffer
 
 
@@ -143,8 +146,8 @@ def options(cls: C) -> C:
         # A module or a buffer of this name would be hidden by an attribute of the class.
         delattr(cls, name)
         if given is not buffer:
-            given = given if isinstance(given, Option) else Option(given)
-            found[name] = Option(**{**given.__dict__, "annotation": annotation})
+            given = given if isinstance(given, Option) else replace(found.get(name, Option()), default=given)
+            found[name] = replace(given, annotation=annotation, module=cls.__module__)
     setattr(cls, OPTIONS, found)
     cls.__init__ = _make_init(cls, found)  # type: ignore[misc]
     return cls
@@ -178,7 +181,9 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__annotations__ = {name: found[name].annotation for name in order} | {"return": None}
-    __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    # jsonargparse looks there for the types that are left as text.
+    module = next((known.module for known in found.values() if isinstance(known.annotation, str)), cls.__module__)
+    __init__.__module__, __init__.__qualname__ = module, f"{cls.__qualname__}.__init__"
     __init__.__doc__ = "Store the options."
     return __init__
 
@@ -195,7 +200,8 @@ def _owner_of_init(cls: type) -> type:
 
 def check_options(component: object) -> None:
     """Raise LDLError for the first option that is not in its range: its name, its value, what is accepted."""
-    for name, known in options_of(component).items():
+    # Where a class of a user's has an ``__init__`` of its own, it has given these to that of its base.
+    for name, known in getattr(component, OPTIONS, {}).items():
         value = getattr(component, name)
         if not known.accepts(value):
             what = f", {known.what}" if known.what else ""

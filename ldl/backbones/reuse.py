@@ -28,7 +28,7 @@ def reuse_features(backbone: Backbone, data: LDLDataModule, device: torch.device
         data: The data module, set up.
         device: Where the features are computed.
     """
-    if not backbone.is_fixed or data.backbone_features is not None or data.columns() is None:
+    if not backbone.is_fixed or data.backbone_features is not None or not data.columns:
         return
     content = data.content_key
     if content is None:

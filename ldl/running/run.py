@@ -76,7 +76,7 @@ class Run:
             if config.ckpt_path is None:
                 raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
             self.task = Task.load_from_checkpoint(config.ckpt_path, decoder=self.task.decoder)
-            self.data.follow(self.task)
+            self.data.follow(self.task.labels, self.task.input_shape, self.task.preprocessing)
 
     def _check_optimizer(self) -> None:
         try:

@@ -99,7 +99,7 @@ class Task(pl.LightningModule):
         if isinstance(self.head, ImageHead) != isinstance(self.backbone, WholeImages):
             raise LDLError(
                 f"{type(self.head).__name__} cannot use the backbone {type(self.backbone).__name__}; heads fitted on "
-                "images, and they alone, take WholeImages: leave model.backbone out"
+                "images, and they alone, take WholeImages; leave model.backbone out, or null"
             )
         width = self.backbone.build(tuple(input_shape), load_weights)
         if self.backbone.gives_bags:

@@ -208,7 +208,7 @@ def _check_saving(head: Head, features: Tensor, make: Callable[[], Head], labels
         _must(equal, head, "does not restore the samples it remembers from memory_state")
 
 
-def _check_images(head: ImageHead, other: ImageHead, labels: LabelSpace) -> None:
+def _check_images(head: ImageHead, other: Head, labels: LabelSpace) -> None:
     batches = [_picture(labels, number, (64 + 8 * number, 96 - 4 * number)) for number in range(3)]
     wanted = {"input", "target", *head.wants}
     head.fit_images([{name: batch[name] for name in wanted} for batch in batches], Collective())

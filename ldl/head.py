@@ -16,19 +16,21 @@ A head is a subclass of :class:`Head`; its class name is its name on the command
 
 What was learned lives in parameters and buffers, so ``state_dict`` is the whole head. There are three
 kinds: :class:`Head` learns by gradient alone, :class:`AlternatingHead` alternates gradient and closed-form
-steps, :class:`FittedHead` is fitted in one go on extracted features. ``ldl.testing.check_head`` checks all
-of this for any head.
+steps, :class:`FittedHead` is fitted in one go on extracted features, or, as :class:`ImageHead`, on whole images.
+``ldl.testing.check_head`` checks all of this for any head.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from ldl.batch import Batch
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -169,6 +171,33 @@ class FittedHead(Head):
             if saved is not None and saved.shape != buffer.shape:
                 setattr(self, name, torch.empty_like(saved, device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class ImageHead(FittedHead):
+    """A head that is fitted on whole images, and looks at their pixels itself (with the backbone ``WholeImages``).
+
+    Attributes:
+        wants: What batches of training must have besides ``input`` and ``target``, such as the ``boundaries`` and
+            ``segments`` (1, A, H, W) that A annotators drew.
+    """
+
+    wants: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def fit_images(self, batches: Iterable[Batch], collective: Collective) -> None:
+        """Fit on batches of images, ``input`` (B, 3, H, W) uint8 and ``target`` (B, H, W, C); sizes differ.
+
+        Every rank gets all batches in the same order and calls it; ranks may share the work through ``collective``,
+        and must end with equal buffers.
+        """
+
+    @abstractmethod
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (B, 3, H, W) uint8 to distributions (B, H, W, C)."""
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, **wanted: Tensor) -> None:
+        """Fit on images of one size, (N, 3, H, W) and (N, H, W, C), and what the head wants besides."""
+        self.fit_images([{"input": features, "target": target, **wanted}], collective)
 
 
 def memory_rows(memory: Any, rows: slice) -> Any:

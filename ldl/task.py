@@ -12,7 +12,7 @@ from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from ldl.backbones.base import Backbone, Identity
+from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
@@ -20,7 +20,7 @@ from ldl.callbacks import FitHead, LeafUpdate
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
 from ldl.collective import current_collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_takes_bags, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -38,7 +38,7 @@ class Task(pl.LightningModule):
 
     Args:
         head: The head, by class name.
-        backbone: What turns inputs into features; None is ``Identity``.
+        backbone: What turns inputs into features; None is ``Identity``, or ``WholeImages`` for heads that take these.
         optimizer: Any torch optimiser. A backbone with a learning rate of its own is a second group.
         lr_scheduler: Any torch scheduler, or None.
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
@@ -63,7 +63,7 @@ class Task(pl.LightningModule):
         if mixup < 0:
             raise LDLError(f"model.mixup {mixup!r} must be 0 (none) or positive")
         self.head = head
-        self.backbone = backbone if backbone is not None else Identity()
+        self.backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         self.optimizer = optimizer
         self.lr_scheduler = lr_scheduler
         self.lr_interval = lr_interval
@@ -98,6 +98,11 @@ class Task(pl.LightningModule):
         if self.input_shape is not None:
             check_same_inputs((self.labels, self.input_shape), (labels, tuple(input_shape)))
             return
+        if isinstance(self.head, ImageHead) != isinstance(self.backbone, WholeImages):
+            raise LDLError(
+                f"{type(self.head).__name__} cannot use the backbone {type(self.backbone).__name__}; heads fitted on "
+                "images, and they alone, take WholeImages; leave model.backbone out, or null"
+            )
         width = self.backbone.build(tuple(input_shape), load_weights)
         if self.backbone.gives_bags:
             check_takes_bags(self.head)

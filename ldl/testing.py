@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.spec import from_spec, to_spec
@@ -34,7 +34,8 @@ def check_head(make: Callable[[], Head]) -> None:
     """Check that a head keeps the contract; a few seconds.
 
     It is built for nominal (two and more), ordinal and 2-D labels (a head may refuse some with ``LDLError``, not all),
-    trained for a moment on a small random problem, called, saved and loaded. Heads that take bags get bags.
+    trained for a moment on a small random problem, called, saved and loaded. Heads that take bags get bags, an
+    ``ImageHead`` images of different sizes.
 
     Args:
         make: The class of the head, or a function that makes one with other arguments.
@@ -48,10 +49,13 @@ def check_head(make: Callable[[], Head]) -> None:
         torch.manual_seed(0)
         head = make()
         try:
-            head.build(FEATURES, labels)
+            head.build(3 if isinstance(head, ImageHead) else FEATURES, labels)
         except LDLError:
             continue
         accepted.append(labels.kind)
+        if isinstance(head, ImageHead):
+            _check_images(head, make(), labels)
+            continue
         features, target = _problem(labels, head.takes_bags)
         _check_built(head, labels)
         _check_learning(head, features, target)
@@ -208,6 +212,53 @@ def _check_saving(head: Head, features: Tensor, make: Callable[[], Head], labels
         again = other.memory_state(Collective())
         equal = state.keys() == again.keys() and all(torch.equal(state[name], again[name]) for name in state)
         _must(equal, head, "does not restore the samples it remembers from memory_state")
+
+
+def _check_images(head: ImageHead, other: Head, labels: LabelSpace) -> None:
+    batches = [_picture(labels, number, (64 + 8 * number, 96 - 4 * number)) for number in range(3)]
+    wanted = {"input", "target", *head.wants}
+    head.fit_images([{name: batch[name] for name in wanted} for batch in batches], Collective())
+    head.eval()
+    other.build(3, labels)
+    other.load_state_dict(head.state_dict())
+    trials = [batch["input"] for batch in batches] + [batches[0]["input"][..., :33, :47]]
+    with torch.no_grad():
+        for images in trials:
+            output, shape = head(images), (1, *images.shape[2:], len(labels))
+            _must(output.shape == shape, head, f"forward gives {tuple(output.shape)} for images {tuple(images.shape)}")
+            _must(output.dtype == torch.float32, head, f"gives {output.dtype}; distributions must be float32")
+            _on_simplex(head, output)
+            _must(torch.equal(output, head(images)), head, "gives another output for the same image in eval mode")
+            _must(
+                torch.equal(output, other.eval()(images)), head, "predicts differently after its state_dict was loaded"
+            )
+            with torch.autocast("cpu", torch.bfloat16):
+                _must(torch.equal(output, head(images)), head, "gives another output under autocast")
+        first, last = (images[..., :40, :40] for images in (trials[0], trials[2]))
+        alone = torch.cat([head(first), head(last)])
+        _must(torch.equal(head(torch.cat([first, last])), alone), head, "treats one image unlike many")
+        _must(head(first[:0]).shape == (0, 40, 40, len(labels)), head, "must take an empty batch")
+        # Labels count the same, however few pixels they have; KL would punish a sharp line beside the true one.
+        label = batches[0]["target"].argmax(-1)
+        hits = [head(trials[0])[label == number][:, number].mean() for number in label.unique()]
+        better = float(torch.stack(hits).mean()) > 1.05 / len(hits)
+        _must(better, head, "is no better on its training images than a constant: in the mean mass of the true label")
+
+
+def _picture(labels: LabelSpace, number: int, size: tuple[int, int]) -> dict[str, Tensor]:
+    """Stripes, one for each label but the first and one for it between them; two annotators who agree."""
+    across = torch.arange(size[1]).expand(size)
+    segments = across // 12 + 1
+    edge = torch.zeros(size, dtype=torch.bool)
+    edge[:, 1:] = segments[:, 1:] != segments[:, :-1]
+    label = torch.where(edge, segments % (len(labels) - 1) + 1, 0) % len(labels)
+    colours = torch.randint(0, 256, (3, 20), generator=torch.Generator().manual_seed(number), dtype=torch.uint8)
+    return {
+        "input": colours[:, segments][None],
+        "target": torch.nn.functional.one_hot(label, len(labels)).float()[None],
+        "boundaries": edge.expand(1, 2, *size).clone(),
+        "segments": segments.int().expand(1, 2, *size).clone(),
+    }
 
 
 def _mean_loss(head: Head, features: Tensor, target: Tensor) -> float:

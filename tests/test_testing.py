@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ldl.collective import Collective
 from ldl.head import AlternatingHead, Head
-from ldl.heads import LDLF, MeanPredictor, Softmax
+from ldl.heads import LDLF, MeanPredictor, Softmax, StructuredEdges
 from ldl.labels import LabelSpace
 from ldl.testing import check_head
 
@@ -23,6 +23,8 @@ GOOD: dict[str, Callable[[], Head]] = {
     "LDLF alternating": lambda: LDLF(depth=4, outputs=None, ensemble="alternating", batches=10),
     "MeanPredictor": MeanPredictor,
     **{f"Softmax {o}": lambda o=o: Softmax(o) for o in ("kl", "dldl_v2", "ce", "mean_variance", "sord", "l1")},
+    "StructuredEdges": lambda: StructuredEdges(trees=2, patches=300, votes=1),
+    "StructuredEdges dsna": lambda: StructuredEdges(2, 200, kept=3, votes=1, dsna=True, hyperplanes=1, scales=[0.5, 1]),
     "Softmax hidden": lambda: Softmax(hidden=[16], dropout=0.1, feature_dropout=0.1),
 }
 

@@ -84,3 +84,20 @@ class Identity(Backbone):
         if inputs.dtype == torch.uint8:
             inputs = inputs / 255
         return inputs.flatten(1) if self.flatten else inputs
+
+
+class WholeImages(Backbone):
+    """Hands images on as they are, for heads that look at pixels themselves (``ldl.head.ImageHead``)."""
+
+    gives_maps = True
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Return the number of channels. Raises LDLError where inputs are no images of three channels."""
+        if len(input_shape) != 3 or input_shape[0] != 3:
+            shape = "x".join(map(str, input_shape))
+            raise LDLError(f"WholeImages got inputs of {shape}; it takes colour images of 3 channels, as of BSDS500")
+        return input_shape[0]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, 3, H, W) as they are."""
+        return inputs

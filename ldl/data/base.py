@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from multiprocessing import get_context
 from multiprocessing.context import BaseContext
@@ -213,9 +214,18 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def whole_dataloader(self) -> DataLoader[Any]:
         """All instances in order and without augmentation, in one process; it knows no trainer."""
-        dataset = Guarded(self.dataset(np.arange(self.size), train=False))
-        sampler = DealtBatchSampler(self.size, self.batch_size, shuffle=False)
-        return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate)
+        return in_order(self.dataset(np.arange(self.size), train=False), self.size, self.batch_size)
+
+    def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
+        """The training part in order, one instance a batch and all of them in every process, for an ``ImageHead``.
+
+        Raises LDLError where the data lack what batches must have besides ``input`` and ``target``.
+        """
+        if wants:
+            raise LDLError(
+                f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data such as BSDS500"
+            )
+        return in_order(self.dataset(self.split.train, train=False), len(self.split.train), 1)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
         return self._loader(self.split.val, train=False, persistent=True) if len(self.split.val) else []
@@ -267,6 +277,12 @@ class LDLDataModule(pl.LightningDataModule, ABC):
                 "Trainer(use_distributed_sampler=True) would cut the dealt batches a second time; "
                 "pass use_distributed_sampler=False, as the command line does"
             )
+
+
+def in_order(dataset: Dataset[Any], size: int, batch_size: int) -> DataLoader[Any]:
+    """All of a data set in order, in one process."""
+    sampler = DealtBatchSampler(size, batch_size, shuffle=False)
+    return DataLoader(Guarded(dataset), batch_sampler=sampler, collate_fn=collate)
 
 
 def _worker_context() -> BaseContext:

@@ -57,7 +57,8 @@ class EdgeReport(EachImage):
         if not trainer.testing:
             return {}
         collective = current_collective()
-        figures, paths = torch.zeros(len(FIGURES), device=task.device), {}
+        figures = torch.zeros(len(FIGURES), device=task.device)
+        paths: dict[str, Path] = {}
         if collective.rank == 0:
             data: Any = trainer.datamodule  # type: ignore[attr-defined]
             show = trainer.progress_bar_callback is not None

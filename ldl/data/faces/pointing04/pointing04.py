@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from ldl.labels import LabelSpace
 from ldl.methods.imbalance import bell_subset
 from ldl.options import option, options
 from ldl.protocols import Fold
-
-if TYPE_CHECKING:
-    pass
 
 Angles = Literal["both", "pitch", "yaw"]
 

@@ -97,7 +97,7 @@ def error(
     head_name: str, arguments: dict[str, Any], data: LDLDataModule, features: torch.Tensor, folds: Sequence[int]
 ) -> float:
     """MAE over the test rows of the folds together."""
-    columns = data.columns()
+    columns = data.columns
     assert columns is not None
     errors = []
     for fold in folds:

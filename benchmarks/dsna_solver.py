@@ -134,10 +134,10 @@ def convergence(data: FGNETAAM, path: Path) -> Path:
     head = DSNA(features=1.0, log_offset=2.0, min_samples=20, seed=0)
     head.build(data.input_shape[0], data.labels)
     train, test = data.split.train, data.split.test
-    head.fit(data.inputs[train], data.targets[train], Collective(), torch.from_numpy(data.values[train]))
-    queries, estimates = head.map(data.inputs[test]), CostSensitiveForest.point_estimate(head, data.inputs[test])
+    head.fit(data.scaled[train], data.columns["target"][train], Collective(), torch.from_numpy(data.values[train]))
+    queries, estimates = head.map(data.scaled[test]), CostSensitiveForest.point_estimate(head, data.scaled[test])
     assert estimates is not None
-    near = gather_leaves(head.forest, head.leaves(data.inputs[test]))
+    near = gather_leaves(head.forest, head.leaves(data.scaled[test]))
     weight = near.real.double()
     points = head.points[near.rows]
     centre = (weight.unsqueeze(1) @ points) / weight.sum(1)[:, None, None]

@@ -49,12 +49,12 @@ def main() -> None:
         train, test = (part[hidden[part] == seen] for part, seen in ((data.split.train, 0), (data.split.test, 1)))
         head = DSNA(**SETTINGS)
         head.build(data.input_shape[0], data.labels)
-        head.fit(data.inputs[train], data.targets[train], Collective(), torch.from_numpy(data.values[train]))
+        head.fit(data.scaled[train], data.columns["target"][train], Collective(), torch.from_numpy(data.values[train]))
         for name, found in predicted.items():
             for option, value in WEIGHTS.get(name, {}).items():
                 setattr(head, option, value)
             estimate = DSNA.point_estimate if name in WEIGHTS else CostSensitiveForest.point_estimate
-            values = estimate(head, data.inputs[test])
+            values = estimate(head, data.scaled[test])
             assert values is not None
             found[test] = values.numpy()
     figure = Figure(figsize=(5.4, 4.4), layout="constrained")

@@ -95,7 +95,7 @@ def report(name: str, predicted: np.ndarray, values: np.ndarray) -> None:
 
 def methods(data: FGNETAAM) -> list[tuple[Predictor, list[Setting], dict[str, list[Setting]]]]:
     """How to predict, the settings of the fit, and for each name the settings of what is done with one fit."""
-    features = data.inputs.double().numpy()
+    features = data.scaled.double().numpy()
     features = features / np.sqrt(np.square(features).sum(1).mean())
     values = data.values
     assert values is not None
@@ -120,15 +120,15 @@ def methods(data: FGNETAAM) -> list[tuple[Predictor, list[Setting], dict[str, li
     def cost_sensitive(train: np.ndarray, test: np.ndarray, setting: Setting, later: list[Setting]) -> list[np.ndarray]:
         head = DSNA(**FOREST, **setting)
         head.build(data.input_shape[0], data.labels)
-        head.fit(data.inputs[train], data.targets[train], Collective(), torch.from_numpy(values[train]))
+        head.fit(data.scaled[train], data.columns["target"][train], Collective(), torch.from_numpy(values[train]))
         predicted = []
         for options in later:
             if not options:
-                value = CostSensitiveForest.point_estimate(head, data.inputs[test])
+                value = CostSensitiveForest.point_estimate(head, data.scaled[test])
             else:
                 for name, option in options.items():
                     setattr(head, name, option)
-                value = head.point_estimate(data.inputs[test])
+                value = head.point_estimate(data.scaled[test])
             assert value is not None
             predicted.append(value.numpy())
         return predicted

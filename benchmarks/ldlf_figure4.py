@@ -52,12 +52,12 @@ def panels() -> dict[str, dict[str, list[tuple[int, dict[str, Any]]]]]:
 
 def measure(name: str, arguments: dict[str, Any], fold: int, iterations: int) -> float:
     """KL on the test part of a fold."""
-    data = TabularLDL(f"ldl/{name}.mat", fold=fold, val_fraction=0)
+    data = TabularLDL(path=f"ldl/{name}.mat", fold=fold, val_fraction=0)
     data.setup()
     epochs = round(iterations / -(-len(data.split.train) // BATCH))
     training = {"epochs": epochs, "batch_size": BATCH, "lr": 1e-3, "weight_decay": 0.0}
     predicted = predict(Method("LDLF", "LDLF", training=training), arguments, data, data.split.test, seed=0)
-    return float(functional.kl(predicted.double(), data.targets[data.split.test].double()).mean())
+    return float(functional.kl(predicted.double(), data.columns["target"][data.split.test].double()).mean())
 
 
 def main() -> None:

@@ -79,7 +79,7 @@ def trial(data: Trials, number: int, method: str, kind: str, features: Tensor, f
         model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=HEAD["rounds"])
         score = model.fit(features[train].numpy(), data.positive[train]).decision_function(features[test].numpy())
     else:
-        head = fit(features[train][:, None], data.targets[train], data, {**OWN[kind], **POOLINGS[method]})
+        head = fit(features[train][:, None], data.columns["target"][train], data, {**OWN[kind], **POOLINGS[method]})
         score = head(features[test][:, None])[:, 1].numpy()
         found = groups_of(head, features[test][:, None])[positive]
         result["grouping"] = grouping(data.truth[test][positive], found)

@@ -24,7 +24,7 @@ from ldl.methods.embedding.neighbours import nearest
 
 def embeddings(data: TabularLDL, positives: int = 20) -> dict[str, np.ndarray]:
     """Two dimensions of the training rows by each method, (N, 2)."""
-    features, target = data.inputs[data.split.train].double(), data.targets[data.split.train].double()
+    features, target = data.scaled[data.split.train].double(), data.columns["target"][data.split.train].double()
     centred = (features - features.mean(0)).numpy()
     # Without labels all neighbours in features are drawn alike, and none is pushed.
     plain = neighbour_graphs(features, torch.zeros_like(target), positives, 1.0, 0, 1.0)
@@ -41,9 +41,9 @@ def main() -> None:
     parser.add_argument("--set", default="Natural_Scene", help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("mslp_embedding.png"), help="(default: %(default)s)")
     options = parser.parse_args()
-    data = TabularLDL(f"ldl/{options.set}.mat", root=os.environ.get("LDL_DATA"), val_fraction=0)
+    data = TabularLDL(path=f"ldl/{options.set}.mat", root=os.environ.get("LDL_DATA"), val_fraction=0)
     data.setup()
-    strongest = data.targets[data.split.train].argmax(1).numpy()
+    strongest = data.columns["target"][data.split.train].argmax(1).numpy()
     figure = Figure(figsize=(11, 5), layout="constrained")
     for axis, (title, points) in zip(figure.subplots(1, 2), embeddings(data).items()):
         points = points / points.std(0)

@@ -66,7 +66,7 @@ def fgnet() -> Table:
     data = FGNETAAM(protocol="group_exclusive", folds=10)
     data.setup()
     assert data.values is not None
-    return Table(data.inputs, torch.from_numpy(data.values), data.labels, data.split.train, data.split.test)
+    return Table(data.scaled, torch.from_numpy(data.values), data.labels, data.split.train, data.split.test)
 
 
 def made_up(rows: int = 12000, width: int = 1280) -> Table:

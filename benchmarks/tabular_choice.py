@@ -77,12 +77,12 @@ def split_scaling(method: Method, setting: dict[str, Any]) -> tuple[Scaling, dic
 @lru_cache(maxsize=4)
 def open_fold(path: str, scaling: Scaling, fold: int, val_fraction: float) -> TabularLDL:
     """The set, cut and scaled; kept, since a grid has more settings than scalings."""
-    data = TabularLDL(path, scaling=scaling, fold=fold, val_fraction=val_fraction)
+    data = TabularLDL(path=path, scaling=scaling, fold=fold, val_fraction=val_fraction)
     data.setup()
     return data
 
 
 def score(method: Method, arguments: dict[str, Any], data: TabularLDL, rows: np.ndarray, seed: int) -> dict[str, float]:
     """The ten measures, means over ``rows``."""
-    predicted, true = predict(method, arguments, data, rows, seed).double(), data.targets[rows].double()
+    predicted, true = predict(method, arguments, data, rows, seed).double(), data.columns["target"][rows].double()
     return {name: float(getattr(functional, name)(predicted, true).mean()) for name in DISTRIBUTION_METRICS}

@@ -75,9 +75,9 @@ def predict(method: Method, setting: dict[str, Any], data: TabularLDL, rows: np.
     head = factory(**arguments)
     if isinstance(head, FittedHead):
         head.build(data.input_shape[0], data.labels)
-        head.fit(data.inputs[data.split.train], data.targets[data.split.train], Collective())
-        return head(data.inputs[rows])
-    return _train(head, method.training, data)(data.inputs[rows])
+        head.fit(data.scaled[data.split.train], data.columns["target"][data.split.train], Collective())
+        return head(data.scaled[rows])
+    return _train(head, method.training, data)(data.scaled[rows])
 
 
 def _train(head: Head, training: dict[str, float], data: TabularLDL) -> Task:
@@ -111,7 +111,7 @@ def _predict_peer(
     module, _, name = method.class_path.rpartition(".")
     factory = getattr(importlib.import_module(module), name)
     model = factory(**arguments, **({method.seeded: seed} if method.seeded else {}))
-    inputs, targets = data.inputs.numpy(), data.targets.numpy()
+    inputs, targets = data.scaled.numpy(), data.columns["target"].numpy()
     model.fit(inputs[data.split.train], targets[data.split.train])
     output = np.maximum(np.asarray(model.predict(inputs[rows]), np.float64), FLOOR)
     return torch.from_numpy(output / output.sum(1, keepdims=True))

@@ -36,7 +36,7 @@ def blocks(page: Path, *languages: str) -> list[str]:
 def commands(page: Path) -> list[str]:
     """The lines of a page's shell blocks, continued ones as one, without comments."""
     lines = "\n".join(blocks(page, "", "bash")).replace("\\\n", " ").replace("$depth", "6").splitlines()
-    return [" ".join(words) for line in lines if (words := shlex.split(line, comments=True))]
+    return [shlex.join(words) for line in lines if (words := shlex.split(line, comments=True))]
 
 
 SHORT = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled", "--data.turns=1"]
@@ -72,7 +72,7 @@ def draw_nothing(figure: Figure, path: str | Path, **options: object) -> None:
 
 def options_of(command: str, run: Path) -> list[str]:
     """What follows train.py, with a checkpoint that exists."""
-    words = command.split()
+    words = shlex.split(command)
     words = words[next(k for k, word in enumerate(words) if word.endswith("train.py")) + 1 :]
     return [str(run / "checkpoints" / "last.ckpt") if word.endswith("last.ckpt") else word for word in words]
 
@@ -95,7 +95,7 @@ class Parsed(Exception):
 @pytest.mark.parametrize("command", OTHERS)
 def test_other_command_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the script's own ``main``, which is stopped there."""
-    words = command.split()
+    words = shlex.split(command)
     module, arguments = (words[2], words[3:]) if words[1] == "-m" else (words[1], words[2:])
     monkeypatch.syspath_prepend(str(ROOT))
     script = import_module(module.removesuffix(".py").replace("/", "."))

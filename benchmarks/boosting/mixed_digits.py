@@ -15,11 +15,13 @@ Settings were chosen on pictures of other draws (--draw_seed 100 to 102). Fits t
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
@@ -29,6 +31,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
+from benchmarks.common.command import launch, make_parser
 from ldl import charts
 from ldl.backbones.haar import Haar
 from ldl.collective import current_collective
@@ -108,7 +111,7 @@ def run(data: Trials, number: int, methods: list[str], kind: str, out: Path) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--data", choices=DATA, default="digits")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--methods", nargs="+", choices=[*POOLINGS, ADA_BOOST], default=[*POOLINGS, ADA_BOOST])
@@ -141,4 +144,4 @@ def _cell(values: list[float], digits: int) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

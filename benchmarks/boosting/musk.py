@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
@@ -23,6 +26,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.common.command import launch, make_parser
 from ldl.collective import Collective
 from ldl.data.bags.table import read_bags
 from ldl.heads import MILBoost
@@ -108,7 +112,7 @@ def cross_validate(name: str, bags: BagList, label: np.ndarray, options: argpars
 
 def main() -> None:
     """Print accuracy and AUC of every method, mean and standard deviation over the seeds."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--path", default="mil/musk1.csv", help="a bag table under LDL_DATA (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--folds", type=int, default=10)
@@ -138,4 +142,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -19,12 +19,14 @@ Sharpness, step, cut and how places are found were chosen for LSE on the digits 
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
@@ -33,6 +35,7 @@ from sklearn.metrics import roc_curve
 from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
+from benchmarks.common.command import launch, make_parser
 from ldl import charts
 from ldl.backbones.haar import Haar, locate
 from ldl.collective import current_collective
@@ -174,7 +177,7 @@ def run(data: Trials, window: int, number: int, methods: list[str], stride: int,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--data", choices=DATA, default="digits")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--methods", nargs="+", choices=[*METHODS, ALIGNED, CENTRED], default=[*METHODS, ALIGNED])
@@ -211,4 +214,4 @@ def _cell(values: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

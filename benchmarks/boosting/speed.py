@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from benchmarks.common.command import launch, make_parser
 from ldl.collective import Collective
 from ldl.heads import MILBoost
 from ldl.labels import LabelSpace
@@ -85,7 +90,7 @@ def growth(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Warm the compiler up, then print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--features", type=int, default=1000)
     parser.add_argument("--stumps", type=int, default=64)
@@ -99,4 +104,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

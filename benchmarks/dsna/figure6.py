@@ -1,6 +1,6 @@
 """Figure 6 of Huang, Loy & Tang 2016: error over the number of trees, their depth and the least rows of a node.
 
-    python benchmarks/dsna_figure6.py [--data fgnet_aam pointing04 --heads CostSensitiveForest DSNA --folds 5]
+    python benchmarks/dsna/figure6.py [--data fgnet_aam pointing04 --heads CostSensitiveForest DSNA --folds 5]
 
 One parameter is swept, the others stay as in configs/runs (20 trees, depth 10 and 5 rows where those do not say). MAE
 over all test rows: FG-NET's AAM features in folds of whole persons; Pointing'04's HOG features (where its pictures are)
@@ -10,10 +10,12 @@ for choosing them: these are test folds.
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import torch
 import yaml
@@ -21,14 +23,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import ldl.heads
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import columns_of, fit_rows
+from benchmarks.common.runs import run_config
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.hog import HOG
 from ldl.charts.drawing import save
-from ldl.collective import Collective
 from ldl.data import FGNETAAM, LDLDataModule, Pointing04
 from ldl.head import FittedHead
 
-CONFIGS = Path(__file__).parents[1] / "configs" / "runs"
 PAPER: dict[str, Any] = {"trees": 20, "depth": 10, "min_samples": 5}
 SWEEPS = {"trees": (1, 5, 10, 20, 50), "depth": (2, 4, 6, 8, 10, 12), "min_samples": (2, 5, 10, 20, 40)}
 NAMES = {"trees": "trees", "depth": "greatest depth", "min_samples": "least rows of a node that splits"}
@@ -37,7 +40,7 @@ DATA = {"fgnet_aam": "FG-NET, AAM features", "pointing04": "Pointing'04, HOG fea
 
 def main() -> None:
     """Measure, print the figures and write the chart."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--data", nargs="+", choices=DATA, default=["fgnet_aam"], help="(default: fgnet_aam)")
     parser.add_argument("--heads", nargs="+", default=["CostSensitiveForest", "DSNA"], help="(default: both)")
     parser.add_argument("--folds", type=int, default=5, help="how many of five (default: %(default)s)")
@@ -69,7 +72,7 @@ def load(name: str) -> tuple[LDLDataModule, torch.Tensor]:
 
 def settings(data_name: str, head: str) -> dict[str, Any]:
     """Arguments of a head: those of its run in ``configs``, over the paper's."""
-    file = CONFIGS / f"{data_name}_{head.lower()}.yaml"
+    file = run_config(data_name, head.lower())
     given = yaml.safe_load(file.read_text())["model"]["head"].get("init_args", {}) if file.is_file() else {}
     return {**PAPER, **given}
 
@@ -97,23 +100,20 @@ def error(
     head_name: str, arguments: dict[str, Any], data: LDLDataModule, features: torch.Tensor, folds: Sequence[int]
 ) -> float:
     """MAE over the test rows of the folds together."""
-    columns = data.columns()
-    assert columns is not None
+    value = columns_of(data)["value"]
     errors = []
     for fold in folds:
         data.select_fold(fold)
         head = getattr(ldl.heads, head_name)(**arguments, seed=fold)
         assert isinstance(head, FittedHead)
-        head.build(features.shape[1], data.labels)
-        train, test = (torch.from_numpy(rows) for rows in (data.split.train, data.split.test))
-        extra = {"value": columns["value"][train]} if head.uses_value else {}
-        head.fit(features[train], columns["target"][train], Collective(), **extra)
+        fit_rows(head, data, features, data.split.train)
+        test = torch.from_numpy(data.split.test)
         predicted = head.point_estimate(features[test])
         if predicted is None:
             predicted = data.labels.decode(head(features[test]))
-        errors.append((predicted - columns["value"][test]).abs().flatten())
+        errors.append((predicted - value[test]).abs().flatten())
     return float(torch.cat(errors).mean())
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

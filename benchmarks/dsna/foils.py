@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from ordinal_svm import OrdinalSVM
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor
@@ -19,6 +18,7 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVR
 
+from benchmarks.dsna.ordinal_svm import OrdinalSVM
 from ldl.methods.imbalance import inverse_density_weights
 
 Rows = tuple[np.ndarray, np.ndarray]

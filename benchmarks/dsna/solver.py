@@ -1,6 +1,6 @@
 """DSNA's solver: speed against a straightforward loop over queries, and its convergence (Huang et al. 2016, Figure 5).
 
-    python benchmarks/dsna_solver.py [--sizes 100 200 300 --chart dsna_convergence.png]
+    python benchmarks/dsna/solver.py [--sizes 100 200 300 --chart dsna_convergence.png]
 
 The loop is ADMM as the textbook has it, a query at a time: weights and residual are split off, the step is fixed, and
 every step solves its linear system. Both end when primal and dual residuals are at most 1e-4 of their terms, and run in
@@ -11,11 +11,11 @@ finds (where ``ldl/FG-NET_AAM.mat`` is), with labels (DSNA) and without (affine 
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import time
-from collections.abc import Callable
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -25,8 +25,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import fit_rows, inputs_of
+from benchmarks.common.timing import seconds, take_turns
 from ldl.charts.drawing import save
-from ldl.collective import Collective
 from ldl.data import FGNETAAM
 from ldl.heads import DSNA, CostSensitiveForest
 from ldl.methods.dsna.neighbourhood import gather_leaves
@@ -40,11 +42,10 @@ STEPS = range(1, 61, 3)
 
 def main() -> None:
     """Print a line a size, and draw the chart."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, threads=1)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200, 300], help="members of a cluster")
     parser.add_argument("--queries", type=int, default=32, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--chart", type=Path, default=Path("dsna_convergence.png"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -105,26 +106,18 @@ def measure(members: int, queries: int, rounds: int) -> None:
     exact = approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=1e-10, iterations=20000)
     gap = float(((found.objective - exact.objective) / exact.objective).max())
     few = max(1, queries // 16)
-    ours, theirs = [], []
-    for _ in range(rounds):
-        ours.append(
-            clock(lambda: approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=TOLERANCE), queries)
-        )
-        theirs.append(
-            clock(
-                lambda: [loop(*problem) for problem in zip(points[:few].numpy(), query.numpy(), anchors.numpy())], few
-            )
-        )
-    wall, cpu = (statistics.median(column) for column in zip(*ours))
-    slow, slow_cpu = (statistics.median(column) for column in zip(*theirs))
+
+    def ours() -> None:
+        approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=TOLERANCE)
+
+    def theirs() -> None:
+        for problem in zip(points[:few].numpy(), query.numpy(), anchors.numpy()):
+            loop(*problem)
+
+    count = {ours: queries, theirs: few}
+    times = take_turns(count, rounds, lambda solve, _: seconds(solve, count[solve]))
+    (wall, cpu), (slow, slow_cpu) = ((statistics.median(column) for column in zip(*times[solve])) for solve in count)
     print(f"{members:8}{wall:10.4f}{cpu:10.4f}{slow:10.3f}{slow_cpu:10.3f}{slow / wall:8.0f}{gap:12.1e}", flush=True)
-
-
-def clock(run: Callable[[], object], queries: int) -> tuple[float, float]:
-    """Seconds of the clock and of the processor for one query."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    run()
-    return (time.perf_counter() - wall) / queries, (time.process_time() - cpu) / queries
 
 
 @torch.no_grad()
@@ -132,12 +125,12 @@ def convergence(data: FGNETAAM, path: Path) -> Path:
     """Median gap to the least objective over the iterations, with labels and without."""
     assert data.values is not None
     head = DSNA(features=1.0, log_offset=2.0, min_samples=20, seed=0)
-    head.build(data.input_shape[0], data.labels)
-    train, test = data.split.train, data.split.test
-    head.fit(data.inputs[train], data.targets[train], Collective(), torch.from_numpy(data.values[train]))
-    queries, estimates = head.map(data.inputs[test]), CostSensitiveForest.point_estimate(head, data.inputs[test])
+    train, features = data.split.train, inputs_of(data)
+    tested = features[data.split.test]
+    fit_rows(head, data, features, train)
+    queries, estimates = head.map(tested), CostSensitiveForest.point_estimate(head, tested)
     assert estimates is not None
-    near = gather_leaves(head.forest, head.leaves(data.inputs[test]))
+    near = gather_leaves(head.forest, head.leaves(tested))
     weight = near.real.double()
     points = head.points[near.rows]
     centre = (weight.unsqueeze(1) @ points) / weight.sum(1)[:, None, None]
@@ -159,4 +152,4 @@ def convergence(data: FGNETAAM, path: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

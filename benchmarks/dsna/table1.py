@@ -1,6 +1,6 @@
 """Age from FG-NET's appearance features, leave one person out: Table I and Figure 8 of Huang, Loy & Tang 2016.
 
-    python benchmarks/fgnet_aam.py [--out fgnet_aam.json --chart fgnet_aam.png]
+    python benchmarks/dsna/table1.py [--out fgnet_aam.jsonl --chart fgnet_aam.png]
 
 A plain forest, one with rows weighted by inverse label frequency, the cost-sensitive forest, and on its neighbours the
 affine hull without labels and DSNA; foils are ridge regression and SVR, on ages and on log ages.
@@ -12,14 +12,15 @@ predicted by a model of all others, with the settings of the person's quarter.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -31,8 +32,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVR
 
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import fit_rows, inputs_of
+from benchmarks.common.store import Row, Store
+from benchmarks.common.tables import markdown, write_block
 from ldl.charts.drawing import save
-from ldl.collective import Collective
 from ldl.data import FGNETAAM
 from ldl.heads import DSNA, CostSensitiveForest
 from ldl.metrics.groups import band_groups
@@ -41,6 +45,8 @@ QUARTERS, INNER = 4, 3
 OFFSET = 2.0
 """Years that are added before a logarithm."""
 OLD = 40
+PUBLISHED = {"plain forest": "5.28", "cost-sensitive forest": "4.81", "+ affine hull": "4.89", "+ DSNA": "4.10"}
+"""MAE of the paper's Table I."""
 
 Setting = dict[str, Any]
 Predictor = Callable[[np.ndarray, np.ndarray, Setting, list[Setting]], list[np.ndarray]]
@@ -56,46 +62,44 @@ def grid(**choices: list[Any]) -> list[Setting]:
 
 def main() -> None:
     """Choose, test, print the table and draw the chart."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, threads=1, block="fgnet_aam")
     parser.add_argument("--only", nargs="+", help="names of methods; default all")
-    parser.add_argument("--out", type=Path, default=Path("fgnet_aam.json"), help="kept, and gone on with")
+    parser.add_argument("--out", type=Path, default=Path("fgnet_aam.jsonl"), help="kept, and gone on with")
     parser.add_argument("--chart", type=Path, default=Path("fgnet_aam.png"), help="(default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     data = FGNETAAM()
     data.setup()
     assert data.values is not None and data.groups is not None
-    done = json.loads(options.out.read_text()) if options.out.is_file() else {}
+    store, errors = Store(options.out), {}
     for predictor, first, stages in methods(data):
+        key: Row = {"methods": list(stages)}
         start = time.perf_counter()
-        if not options.only or set(options.only) & set(stages):
-            if not set(stages) <= set(done):
-                for name, (settings, predicted) in crossvalidate(data, predictor, first, stages).items():
-                    done[name] = {"chosen": settings, "predicted": predicted.tolist()}
-                options.out.write_text(json.dumps(done))
-            for name in stages:
-                report(name, np.array(done[name]["predicted"]), data.values)
+        wanted = not options.only or bool(set(options.only) & set(stages))
+        found = store.cell(key, partial(predict_all, data, predictor, first, stages)) if wanted else store.find(key)
+        for name in stages if found else ():
+            errors[name] = np.abs(np.array(found[name]["predicted"]) - data.values)
+            if wanted:
+                print(f"{name:24}{'   '.join(means(errors[name], data.values))}", flush=True)
+        if wanted:
             print(f"{'':24}{time.perf_counter() - start:.0f} s", flush=True)
-    decades = {
-        name: {
-            band: float(np.abs(np.array(method["predicted"]) - data.values)[members].mean())
-            for band, members in band_groups(data.values, data.labels)
-        }
-        for name, method in done.items()
-    }
+    bands = band_groups(data.values, data.labels)
+    decades = {name: {band: float(error[members].mean()) for band, members in bands} for name, error in errors.items()}
     print(draw(decades, options.chart))
+    if options.page:
+        rows = [[name, *means(error, data.values), PUBLISHED.get(name, "")] for name, error in errors.items()]
+        write_block(options.page, "fgnet_aam", markdown(["", "MAE in years", f"{OLD} and over", "published"], rows))
 
 
-def report(name: str, predicted: np.ndarray, values: np.ndarray) -> None:
-    """One line of the table."""
-    error = np.abs(predicted - values)
-    print(f"{name:24}{error.mean():7.3f}   {OLD} and over {error[values >= OLD].mean():6.2f}", flush=True)
+def means(error: np.ndarray, values: np.ndarray) -> tuple[str, str]:
+    """The MAE of all rows, and that of the old."""
+    return f"{error.mean():.3f}", f"{error[values >= OLD].mean():.2f}"
 
 
 def methods(data: FGNETAAM) -> list[tuple[Predictor, list[Setting], dict[str, list[Setting]]]]:
     """How to predict, the settings of the fit, and for each name the settings of what is done with one fit."""
-    features = data.inputs.double().numpy()
+    inputs = inputs_of(data)
+    features = inputs.double().numpy()
     features = features / np.sqrt(np.square(features).sum(1).mean())
     values = data.values
     assert values is not None
@@ -118,17 +122,15 @@ def methods(data: FGNETAAM) -> list[tuple[Predictor, list[Setting], dict[str, li
         return predict
 
     def cost_sensitive(train: np.ndarray, test: np.ndarray, setting: Setting, later: list[Setting]) -> list[np.ndarray]:
-        head = DSNA(**FOREST, **setting)
-        head.build(data.input_shape[0], data.labels)
-        head.fit(data.inputs[train], data.targets[train], Collective(), torch.from_numpy(values[train]))
+        head = fit_rows(DSNA(**FOREST, **setting), data, inputs, train)
         predicted = []
         for options in later:
             if not options:
-                value = CostSensitiveForest.point_estimate(head, data.inputs[test])
+                value = CostSensitiveForest.point_estimate(head, inputs[test])
             else:
                 for name, option in options.items():
                     setattr(head, name, option)
-                value = head.point_estimate(data.inputs[test])
+                value = head.point_estimate(inputs[test])
             assert value is not None
             predicted.append(value.numpy())
         return predicted
@@ -156,10 +158,8 @@ def methods(data: FGNETAAM) -> list[tuple[Predictor, list[Setting], dict[str, li
     ]
 
 
-def crossvalidate(
-    data: FGNETAAM, predictor: Predictor, first: list[Setting], stages: dict[str, list[Setting]]
-) -> dict[str, tuple[list[Setting], np.ndarray]]:
-    """For each name of ``stages`` the settings of each quarter, and the predictions of all rows.
+def predict_all(data: FGNETAAM, predictor: Predictor, first: list[Setting], stages: dict[str, list[Setting]]) -> Row:
+    """For each name of ``stages`` the settings ``chosen`` for each quarter, and all rows as ``predicted``.
 
     The setting of the fit is chosen for the first name, which has one; those of the others given it.
     """
@@ -189,7 +189,10 @@ def crossvalidate(
         parts = predictor(train, test, fits[own], [best[name][own] for name in stages])
         for name, part in zip(stages, parts):
             output[name][test] = part
-    return {name: ([{**a, **b} for a, b in zip(fits, best[name])], output[name]) for name in stages}
+    return {
+        name: {"chosen": [{**a, **b} for a, b in zip(fits, best[name])], "predicted": output[name].tolist()}
+        for name in stages
+    }
 
 
 def total_errors(
@@ -221,4 +224,4 @@ def draw(decades: dict[str, dict[str, float]], path: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

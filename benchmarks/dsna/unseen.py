@@ -1,16 +1,18 @@
 """A band of ages that training never saw: leaf averages against DSNA and the affine hull, on FG-NET's AAM features.
 
-    python benchmarks/dsna_unseen.py [--low 40 --high 69 --chart dsna_unseen.png]
+    python benchmarks/dsna/unseen.py [--low 40 --high 69 --chart dsna_unseen.png]
 
 Five folds of whole persons; all rows of the band are taken from training, and the test rows of the band are predicted.
-Nothing is tuned: the settings are those of ``configs/runs/fgnet_aam_dsna.yaml`` with linear features.
+Nothing is tuned: the settings are those of ``configs/runs/fgnet_aam/dsna.yaml`` with linear features.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -19,8 +21,9 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import fit_rows, inputs_of
 from ldl.charts.drawing import save
-from ldl.collective import Collective
 from ldl.data import FGNETAAM
 from ldl.heads import DSNA, CostSensitiveForest
 
@@ -33,7 +36,7 @@ WEIGHTS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Print the errors and draw predictions against ages."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--low", type=float, default=40, help="(default: %(default)s)")
     parser.add_argument("--high", type=float, default=69, help="(default: %(default)s)")
     parser.add_argument("--chart", type=Path, default=Path("dsna_unseen.png"), help="(default: %(default)s)")
@@ -47,14 +50,13 @@ def main() -> None:
     for fold in range(data.num_folds):
         data.select_fold(fold)
         train, test = (part[hidden[part] == seen] for part, seen in ((data.split.train, 0), (data.split.test, 1)))
-        head = DSNA(**SETTINGS)
-        head.build(data.input_shape[0], data.labels)
-        head.fit(data.inputs[train], data.targets[train], Collective(), torch.from_numpy(data.values[train]))
+        features = inputs_of(data)
+        head = fit_rows(DSNA(**SETTINGS), data, features, train)
         for name, found in predicted.items():
             for option, value in WEIGHTS.get(name, {}).items():
                 setattr(head, option, value)
             estimate = DSNA.point_estimate if name in WEIGHTS else CostSensitiveForest.point_estimate
-            values = estimate(head, data.inputs[test])
+            values = estimate(head, features[test])
             assert values is not None
             found[test] = values.numpy()
     figure = Figure(figsize=(5.4, 4.4), layout="constrained")
@@ -70,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -1,6 +1,6 @@
 """The two ends of the edge benchmark: annotators against each other, and gradient magnitude. Also how long it takes.
 
-    python benchmarks/edges.py [--part test] [--images 200]
+    python benchmarks/edges/baselines.py [--part test] [--images 200]
 
 The data lie below LDL_DATA, in BSDS500/data. Annotators: each in turn against the others of the same image. Gradient
 magnitude: a Gaussian of sigma 2, non-maxima suppressed, 99 thresholds. Published: F .803, and ODS .60.
@@ -9,13 +9,16 @@ magnitude: a Gaussian of sigma 2, non-maxima suppressed, 99 thresholds. Publishe
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
-import numpy as np
-from rich.console import Console
-from rich.table import Table
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+import numpy as np
+
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.tables import markdown, show, write_block
 from ldl.data.edges.bsds500 import BSDS500, list_part
 from ldl.data.edges.images import truth_of
 from ldl.data.pictures import read_picture
@@ -28,7 +31,7 @@ from ldl.edges.benchmark.scores import scores
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, block="edge_baselines")
     parser.add_argument("--path", type=Path, default=None, help="folder with images and groundTruth")
     parser.add_argument("--part", default="test", help="train, val or test")
     parser.add_argument("--images", type=int, default=None, help="only so many images")
@@ -53,15 +56,16 @@ def main() -> None:
     start = time.process_time()
     measured = evaluate(list(images), lambda name: (maps[name], truth(name)), **shared)
     seconds = (time.process_time() - start) / len(images)
-    table = Table(title=f"BSDS500, {options.part}, {len(images)} images; {seconds:.2f} s of processor time an image")
-    for name in ("detector", "ODS", "OIS", "AP", "R50"):
-        table.add_column(name)
     figures = scores(measured.thresholds, measured.counts)
-    table.add_row("gradient magnitude", *(f"{value:.4f}" for value in figures.values()))
+    rows = [["gradient magnitude", *(f"{value:.4f}" for value in figures.values())]]
     if point is not None:
-        table.add_row("annotators", f"{point.f:.4f}", "", "", "")
-    Console().print(table)
+        rows.append(["annotators", f"{point.f:.4f}", "", "", ""])
+    title = f"BSDS500, {options.part}, {len(images)} images; {seconds:.2f} s of processor time an image"
+    header = ["detector", "ODS", "OIS", "AP", "R50"]
+    show(title, header, rows)
+    if options.page:
+        write_block(options.page, "edge_baselines", f"{title}.\n\n{markdown(header, rows)}")
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

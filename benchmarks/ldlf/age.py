@@ -15,9 +15,12 @@ import copy
 import json
 import logging
 import statistics
+import sys
 import time
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -34,6 +37,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
+from benchmarks.common.command import launch, make_parser
 from ldl.backbones.reuse import reuse_features
 from ldl.data.base import LDLDataModule
 from ldl.metrics.groups import train_counts
@@ -48,7 +52,7 @@ PRINTED = ("mae", "mae_few", "cs5", "balanced_mae", "kl", "crps", "calibration_e
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--data", default="fgnet", help="First part of the names of the configurations.")
     parser.add_argument("--heads", nargs="+", default=["softmax", "dldl_v2", "ldlf"])
     parser.add_argument("--weights", help="Checkpoint or weights of the backbone; default ImageNet's.")
@@ -148,4 +152,4 @@ def tabulate(title: str, figures: dict[str, Any]) -> Table:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

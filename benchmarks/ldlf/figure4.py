@@ -11,10 +11,12 @@ batches of 64 rows, Adam 1e-3 with a cosine schedule. Means over the first folds
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -24,6 +26,7 @@ import torch
 from matplotlib.figure import Figure
 from tabular_methods import Method, predict
 
+from benchmarks.common.command import launch, make_parser
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL
 from ldl.metrics import functional
@@ -62,7 +65,7 @@ def measure(name: str, arguments: dict[str, Any], fold: int, iterations: int) ->
 
 def main() -> None:
     """Measure, print the table and draw the chart."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--sets", nargs="+", default=["Movie", "SJAFFE"])
     parser.add_argument("--folds", type=int, default=3, help="how many of the ten (default: %(default)s)")
     parser.add_argument("--iterations", type=int, default=2500, help="of a training (default: %(default)s)")
@@ -106,4 +109,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

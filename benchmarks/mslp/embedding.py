@@ -8,14 +8,17 @@ number above each panel is the share of instances whose nearest neighbour in the
 
 from __future__ import annotations
 
-import argparse
 import os
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from benchmarks.common.command import launch, make_parser
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
@@ -37,7 +40,7 @@ def embeddings(data: TabularLDL, positives: int = 20) -> dict[str, np.ndarray]:
 
 def main() -> None:
     """Draw the chart and print the shares."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--set", default="Natural_Scene", help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("mslp_embedding.png"), help="(default: %(default)s)")
     options = parser.parse_args()
@@ -63,4 +66,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

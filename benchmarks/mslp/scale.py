@@ -8,13 +8,18 @@ is what fitting adds to its peak. ``growth`` is the exponent between a size and 
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import resource
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.common.command import launch, make_parser
 
 
 def measure(size: int, kernel: str, threads: int) -> tuple[float, float]:
@@ -40,7 +45,7 @@ def measure(size: int, kernel: str, threads: int) -> tuple[float, float]:
 
 def main() -> None:
     """Print a line a size."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[3750, 7500, 15000, 30000])
     parser.add_argument("--kernel", choices=["linear", "rbf"], default="linear")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s)")
@@ -56,4 +61,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

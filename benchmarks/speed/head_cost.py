@@ -8,15 +8,20 @@ Both heads are measured in one process, in alternating blocks, on random images;
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
 # isort: split
 import torch
 
+from benchmarks.common.command import launch, make_parser
 from ldl.backbones.timm import Timm
 from ldl.collective import Collective
 from ldl.head import AlternatingHead, Head
@@ -71,7 +76,7 @@ class Trainer:
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--backbone", default="resnet18", help="any timm model (default: %(default)s)")
     parser.add_argument("--size", type=int, default=64, help="height and width of the images (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=64, help="rows of a batch (default: %(default)s)")
@@ -125,4 +130,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

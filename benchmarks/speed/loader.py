@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
@@ -21,6 +24,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common.command import launch, make_parser
 from ldl.backbones.timm import Timm
 from ldl.data import UTKFace
 from ldl.errors import LDLError
@@ -29,7 +33,7 @@ from ldl.task import Task
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--root", help="Folder of the data; default LDL_DATA. Made-up pictures where it has no UTKFace."
     )
@@ -128,4 +132,4 @@ def rate(function: Callable[[], object], times: int, batch: int, device: str) ->
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 import numpy as np
 from structrf_tables import MEASURES, crossvalidate, load
 
+from benchmarks.common.command import launch, make_parser
 from ldl.heads import StructRF
 from ldl.methods.forest.columns import make_columns
 from ldl.methods.forest.draws import stream
@@ -130,7 +134,7 @@ def compare_forests(options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Measure and print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     sets = ["SJAFFE", "SBU_3DFE", "Natural_Scene", "Movie", "Yeast_alpha"]
     parser.add_argument("--rows", type=int, default=10_000, help="rows of one search (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=20, help="sets of each kind (default: %(default)s)")
@@ -144,4 +148,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

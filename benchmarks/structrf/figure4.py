@@ -8,13 +8,16 @@ Left: 20 trees, several sampling ratios. Right: ratio 0.8, several numbers of tr
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from matplotlib.figure import Figure
 from structrf_tables import crossvalidate, load
 
+from benchmarks.common.command import launch, make_parser
 from ldl.charts.drawing import save
 from ldl.heads import StructRF
 
@@ -27,7 +30,7 @@ PANELS: tuple[tuple[str, str, tuple[float, ...], dict[str, Any]], ...] = (
 
 def main() -> None:
     """Measure, print the figures and write the chart."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--out", type=Path, default=Path("figure4.png"), help="(default: %(default)s)")
     parser.add_argument("--set", default="SBU_3DFE", help="(default: %(default)s)")
     parser.add_argument("--folds", type=int, default=10, help="how many of the ten (default: %(default)s)")
@@ -53,4 +56,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

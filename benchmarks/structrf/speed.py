@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import gc
 import os
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -21,7 +22,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 import numpy as np
+
+from benchmarks.common.command import launch, make_parser
 
 SHAPES = {"human_gene": (30542, 36, 68), "yeast": (2465, 24, 18)}
 MODELS = ("StructRF", "StructRF histogram", "random forest", "extra trees")
@@ -135,7 +140,7 @@ def measure(kind: str, options: argparse.Namespace, name: str, leaf: int) -> dic
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--sets", nargs="+", default=["human_gene", "Movie"], help="(default: %(default)s)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="(default: all)")
     parser.add_argument("--trees", type=int, default=50, help="(default: %(default)s)")
@@ -187,4 +192,4 @@ def report(medians: dict[str, dict[str, float]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -9,14 +9,17 @@ the constant predictor, which passes most of them too: they hardly tell methods 
 
 from __future__ import annotations
 
-import argparse
 import os
+import sys
 from collections import Counter
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
 
+from benchmarks.common.command import launch, make_parser
 from ldl.collective import Collective
 from ldl.data.tables.distributions import read_table
 from ldl.head import FittedHead
@@ -79,7 +82,7 @@ def verdict(measure: str, mean: float, published: float, std: float) -> str:
 
 def main() -> None:
     """Print one table a set, then the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--sets", nargs="+", choices=PUBLISHED, default=list(PUBLISHED), help="(default: all)")
     parser.add_argument("--folds", type=int, default=10, help="how many of the ten (default: %(default)s)")
     parser.add_argument("--trees", type=int, default=50, help="(default: %(default)s)")
@@ -109,4 +112,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

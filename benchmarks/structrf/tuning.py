@@ -9,15 +9,18 @@ test row of another.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
+import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
 
+from benchmarks.common.command import launch, make_parser
 from ldl.collective import Collective
 from ldl.data.tables.distributions import read_table
 from ldl.heads import StructRF
@@ -36,7 +39,7 @@ ROWS = {"bootstrap .8": {"sampling": 0.8, "replace": True}, "all": {"sampling": 
 
 def main() -> None:
     """Print every setting's divergence, the best last."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("name", help="a .mat file under LDL_DATA/ldl, such as SJAFFE")
     parser.add_argument("--folds", type=int, default=10, help="how many of the ten folds (default: %(default)s)")
     parser.add_argument("--trees", type=int, default=100, help="(default: %(default)s)")
@@ -61,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

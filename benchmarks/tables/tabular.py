@@ -17,12 +17,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 import zlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -34,6 +37,7 @@ from tabular_choice import Choice, open_fold, score, split_scaling
 from tabular_methods import Method
 from tabular_report import draw_ranks, markdown, ranks, summary, write_between, write_csv
 
+from benchmarks.common.command import launch, make_parser
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
@@ -164,7 +168,7 @@ def read_run(path: Path, sets: dict[str, str], folds: int) -> list[dict[str, Any
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--config", type=Path, default=CONFIG, help="(default: %(default)s)")
     parser.add_argument("--sets", nargs="+", help="(default: all of the configuration)")
     parser.add_argument("--methods", nargs="+", help="(default: all of the configuration)")
@@ -184,4 +188,4 @@ def parse() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

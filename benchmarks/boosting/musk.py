@@ -1,6 +1,6 @@
 """Bag accuracy on musk1: MILBoost beside AdaBoost on instances and a public multiple-instance learner.
 
-    python benchmarks/musk.py [--path mil/musk1.csv --seeds 5 --folds 10 --methods MILBoost AdaBoost NSK]
+    python benchmarks/boosting/musk.py [--path mil/musk1.csv --seeds 5 --folds 10 --methods MILBoost AdaBoost NSK]
 
 Every seed cuts stratified folds of bags; each fold chooses a setting of every method by stratified folds inside its
 training part (the mean of accuracy and AUC there) and tests it once. NSK, the normalised set kernel of the package
@@ -10,7 +10,6 @@ training part (the mean of accuracy and AUC there) and tests it once. NSK, the n
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +26,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.figures import spread
+from benchmarks.common.folds import data_file
+from benchmarks.common.tables import markdown, write_block
 from ldl.collective import Collective
 from ldl.data.bags.table import read_bags
 from ldl.heads import MILBoost
@@ -112,7 +114,7 @@ def cross_validate(name: str, bags: BagList, label: np.ndarray, options: argpars
 
 def main() -> None:
     """Print accuracy and AUC of every method, mean and standard deviation over the seeds."""
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, block="musk")
     parser.add_argument("--path", default="mil/musk1.csv", help="a bag table under LDL_DATA (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--folds", type=int, default=10)
@@ -120,9 +122,10 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    table = read_bags(Path(os.environ.get("LDL_DATA", "data")) / options.path)
+    table = read_bags(data_file(options.path))
     bags = np.split(table.features, np.bincount(table.bag).cumsum()[:-1])
     print(f"{options.path}: {len(bags)} bags, {options.folds} folds by bag, {options.seeds} seeds")
+    rows = []
     for name in options.methods:
         start, options.chosen = time.perf_counter(), []
         try:
@@ -134,11 +137,15 @@ def main() -> None:
         auc = [roc_auc_score(table.label, score) for score in scores]
         often = max(set(options.chosen), key=options.chosen.count)
         print(
-            f"  {name:10} accuracy {np.mean(accuracy):.3f} +- {np.std(accuracy, ddof=1):.3f}, "
-            f"AUC {np.mean(auc):.3f} +- {np.std(auc, ddof=1):.3f}, {time.perf_counter() - start:.0f} s, "
+            f"  {name:10} accuracy {spread(accuracy)}, AUC {spread(auc)}, {time.perf_counter() - start:.0f} s, "
             f"{options.chosen.count(often)} of {len(options.chosen)} folds chose {often}",
             flush=True,
         )
+        rows.append([name, spread(accuracy), spread(auc)])
+    if options.page:
+        protocol = f"{options.folds} folds by bag; mean ± standard deviation over {options.seeds} seeds."
+        table = markdown(["method", "accuracy of bags", "AUC"], rows)
+        write_block(options.page, "musk", f"{protocol}\n\n{table}")
 
 
 if __name__ == "__main__":

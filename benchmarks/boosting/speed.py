@@ -1,6 +1,6 @@
 """Speed of boosted stumps beside scikit-learn, and how it grows.
 
-    python benchmarks/boosting_speed.py [--rows 4000 --features 1000 --stumps 64 --rounds 3]
+    python benchmarks/boosting/speed.py [--rows 4000 --features 1000 --stumps 64 --rounds 3]
 
 The first table fits ``--stumps`` decision stumps on rows of normal numbers, of which one feature in a hundred tells
 the class, in turn with scikit-learn's AdaBoostClassifier: medians of ``--rounds`` rounds in one process, one thread.
@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.timing import seconds, take_turns
 from ldl.collective import Collective
 from ldl.heads import MILBoost
 from ldl.labels import LabelSpace
@@ -47,13 +46,6 @@ def boosted(rows: np.ndarray, label: np.ndarray, stumps: int, real: bool) -> MIL
     return head
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Seconds of processor time of one call, in one thread: other work on the machine changes them little."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
 def compare(options: argparse.Namespace) -> None:
     """Print the medians of MILBoost on bags of one and of AdaBoost, and their ratios."""
     rows, label = problem(options.rows, 1, options.features)
@@ -63,10 +55,7 @@ def compare(options: argparse.Namespace) -> None:
         "MILBoost, real": lambda: boosted(rows, label, options.stumps, True),
         "AdaBoostClassifier": lambda: peer.fit(rows[:, 0], label),
     }
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(options.rounds):
-        for name, work in works.items():
-            times[name].append(seconds(work))
+    times = take_turns(works, options.rounds, lambda name, _: seconds(works[name]).processor)
     theirs = statistics.median(times["AdaBoostClassifier"])
     print(f"{options.stumps} stumps on {options.rows} rows x {options.features} features, processor time of one thread")
     for name, column in times.items():
@@ -84,7 +73,7 @@ def growth(options: argparse.Namespace) -> None:
     ]:
         rows, label = problem(*shape)
         work = partial(boosted, rows, label, options.stumps, True)
-        column = [seconds(work) for _ in range(options.rounds)]
+        column = [seconds(work).processor for _ in range(options.rounds)]
         print(f"  {shape[0]:5} x {shape[1]:3} x {shape[2]:4} {statistics.median(column):8.2f} s")
 
 

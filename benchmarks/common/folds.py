@@ -50,7 +50,7 @@ def numbered(count: int) -> LabelSpace:
 
 
 def score_folds(
-    make: Callable[[int], FittedHead],
+    head: FittedHead | Callable[[int], FittedHead],
     features: Tensor,
     target: Tensor,
     measures: tuple[str, ...],
@@ -60,7 +60,7 @@ def score_folds(
     """Each measure's mean over the test rows of each fold, (folds, measures).
 
     Args:
-        make: The head of a fold.
+        head: A head, fitted anew in each fold; or what makes that of a fold from its number.
         features: (N, F).
         target: (N, C).
         measures: Names in ``ldl.metrics.functional``.
@@ -71,10 +71,10 @@ def score_folds(
     for fold in range(folds):
         split = kfold(len(target), FOLDS, fold, 0, val_fraction)
         rows = split.val if val_fraction else split.test
-        head = make(fold)
-        head.build(features.shape[1], numbered(target.shape[1]))
-        head.fit(features[split.train], target[split.train], Collective())
-        predicted, true = head(features[rows]).double(), target[rows].double()
+        fitted = head if isinstance(head, FittedHead) else head(fold)
+        fitted.build(features.shape[1], numbered(target.shape[1]))
+        fitted.fit(features[split.train], target[split.train], Collective())
+        predicted, true = fitted(features[rows]).double(), target[rows].double()
         scores.append([float(getattr(functional, measure)(predicted, true).mean()) for measure in measures])
     return np.array(scores)
 

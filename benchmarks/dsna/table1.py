@@ -77,10 +77,13 @@ def main() -> None:
         start = time.perf_counter()
         wanted = not options.only or bool(set(options.only) & set(stages))
         found = store.cell(key, partial(predict_all, data, predictor, first, stages)) if wanted else store.find(key)
-        for name in stages if found else ():
+        if found is None:
+            continue
+        for name in stages:
             errors[name] = np.abs(np.array(found[name]["predicted"]) - data.values)
             if wanted:
-                print(f"{name:24}{'   '.join(means(errors[name], data.values))}", flush=True)
+                whole, old = means(errors[name], data.values)
+                print(f"{name:24}{whole:>7}   {OLD} and over {old:>6}", flush=True)
         if wanted:
             print(f"{'':24}{time.perf_counter() - start:.0f} s", flush=True)
     bands = band_groups(data.values, data.labels)

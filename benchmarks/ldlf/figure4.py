@@ -1,6 +1,6 @@
 """Figure 4 of Shen et al. 2017 on tables: KL over the number of trees and over depth, joint against alternating.
 
-    python benchmarks/ldlf_figure4.py [--sets Movie SJAFFE --folds 3 --out ldlf_figure4.png]
+    python benchmarks/ldlf/figure4.py [--sets Movie SJAFFE --folds 3 --out ldlf_figure4.png]
 
 Left: trees of depth 7; ``joint`` trains all trees on every batch, their split nodes drawn from 64 shared units;
 ``alternating`` (dNDF) trains one random tree a batch. Right: depth, split nodes drawn from 2^(depth - 1) units; one
@@ -11,8 +11,8 @@ batches of 64 rows, Adam 1e-3 with a cosine schedule. Means over the first folds
 
 from __future__ import annotations
 
-import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from tabular_methods import Method, predict
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import columns_of
+from benchmarks.tables.methods import Method, predict
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL
 from ldl.metrics import functional
@@ -53,52 +54,47 @@ def panels() -> dict[str, dict[str, list[tuple[int, dict[str, Any]]]]]:
     }
 
 
-def measure(name: str, arguments: dict[str, Any], fold: int, iterations: int) -> float:
-    """KL on the test part of a fold."""
+def measure(name: str, arguments: dict[str, Any], fold: int, iterations: int) -> dict[str, float]:
+    """``kl`` on the test part of a fold."""
     data = TabularLDL(f"ldl/{name}.mat", fold=fold, val_fraction=0)
     data.setup()
     epochs = round(iterations / -(-len(data.split.train) // BATCH))
     training = {"epochs": epochs, "batch_size": BATCH, "lr": 1e-3, "weight_decay": 0.0}
     predicted = predict(Method("LDLF", "LDLF", training=training), arguments, data, data.split.test, seed=0)
-    return float(functional.kl(predicted.double(), data.targets[data.split.test].double()).mean())
+    kl = functional.kl(predicted.double(), columns_of(data)["target"][data.split.test].double()).mean()
+    return {"kl": float(kl)}
 
 
 def main() -> None:
     """Measure, print the table and draw the chart."""
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, threads=1)
     parser.add_argument("--sets", nargs="+", default=["Movie", "SJAFFE"])
     parser.add_argument("--folds", type=int, default=3, help="how many of the ten (default: %(default)s)")
     parser.add_argument("--iterations", type=int, default=2500, help="of a training (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("ldlf_figure4.png"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     silence()
-    path = options.out.with_suffix(".json")
-    known: dict[str, float] = json.loads(path.read_text()) if path.is_file() else {}
+    store = Store(options.out.with_suffix(".jsonl"))
+
+    def mean(name: str, arguments: dict[str, Any]) -> float:
+        kl = []
+        for fold in range(options.folds):
+            key: Row = {"name": name, "arguments": arguments, "fold": fold, "iterations": options.iterations}
+            kl.append(store.cell(key, partial(measure, **key))["kl"])
+        return float(np.mean(kl))
+
     figure = Figure(figsize=(10, 4 * len(options.sets)), layout="constrained")
     for name, row in zip(options.sets, figure.subplots(len(options.sets), 2, squeeze=False)):
         for axis, (horizontal, curves) in zip(row, panels().items()):
-            print(f"\n| {name}, {horizontal} | {' | '.join(str(value) for value, _ in next(iter(curves.values())))} |")
-            print("|---" * (1 + len(next(iter(curves.values())))) + "|")
+            values = [value for value, _ in next(iter(curves.values()))]
+            print(f"\n{markdown([f'{name}, {horizontal}', *map(str, values)], [])}")
             for curve, points in curves.items():
-                means = []
-                for _, arguments in points:
-                    for fold in range(options.folds):
-                        key = json.dumps([name, arguments, fold, options.iterations], sort_keys=True)
-                        if key not in known:
-                            known[key] = measure(name, arguments, fold, options.iterations)
-                            path.write_text(json.dumps(known, indent=0))
-                    keys = [
-                        json.dumps([name, arguments, fold, options.iterations], sort_keys=True)
-                        for fold in range(options.folds)
-                    ]
-                    means.append(float(np.mean([known[key] for key in keys])))
-                print(f"| {curve} | {' | '.join(f'{mean:.4f}' for mean in means)} |", flush=True)
+                means = [mean(name, arguments) for _, arguments in points]
+                print(f"| {curve} | {' | '.join(f'{kl:.4f}' for kl in means)} |", flush=True)
                 axis.plot([value for value, _ in points], means, marker="o", label=curve)
             if horizontal == "trees":
                 axis.set_xscale("log")
-            values = [value for value, _ in next(iter(curves.values()))]
             axis.set_xticks(values, [str(value) for value in values])
             axis.minorticks_off()
             axis.set_xlabel(horizontal)

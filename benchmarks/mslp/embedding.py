@@ -1,6 +1,6 @@
 """What MSLP's labels do to an embedding: the first two dimensions beside plain locality preserving projection.
 
-    python benchmarks/mslp_embedding.py [--set Natural_Scene --out mslp_embedding.png]
+    python benchmarks/mslp/embedding.py [--set Natural_Scene --out mslp_embedding.png]
 
 As Figure 7 of the talk (Peng et al. 2018): every training instance of fold 0, coloured by its strongest label. The
 number above each panel is the share of instances whose nearest neighbour in these two dimensions has the same one.
@@ -8,7 +8,6 @@ number above each panel is the share of instances whose nearest neighbour in the
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import torch
 from matplotlib.figure import Figure
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import columns_of, inputs_of
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
@@ -27,7 +27,7 @@ from ldl.methods.embedding.neighbours import nearest
 
 def embeddings(data: TabularLDL, positives: int = 20) -> dict[str, np.ndarray]:
     """Two dimensions of the training rows by each method, (N, 2)."""
-    features, target = data.inputs[data.split.train].double(), data.targets[data.split.train].double()
+    features, target = (part[data.split.train].double() for part in (inputs_of(data), columns_of(data)["target"]))
     centred = (features - features.mean(0)).numpy()
     # Without labels all neighbours in features are drawn alike, and none is pushed.
     plain = neighbour_graphs(features, torch.zeros_like(target), positives, 1.0, 0, 1.0)
@@ -44,9 +44,9 @@ def main() -> None:
     parser.add_argument("--set", default="Natural_Scene", help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("mslp_embedding.png"), help="(default: %(default)s)")
     options = parser.parse_args()
-    data = TabularLDL(f"ldl/{options.set}.mat", root=os.environ.get("LDL_DATA"), val_fraction=0)
+    data = TabularLDL(f"ldl/{options.set}.mat", val_fraction=0)
     data.setup()
-    strongest = data.targets[data.split.train].argmax(1).numpy()
+    strongest = columns_of(data)["target"][data.split.train].argmax(1).numpy()
     figure = Figure(figsize=(11, 5), layout="constrained")
     for axis, (title, points) in zip(figure.subplots(1, 2), embeddings(data).items()):
         points = points / points.std(0)

@@ -1,6 +1,6 @@
 """What LDLF costs over Softmax on the same backbone: training step time and the share of the leaf updates.
 
-    python benchmarks/head_cost.py [--backbone resnet18 --size 64 --batch 64 --precision 32 --device cpu]
+    python benchmarks/speed/head_cost.py [--backbone resnet18 --size 64 --batch 64 --precision 32 --device cpu]
 
 Both heads are measured in one process, in alternating blocks, on random images; LDLF has the paper's settings.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -22,6 +21,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import torch
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.timing import seconds, take_turns
 from ldl.backbones.timm import Timm
 from ldl.collective import Collective
 from ldl.head import AlternatingHead, Head
@@ -62,12 +62,14 @@ class Trainer:
 
     def seconds(self, work: Callable[[], None], times: int = 1) -> float:
         """Mean duration of ``work`` over ``times`` calls."""
+
+        def repeat() -> None:
+            for _ in range(times):
+                work()
+            self._wait()
+
         self._wait()
-        start = time.perf_counter()
-        for _ in range(times):
-            work()
-        self._wait()
-        return (time.perf_counter() - start) / times
+        return seconds(repeat, times).clock
 
     def _wait(self) -> None:
         if self.device.type == "cuda":
@@ -102,11 +104,10 @@ def main() -> None:
         trainer.seconds(trainer.step, 3)
     # Uniform leaves give no gradient at all; measure the steps of a forest that learns.
     head.update(Collective())
-    blocks: dict[str, list[float]] = {"Softmax": [], "LDLF": []}
-    for block in range(options.blocks):
-        order = (("Softmax", softmax), ("LDLF", forest))
-        for name, trainer in order if block % 2 else order[::-1]:
-            blocks[name].append(trainer.seconds(trainer.step, options.steps))
+    trainers = {"Softmax": softmax, "LDLF": forest}
+    blocks = take_turns(
+        trainers, options.blocks, lambda name, _: trainers[name].seconds(trainers[name].step, options.steps)
+    )
     while len(head.memory_state(Collective())["rows"]) < EPOCH_STEPS:
         forest.step()
     updates = [forest.seconds(lambda: head.update(Collective())) for _ in range(options.updates)]

@@ -1,6 +1,6 @@
 """Pictures per second of the loader against the training step it feeds, side by side in one run.
 
-    python benchmarks/loader.py --threads 2
+    python benchmarks/speed/loader.py --threads 2
 
 The loader is measured as training uses it: from the crop cache, with the default augmentation, collated batches,
 in the training process itself (no loader processes). Loader and step alternate in blocks; medians over the blocks.
@@ -12,7 +12,6 @@ import argparse
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 import torch
 from PIL import Image
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.tables import show
+from benchmarks.common.timing import seconds, take_turns
 from ldl.backbones.timm import Timm
 from ldl.data import UTKFace
 from ldl.errors import LDLError
@@ -33,7 +32,7 @@ from ldl.task import Task
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, threads=2)
     parser.add_argument(
         "--root", help="Folder of the data; default LDL_DATA. Made-up pictures where it has no UTKFace."
     )
@@ -42,7 +41,6 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--blocks", type=int, default=5)
     parser.add_argument("--steps", type=int, default=6, help="Training steps a block.")
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -51,22 +49,18 @@ def main() -> None:
         batches = endless(data)
         step = make_step(data, options, next(batches))
         step()
-        loading, training = [], []
-        for _ in range(options.blocks):
-            training.append(rate(step, options.steps, options.batch, options.device))
-            loading.append(rate(lambda: next(batches), 4 * options.steps, options.batch, "cpu"))
-    table = Table(title=f"{options.backbone}, {options.size} px, batch {options.batch}, {options.threads} threads")
-    for column in ("what", "pictures per second", "against the step"):
-        table.add_column(column, justify="left" if column == "what" else "right")
-    step_rate = statistics.median(training)
-    for name, measured in (
-        ("training step", training),
-        ("loader: cached crops, augmented", loading),
-        ("first time: read, align, cache", [cropping]),
-    ):
-        median = statistics.median(measured)
-        table.add_row(name, f"{median:.0f}", f"{median / step_rate:.1f}")
-    Console().print(table)
+        works = {
+            "training step": lambda: rate(step, options.steps, options.batch, options.device),
+            "loader: cached crops, augmented": lambda: rate(
+                lambda: next(batches), 4 * options.steps, options.batch, "cpu"
+            ),
+        }
+        measured = take_turns(works, options.blocks, lambda name, _: works[name]())
+    rates = {name: statistics.median(column) for name, column in measured.items()}
+    rates["first time: read, align, cache"] = cropping
+    rows = [[name, f"{median:.0f}", f"{median / rates['training step']:.1f}"] for name, median in rates.items()]
+    title = f"{options.backbone}, {options.size} px, batch {options.batch}, {options.threads} threads"
+    show(title, ["what", "pictures per second", "against the step"], rows)
 
 
 def open_data(options: argparse.Namespace, folder: Path) -> tuple[float, UTKFace]:
@@ -78,14 +72,12 @@ def open_data(options: argparse.Namespace, folder: Path) -> tuple[float, UTKFace
         )
 
     data = make(options.root)
-    start = time.perf_counter()
     try:
-        data.setup()
+        took = seconds(data.setup)
     except LDLError:
         data = make(str(make_pictures(folder / "pictures")))
-        start = time.perf_counter()
-        data.setup()
-    return data.size / (time.perf_counter() - start), data
+        took = seconds(data.setup)
+    return data.size / took.clock, data
 
 
 def make_pictures(folder: Path) -> Path:
@@ -123,12 +115,14 @@ def make_step(data: UTKFace, options: argparse.Namespace, batch: dict[str, torch
 
 def rate(function: Callable[[], object], times: int, batch: int, device: str) -> float:
     """Pictures per second of ``times`` calls."""
-    start = time.perf_counter()
-    for _ in range(times):
-        function()
-    if device != "cpu":
-        torch.cuda.synchronize()
-    return times * batch / (time.perf_counter() - start)
+
+    def repeat() -> None:
+        for _ in range(times):
+            function()
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    return times * batch / seconds(repeat).clock
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The adaptive variable step of Chen et al. 2018 (section 3.4) against all midpoints and against histograms.
 
-    python benchmarks/adaptive_step.py [--seeds 20 --rows 10000] [--sets SJAFFE ... --paired 5 --folds 10]
+    python benchmarks/structrf/adaptive_step.py [--seeds 20 --rows 10000] [--sets SJAFFE ... --paired 5 --folds 10]
 
 First one search over 10,000 rows and 36 features, as in the paper's Table 20: candidates evaluated, gain as a share
 of the best, milliseconds; on random numbers from a seed and on 6 x 6 pixels of MNIST digits (LDL_DATA/mnist.npz).
@@ -10,19 +10,24 @@ Then its Table 21: the difference of six measures between ``exact`` and ``adapti
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
-from structrf_tables import MEASURES, crossvalidate, load
+from torch import Tensor
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.figures import mean_and_deviation
+from benchmarks.common.folds import FOLDS, data_file, read_set, score_folds
+from benchmarks.common.timing import seconds, take_turns
+from benchmarks.structrf.tables import MEASURES
 from ldl.heads import StructRF
 from ldl.methods.forest.columns import make_columns
 from ldl.methods.forest.draws import stream
@@ -52,7 +57,7 @@ def synthetic(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def digits(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Random digits, 6 x 6 means of 4 x 4 pixels, and their classes as distributions."""
-    with np.load(Path(os.environ.get("LDL_DATA", "data")) / "mnist.npz") as file:
+    with np.load(data_file("mnist.npz")) as file:
         images, classes = file["x_train"], file["y_train"]
     chosen = np.random.default_rng(seed).choice(len(images), rows, replace=False)
     pixels = images[chosen].reshape(rows, 28, 28)[:, 2:26, 2:26].astype(np.float32)
@@ -77,16 +82,13 @@ def one_search(features: np.ndarray, target: np.ndarray) -> Iterator[tuple[str, 
         lo, hi = columns.start[:-1].astype(np.int32), columns.start[1:].astype(np.int32)
         live, kept = np.arange(width, dtype=np.int32), np.empty(width, np.int32)
         state = stream(0, 0)
-        times = []
-        for _ in range(8):
-            start = time.perf_counter()
-            found = search(
-                columns, columns.rows, columns.listed, lo, hi, live, width, kept,
-                packed, rows, counts, table, count, ones, count, whole, rules, state,
-            )  # fmt: skip
-            times.append(1e3 * (time.perf_counter() - start))
+        once = partial(
+            search, columns, columns.rows, columns.listed, lo, hi, live, width, kept,
+            packed, rows, counts, table, count, ones, count, whole, rules, state,
+        )  # fmt: skip
         # The first call loads the machine code.
-        yield name, found[4], (whole - found[2]) / count, median(times[1:])
+        found = once()
+        yield name, found[4], (whole - found[2]) / count, 1e3 * median(seconds(once).clock for _ in range(7))
 
 
 def compare_searches(options: argparse.Namespace) -> None:
@@ -106,6 +108,14 @@ def compare_searches(options: argparse.Namespace) -> None:
             print(f"{way:24}{cells}{np.median(times):11.3f}", flush=True)
 
 
+def fit_all(
+    folds: int, features: Tensor, target: Tensor, way: Literal["exact", "adaptive"], seed: int
+) -> tuple[np.ndarray, float]:
+    """Means of the measures, and seconds of fitting and testing all folds."""
+    head, start = StructRF(search=way, seed=seed, out_of_bag=False), time.perf_counter()
+    return score_folds(head, features, target, MEASURES, folds).mean(0), time.perf_counter() - start
+
+
 def compare_forests(options: argparse.Namespace) -> None:
     """Print the second table: adaptive minus exact."""
     print(
@@ -114,22 +124,15 @@ def compare_forests(options: argparse.Namespace) -> None:
     print(f"{'':15}" + "".join(f"{measure:>22}" for measure in MEASURES) + f"{'fit s, exact':>14}{'adaptive':>10}")
     for way in ("exact", "adaptive"):
         # Loads the machine code.
-        crossvalidate(StructRF(trees=1, search=way, out_of_bag=False), *load(options.sets[0]), 1)
+        score_folds(StructRF(trees=1, search=way, out_of_bag=False), *read_set(options.sets[0]), MEASURES, 1)
     for name in options.sets:
-        features, target = load(name)
-        differences, seconds = [], {"exact": 0.0, "adaptive": 0.0}
-        for seed in range(options.paired):
-            means = {}
-            for way in ("exact", "adaptive") if seed % 2 else ("adaptive", "exact"):
-                head = StructRF(search=way, seed=seed, out_of_bag=False)  # type: ignore[arg-type]
-                start = time.perf_counter()
-                means[way] = crossvalidate(head, features, target, options.folds).mean(0)
-                seconds[way] += time.perf_counter() - start
-            differences.append(means["adaptive"] - means["exact"])
-        mean = np.mean(differences, 0)
-        error = np.std(differences, 0, ddof=1) / np.sqrt(len(differences))
+        measured = take_turns(("adaptive", "exact"), options.paired, partial(fit_all, options.folds, *read_set(name)))
+        differences = np.subtract(*([means for means, _ in measured[way]] for way in ("adaptive", "exact")))
+        spent = {way: sum(clock for _, clock in rounds) for way, rounds in measured.items()}
+        mean, deviation = np.transpose([mean_and_deviation(column) for column in differences.T])
+        error = deviation / np.sqrt(len(differences))
         cells = "".join(f"{m:+12.5f} ±{e:.5f}{'*' if abs(m) > 2 * e else ' '}".rjust(22) for m, e in zip(mean, error))
-        print(f"{name:15}{cells}{seconds['exact']:14.1f}{seconds['adaptive']:10.1f}", flush=True)
+        print(f"{name:15}{cells}{spent['exact']:14.1f}{spent['adaptive']:10.1f}", flush=True)
 
 
 def main() -> None:
@@ -140,7 +143,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="sets of each kind (default: %(default)s)")
     parser.add_argument("--sets", nargs="*", default=sets, help="of the second table (default: %(default)s)")
     parser.add_argument("--paired", type=int, default=5, help="paired seeds, at least 2 (default: %(default)s)")
-    parser.add_argument("--folds", type=int, default=10, help="how many of the ten (default: %(default)s)")
+    parser.add_argument("--folds", type=int, default=FOLDS, help="how many of the ten (default: %(default)s)")
     options = parser.parse_args()
     compare_searches(options)
     if options.sets:

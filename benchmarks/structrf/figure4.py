@@ -1,6 +1,6 @@
 """Figure 4 of Chen et al. 2018: Chebyshev distance on SBU_3DFE over depth, sampling ratio and number of trees.
 
-    python benchmarks/structrf_figure4.py [--out figure4.png --folds 10]
+    python benchmarks/structrf/figure4.py [--out figure4.png --folds 10]
 
 Left: 20 trees, several sampling ratios. Right: ratio 0.8, several numbers of trees. Means over the folds of
 ``KFold(10, shuffle=True, random_state=0)``.
@@ -15,9 +15,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from matplotlib.figure import Figure
-from structrf_tables import crossvalidate, load
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import read_set, score_folds
 from ldl.charts.drawing import save
 from ldl.heads import StructRF
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--set", default="SBU_3DFE", help="(default: %(default)s)")
     parser.add_argument("--folds", type=int, default=10, help="how many of the ten (default: %(default)s)")
     options = parser.parse_args()
-    features, target = load(options.set)
+    features, target = read_set(options.set)
     figure = Figure(figsize=(10, 4.6), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for axis, (title, name, values, fixed) in zip(axes, PANELS):
@@ -44,7 +44,7 @@ def main() -> None:
             curve = []
             for depth in DEPTHS:
                 head = StructRF(**{**fixed, name: value}, depth=depth, out_of_bag=False, seed=0)
-                curve.append(crossvalidate(head, features, target, options.folds, ("chebyshev",)).mean())
+                curve.append(score_folds(head, features, target, ("chebyshev",), options.folds).mean())
             print(f"{value:>16}" + "".join(f"{distance:10.4f}" for distance in curve), flush=True)
             axis.plot(DEPTHS, curve, marker="o", label=f"{title} {value}")
         axis.set_xlabel("maximal depth")

@@ -1,6 +1,6 @@
 """Fitting and prediction of StructRF against scikit-learn's forests: time and memory.
 
-    python benchmarks/forest_speed.py [--sets human_gene Movie ...] [--trees 50 --depth 20 --leaf 1 5 --threads 2]
+    python benchmarks/structrf/speed.py [--sets human_gene Movie ...] [--trees 50 --depth 20 --leaf 1 5 --threads 2]
 
 All features at every node, the same minimal leaf, medians over rounds in which the competitors take turns. Sets are
 names of the .mat files under LDL_DATA/ldl, or ``human_gene``: 30,542 x 36 x 68 random numbers from a seed, the size of
@@ -15,8 +15,8 @@ import ctypes
 import gc
 import os
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.timing import seconds, take_turns
 
 SHAPES = {"human_gene": (30542, 36, 68), "yeast": (2465, 24, 18)}
 MODELS = ("StructRF", "StructRF histogram", "random forest", "extra trees")
@@ -42,10 +43,9 @@ def load(name: str, rows: int | None) -> tuple[np.ndarray, ...]:
         scores = features @ rng.normal(size=(width, labels)) * 0.3 + rng.normal(size=(count, labels))
         distributions = np.exp(scores - scores.max(1, keepdims=True))
     else:
-        from ldl.data.tables.distributions import read_table
+        from benchmarks.common.folds import read_set
 
-        table = read_table(Path(os.environ.get("LDL_DATA", "data")) / "ldl" / f"{name}.mat")
-        features, distributions = table.features, table.distributions
+        features, distributions = (column.numpy() for column in read_set(name))
     distributions /= distributions.sum(1, keepdims=True)
     # Row by row in memory, as features come from a backbone.
     return tuple(np.ascontiguousarray(array[:rows], np.float32) for array in (features, distributions))
@@ -57,15 +57,15 @@ class Competitor:
     def __init__(self, kind: str, options: argparse.Namespace, leaf: int, shape: tuple[int, int]) -> None:
         self.kind = kind
         if kind.startswith("StructRF"):
+            from benchmarks.common.folds import numbered
             from ldl.heads import StructRF
-            from ldl.labels import LabelSpace
 
             search: Any = "histogram" if kind.endswith("histogram") else "exact"
             self.model: Any = StructRF(
                 trees=options.trees, depth=options.depth, min_leaf=leaf, search=search, out_of_bag=False,
                 threads=options.threads, seed=0,
             )  # fmt: skip
-            self.model.build(shape[0], LabelSpace.nominal([str(label) for label in range(shape[1])]))
+            self.model.build(shape[0], numbered(shape[1]))
             return
         from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
@@ -119,23 +119,20 @@ def measure(kind: str, options: argparse.Namespace, name: str, leaf: int) -> dic
     competitor.predict(features[:1])
     before = start_of_peak()
     competitor = Competitor(kind, options, leaf, (features.shape[1], target.shape[1]))
-    start = time.perf_counter()
-    competitor.fit(features, target)
-    fit = time.perf_counter() - start
+    fit = seconds(lambda: competitor.fit(features, target)).clock
     memory = status_mb("VmHWM") - before
     competitor.predict(features[:1])
-    singles = []
-    for row in range(options.singles):
-        start = time.perf_counter()
-        competitor.predict(features[row : row + 1])
-        singles.append(time.perf_counter() - start)
+    rows = (features[row : row + 1] for row in range(options.singles))
+    singles = [seconds(partial(competitor.predict, row)).clock for row in rows]
     batch = np.ascontiguousarray(features[:BATCH])
-    batches = []
-    for _ in range(3):
-        start = time.perf_counter()
-        competitor.predict(batch)
-        batches.append(time.perf_counter() - start)
+    batches = [seconds(lambda: competitor.predict(batch)).clock for _ in range(3)]
     return {"fit": fit, "one row": median(singles), "batch": median(batches), "memory": memory}
+
+
+def measure_apart(options: argparse.Namespace, name: str, leaf: int, kind: str, turn: int) -> dict[str, float]:
+    """:func:`measure` in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, kind, options, name, leaf).result()
 
 
 def parse() -> argparse.Namespace:
@@ -162,11 +159,7 @@ def main() -> None:
     )
     for name in options.sets:
         for leaf in options.leaf:
-            rounds: dict[str, list[dict[str, float]]] = {kind: [] for kind in options.models}
-            for turn in range(options.rounds):
-                for kind in options.models if turn % 2 == 0 else options.models[::-1]:
-                    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                        rounds[kind].append(pool.submit(measure, kind, options, name, leaf).result())
+            rounds = take_turns(options.models, options.rounds, partial(measure_apart, options, name, leaf))
             features, target = load(name, options.rows)
             print(f"\n{name}, {' x '.join(map(str, (*features.shape, target.shape[1])))}, minimal leaf {leaf}")
             report({kind: {what: median(r[what] for r in runs) for what in runs[0]} for kind, runs in rounds.items()})

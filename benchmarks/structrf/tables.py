@@ -1,6 +1,6 @@
 """StructRF on the sets of its paper, ten folds, beside the published figures (Chen et al. 2018, Tables 4 to 18).
 
-    python benchmarks/structrf_tables.py [--sets SJAFFE Movie ...] [--trees 50 --depth 20 --sampling 0.8]
+    python benchmarks/structrf/tables.py [--sets SJAFFE Movie ...] [--trees 50 --depth 20 --sampling 0.8]
 
 Folds are ``KFold(10, shuffle=True, random_state=0)``. Each of the six measures is *better* than the published mean,
 *within* one published standard deviation of it, or *worse*. The ten Yeast sets are counted apart, and beside
@@ -9,7 +9,6 @@ the constant predictor, which passes most of them too: they hardly tell methods 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -17,19 +16,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
-import torch
 
 from benchmarks.common.command import launch, make_parser
-from ldl.collective import Collective
-from ldl.data.tables.distributions import read_table
-from ldl.head import FittedHead
+from benchmarks.common.figures import HIGHER, mean_and_deviation, spread
+from benchmarks.common.folds import FOLDS, read_set, score_folds
+from benchmarks.common.tables import markdown, write_block
 from ldl.heads import MeanPredictor, StructRF
-from ldl.labels import LabelSpace
-from ldl.metrics import functional
-from ldl.protocols import kfold
 
 MEASURES = ("chebyshev", "clark", "canberra", "kl", "cosine", "intersection")
-HIGHER = ("cosine", "intersection")
 PUBLISHED = {
     "Yeast_alpha": ".0133 .0008 .2079 .0134 .6745 .0461 .0054 .0007 .9947 .0007 .9628 .0025",
     "Yeast_cdc": ".0161 .0010 .2139 .0139 .6403 .0427 .0068 .0009 .9934 .0008 .9579 .0028",
@@ -49,31 +43,6 @@ PUBLISHED = {
 """Mean and standard deviation of the six measures; Human_Gene is not among the sets at hand."""
 
 
-def load(name: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Features (N, F) and distributions (N, C) of a set under LDL_DATA/ldl, float32."""
-    table = read_table(Path(os.environ.get("LDL_DATA", "data")) / "ldl" / f"{name}.mat")
-    features, target = (np.ascontiguousarray(array, np.float32) for array in (table.features, table.distributions))
-    return torch.from_numpy(features), torch.from_numpy(target)
-
-
-def crossvalidate(
-    head: FittedHead,
-    features: torch.Tensor,
-    target: torch.Tensor,
-    folds: int = 10,
-    measures: tuple[str, ...] = MEASURES,
-) -> np.ndarray:
-    """Each measure's mean over the test rows of each fold, (folds, measures); ``head`` is built here."""
-    head.build(features.shape[1], LabelSpace.nominal([str(label) for label in range(target.shape[1])]))
-    rows = []
-    for fold in range(folds):
-        split = kfold(len(target), 10, fold)
-        head.fit(features[split.train], target[split.train], Collective())
-        predicted, true = head(features[split.test]).double(), target[split.test].double()
-        rows.append([float(getattr(functional, measure)(predicted, true).mean()) for measure in measures])
-    return np.array(rows)
-
-
 def verdict(measure: str, mean: float, published: float, std: float) -> str:
     """``better``, ``within`` or ``worse``; the printed figures have four decimals."""
     behind = (published - mean) if measure in HIGHER else (mean - published)
@@ -82,33 +51,42 @@ def verdict(measure: str, mean: float, published: float, std: float) -> str:
 
 def main() -> None:
     """Print one table a set, then the counts."""
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, block="structrf")
     parser.add_argument("--sets", nargs="+", choices=PUBLISHED, default=list(PUBLISHED), help="(default: all)")
-    parser.add_argument("--folds", type=int, default=10, help="how many of the ten (default: %(default)s)")
+    parser.add_argument("--folds", type=int, default=FOLDS, help="how many of the ten (default: %(default)s)")
     parser.add_argument("--trees", type=int, default=50, help="(default: %(default)s)")
     parser.add_argument("--depth", type=int, default=20, help="(default: %(default)s)")
     parser.add_argument("--sampling", type=float, default=0.8, help="(default: %(default)s)")
     options = parser.parse_args()
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in ("Yeast", "Yeast, constant", "others")}
+    rows = []
     for name in options.sets:
-        features, target = load(name)
+        features, target = read_set(name)
         head = StructRF(trees=options.trees, depth=options.depth, sampling=options.sampling, out_of_bag=False)
-        ours = crossvalidate(head, features, target, options.folds)
-        constant = crossvalidate(MeanPredictor(), features, target, options.folds).mean(0)
+        ours = score_folds(head, features, target, MEASURES, options.folds)
+        constant = score_folds(MeanPredictor(), features, target, MEASURES, options.folds).mean(0)
         print(f"\n{name}\n{'':14}{'StructRF':>20}{'published':>20}{'constant':>12}  verdict", flush=True)
         figures = np.array(PUBLISHED[name].split(), float).reshape(-1, 2)
         for number, (measure, (published, std)) in enumerate(zip(MEASURES, figures)):
-            mean, spread = ours[:, number].mean(), ours[:, number].std()
+            mean, deviation = mean_and_deviation(ours[:, number])
             word = verdict(measure, mean, published, std)
             counts["Yeast" if name.startswith("Yeast") else "others"][word] += 1
             if name.startswith("Yeast"):
                 counts["Yeast, constant"][verdict(measure, constant[number], published, std)] += 1
-            cells = f"{mean:12.4f} ±{spread:6.4f}{published:12.4f} ±{std:6.4f}{constant[number]:12.4f}"
+            cells = f"{mean:12.4f} ±{deviation:6.4f}{published:12.4f} ±{std:6.4f}{constant[number]:12.4f}"
             print(f"{measure:14}{cells}  {word}", flush=True)
+            theirs = [f"{published:.4f} ± {std:.4f}", f"{constant[number]:.4f}"]
+            rows.append([name, measure, spread(ours[:, number], 4), *theirs, word])
     print()
+    lines = []
     for kind, counter in counts.items():
         words = ", ".join(f"{counter[word]} {word}" for word in ("better", "within", "worse"))
         print(f"{kind + ':':18}{words} of {counter.total()}")
+        lines.append(f"{kind}: {words} of {counter.total()}.")
+    if options.page:
+        table = markdown(["set", "measure", "StructRF", "published", "constant", "verdict"], rows)
+        protocol = f"Mean ± standard deviation over {options.folds} folds."
+        write_block(options.page, "structrf", "\n\n".join([protocol, table, " ".join(lines)]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Chooses StructRF's settings on validation parts of the training folds; the test folds are not looked at.
 
-    python benchmarks/structrf_tuning.py SJAFFE [--folds 10 --trees 100]
+    python benchmarks/structrf/tuning.py SJAFFE [--folds 10 --trees 100]
 
 In each of the folds of ``KFold(10, shuffle=True, random_state=0)`` a tenth of the training part is set aside; the table
 is the mean KL divergence there. One setting is to serve all folds, so a row that helps to choose it in one fold is a
@@ -10,23 +10,18 @@ test row of another.
 from __future__ import annotations
 
 import itertools
-import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
-import torch
 
 from benchmarks.common.command import launch, make_parser
-from ldl.collective import Collective
-from ldl.data.tables.distributions import read_table
+from benchmarks.common.folds import read_set, score_folds
 from ldl.heads import StructRF
-from ldl.labels import LabelSpace
-from ldl.metrics.functional import kl
-from ldl.protocols import kfold
 
 GRID: dict[str, list[Any]] = {
     "search": ["exact", "random"],
@@ -37,6 +32,11 @@ GRID: dict[str, list[Any]] = {
 ROWS = {"bootstrap .8": {"sampling": 0.8, "replace": True}, "all": {"sampling": 1.0, "replace": False}}
 
 
+def forest(trees: int, arguments: dict[str, Any], fold: int) -> StructRF:
+    """The forest of a fold."""
+    return StructRF(trees=trees, depth=40, out_of_bag=False, seed=fold, **arguments)
+
+
 def main() -> None:
     """Print every setting's divergence, the best last."""
     parser = make_parser(__doc__)
@@ -44,20 +44,13 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=10, help="how many of the ten folds (default: %(default)s)")
     parser.add_argument("--trees", type=int, default=100, help="(default: %(default)s)")
     options = parser.parse_args()
-    table = read_table(Path(os.environ.get("LDL_DATA", "data")) / "ldl" / f"{options.name}.mat")
-    features = torch.from_numpy(np.ascontiguousarray(table.features, np.float32))
-    target = torch.from_numpy(np.ascontiguousarray(table.distributions, np.float32))
+    features, target = read_set(options.name)
     results = []
     for values in itertools.product(*GRID.values()):
         setting = dict(zip(GRID, values))
         arguments = {name: value for name, value in setting.items() if name != "rows"} | ROWS[setting["rows"]]
-        divergences = []
-        for fold in range(options.folds):
-            split = kfold(len(target), 10, fold, 0, 0.1)
-            head = StructRF(trees=options.trees, depth=40, out_of_bag=False, seed=fold, **arguments)
-            head.build(features.shape[1], LabelSpace.nominal([str(label) for label in range(target.shape[1])]))
-            head.fit(features[split.train], target[split.train], Collective())
-            divergences.append(float(kl(head(features[split.val]), target[split.val]).mean()))
+        make = partial(forest, options.trees, arguments)
+        divergences = score_folds(make, features, target, ("kl",), options.folds, 0.1)
         results.append((float(np.mean(divergences)), setting))
     for divergence, setting in sorted(results, key=lambda result: -result[0]):
         print(f"{divergence:.5f}  " + ", ".join(f"{name} {value}" for name, value in setting.items()))

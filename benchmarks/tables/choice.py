@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold
-from tabular_methods import Method, predict
-from tabular_report import HIGHER
 
+from benchmarks.common.figures import HIGHER
+from benchmarks.common.folds import columns_of
+from benchmarks.tables.methods import Method, predict
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
 from ldl.metrics import DISTRIBUTION_METRICS, functional
@@ -84,5 +85,5 @@ def open_fold(path: str, scaling: Scaling, fold: int, val_fraction: float) -> Ta
 
 def score(method: Method, arguments: dict[str, Any], data: TabularLDL, rows: np.ndarray, seed: int) -> dict[str, float]:
     """The ten measures, means over ``rows``."""
-    predicted, true = predict(method, arguments, data, rows, seed).double(), data.targets[rows].double()
+    predicted, true = predict(method, arguments, data, rows, seed).double(), columns_of(data)["target"][rows].double()
     return {name: float(getattr(functional, name)(predicted, true).mean()) for name in DISTRIBUTION_METRICS}

@@ -14,8 +14,8 @@ import pytorch_lightning as pl
 import torch
 
 import ldl.heads
+from benchmarks.common.folds import columns_of, fit_rows, inputs_of
 from ldl.backbones.base import Identity
-from ldl.collective import Collective
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
 from ldl.head import FittedHead, Head
@@ -69,15 +69,14 @@ def predict(method: Method, setting: dict[str, Any], data: TabularLDL, rows: np.
     """
     arguments = {**method.init_args, **setting}
     pl.seed_everything(seed, workers=True, verbose=False)
+    inputs = inputs_of(data)
     factory = getattr(ldl.heads, method.class_path, None)
     if factory is None:
-        return _predict_peer(method, arguments, data, rows, seed)
+        return _predict_peer(method, arguments, data, inputs.numpy(), rows, seed)
     head = factory(**arguments)
     if isinstance(head, FittedHead):
-        head.build(data.input_shape[0], data.labels)
-        head.fit(data.inputs[data.split.train], data.targets[data.split.train], Collective())
-        return head(data.inputs[rows])
-    return _train(head, method.training, data)(data.inputs[rows])
+        return fit_rows(head, data, inputs, data.split.train)(inputs[rows])
+    return _train(head, method.training, data)(inputs[rows])
 
 
 def _train(head: Head, training: dict[str, float], data: TabularLDL) -> Task:
@@ -106,12 +105,11 @@ def _train(head: Head, training: dict[str, float], data: TabularLDL) -> Task:
 
 
 def _predict_peer(
-    method: Method, arguments: dict[str, Any], data: TabularLDL, rows: np.ndarray, seed: int
+    method: Method, arguments: dict[str, Any], data: TabularLDL, inputs: np.ndarray, rows: np.ndarray, seed: int
 ) -> torch.Tensor:
     module, _, name = method.class_path.rpartition(".")
     factory = getattr(importlib.import_module(module), name)
     model = factory(**arguments, **({method.seeded: seed} if method.seeded else {}))
-    inputs, targets = data.inputs.numpy(), data.targets.numpy()
-    model.fit(inputs[data.split.train], targets[data.split.train])
+    model.fit(inputs[data.split.train], columns_of(data)["target"].numpy()[data.split.train])
     output = np.maximum(np.asarray(model.predict(inputs[rows]), np.float64), FLOOR)
     return torch.from_numpy(output / output.sum(1, keepdims=True))

@@ -11,11 +11,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import rankdata, studentized_range, ttest_rel
 
+from benchmarks.common.figures import HIGHER, spread
+from benchmarks.common.tables import markdown
 from ldl.charts.drawing import save
-from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
 
-HIGHER = ("cosine", "intersection", "fidelity")
 CONFIDENCE = 0.9
 """Of the paired t-tests, as in Peng et al. 2018."""
 
@@ -43,67 +43,59 @@ def verdict(ours: np.ndarray, other: np.ndarray, measure: str) -> str:
     return "win" if difference.mean() < 0 else "loss"
 
 
-def markdown(cells: Cells, sets: list[str], methods: list[str], protocol: str) -> str:
+def full_tables(cells: Cells, sets: list[str], methods: list[str], protocol: str) -> str:
     """One table a set, the best of each column in bold, then wins, ties and losses of each method."""
     text = [protocol, ""]
     for name in sets:
-        text += [f"## {name}", "", f"| method | {' | '.join(DISTRIBUTION_METRICS)} |"]
-        text += ["|---|" + "---|" * len(DISTRIBUTION_METRICS)]
-        means = {m: {s: folds_of(cells, name, m, s) for s in DISTRIBUTION_METRICS} for m in methods}
-        means = {m: columns for m, columns in means.items() if len(columns["kl"])}
-        for method, columns in means.items():
-            row = []
-            for measure, values in columns.items():
-                all_means = [others[measure].mean() for others in means.values()]
-                best = max(all_means) if measure in HIGHER else min(all_means)
-                cell = f"{values.mean():.4f} ± {values.std():.4f}"
-                row.append(f"**{cell}**" if values.mean() == best else cell)
-            text.append(f"| {method} | {' | '.join(row)} |")
-        text.append("")
+        values = {m: {s: folds_of(cells, name, m, s) for s in DISTRIBUTION_METRICS} for m in methods}
+        values = {m: columns for m, columns in values.items() if len(columns["kl"])}
+        best = {s: _best(s, [columns[s] for columns in values.values()]) for s in DISTRIBUTION_METRICS}
+        rows = [
+            [method, *(_cell(folds, folds.mean() == best[measure].mean()) for measure, folds in columns.items())]
+            for method, columns in values.items()
+        ]
+        text += [f"## {name}", "", markdown(["method", *DISTRIBUTION_METRICS], rows), ""]
     return "\n".join(text + _comparison(cells, sets, methods) + _failures(cells))
 
 
 def summary(cells: Cells, sets: list[str], methods: list[str], measure: str, protocol: str) -> str:
     """One measure of all methods and sets; in bold the best, and what a paired t-test does not tell from it."""
-    text = [protocol, "", f"| {measure} | {' | '.join(sets)} |", "|---" * (len(sets) + 1) + "|"]
     values = {m: {s: folds_of(cells, s, m, measure) for s in sets} for m in methods}
-    best = {}
-    for name in sets:
-        there = [columns[name] for columns in values.values() if len(columns[name])]
-        best[name] = (max if measure in HIGHER else min)(there, key=np.mean) if there else np.array([])
+    best = {name: _best(measure, [columns[name] for columns in values.values()]) for name in sets}
+    rows = []
     for method, columns in values.items():
-        row = []
-        for name, folds in columns.items():
-            cell = f"{folds.mean():.4f} ± {folds.std():.4f}" if len(folds) else ""
-            ties = len(folds) > 0 and len(folds) == len(best[name]) and verdict(best[name], folds, measure) == "tie"
-            row.append(f"**{cell}**" if ties else cell)
+        row = [
+            _cell(folds, len(folds) == len(best[name]) and verdict(best[name], folds, measure) == "tie")
+            for name, folds in columns.items()
+        ]
         if any(row):
-            text.append(f"| {method} | {' | '.join(row)} |")
-    return "\n".join([*text, ""])
+            rows.append([method, *row])
+    return f"{protocol}\n\n{markdown([measure, *sets], rows)}\n"
 
 
-def write_between(path: Path, name: str, text: str) -> None:
-    """Replace what a Markdown file holds between ``<!-- name -->`` and ``<!-- /name -->``. Raises LDLError."""
-    whole = path.read_text(encoding="utf-8")
-    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    if whole.count(start) != 1 or whole.count(end) != 1 or whole.index(start) > whole.index(end):
-        raise LDLError(f"{path} needs one line {start} and after it one line {end}, between which the table is written")
-    before, rest = whole.split(start)
-    path.write_text(f"{before}{start}\n{text}{end}{rest.split(end)[1]}", encoding="utf-8")
+def _best(measure: str, columns: list[np.ndarray]) -> np.ndarray:
+    """The folds with the best mean; none of none."""
+    there = [folds for folds in columns if len(folds)]
+    return (max if measure in HIGHER else min)(there, key=np.mean) if there else np.array([])
+
+
+def _cell(folds: np.ndarray, bold: bool) -> str:
+    text = spread(folds, 4)
+    return f"**{text}**" if text and bold else text
 
 
 def _comparison(cells: Cells, sets: list[str], methods: list[str]) -> list[str]:
-    text = [f"## Paired t-tests over the folds, KL, {CONFIDENCE:.0%}", ""]
-    text += ["Wins/ties/losses of the row against the column, over the sets.", ""]
-    text += [f"| | {' | '.join(methods)} |", "|---|" + "---|" * len(methods)]
+    rows = []
     for ours in methods:
-        row = []
+        row = [ours]
         for other in methods:
             pairs = [(folds_of(cells, s, ours, "kl"), folds_of(cells, s, other, "kl")) for s in sets]
             words = [verdict(a, b, "kl") for a, b in pairs if len(a) and len(a) == len(b)]
             row.append("" if ours == other else "/".join(str(words.count(word)) for word in ("win", "tie", "loss")))
-        text.append(f"| {ours} | {' | '.join(row)} |")
-    return [*text, ""]
+        rows.append(row)
+    title = f"## Paired t-tests over the folds, KL, {CONFIDENCE:.0%}"
+    what = "Wins/ties/losses of the row against the column, over the sets."
+    return [title, "", what, "", markdown(["", *methods], rows), ""]
 
 
 def _failures(cells: Cells) -> list[str]:

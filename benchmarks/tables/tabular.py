@@ -1,8 +1,8 @@
 """Heads and peers on tables of label distributions, on the same folds.
 
-    python benchmarks/tabular.py [--sets SJAFFE M2B] [--methods LDLF "extra trees"] [--seeds 1] [--out runs/tabular]
-    python benchmarks/tabular.py --quick
-    python benchmarks/tabular.py --runs runs/*/results.json
+    python benchmarks/tables/tabular.py [--sets SJAFFE M2B] [--methods LDLF "extra trees"] [--out runs/tabular]
+    python benchmarks/tables/tabular.py --quick
+    python benchmarks/tables/tabular.py --runs runs/*/results.json
 
 Protocol: ``KFold(10, shuffle=True, random_state=0)``. In every fold the training part alone chooses among the settings
 of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on all of it and tested once.
@@ -22,8 +22,8 @@ import time
 import zlib
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -33,11 +33,14 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import torch
 import yaml
 from rich.progress import Progress
-from tabular_choice import Choice, open_fold, score, split_scaling
-from tabular_methods import Method
-from tabular_report import draw_ranks, markdown, ranks, summary, write_between, write_csv
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import FOLDS
+from benchmarks.common.store import Row, Store
+from benchmarks.common.tables import write_block
+from benchmarks.tables.choice import Choice, open_fold, score, split_scaling
+from benchmarks.tables.methods import Method
+from benchmarks.tables.report import draw_ranks, full_tables, ranks, summary, write_csv
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
@@ -58,11 +61,11 @@ def main() -> None:
     methods = [Method(name, **entry) for name, entry in config["methods"].items()]
     methods = [method for method in methods if options.methods is None or method.name in options.methods]
     sets: list[str] = options.sets or (QUICK_SETS if options.quick else list(config["sets"]))
-    folds = QUICK_FOLDS if options.quick else 10
+    folds = QUICK_FOLDS if options.quick else FOLDS
     options.out.mkdir(parents=True, exist_ok=True)
     for name in sets:
         TabularLDL(config["sets"][name]).setup()  # a missing file is no failure of a method
-    cells = Cells(options.out / "cells.jsonl")
+    store = Store(options.out / "cells.jsonl")
     jobs = [(s, m, seed, f) for s in sets for m in methods for seed in range(options.seeds) for f in range(folds)]
     specs = {method.name: digest(method, choice, options.quick) for method in methods}
     with Progress(disable=options.silent) as progress:
@@ -70,59 +73,39 @@ def main() -> None:
         for name, method, seed, fold in jobs:
             progress.update(bar, description=f"{name}, {method.name}, seed {seed}, fold {fold}")
             key = {"set": name, "method": method.name, "seed": seed, "fold": fold, "spec": specs[method.name]}
-            if key not in cells and not options.report:
-                cells.add(key | measure(config["sets"][name], method, seed, fold, options.quick, choice))
+            if not options.report:
+                store.cell(key, partial(measure, config["sets"][name], method, seed, fold, options.quick, choice))
             progress.advance(bar)
-    mine = complete(cells.of(sets, specs, options.seeds, folds), options.seeds * folds)
+    mine = complete(configured(store.rows, sets, specs, options.seeds, folds), options.seeds * folds)
     mine += [cell for path in options.runs for cell in read_run(path, config["sets"], folds) if cell["set"] in sets]
     known = {cell["method"] for cell in mine}
     names = [name for name in specs if name in known] + sorted(known - specs.keys())
     protocol = (
-        f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0), {options.seeds} seed(s); mean ± std. "
+        f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0), {options.seeds} seed(s); mean ± standard "
+        f"deviation over the folds. "
         f"Settings chosen {choice}; `tuned`: as in the run's configuration."
     )
-    table = markdown(mine, sets, names, protocol)
+    table = full_tables(mine, sets, names, protocol)
     (options.out / "table.md").write_text(table)
     write_csv(mine, options.out / "cells.csv")
     whole, ranked = ranks(mine, sets, names)
     if len(whole) > 1:
         draw_ranks(whole, ranked, options.out / "ranks.png")
     print(table)
-    if options.readme:
-        write_between(options.readme, options.config.stem, summary(mine, sets, names, "kl", protocol))
+    if options.page:
+        write_block(options.page, options.config.stem, summary(mine, sets, names, "kl", protocol))
 
 
-class Cells:
-    """What was measured, one JSON line each."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows: list[dict[str, Any]] = []
-        if path.is_file():
-            # A line that was cut off while it was written is measured again, and so is a failure.
-            rows = [json.loads(line) for line in path.read_text().split("\n")[:-1] if line]
-            self.rows = [row for row in rows if "error" not in row]
-            path.write_text("".join(json.dumps(row) + "\n" for row in self.rows))
-
-    def __contains__(self, key: dict[str, Any]) -> bool:
-        return any(key.items() <= row.items() for row in self.rows)
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Keep a cell, here and on disk."""
-        self.rows.append(row)
-        with self.path.open("a") as stream:
-            stream.write(json.dumps(row) + "\n")
-
-    def of(self, sets: list[str], specs: dict[str, int], seeds: int, folds: int) -> list[dict[str, Any]]:
-        """Those of some sets and methods, as these are configured now."""
-        return [
-            row for row in self.rows
-            if row["set"] in sets and specs.get(row["method"]) == row["spec"]
-            and row["seed"] < seeds and row["fold"] < folds
-        ]  # fmt: skip
+def configured(rows: list[Row], sets: list[str], specs: dict[str, int], seeds: int, folds: int) -> list[Row]:
+    """The cells of some sets and methods, as these are configured now."""
+    return [
+        row for row in rows
+        if row["set"] in sets and specs.get(row["method"]) == row["spec"]
+        and row["seed"] < seeds and row["fold"] < folds
+    ]  # fmt: skip
 
 
-def complete(cells: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+def complete(cells: list[Row], count: int) -> list[Row]:
     """Those of methods that have all ``count`` cells on a set: means over some folds do not compare."""
     found = Counter((cell["set"], cell["method"]) for cell in cells)
     return [cell for cell in cells if found[cell["set"], cell["method"]] == count]
@@ -133,7 +116,7 @@ def digest(method: Method, choice: Choice, quick: bool) -> int:
     return zlib.crc32(f"{method} {choice} {quick}".encode())
 
 
-def measure(path: str, method: Method, seed: int, fold: int, quick: bool, choice: Choice) -> dict[str, Any]:
+def measure(path: str, method: Method, seed: int, fold: int, quick: bool, choice: Choice) -> Row:
     """Choose a setting, fit, test; or the error, in one line."""
     start = time.perf_counter()
     try:
@@ -149,13 +132,13 @@ def measure(path: str, method: Method, seed: int, fold: int, quick: bool, choice
     return {"setting": chosen, "seconds": round(time.perf_counter() - start, 3), "measures": measures}
 
 
-def read_run(path: Path, sets: dict[str, str], folds: int) -> list[dict[str, Any]]:
+def read_run(path: Path, sets: dict[str, str], folds: int) -> list[Row]:
     """The cells of a cross-validation by ``train.py``, from its ``results.json`` and a fold's ``config.yaml``."""
     results = json.loads(path.read_text())
     config = yaml.safe_load((path.parent / f"fold_{results['folds'][0]['fold']}" / "config.yaml").read_text())
     data = config["data"]["init_args"]
     name = next((name for name, file in sets.items() if Path(file).name == Path(data["path"]).name), None)
-    if name is None or results["protocol"] != "kfold" or (data["folds"], data["fold_seed"]) != (10, 0):
+    if name is None or results["protocol"] != "kfold" or (data["folds"], data["fold_seed"]) != (FOLDS, 0):
         raise LDLError(f"{path} is no cross-validation over ten folds (seed 0) of any of {', '.join(sets)}")
     return [
         {
@@ -168,16 +151,12 @@ def read_run(path: Path, sets: dict[str, str], folds: int) -> list[dict[str, Any
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, threads=os.cpu_count(), block="of the configuration's name")
     parser.add_argument("--config", type=Path, default=CONFIG, help="(default: %(default)s)")
     parser.add_argument("--sets", nargs="+", help="(default: all of the configuration)")
     parser.add_argument("--methods", nargs="+", help="(default: all of the configuration)")
     parser.add_argument("--seeds", type=int, default=1, help="(default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="(default: %(default)s)")
     parser.add_argument("--runs", nargs="+", type=Path, default=[], help="results.json of cross-validations to add")
-    parser.add_argument(
-        "--readme", type=Path, help="Markdown file in which to replace the table between <!-- tabular --> and its end"
-    )
     parser.add_argument(
         "--report", action="store_true", help="write the tables of what is measured, and measure nothing"
     )

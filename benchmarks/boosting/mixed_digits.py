@@ -1,6 +1,6 @@
 """MPL-Boost finds groups that nobody names: digits 0 to 2 against the rest, or faces in three poses.
 
-    python benchmarks/mixed_digits.py [--data digits|faces] [--trials 10] [--out runs/benchmark_mixed_digits]
+    python benchmarks/boosting/mixed_digits.py [--data digits|faces] [--trials 10] [--out runs/benchmark_mixed_digits]
 
 Protocol (Babenko et al. 2008, Section 3.2): 1,500 positives of three kinds and 1,500 negatives, 40% of them for
 training (faces: 4,000 pictures, half for training); 64 stumps for each of three groups, from 1,000 random Haar
@@ -15,10 +15,9 @@ Settings were chosen on pictures of other draws (--draw_seed 100 to 102). Fits t
 
 from __future__ import annotations
 
-import json
 import sys
+from functools import lru_cache
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -31,10 +30,12 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
+from benchmarks.boosting.trials import add_options, run_trials, tabulate
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import fit_rows
+from benchmarks.common.store import Row
 from ldl import charts
 from ldl.backbones.haar import Haar
-from ldl.collective import current_collective
 from ldl.data import MixedDigits, PosedFaces
 from ldl.data.trials.trials import Trials
 from ldl.heads import MPLBoost
@@ -51,15 +52,8 @@ POOLINGS: dict[str, dict[str, Any]] = {
 HEAD: dict[str, Any] = {"groups": 3, "rounds": 64, "shrinkage": 0.1}
 OWN: dict[str, dict[str, Any]] = {"digits": {}, "faces": {"clustered": 64, "whitened": 0.99}}
 """What heads have by the data."""
+MEASURES = {"grouping": ("grouping accuracy", 3), "auc": ("AUC", 4)}
 HAAR: dict[str, dict[str, Any]] = {"digits": {}, "faces": {"balanced": True}}
-
-
-def fit(features: Tensor, target: Tensor, data: Trials, options: dict[str, Any]) -> MPLBoost:
-    """A head on features (N, 1, F)."""
-    head = MPLBoost(**HEAD, **options, seed=0, threads=1)
-    head.build(features.shape[-1], data.labels)
-    head.fit(features, target, current_collective())
-    return head
 
 
 def groups_of(head: MPLBoost, features: Tensor) -> np.ndarray:
@@ -82,65 +76,47 @@ def trial(data: Trials, number: int, method: str, kind: str, features: Tensor, f
         model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=HEAD["rounds"])
         score = model.fit(features[train].numpy(), data.positive[train]).decision_function(features[test].numpy())
     else:
-        head = fit(features[train][:, None], data.targets[train], data, {**OWN[kind], **POOLINGS[method]})
+        head = MPLBoost(**{**HEAD, **OWN[kind], **POOLINGS[method]}, seed=0, threads=1)
+        fit_rows(head, data, features[:, None], train)
         score = head(features[test][:, None])[:, 1].numpy()
         found = groups_of(head, features[test][:, None])[positive]
         result["grouping"] = grouping(data.truth[test][positive], found)
         if number == 0:
             file = folder / f"groups_{method.replace(', ', '_')}.png"
             charts.groups(file, data.images[test, 0].numpy()[positive], found)
-    return {**result, "auc": float(roc_auc_score(positive, score)), "score": score.tolist()}
-
-
-def run(data: Trials, number: int, methods: list[str], kind: str, out: Path) -> dict[str, Any]:
-    """What is measured of all methods on one trial; what is there already is read."""
-    file = out / f"trial_{number}.json"
-    results = json.loads(file.read_text()) if file.is_file() else {}
-    missing = [method for method in methods if method not in results]
-    if missing:
-        data.select_fold(number)
-        haar = Haar(1000, **HAAR[kind], seed=number)
-        haar.build(data.input_shape)
-        features = haar(data.images)
-        results["positive"] = data.positive[data.split.test].tolist()
-    for method in missing:
-        results[method] = trial(data, number, method, kind, features, out)
-        file.write_text(json.dumps(results))
-        print(f"trial {number} {method}: { ({k: v for k, v in results[method].items() if k != 'score'}) }", flush=True)
-    return results
+    auc = float(roc_auc_score(positive, score))
+    return {**result, "auc": auc, "score": score.tolist(), "positive": positive.tolist()}
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    """Measure what is missing, then write the table and the ROC."""
+    parser = make_parser(__doc__, block="mixed_DATA")
     parser.add_argument("--data", choices=DATA, default="digits")
-    parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--methods", nargs="+", choices=[*POOLINGS, ADA_BOOST], default=[*POOLINGS, ADA_BOOST])
-    parser.add_argument("--draw_seed", type=int, default=0)
-    parser.add_argument("--out", type=Path)
+    add_options(parser, [*POOLINGS, ADA_BOOST])
     options = parser.parse_args()
     torch.set_num_threads(1)
     out = options.out or Path(f"runs/benchmark_mixed_{options.data}")
     out.mkdir(parents=True, exist_ok=True)
     data = DATA[options.data](draw_seed=options.draw_seed, folds=options.trials)
     data.setup()
-    results = [run(data, number, options.methods, options.data, out) for number in range(options.trials)]
-    positive = np.concatenate([result["positive"] for result in results])
-    rows = ["| method | grouping accuracy | AUC |", "|---|---|---|"]
-    curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    for method in options.methods:
-        measured = [result[method] for result in results]
-        curves[method] = np.concatenate([m["score"] for m in measured]), positive
-        cells = [_cell([m[key] for m in measured if key in m], digits) for key, digits in (("grouping", 3), ("auc", 4))]
-        rows.append(f"| {method} | {' | '.join(cells)} |")
-    charts.roc(out / "roc.png", curves)
-    (out / "table.md").write_text("\n".join(rows) + "\n")
-    print("\n".join(rows))
 
+    @lru_cache(maxsize=1)
+    def features(number: int) -> Tensor:
+        haar = Haar(1000, **HAAR[options.data], seed=number)
+        haar.build(data.input_shape)
+        return haar(data.images)
 
-def _cell(values: list[float], digits: int) -> str:
-    if not values:
-        return ""
-    return f"{fmean(values):.{digits}f} ± {stdev(values) if len(values) > 1 else 0:.{digits}f}"
+    def measure(number: int, method: str) -> Row:
+        return trial(data, number, method, options.data, features(number), out)
+
+    def shown(row: Row) -> Row:
+        return {name: row[name] for name in MEASURES if name in row}
+
+    results = run_trials(data, options, out, measure, shown, {"data": options.data})
+    positive = np.concatenate([row["positive"] for row in results[options.methods[0]]])
+    scores = {method: np.concatenate([row["score"] for row in trials]) for method, trials in results.items()}
+    charts.roc(out / "roc.png", {method: (score, positive) for method, score in scores.items()})
+    tabulate(results, MEASURES, out, options.page, f"mixed_{options.data}")
 
 
 if __name__ == "__main__":

@@ -144,8 +144,8 @@ def main() -> None:
         rows.append([name, spread(accuracy), spread(auc)])
     if options.page:
         protocol = f"{options.folds} folds by bag; mean ± standard deviation over {options.seeds} seeds."
-        table = markdown(["method", "accuracy of bags", "AUC"], rows)
-        write_block(options.page, "musk", f"{protocol}\n\n{table}")
+        text = markdown(["method", "accuracy of bags", "AUC"], rows)
+        write_block(options.page, "musk", f"{protocol}\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """MIL-Boost finds where the digit lies without being told: alignment errors and equal error rates.
 
-    python benchmarks/shifted_digits.py [--data digits|faces] [--trials 10] [--methods ...]
+    python benchmarks/boosting/shifted_digits.py [--data digits|faces] [--trials 10] [--methods ...]
 
 Protocol (Babenko et al. 2008, Section 3.1): 1,000 pictures of 44 x 44, half of them the digit 3, 10% for training
 (faces: 800, half for training); bags of windows of 28 x 28, in training every second one in each direction (the paper
@@ -19,11 +19,9 @@ Sharpness, step, cut and how places are found were chosen for LSE on the digits 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -35,7 +33,9 @@ from sklearn.metrics import roc_curve
 from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
+from benchmarks.boosting.trials import add_options, run_trials, tabulate
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.store import Row
 from ldl import charts
 from ldl.backbones.haar import Haar, locate
 from ldl.collective import current_collective
@@ -58,10 +58,10 @@ METHODS: dict[str, dict[str, Any]] = {
 HEAD: dict[str, Any] = {"cut": "error", "max_step": 0.25}
 ALIGNED, CENTRED = "AdaBoost, aligned", "AdaBoost, not aligned"
 MEASURES = {
-    "alignment": "alignment error [px]",
-    "plane": "in the plane [px]",
-    "share": "share with p > .25",
-    "eer": "equal error rate",
+    "alignment": ("alignment error [px]", 3),
+    "plane": ("in the plane [px]", 3),
+    "share": ("share with p > .25", 3),
+    "eer": ("equal error rate", 3),
 }
 STUMPS, POOL = 64, 1000
 
@@ -73,7 +73,7 @@ def equal_error_rate(score: np.ndarray, positive: np.ndarray) -> float:
     return float((false[nearest] + 1 - true[nearest]) / 2)
 
 
-def measure(maps: np.ndarray, p: np.ndarray, data: Trials) -> dict[str, Any]:
+def errors(maps: np.ndarray, p: np.ndarray, data: Trials) -> dict[str, Any]:
     """Alignment errors, share with p > .25 and equal error rate, of the test pictures."""
     test = data.split.test
     positive = data.positive[test]
@@ -158,59 +158,42 @@ def trial(data: Trials, window: int, number: int, method: str, stride: int, fold
         places, rows = locate(maps[shown]), test[shown]
         pictures = data.images[rows, 0].numpy()
         charts.score_maps(folder / f"maps_{name}.png", pictures, maps[shown], places, window, true=data.truth[rows])
-    return {**measure(maps, p, data), "curve": rates}
-
-
-def run(data: Trials, window: int, number: int, methods: list[str], stride: int, out: Path) -> dict[str, Any]:
-    """What is measured of all methods on one trial; what is there already is read."""
-    file = out / f"trial_{number}.json"
-    results = json.loads(file.read_text()) if file.is_file() else {}
-    missing = [method for method in methods if method not in results]
-    if missing:
-        data.select_fold(number)
-    for method in missing:
-        results[method] = trial(data, window, number, method, stride, out)
-        file.write_text(json.dumps(results))
-        measured = {name: round(results[method][name], 3) for name in MEASURES}
-        print(f"trial {number} {method}: {measured}", flush=True)
-    return results
+    return {**errors(maps, p, data), "curve": rates}
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    """Measure what is missing, then write the table and the equal error rates of every round."""
+    parser = make_parser(__doc__, block="shifted_DATA")
     parser.add_argument("--data", choices=DATA, default="digits")
-    parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--methods", nargs="+", choices=[*METHODS, ALIGNED, CENTRED], default=[*METHODS, ALIGNED])
     parser.add_argument("--r", type=float, help="sharpness instead of the chosen one, for the choice")
     parser.add_argument("--stride", type=int, default=2, help="pixels between the windows of training bags")
-    parser.add_argument("--draw_seed", type=int, default=0)
-    parser.add_argument("--out", type=Path)
+    add_options(parser, [*METHODS, ALIGNED, CENTRED], left_out=[CENTRED])
     options = parser.parse_args()
     torch.set_num_threads(1)
     out = options.out or Path(f"runs/benchmark_shifted_{options.data}")
     out.mkdir(parents=True, exist_ok=True)
     if options.r:
-        for method in METHODS.values():
-            method.update({"r": options.r} if "r" in method else {})
+        for arguments in METHODS.values():
+            arguments.update({"r": options.r} if "r" in arguments else {})
     module, window = DATA[options.data]
     data = module(draw_seed=options.draw_seed, folds=options.trials)
     data.setup()
-    results = [run(data, window, number, options.methods, options.stride, out) for number in range(options.trials)]
-    rows = [f"| method | {' | '.join(MEASURES.values())} |", "|---|" + "---|" * len(MEASURES)]
+
+    def measure(number: int, method: str) -> Row:
+        return trial(data, window, number, method, options.stride, out)
+
+    def shown(row: Row) -> Row:
+        return {name: round(row[name], 3) for name in MEASURES}
+
+    settings = {"data": options.data, "stride": options.stride, "r": options.r}
+    results = run_trials(data, options, out, measure, shown, settings)
     curves = {}
-    for method in options.methods:
-        cells = [_cell([result[method][name] for result in results]) for name in MEASURES]
-        rows.append(f"| {method} | {' | '.join(cells)} |")
+    for method, trials in results.items():
         # Boosting may end before the last round; its curve then stays where it is.
-        padded = [np.pad(curve := result[method]["curve"], (0, STUMPS - len(curve)), "edge") for result in results]
+        padded = [np.pad(curve := row["curve"], (0, STUMPS - len(curve)), "edge") for row in trials]
         curves[method] = np.mean(padded, 0)
     charts.error_curves(out / "equal_error_rates.png", curves, f"mean of {options.trials} trials")
-    (out / "table.md").write_text("\n".join(rows) + "\n")
-    print("\n".join(rows))
-
-
-def _cell(values: list[float]) -> str:
-    return f"{fmean(values):.3f} ± {stdev(values) if len(values) > 1 else 0:.3f}"
+    tabulate(results, MEASURES, out, options.page, f"shifted_{options.data}")
 
 
 if __name__ == "__main__":

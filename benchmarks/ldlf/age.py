@@ -1,9 +1,9 @@
 """Heads side by side on the features of one frozen backbone, under one protocol of age, with ridge as the foil.
 
-    python benchmarks/age.py                                   # FG-NET, leave one person out, ImageNet features
-    python benchmarks/age.py --weights RUN/checkpoints/last.ckpt --seeds 0 1 2
+    python benchmarks/ldlf/age.py                                   # FG-NET, leave one person out, ImageNet features
+    python benchmarks/ldlf/age.py --weights RUN/checkpoints/last.ckpt --seeds 0 1 2
 
-Every head is trained as its ``configs/runs/DATA_HEAD.yaml`` says, on the same folds; figures are over all test
+Every head is trained as its ``configs/runs/DATA/HEAD.yaml`` says, on the same folds; figures are over all test
 pictures of all folds together, mean and standard deviation over the seeds. Ridge sees the same features,
 standardised, and chooses its penalty by leave-one-out error on the training pictures of each fold.
 """
@@ -14,7 +14,6 @@ import argparse
 import copy
 import json
 import logging
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -28,9 +27,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -38,6 +35,9 @@ from sklearn.preprocessing import StandardScaler
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.figures import spread
+from benchmarks.common.runs import run_config
+from benchmarks.common.tables import markdown, show, write_block
 from ldl.backbones.reuse import reuse_features
 from ldl.data.base import LDLDataModule
 from ldl.metrics.groups import train_counts
@@ -47,18 +47,18 @@ from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.task import Task
 
-RUNS = Path(__file__).parent.parent / "configs" / "runs"
 PRINTED = ("mae", "mae_few", "cs5", "balanced_mae", "kl", "crps", "calibration_error")
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    """Train, test, print the table."""
+    parser = make_parser(__doc__, threads=1, block="age_DATA")
+    parser.add_argument("--block", help="Another block of the page, such as that of other weights.")
     parser.add_argument("--data", default="fgnet", help="First part of the names of the configurations.")
     parser.add_argument("--heads", nargs="+", default=["softmax", "dldl_v2", "ldlf"])
     parser.add_argument("--weights", help="Checkpoint or weights of the backbone; default ImageNet's.")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--root", help="Folder of the data; default LDL_DATA.")
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="JSON file for all figures.")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -73,14 +73,19 @@ def main() -> None:
     _, data, _ = instantiate(options.heads[0], 0, options)
     figures["ridge"] = {"runs": [ridge(data)], "seconds": 0.0}
     title = f"{type(data).__name__}, {data.protocol}, {data.num_folds} folds, seeds {options.seeds}"
-    Console().print(tabulate(title, figures))
+    header, rows = ["head", *PRINTED, "seconds"], tabulate(figures)
+    show(title, header, rows)
     if options.out:
         options.out.write_text(json.dumps({"title": title, "weights": options.weights, "figures": figures}, indent=2))
+    if options.page:
+        network = f"backbone {Path(options.weights).name}" if options.weights else "ImageNet's backbone"
+        protocol = f"{title}, {network}; mean ± standard deviation over the seeds."
+        write_block(options.page, options.block or f"age_{options.data}", f"{protocol}\n\n{markdown(header, rows)}")
 
 
 def instantiate(head: str, seed: int, options: argparse.Namespace) -> tuple[Task, LDLDataModule, int]:
     """Task, data module and epochs of the head's configuration; the data serve the backbone's features."""
-    args = ["-c", str(RUNS / f"{options.data}_{head}.yaml"), "--seed_everything", str(seed)]
+    args = ["-c", str(run_config(options.data, head)), "--seed_everything", str(seed)]
     args += ["--model.backbone.weights", options.weights] if options.weights else []
     args += ["--data.root", options.root] if options.root else []
     cli = LDLCLI(args)
@@ -136,19 +141,16 @@ def ridge(data: LDLDataModule) -> dict[str, float]:
     return {"mae": float(error.mean()), "cs5": float((error <= 5).mean())}
 
 
-def tabulate(title: str, figures: dict[str, Any]) -> Table:
+def tabulate(figures: dict[str, Any]) -> list[list[str]]:
     """A row a head: mean and standard deviation over the seeds."""
-    table = Table(title=title)
-    for column in ("head", *PRINTED, "seconds"):
-        table.add_column(column, justify="left" if column == "head" else "right")
-    for head, figure in figures.items():
-        cells = []
-        for name in PRINTED:
-            runs = [run[name] for run in figure["runs"] if name in run]
-            spread = f" ± {statistics.stdev(runs):.3f}" if len(runs) > 1 else ""
-            cells.append(f"{statistics.fmean(runs):.3f}{spread}" if runs else "-")
-        table.add_row(head, *cells, f"{figure['seconds']:.0f}" if figure["seconds"] else "-")
-    return table
+    return [
+        [
+            head,
+            *(spread(run[name] for run in figure["runs"] if name in run) or "-" for name in PRINTED),
+            f"{figure['seconds']:.0f}" if figure["seconds"] else "-",
+        ]
+        for head, figure in figures.items()
+    ]
 
 
 if __name__ == "__main__":

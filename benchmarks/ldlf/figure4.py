@@ -27,6 +27,8 @@ from matplotlib.figure import Figure
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import columns_of
+from benchmarks.common.store import Row, Store
+from benchmarks.common.tables import markdown
 from benchmarks.tables.methods import Method, predict
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL

@@ -127,7 +127,7 @@ def compare_forests(options: argparse.Namespace) -> None:
         score_folds(StructRF(trees=1, search=way, out_of_bag=False), *read_set(options.sets[0]), MEASURES, 1)
     for name in options.sets:
         measured = take_turns(("adaptive", "exact"), options.paired, partial(fit_all, options.folds, *read_set(name)))
-        differences = np.subtract(*([means for means, _ in measured[way]] for way in ("adaptive", "exact")))
+        differences = np.array([a - b for (a, _), (b, _) in zip(measured["adaptive"], measured["exact"])])
         spent = {way: sum(clock for _, clock in rounds) for way, rounds in measured.items()}
         mean, deviation = np.transpose([mean_and_deviation(column) for column in differences.T])
         error = deviation / np.sqrt(len(differences))

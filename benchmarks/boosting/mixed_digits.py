@@ -53,6 +53,7 @@ HEAD: dict[str, Any] = {"groups": 3, "rounds": 64, "shrinkage": 0.1}
 OWN: dict[str, dict[str, Any]] = {"digits": {}, "faces": {"clustered": 64, "whitened": 0.99}}
 """What heads have by the data."""
 MEASURES = {"grouping": ("grouping accuracy", 3), "auc": ("AUC", 4)}
+BLOCKS = {"digits": "mixed_digits", "faces": "posed_faces"}
 HAAR: dict[str, dict[str, Any]] = {"digits": {}, "faces": {"balanced": True}}
 
 
@@ -90,7 +91,7 @@ def trial(data: Trials, number: int, method: str, kind: str, features: Tensor, f
 
 def main() -> None:
     """Measure what is missing, then write the table and the ROC."""
-    parser = make_parser(__doc__, block="mixed_DATA")
+    parser = make_parser(__doc__, block="mixed_digits, or posed_faces")
     parser.add_argument("--data", choices=DATA, default="digits")
     add_options(parser, [*POOLINGS, ADA_BOOST])
     options = parser.parse_args()
@@ -116,7 +117,7 @@ def main() -> None:
     positive = np.concatenate([row["positive"] for row in results[options.methods[0]]])
     scores = {method: np.concatenate([row["score"] for row in trials]) for method, trials in results.items()}
     charts.roc(out / "roc.png", {method: (score, positive) for method, score in scores.items()})
-    tabulate(results, MEASURES, out, options.page, f"mixed_{options.data}")
+    tabulate(results, MEASURES, out, options.page, BLOCKS[options.data])
 
 
 if __name__ == "__main__":

@@ -163,7 +163,7 @@ def trial(data: Trials, window: int, number: int, method: str, stride: int, fold
 
 def main() -> None:
     """Measure what is missing, then write the table and the equal error rates of every round."""
-    parser = make_parser(__doc__, block="shifted_DATA")
+    parser = make_parser(__doc__, block="shifted_digits, or shifted_faces")
     parser.add_argument("--data", choices=DATA, default="digits")
     parser.add_argument("--r", type=float, help="sharpness instead of the chosen one, for the choice")
     parser.add_argument("--stride", type=int, default=2, help="pixels between the windows of training bags")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,7 @@ def score_folds(
     """Each measure's mean over the test rows of each fold, (folds, measures).
 
     Args:
-        head: A head, fitted anew in each fold; or what makes that of a fold from its number.
+        head: A head that is not built, of which every fold gets a copy; or what makes that of a fold from its number.
         features: (N, F).
         target: (N, C).
         measures: Names in ``ldl.metrics.functional``.
@@ -71,7 +72,7 @@ def score_folds(
     for fold in range(folds):
         split = kfold(len(target), FOLDS, fold, 0, val_fraction)
         rows = split.val if val_fraction else split.test
-        fitted = head if isinstance(head, FittedHead) else head(fold)
+        fitted = copy.deepcopy(head) if isinstance(head, FittedHead) else head(fold)
         fitted.build(features.shape[1], numbered(target.shape[1]))
         fitted.fit(features[split.train], target[split.train], Collective())
         predicted, true = fitted(features[rows]).double(), target[rows].double()

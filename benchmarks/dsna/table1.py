@@ -62,7 +62,7 @@ def grid(**choices: list[Any]) -> list[Setting]:
 
 def main() -> None:
     """Choose, test, print the table and draw the chart."""
-    parser = make_parser(__doc__, threads=1, block="fgnet_aam")
+    parser = make_parser(__doc__, threads=1, block="dsna_table1")
     parser.add_argument("--only", nargs="+", help="names of methods; default all")
     parser.add_argument("--out", type=Path, default=Path("fgnet_aam.jsonl"), help="kept, and gone on with")
     parser.add_argument("--chart", type=Path, default=Path("fgnet_aam.png"), help="(default: %(default)s)")
@@ -91,7 +91,7 @@ def main() -> None:
     print(draw(decades, options.chart))
     if options.page:
         rows = [[name, *means(error, data.values), PUBLISHED.get(name, "")] for name, error in errors.items()]
-        write_block(options.page, "fgnet_aam", markdown(["", "MAE in years", f"{OLD} and over", "published"], rows))
+        write_block(options.page, "dsna_table1", markdown(["", "MAE in years", f"{OLD} and over", "published"], rows))
 
 
 def means(error: np.ndarray, values: np.ndarray) -> tuple[str, str]:

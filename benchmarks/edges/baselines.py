@@ -31,7 +31,7 @@ from ldl.edges.benchmark.scores import scores
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = make_parser(__doc__, block="edge_baselines")
+    parser = make_parser(__doc__, block="edges_baselines")
     parser.add_argument("--path", type=Path, default=None, help="folder with images and groundTruth")
     parser.add_argument("--part", default="test", help="train, val or test")
     parser.add_argument("--images", type=int, default=None, help="only so many images")
@@ -64,7 +64,7 @@ def main() -> None:
     header = ["detector", "ODS", "OIS", "AP", "R50"]
     show(title, header, rows)
     if options.page:
-        write_block(options.page, "edge_baselines", f"{title}.\n\n{markdown(header, rows)}")
+        write_block(options.page, "edges_baselines", f"{title}.\n\n{markdown(header, rows)}")
 
 
 if __name__ == "__main__":

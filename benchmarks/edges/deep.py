@@ -26,7 +26,7 @@ from ldl.reports.edges import FIGURES
 
 def main() -> None:
     """Train and test what is missing, and print a row for every target and head."""
-    parser = make_parser(__doc__, block="deep_edges")
+    parser = make_parser(__doc__, block="edges_deep")
     # What is not known here goes to train.py, and is no abbreviation.
     parser.allow_abbrev = False
     parser.add_argument("--targets", nargs="+", default=list(get_args(Target)), help="(default: %(default)s)")
@@ -48,7 +48,7 @@ def main() -> None:
     header, title = ["target", "head", *(name.upper() for name in FIGURES)], f"seeds {options.seeds}: {' '.join(more)}"
     show(f"BSDS500, {title}", header, rows)
     if options.page:
-        write_block(options.page, "deep_edges", f"Mean ± standard deviation over {title}\n\n{markdown(header, rows)}")
+        write_block(options.page, "edges_deep", f"Mean ± standard deviation over {title}\n\n{markdown(header, rows)}")
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ PRINTED = ("mae", "mae_few", "cs5", "balanced_mae", "kl", "crps", "calibration_e
 
 def main() -> None:
     """Train, test, print the table."""
-    parser = make_parser(__doc__, threads=1, block="age_DATA")
-    parser.add_argument("--block", help="Another block of the page, such as that of other weights.")
+    parser = make_parser(__doc__, threads=1, block="age")
+    parser.add_argument("--block", default="age", help="Another block of the page, such as that of other weights.")
     parser.add_argument("--data", default="fgnet", help="First part of the names of the configurations.")
     parser.add_argument("--heads", nargs="+", default=["softmax", "dldl_v2", "ldlf"])
     parser.add_argument("--weights", help="Checkpoint or weights of the backbone; default ImageNet's.")
@@ -80,7 +80,7 @@ def main() -> None:
     if options.page:
         network = f"backbone {Path(options.weights).name}" if options.weights else "ImageNet's backbone"
         protocol = f"{title}, {network}; mean ± standard deviation over the seeds."
-        write_block(options.page, options.block or f"age_{options.data}", f"{protocol}\n\n{markdown(header, rows)}")
+        write_block(options.page, options.block, f"{protocol}\n\n{markdown(header, rows)}")
 
 
 def instantiate(head: str, seed: int, options: argparse.Namespace) -> tuple[Task, LDLDataModule, int]:

@@ -51,7 +51,7 @@ def verdict(measure: str, mean: float, published: float, std: float) -> str:
 
 def main() -> None:
     """Print one table a set, then the counts."""
-    parser = make_parser(__doc__, block="structrf")
+    parser = make_parser(__doc__, block="structrf_tables")
     parser.add_argument("--sets", nargs="+", choices=PUBLISHED, default=list(PUBLISHED), help="(default: all)")
     parser.add_argument("--folds", type=int, default=FOLDS, help="how many of the ten (default: %(default)s)")
     parser.add_argument("--trees", type=int, default=50, help="(default: %(default)s)")
@@ -86,7 +86,7 @@ def main() -> None:
     if options.page:
         table = markdown(["set", "measure", "StructRF", "published", "constant", "verdict"], rows)
         protocol = f"Mean ± standard deviation over {options.folds} folds."
-        write_block(options.page, "structrf", "\n\n".join([protocol, table, " ".join(lines)]))
+        write_block(options.page, "structrf_tables", "\n\n".join([protocol, table, " ".join(lines)]))
 
 
 if __name__ == "__main__":

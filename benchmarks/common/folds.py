@@ -82,7 +82,9 @@ def score_folds(
 
 def inputs_of(data: LDLDataModule) -> Tensor:
     """The inputs of all instances, as evaluation sees them in the selected fold, (size, ...)."""
-    return torch.cat([batch["input"] for batch in data.whole_dataloader()])
+    # A loader draws a number, which is not to change what follows.
+    with torch.random.fork_rng(devices=[]):
+        return torch.cat([batch["input"] for batch in data.whole_dataloader()])
 
 
 def columns_of(data: LDLDataModule) -> dict[str, Tensor]:

@@ -80,11 +80,11 @@ def open_data(options: argparse.Namespace, folder: Path) -> tuple[float, UTKFace
     return data.size / took.clock, data
 
 
-def make_pictures(folder: Path) -> Path:
+def make_pictures(folder: Path, count: int = 1000) -> Path:
     """A folder of pictures of noise, named as UTKFace names them."""
     folder.mkdir()
     rng = np.random.default_rng(0)
-    for number in range(1000):
+    for number in range(count):
         pixels = rng.integers(0, 256, (112, 112, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / f"{number % 100}_0_0_{number}.jpg")
     return folder

@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from places import BENCHMARKS
 
-sys.path.insert(0, str(BENCHMARKS))
-
-import dsna_figure6  # noqa: E402
-
-from ldl.collective import Collective  # noqa: E402
-from ldl.data import TabularValues  # noqa: E402
-from ldl.heads import CostSensitiveForest  # noqa: E402
+from benchmarks.common import runs
+from benchmarks.dsna import figure6
+from ldl.collective import Collective
+from ldl.data import TabularValues
+from ldl.heads import CostSensitiveForest
 
 SMALL = {"trees": 2, "depth": 3, "min_samples": 5, "features": 1.0}
 
@@ -35,7 +32,7 @@ def people(tmp_path: Path) -> tuple[TabularValues, torch.Tensor]:
 
 def test_error_is_that_of_all_test_rows_together(people: tuple[TabularValues, torch.Tensor]) -> None:
     data, features = people
-    measured = dsna_figure6.error("CostSensitiveForest", SMALL, data, features, range(3))
+    measured = figure6.error("CostSensitiveForest", SMALL, data, features, range(3))
     errors = []
     for fold in range(3):
         data.select_fold(fold)
@@ -51,10 +48,13 @@ def test_error_is_that_of_all_test_rows_together(people: tuple[TabularValues, to
 
 
 def test_settings_come_from_the_shipped_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dsna_figure6, "CONFIGS", tmp_path)
-    (tmp_path / "set_dsna.yaml").write_text("model: {head: {class_path: DSNA, init_args: {depth: 7, tau: 2.0}}}\n")
-    assert dsna_figure6.settings("set", "DSNA") == {"trees": 20, "depth": 7, "min_samples": 5, "tau": 2.0}
-    assert dsna_figure6.settings("set", "CostSensitiveForest") == dsna_figure6.PAPER
+    monkeypatch.setattr(runs, "CONFIGS", tmp_path)
+    (tmp_path / "runs" / "set").mkdir(parents=True)
+    (tmp_path / "runs" / "set" / "dsna.yaml").write_text(
+        "model: {head: {class_path: DSNA, init_args: {depth: 7, tau: 2.0}}}\n"
+    )
+    assert figure6.settings("set", "DSNA") == {"trees": 20, "depth": 7, "min_samples": 5, "tau": 2.0}
+    assert figure6.settings("set", "CostSensitiveForest") == figure6.PAPER
 
 
 def test_the_chart_is_drawn(
@@ -64,12 +64,12 @@ def test_the_chart_is_drawn(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     shallow: dict[str, Any] = {"trees": (1, 2), "depth": (1, 2), "min_samples": (5, 9)}
-    monkeypatch.setattr(dsna_figure6, "SWEEPS", shallow)
-    monkeypatch.setattr(dsna_figure6, "settings", lambda *names: SMALL)
-    monkeypatch.setattr(dsna_figure6, "load", lambda name: people)
+    monkeypatch.setattr(figure6, "SWEEPS", shallow)
+    monkeypatch.setattr(figure6, "settings", lambda *names: SMALL)
+    monkeypatch.setattr(figure6, "load", lambda name: people)
     monkeypatch.setattr(
         sys, "argv", ["x", "--heads", "CostSensitiveForest", "--folds", "1", "--out", str(tmp_path / "f.png")]
     )
-    dsna_figure6.main()
+    figure6.main()
     assert (tmp_path / "f.png").stat().st_size > 10_000
     assert capsys.readouterr().out.count("CostSensitiveForest") == 3

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
-from places import BENCHMARKS
 from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
-sys.path.insert(0, str(BENCHMARKS))
-
-from imbalance_foils import FOILS, Foil, Oversampled, Reweighted, oversample  # noqa: E402
-from ordinal_svm import OrdinalSVM  # noqa: E402
+from benchmarks.dsna.foils import FOILS, Foil, Oversampled, Reweighted, oversample
+from benchmarks.dsna.ordinal_svm import OrdinalSVM
 
 
 def _rows(count: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -13,14 +13,11 @@ import torch
 import yaml
 from places import BENCHMARKS
 
+from benchmarks.tables import tabular
+from benchmarks.tables.choice import Choice, best_rank, open_fold
+from benchmarks.tables.report import critical_difference, folds_of, full_tables, ranks, verdict
 from ldl.cli import main
 from ldl.errors import LDLError
-
-sys.path.insert(0, str(BENCHMARKS))
-
-import tabular  # noqa: E402
-from tabular_choice import Choice, best_rank, open_fold  # noqa: E402
-from tabular_report import critical_difference, folds_of, markdown, ranks, verdict  # noqa: E402
 
 Run = Callable[..., list[dict]]
 
@@ -114,7 +111,7 @@ def test_a_missing_file_is_no_failure_of_a_method(run: Run, tmp_path: Path) -> N
 
 def test_runs_of_the_command_line_are_compared(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "crossval"
-    arguments = ["-c", "configs/runs/tabular_meanpredictor.yaml", "--stage", "crossval", "--run_dir", str(path)]
+    arguments = ["-c", "configs/runs/tabular/meanpredictor.yaml", "--stage", "crossval", "--run_dir", str(path)]
     own = ["--data.path", str(tmp_path / "small.npz"), "--data.val_fraction", "0"]
     main(arguments + own + ["--wandb.mode", "disabled"])
     same = run("--methods", "constant", "--runs", str(path / "results.json"))
@@ -145,23 +142,23 @@ def test_inner_folds_never_see_the_test_rows(run: Run, tmp_path: Path) -> None:
     assert chosen == [4] * 10
 
 
-def test_the_readme_gets_its_table(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "README.md"
-    path.write_text("before\n<!-- config -->\nstale\n<!-- /config -->\nafter\n")
-    run("--methods", "constant", "AA-kNN", "--readme", str(path))
+def test_a_page_gets_its_table(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "tables.md"
+    path.write_text("before\n<!-- begin config -->\nstale\n<!-- end config -->\nafter\n")
+    run("--methods", "constant", "AA-kNN", "--page", str(path))
     text = path.read_text()
-    assert text.startswith("before\n<!-- config -->\nFolds 0 to 9 of KFold(10") and text.endswith("after\n")
+    assert text.startswith("before\n<!-- begin config -->\nFolds 0 to 9 of KFold(10") and text.endswith("after\n")
     assert "stale" not in text and "| AA-kNN | **" in text
     path.write_text("no place")
-    with pytest.raises(LDLError, match="needs one line <!-- config -->"):
-        run("--methods", "constant", "--readme", str(path))
+    with pytest.raises(LDLError, match="needs one line <!-- begin config -->"):
+        run("--methods", "constant", "--page", str(path))
 
 
 def test_quick_on_real_data(run: Run, ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = run("--quick", "--config", str(BENCHMARKS / "tabular.yaml"))
+    cells = run("--quick", "--config", str(BENCHMARKS / "tables" / "tabular.yaml"))
     missing = {cell["method"] for cell in cells if "error" in cell}
     assert all("python-ldl" in name for name in missing)
-    assert len(cells) == 2 * len(yaml.safe_load((BENCHMARKS / "tabular.yaml").read_text())["methods"])
+    assert len(cells) == 2 * len(yaml.safe_load((BENCHMARKS / "tables" / "tabular.yaml").read_text())["methods"])
 
 
 @pytest.mark.parametrize(("count", "quantile"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
@@ -190,5 +187,5 @@ def test_seeds_are_averaged_before_folds_are_compared() -> None:
     np.testing.assert_allclose(folds_of(cells, "s", "a", "kl"), [1, 11])
     names, table = ranks(cells, ["s"], ["a", "b", "never run"])
     assert names == ["a", "b"] and table.tolist() == [[1, 2]]
-    text = markdown(cells, ["s"], ["a", "b", "never run"], "the protocol")
-    assert "| a | **6.0000 ± 5.0000**" in text and "never run | " in text
+    text = full_tables(cells, ["s"], ["a", "b", "never run"], "the protocol")
+    assert "| a | **6.0000 ± 7.0711**" in text and "never run | " in text

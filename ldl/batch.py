@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -34,6 +35,34 @@ def global_rows(batch: dict[str, Any], device: torch.device, collective: Collect
     return total
 
 
+def loss_scale(rows: int, total: int, world_size: int) -> float:
+    """Factor of this rank's mean loss: DDP averages over ranks, but these may hold different numbers of rows.
+
+    Args:
+        rows: The :func:`learned_rows` of this rank.
+        total: Those of all ranks together.
+        world_size: Number of ranks.
+    """
+    return float(rows > 0) if world_size == 1 else rows * world_size / max(1, total)
+
+
+def without_padding(batch: Batch) -> Batch:
+    """The real rows. A rank without any keeps one padding row, and so takes part in the exchange of gradients."""
+    real = batch["weight"] > 0
+    used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
+    return {name: column[used] for name, column in batch.items()}
+
+
+def seed_batch(number: int, rank: int) -> None:
+    """Seed torch for one batch: Lightning stores no random state, and a resumed run repeats what it would have drawn.
+
+    Args:
+        number: How many batches the run has trained before.
+        rank: Number of the process.
+    """
+    torch.manual_seed(hash((run_seed(), number, rank)) % 2**63)
+
+
 def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     """Mix every instance with another one of the batch (Zhang et al. 2018): a mixture of distributions is one again.
 
@@ -54,3 +83,8 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
         if name in batch
     }
     return {**batch, **mixed}
+
+
+def run_seed(seed: int | None = None) -> int:
+    """Seed of the run, as Lightning keeps it in the environment, where no ``seed`` is given; 0 where it has none."""
+    return int(os.environ.get("PL_GLOBAL_SEED", 0)) if seed is None else seed

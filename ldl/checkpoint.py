@@ -6,18 +6,19 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytorch_lightning as pl
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
+from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import nn
 
 from ldl.errors import LDLError
+from ldl.labels import LabelSpace
 from ldl.plugins import discover
 from ldl.spec import differences, to_spec
 
 CHECKPOINT_KEY = "ldl"
 """Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
-
-_WEIGHT_SOURCES = ("pretrained", "weights", "freeze", "freeze_groups", "lr", "mirror", "compiled")
 
 
 def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
@@ -40,10 +41,22 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     return checkpoint
 
 
+def describe(
+    head: nn.Module, backbone: nn.Module, labels: LabelSpace, input_shape: tuple[int, ...] | None
+) -> dict[str, Any]:
+    """What a checkpoint says of its model: from it and the weights alone the model is built again."""
+    return {
+        "head": to_spec(head),
+        "backbone": to_spec(backbone),
+        "labels": labels.to_dict(),
+        "input_shape": list(input_shape or ()),
+    }
+
+
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:
     """Refuse a checkpoint of another model than the one configured.
 
-    Where the first weights came from may differ: those of the checkpoint replace them.
+    Options that ``may_change`` may differ, such as where the first weights came from: the checkpoint's replace them.
 
     Raises:
         LDLError: naming what differs.
@@ -53,20 +66,30 @@ def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.M
             f"this is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved"
         )
     for part, component in (("head", head), ("backbone", backbone)):
-        saved, wanted = checkpoint[CHECKPOINT_KEY][part], to_spec(component)
-        difference = differences(*(_without_weight_sources(spec) for spec in (saved, wanted)))
-        if difference:
-            raise LDLError(f"the checkpoint's {part} has {difference}; resume with the configuration it was saved with")
+        if found := differences(checkpoint[CHECKPOINT_KEY][part], component):
+            raise LDLError(
+                f"the checkpoint's {part} has {', '.join(found)}; resume with the configuration it was saved with"
+            )
 
 
-def _without_weight_sources(spec: dict[str, Any]) -> dict[str, Any]:
-    arguments = {name: value for name, value in spec["init_args"].items() if name not in _WEIGHT_SOURCES}
-    return {**spec, "init_args": arguments}
+def check_same_inputs(made: tuple[LabelSpace, tuple[int, ...]], given: tuple[LabelSpace, tuple[int, ...]]) -> None:
+    """Refuse data with other labels, or inputs of another shape, than the model was made for. Raises LDLError."""
+    if made != given:
+        (labels, shape), (others, other) = made, given
+        raise LDLError(
+            f"the model was made for inputs {shape} and {len(labels)} labels ({_ends(labels)}), but the data have "
+            f"inputs {other} and {len(others)} labels ({_ends(others)}); use the data it was trained on"
+        )
+
+
+def _ends(labels: LabelSpace) -> str:
+    return f"{labels.names[0]} to {labels.names[-1]} {labels.unit}".strip()
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes a checkpoint beside its place and then moves it there: a kill leaves the old one or the new one.
 
+    It is a plugin of ``Trainer``; the trainers of ``train.py`` and of cross-validation have it by themselves.
     Lightning writes to the system's temporary folder; from there to another disk a move is a copy.
     """
 
@@ -82,3 +105,11 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+
+
+def write_whole(trainer: pl.Trainer) -> pl.Trainer:
+    """Give a trainer :class:`AtomicCheckpointIO`, unless it has a plugin of its own or saves in some other way."""
+    strategy = trainer.strategy
+    if isinstance(strategy, SingleDeviceStrategy | DDPStrategy) and type(strategy.checkpoint_io) is TorchCheckpointIO:
+        strategy.checkpoint_io = AtomicCheckpointIO()
+    return trainer

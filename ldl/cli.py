@@ -16,11 +16,10 @@ from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
-from ldl.running.crossval import crossval
 from ldl.running.messages import one_line
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
-from ldl.running.run import RUN_DIR_VARIABLE, Run
+from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
 
 PATIENCE = 10
 """Seconds after which a process no longer believes that the first one found its mistake too."""
@@ -56,18 +55,8 @@ def _main(args: list[str]) -> None:
     cli = _parse(_with_config(args))
     if cli.config.stage == "crossval":
         crossval(cli)
-        return
-    run = Run(cli, cli.config)
-    try:
-        if cli.config.stage == "predict":
-            run.predict(cli.config.ckpt_path)
-        elif cli.config.stage == "test":
-            run.finish([run.test(cli.config.ckpt_path)], 0.0)
-        else:
-            entry, seconds = run.fit_and_test()
-            run.finish([entry], seconds)
-    finally:
-        run.close()
+    else:
+        run(cli)
 
 
 def _parse(args: list[str]) -> LDLCLI:

@@ -2,30 +2,35 @@
 
 A head is a subclass of :class:`Head`; its class name is its name on the command line. To write one:
 
-1. ``__init__`` only stores its arguments, under their own names. Annotate each, give it a default, and
-   describe it under ``Args:`` in the class docstring: that text is the command-line help.
+1. Its options are fields of a class under ``@options`` (:mod:`ldl.options`), or arguments that a plain ``__init__``
+   only stores under their own names. Annotate each, give it a default, and describe it under ``Args:`` in the class
+   docstring: that text is the command-line help.
 2. ``build(in_features, labels)`` creates parameters and buffers. It is called once, when the sizes are
    known; call ``super().build(in_features, labels)`` first.
 3. ``forward(features)`` maps ``(..., F)`` to ``(..., C)`` on the simplex, always along the last dimension,
    so that one head serves rows, images and every pixel of a map. With ``takes_bags`` it maps bags of instances,
    ``(..., J, F)``, to ``(..., C)``.
-4. ``loss(features, target)`` returns a dict: ``loss`` is minimised, everything else is logged. The default
-   is the Kullback-Leibler divergence of ``forward`` from the target.
+4. ``loss(features, target)`` returns a dict: ``loss`` is minimised, everything else is logged, but for the
+   ``memory`` of an :class:`AlternatingHead`. The default is the Kullback-Leibler divergence of ``forward`` from the
+   target.
 
 What was learned lives in parameters and buffers, so ``state_dict`` is the whole head. There are three
 kinds: :class:`Head` learns by gradient alone, :class:`AlternatingHead` alternates gradient and closed-form
-steps, :class:`FittedHead` is fitted in one go on extracted features. ``ldl.testing.check_head`` checks all
-of this for any head.
+steps, :class:`FittedHead` is fitted in one go on extracted features, or, as :class:`ImageHead`, on whole images.
+``ldl.testing.check_head`` checks all of this for any head.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from ldl.batch import Batch
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -79,6 +84,28 @@ class Head(nn.Module, ABC):
         """A better value than decoding the distribution gives, (...,) or (..., 2), or None (the default)."""
         return None
 
+    def chart_order(self, prediction: Tensor) -> Tensor:
+        """Which test instances :meth:`charts` shows: row numbers of ``prediction`` (n, C), the best to show first.
+
+        No more of them than fill a batch are handed to ``charts``. The default is as they come.
+        """
+        return torch.arange(len(prediction))
+
+    def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
+        """Draw what only this head knows, after a test or prediction; none by default.
+
+        Args:
+            folder: Where PNGs go.
+            batch: Some test instances, as the framework's batches are: ``index`` (B,), ``features`` as ``forward``
+                takes them and ``prediction`` (B, C); what the data serve, such as ``input``, ``target``, ``value`` and
+                ``group``; where the data know what a model is to find by itself, ``truth`` (B, ...); where instances
+                of a bag have places in a picture, ``boxes`` (J, 4): top, left, bottom and right, in pixels.
+
+        Returns:
+            The paths by the names of the charts.
+        """
+        return {}
+
     def predict(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
         """``forward`` and :meth:`point_estimate` together, for heads that find both by the same work."""
         return self(features), self.point_estimate(features)
@@ -87,13 +114,16 @@ class Head(nn.Module, ABC):
 class AlternatingHead(Head):
     """A head that alternates gradient steps with a closed-form update on recent samples (``LeafUpdate``).
 
+    What ``loss`` returns as ``memory``, a tensor or a dict of tensors, detached and with the leading dimensions of the
+    features, goes to :meth:`observe` after the gradient step; without it the features do.
+
     The recent samples are plain tensors of the head, not buffers (DistributedDataParallel would overwrite
     them with those of rank 0); ``LeafUpdate`` puts them into the checkpoint.
     """
 
     @abstractmethod
-    def observe(self, features: Tensor, target: Tensor) -> None:
-        """Remember one batch, (B, F) and (B, C), after its gradient step. B may be 0 on some ranks."""
+    def observe(self, memory: Any, target: Tensor) -> None:
+        """Remember one batch, ``memory`` (B, ...) and (B, C), after its gradient step. B may be 0 on some ranks."""
 
     @property
     @abstractmethod
@@ -141,6 +171,38 @@ class FittedHead(Head):
             if saved is not None and saved.shape != buffer.shape:
                 setattr(self, name, torch.empty_like(saved, device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+class ImageHead(FittedHead):
+    """A head that is fitted on whole images, and looks at their pixels itself (with the backbone ``WholeImages``).
+
+    Attributes:
+        wants: What batches of training must have besides ``input`` and ``target``, such as the ``boundaries`` and
+            ``segments`` (1, A, H, W) that A annotators drew.
+    """
+
+    wants: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def fit_images(self, batches: Iterable[Batch], collective: Collective) -> None:
+        """Fit on batches of images, ``input`` (B, 3, H, W) uint8 and ``target`` (B, H, W, C); sizes differ.
+
+        Every rank gets all batches in the same order and calls it; ranks may share the work through ``collective``,
+        and must end with equal buffers.
+        """
+
+    @abstractmethod
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images (B, 3, H, W) uint8 to distributions (B, H, W, C)."""
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, **wanted: Tensor) -> None:
+        """Fit on images of one size, (N, 3, H, W) and (N, H, W, C), and what the head wants besides."""
+        self.fit_images([{"input": features, "target": target, **wanted}], collective)
+
+
+def memory_rows(memory: Any, rows: slice) -> Any:
+    """Some rows of what a loss gave as ``memory``."""
+    return {name: part[rows] for name, part in memory.items()} if isinstance(memory, dict) else memory[rows]
 
 
 def check_takes_bags(head: Head) -> None:

@@ -13,8 +13,9 @@
 
 Every annotated name with a value is an option, in order, those of base classes first; its description stands under
 ``Args:`` of the class that declares it. A base's option that is given again without a type is fixed, and an option no
-more. ``__init__`` stores the options and calls ``__post_init__`` where there is one; :func:`check_options` holds them
-against their ranges.
+more; one that is given again as a plain default keeps its range. Where the default is None, so may be the value.
+``__init__`` stores the options and calls ``__post_init__`` where there is one; :func:`check_options` holds them against
+their ranges.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ import inspect
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform, get_args, get_origin
+from dataclasses import dataclass, replace
+from numbers import Real
+from types import UnionType
+from typing import Any, ClassVar, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 from ldl.errors import LDLError
 
@@ -46,6 +49,7 @@ class Option:
         null: What None stands for, for messages.
         may_change: Whether a checkpoint may be resumed with another value.
         annotation: Its type; as text where it is imported for type checkers alone.
+        module: Where it is declared, and the names of its type are known.
     """
 
     default: Any = inspect.Parameter.empty
@@ -57,50 +61,58 @@ class Option:
     null: str = ""
     may_change: bool = False
     annotation: Any = Any
+    module: str = ""
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """The members of a union type, or the one type."""
+        return get_args(self.annotation) if get_origin(self.annotation) in (Union, UnionType) else (self.annotation,)
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """The values of a ``Literal`` type; none for others."""
-        parts = get_args(self.annotation) if get_origin(self.annotation) is not Literal else [self.annotation]
-        return tuple(value for part in parts if get_origin(part) is Literal for value in get_args(part))
+        """The values of a ``Literal`` type, and of bool beside one; none for others."""
+        values = tuple(value for kind in self.kinds if get_origin(kind) is Literal for value in get_args(kind))
+        return (False, True, *values) if values and bool in self.kinds else values
 
     @property
     def range(self) -> str:
         """What is accepted, in words; empty where everything is."""
-        if self.choices:
-            return f"one of {', '.join(map(str, self.choices))}"
         low, high = self.above if self.least is None else self.least, self.below if self.most is None else self.most
+        words = [f"one of {', '.join(map(_text, self.choices))}"] if self.choices else []
         if low is not None and high is not None and high != math.inf:
-            if self.above is None and self.below is None:
-                return f"in {_text(low)}..{_text(high)}"
             ends = "[" if self.above is None else "(", "]" if self.below is None else ")"
-            return f"in {ends[0]}{_text(low)}, {_text(high)}{ends[1]}"
-        words = [] if low is None else [f"{'at least' if self.above is None else 'above'} {_text(low)}"]
+            inside = f"{ends[0]}{_text(low)}, {_text(high)}{ends[1]}"
+            words.append(f"in {_text(low)}..{_text(high)}" if ends == ("[", "]") else f"in {inside}")
+            return " or ".join(words)
+        bounds = [] if low is None else [f"{'at least' if self.above is None else 'above'} {_text(low)}"]
         if high is not None:
-            words.append(
-                "finite" if high == math.inf else f"{'at most' if self.below is None else 'below'} {_text(high)}"
-            )
-        return " and ".join(words)
+            end = f"{'at most' if self.below is None else 'below'} {_text(high)}"
+            bounds.append("finite" if high == math.inf else end)
+        return " or ".join(words + [" and ".join(bounds)] * bool(bounds))
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value, or every entry of a sequence of numbers, is in the range."""
-        if self.choices:
-            return value in self.choices or (value is None and type(None) in get_args(self.annotation))
-        if value is None or isinstance(value, (str, bool)):
+        """Whether a value, or every entry of a sequence of numbers, is in the range; the type is not looked at."""
+        bounded = any(bound is not None for bound in (self.least, self.most, self.above, self.below))
+        if value is None:
+            return not (bounded or self.choices) or type(None) in self.kinds
+        if self.choices and (value in self.choices or not bounded):
+            return value in self.choices
+        if not bounded or not isinstance(value, (Real, Sequence)):
             return True
         if isinstance(value, Sequence):
-            return all(map(self.accepts, value))
-        if not isinstance(value, (int, float)):
-            return True
+            return not isinstance(value, str) and all(map(self.accepts, value))
+        number: Any = value
         return (
-            (self.least is None or value >= self.least)
-            and (self.most is None or value <= self.most)
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
+            (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
         )
 
 
-def _text(number: float) -> str:
+def _text(number: Any) -> str:
+    if isinstance(number, (str, bool)):
+        return str(number) if isinstance(number, str) else str(number).lower()
     # Seeds are bounded by a power of two.
     bits = number.bit_length() if isinstance(number, int) else 0
     return f"2^{bits} - 1" if bits > 20 and number == 2**bits - 1 else f"{number:g}"
@@ -116,13 +128,14 @@ def option(
     what: str = "",
     null: str = "",
     may_change: bool = False,
+    kw_only: bool = False,
 ) -> Any:
-    """An option with a range; see :class:`Option`."""
+    """An option with a range; see :class:`Option`. ``kw_only`` tells type checkers of one that must be given."""
     return Option(default, least, most, above, below, what, null, may_change)
 
 
 def buffer(*, init: Literal[False] = False) -> Any:
-    """A tensor or module that ``build`` makes: declared for type checkers, no option."""
+    """What is made later, such as a tensor by ``build``: declared for type checkers, no option."""
     return buffer
 
 
@@ -130,10 +143,11 @@ def buffer(*, init: Literal[False] = False) -> Any:
 def options(cls: C) -> C:
     """Make ``__init__`` of a class from its options, as the module says."""
     found: dict[str, Option] = {}
-    for base in reversed(cls.__mro__[1:]):
-        found |= base.__dict__.get(OPTIONS, {})
     annotations = cls.__dict__.get("__annotations__", {})
-    found = {name: known for name, known in found.items() if name in annotations or name not in cls.__dict__}
+    for base in reversed(cls.__mro__):
+        # What a class gives without a type is fixed from there on.
+        fixed = base.__dict__.keys() - (annotations.keys() if base is cls else ())
+        found = {name: known for name, known in found.items() if name not in fixed} | base.__dict__.get(OPTIONS, {})
     scope = vars(sys.modules[cls.__module__]) | {cls.__name__: cls}
     for name, annotation in annotations.items():
         annotation = _resolved(annotation, scope)
@@ -143,8 +157,10 @@ def options(cls: C) -> C:
         # A module or a buffer of this name would be hidden by an attribute of the class.
         delattr(cls, name)
         if given is not buffer:
-            given = given if isinstance(given, Option) else Option(given)
-            found[name] = Option(**{**given.__dict__, "annotation": annotation})
+            given = given if isinstance(given, Option) else replace(found.get(name, Option()), default=given)
+            if given.default is None and not isinstance(annotation, str):
+                annotation = annotation | None
+            found[name] = replace(given, annotation=annotation, module=cls.__module__)
     setattr(cls, OPTIONS, found)
     cls.__init__ = _make_init(cls, found)  # type: ignore[misc]
     return cls
@@ -178,7 +194,9 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__annotations__ = {name: found[name].annotation for name in order} | {"return": None}
-    __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    # jsonargparse looks there for the types that are left as text.
+    module = next((known.module for known in found.values() if isinstance(known.annotation, str)), cls.__module__)
+    __init__.__module__, __init__.__qualname__ = module, f"{cls.__qualname__}.__init__"
     __init__.__doc__ = "Store the options."
     return __init__
 
@@ -195,7 +213,8 @@ def _owner_of_init(cls: type) -> type:
 
 def check_options(component: object) -> None:
     """Raise LDLError for the first option that is not in its range: its name, its value, what is accepted."""
-    for name, known in options_of(component).items():
+    # Where a class of a user's has an ``__init__`` of its own, it has given these to that of its base.
+    for name, known in getattr(component, OPTIONS, {}).items():
         value = getattr(component, name)
         if not known.accepts(value):
             what = f", {known.what}" if known.what else ""

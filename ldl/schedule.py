@@ -1,13 +1,17 @@
-"""A learning-rate schedule that needs no number of steps in the configuration."""
+"""Parameter groups and learning rates: a schedule that needs no number of steps, and how Lightning is told of any."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+import pytorch_lightning as pl
+from torch import nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, did_you_mean
 
 
 class WarmupCosine(LambdaLR):
@@ -43,3 +47,52 @@ class WarmupCosine(LambdaLR):
             return 0.01 + 0.99 * step / rise
         done = min(1.0, (step - rise) / max(1.0, self.total_steps - rise))
         return 0.5 * (1 + math.cos(math.pi * done))
+
+
+def parameter_groups(
+    parameters: Iterable[nn.Parameter], own: Sequence[nn.Parameter], lr: float | None
+) -> list[dict[str, Any]]:
+    """Groups for an optimiser: what trains of ``parameters``, and of ``own`` among them with a rate ``lr``."""
+    owned = {id(parameter) for parameter in own}
+    parts: tuple[tuple[Iterable[nn.Parameter], dict[str, Any]], ...] = (
+        ([parameter for parameter in parameters if id(parameter) not in owned], {}),
+        (own, {"lr": lr}),
+    )
+    groups = [{"params": [p for p in part if p.requires_grad], **options} for part, options in parts]
+    return [group for group in groups if group["params"]]
+
+
+def schedule(
+    scheduler: LRScheduler | ReduceLROnPlateau, interval: str, monitor: str, steps: Callable[[], int] | None
+) -> dict[str, Any]:
+    """What Lightning wants to know of a scheduler.
+
+    Args:
+        scheduler: Any; ReduceLROnPlateau steps once an epoch, :class:`WarmupCosine` at every step.
+        interval: ``epoch`` or ``step``, for the others.
+        monitor: What ReduceLROnPlateau watches.
+        steps: Gives the number of optimiser steps of the training; None where there is none.
+    """
+    if isinstance(scheduler, WarmupCosine):
+        interval = "step"
+        if scheduler.total_steps is None and steps is not None:
+            scheduler.start(steps())
+    elif isinstance(scheduler, ReduceLROnPlateau):
+        interval = "epoch"
+    return {"scheduler": scheduler, "interval": interval, "monitor": monitor}
+
+
+def step_plateau(scheduler: ReduceLROnPlateau, monitor: str, trainer: pl.Trainer) -> None:
+    """Step by what was measured, at the end of an epoch.
+
+    Raises:
+        LDLError: nothing of that name was measured, but for a run that has just resumed.
+    """
+    metrics = trainer.callback_metrics
+    if not trainer.is_last_batch:
+        return
+    if monitor in metrics:
+        scheduler.step(metrics[monitor])
+    elif not trainer.fit_loop.restarting:
+        near = did_you_mean(monitor, metrics)
+        raise LDLError(f"model.lr_monitor {monitor!r} is not measured{near}; there are {', '.join(metrics)}")

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from torch import nn
 
 from ldl.errors import LDLError
+from ldl.options import options_of
 
 T = TypeVar("T")
 
@@ -28,13 +29,40 @@ def to_spec(component: object) -> dict[str, Any]:
     return {"class_path": f"{cls.__module__}.{cls.__qualname__}", "init_args": arguments}
 
 
+MOVED = {
+    "ldl.backbone.Identity": "ldl.backbones.base.Identity",
+    "ldl.backbone.Timm": "ldl.backbones.timm.Timm",
+    "ldl.each_instance.EachInstance": "ldl.backbones.each_instance.EachInstance",
+    "ldl.edges.backbone.PixelFeatures": "ldl.backbones.pixel_features.PixelFeatures",
+    "ldl.haar.Haar": "ldl.backbones.haar.Haar",
+    "ldl.hog.HOG": "ldl.backbones.hog.HOG",
+    "ldl.data.bags.Bags": "ldl.data.bags.bags.Bags",
+    "ldl.data.bsds500.BSDS500": "ldl.data.edges.bsds500.BSDS500",
+    "ldl.data.clutter.PosedFaces": "ldl.data.trials.clutter.PosedFaces",
+    "ldl.data.clutter.ShiftedFaces": "ldl.data.trials.clutter.ShiftedFaces",
+    "ldl.data.faces.morph.Morph": "ldl.data.faces.morph.morph.Morph",
+    "ldl.data.faces.pointing04.Pointing04": "ldl.data.faces.pointing04.pointing04.Pointing04",
+    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.fgnet_aam.FGNETAAM",
+    "ldl.data.mnist.MixedDigits": "ldl.data.trials.mnist.MixedDigits",
+    "ldl.data.mnist.ShiftedDigits": "ldl.data.trials.mnist.ShiftedDigits",
+    "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
+    "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
+}
+"""Where classes are now that checkpoints and configurations of version 0.1 name by another path."""
+
+
+def current_path(path: str) -> str:
+    """The import path of a class, given as it is or as it was before it moved."""
+    return MOVED.get(path, path)
+
+
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     """Rebuild the object of :func:`to_spec`.
 
     Raises:
         LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
     """
-    path = spec["class_path"]
+    path = current_path(spec["class_path"])
     module, _, name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name)
@@ -56,18 +84,29 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
         ) from None
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """What differs between two specs, in words; empty where nothing does."""
-    if old["class_path"] != new["class_path"]:
-        return f"{old['class_path'].rpartition('.')[2]} instead of {new['class_path'].rpartition('.')[2]}"
-    before, after = old["init_args"], new["init_args"]
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return ", ".join(f"{name} {before.get(name)!r} instead of {after.get(name)!r}" for name in names)
+def differences(spec: dict[str, Any], component: object, within: str = "") -> list[str]:
+    """What a component has unlike a spec, in words; options that ``may_change`` are left out, also of its parts."""
+    new = to_spec(component)
+    old_path, path = current_path(spec["class_path"]), new["class_path"]
+    if old_path != path:
+        return [f"{within and within + ' '}{old_path.rpartition('.')[2]} instead of {path.rpartition('.')[2]}"]
+    before, after = spec["init_args"], new["init_args"]
+    known, found = options_of(component), []
+    for name in {**before, **after}:
+        old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
+        if _is_spec(old) and isinstance(part, nn.Module):
+            found += differences(old, part, where)
+        elif old != after.get(name) and not (name in known and known[name].may_change):
+            found.append(f"{where} {old!r} instead of {after.get(name)!r}")
+    return found
 
 
 def _rebuilt(value: Any) -> Any:
-    is_spec = isinstance(value, dict) and value.keys() == {"class_path", "init_args"}
-    return from_spec(value, nn.Module) if is_spec else value
+    return from_spec(value, nn.Module) if _is_spec(value) else value
+
+
+def _is_spec(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"class_path", "init_args"}
 
 
 def _plain(value: Any, where: str) -> Any:

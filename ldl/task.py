@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
-from pytorch_lightning.plugins.io import TorchCheckpointIO
-from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
-from torchmetrics import MetricCollection
 
-from ldl.backbones.base import Backbone, Identity
+from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
-from ldl.batch import global_rows, learned_rows
+from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.checkpoint import CHECKPOINT_KEY, AtomicCheckpointIO, check_same_model, read_checkpoint
+from ldl.callbacks import FitHead, LeafUpdate
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
 from ldl.collective import current_collective
-from ldl.errors import LDLError, did_you_mean
-from ldl.head import AlternatingHead, FittedHead, Head, check_takes_bags
+from ldl.errors import LDLError
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_takes_bags, memory_rows
 from ldl.labels import Decoder, LabelSpace
-from ldl.metrics import MEASURED, all_metrics
+from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
-from ldl.schedule import WarmupCosine
-from ldl.spec import from_spec, to_spec
+from ldl.metrics.stage import StageMetrics
+from ldl.schedule import parameter_groups, schedule, step_plateau
+from ldl.spec import from_spec
 
 MEANS_KEY = "train_means"
 
@@ -35,9 +34,11 @@ MEANS_KEY = "train_means"
 class Task(pl.LightningModule):
     """Trains a head on a backbone to output label distributions.
 
+    ``Trainer(plugins=[AtomicCheckpointIO()])`` writes its checkpoints whole, as ``train.py`` does.
+
     Args:
         head: The head, by class name.
-        backbone: What turns inputs into features; None is ``Identity``.
+        backbone: What turns inputs into features; None is ``Identity``, or ``WholeImages`` for heads that take these.
         optimizer: Any torch optimiser. A backbone with a learning rate of its own is a second group.
         lr_scheduler: Any torch scheduler, or None.
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
@@ -62,7 +63,7 @@ class Task(pl.LightningModule):
         if mixup < 0:
             raise LDLError(f"model.mixup {mixup!r} must be 0 (none) or positive")
         self.head = head
-        self.backbone = backbone if backbone is not None else Identity()
+        self.backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         self.optimizer = optimizer
         self.lr_scheduler = lr_scheduler
         self.lr_interval = lr_interval
@@ -71,6 +72,7 @@ class Task(pl.LightningModule):
         self.decoder = decoder
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
+        self.train_values: np.ndarray | None = None
         self.eval_metrics = nn.ModuleDict()
         self.train_means = LossMeans()
         if isinstance(head, FittedHead):
@@ -82,6 +84,11 @@ class Task(pl.LightningModule):
         """The label space of the head."""
         return self.head.labels
 
+    @property
+    def gives_maps(self) -> bool:
+        """Whether there is a distribution at every pixel, (B, H, W, C)."""
+        return self.backbone.gives_maps
+
     def build(self, labels: LabelSpace, input_shape: tuple[int, ...], load_weights: bool = True) -> None:
         """Create backbone, head and metrics for this label space and shape of one input; later calls do nothing.
 
@@ -89,37 +96,31 @@ class Task(pl.LightningModule):
             LDLError: backbone or head cannot be made so, or was built for another label space.
         """
         if self.input_shape is not None:
-            if labels != self.labels or tuple(input_shape) != self.input_shape:
-                raise LDLError(
-                    f"the model was made for inputs {self.input_shape} and {len(self.labels)} labels "
-                    f"({self._label_range(self.labels)}), but the data have inputs {tuple(input_shape)} and "
-                    f"{len(labels)} labels ({self._label_range(labels)}); use the data it was trained on"
-                )
+            check_same_inputs((self.labels, self.input_shape), (labels, tuple(input_shape)))
             return
+        if isinstance(self.head, ImageHead) != isinstance(self.backbone, WholeImages):
+            raise LDLError(
+                f"{type(self.head).__name__} cannot use the backbone {type(self.backbone).__name__}; heads fitted on "
+                "images, and they alone, take WholeImages; leave model.backbone out, or null"
+            )
         width = self.backbone.build(tuple(input_shape), load_weights)
         if self.backbone.gives_bags:
             check_takes_bags(self.head)
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         for stage in ("val", "test"):
-            for kind, metrics in all_metrics(labels, f"{stage}_", self.backbone.gives_maps).items():
-                self.eval_metrics[f"{stage}_{kind}"] = metrics
-
-    @staticmethod
-    def _label_range(labels: LabelSpace) -> str:
-        return f"{labels.names[0]} to {labels.names[-1]} {labels.unit}".strip()
+            self.eval_metrics[stage] = StageMetrics(labels, f"{stage}_", self.gives_maps, details=stage == "test")
 
     def setup(self, stage: str) -> None:
         """Build from the trainer's data module, where ``build`` was not called before."""
-        strategy = self.trainer.strategy
-        writes_whole = isinstance(strategy, (SingleDeviceStrategy, DDPStrategy))
-        if writes_whole and type(strategy.checkpoint_io) is TorchCheckpointIO:
-            strategy.checkpoint_io = AtomicCheckpointIO()
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
             self.preprocessing = data.preprocessing or self.preprocessing
             if stage != "predict":
+                on_line = self.labels.kind == "ordinal" and not self.gives_maps
+                self.train_values = data.train_values if on_line else None
+            if stage != "predict" or data.features_key is not None:
                 reuse_features(self.backbone, data, self.trainer.strategy.root_device)
         elif self.input_shape is None:
             raise LDLError(
@@ -128,34 +129,18 @@ class Task(pl.LightningModule):
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """The callback that drives an alternating or a fitted head."""
-        from ldl.callbacks import FitHead, LeafUpdate
-
         if isinstance(self.head, AlternatingHead):
             return [LeafUpdate()]
         return [FitHead()] if isinstance(self.head, FittedHead) else []
 
     def configure_optimizers(self) -> Any:
-        groups: list[dict[str, Any]] = []
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
-        owned = {id(parameter) for parameter in own}
-        for parameters, options in (
-            ([p for p in self.parameters() if id(p) not in owned], {}),
-            (own, {"lr": self.backbone.lr}),
-        ):
-            trainable = [parameter for parameter in parameters if parameter.requires_grad]
-            if trainable:
-                groups.append({"params": trainable, **options})
-        optimizer = self.optimizer(groups)
+        optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr))
         if self.lr_scheduler is None:
             return optimizer
-        scheduler = self.lr_scheduler(optimizer)
-        interval = "epoch" if isinstance(scheduler, ReduceLROnPlateau) else self.lr_interval
-        if isinstance(scheduler, WarmupCosine):
-            interval = "step"
-            if scheduler.total_steps is None and self._trainer is not None:
-                scheduler.start(int(self.trainer.estimated_stepping_batches))
-        config = {"scheduler": scheduler, "interval": interval, "monitor": self.lr_monitor}
-        return {"optimizer": optimizer, "lr_scheduler": config}
+        steps = None if self._trainer is None else lambda: int(self.trainer.estimated_stepping_batches)
+        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, steps)
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
@@ -169,19 +154,14 @@ class Task(pl.LightningModule):
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
 
     def on_train_batch_start(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        # Lightning stores no random state: a resumed run repeats the draws of one that never stopped.
-        seed = int(os.environ.get("PL_GLOBAL_SEED", 0))
-        torch.manual_seed(hash((seed, self.trainer.fit_loop.total_batch_idx, self.global_rank)) % 2**63)
+        seed_batch(self.trainer.fit_loop.total_batch_idx, self.global_rank)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
         total = global_rows(batch, self.device, current_collective())
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
-        real = batch["weight"] > 0
         rows = learned_rows(batch)
-        # A rank without rows still takes part in the exchange of gradients, with one padding row at scale 0.
-        used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
-        batch = {name: column[used] for name, column in batch.items()}
+        batch = without_padding(batch)
         if self.mixup:
             batch = mix_pairs(batch, self.mixup)
         features, target = self.features(batch), batch["target"]
@@ -189,34 +169,19 @@ class Task(pl.LightningModule):
             features, target = features[batch["keep"]], target[batch["keep"]]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         losses = self.head.loss(features, target, **extra)
+        memory = losses.pop("memory", features.detach())
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
-        loss = self._scale(rows, total) * losses["loss"]
+        loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
         seen = slice(None if rows else 0)
-        return {"loss": loss, "features": features.detach()[seen], "target": target[seen]}
-
-    @staticmethod
-    def _scale(rows: int, total: int) -> float:
-        """Factor of this rank's mean loss: DDP averages over ranks, but these may hold different numbers of rows."""
-        world_size = current_collective().world_size
-        if world_size == 1:
-            return float(rows > 0)
-        return rows * world_size / max(1, total)
+        return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
 
     def on_train_epoch_end(self) -> None:
         for name, mean in self.train_means.compute().items():
             self.log(f"train_{name}", mean, sync_dist=False, rank_zero_only=False)
         self.train_means.reset()
-        if self.trainer.is_last_batch and isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
-            self._step_plateau(scheduler, self.trainer.callback_metrics)
-
-    def _step_plateau(self, scheduler: ReduceLROnPlateau, metrics: dict[str, Tensor]) -> None:
-        if self.lr_monitor in metrics:
-            scheduler.step(metrics[self.lr_monitor])
-        elif not self.trainer.fit_loop.restarting:
-            near = did_you_mean(self.lr_monitor, metrics)
-            measured = ", ".join(metrics)
-            raise LDLError(f"model.lr_monitor {self.lr_monitor!r} is not measured{near}; there are {measured}")
+        if isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
+            step_plateau(scheduler, self.lr_monitor, self.trainer)
 
     def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
         # Lightning is late for ReduceLROnPlateau: the epoch's checkpoint was taken. ``on_train_epoch_end`` has done it.
@@ -245,24 +210,28 @@ class Task(pl.LightningModule):
 
     def _evaluate(self, batch: dict[str, Tensor], stage: str) -> dict[str, Tensor]:
         output = self.predict_step(batch, 0)
-        for kind, (prediction, truth) in MEASURED.items():
-            name = f"{stage}_{kind}"
-            if name in self.eval_metrics:
-                metrics = self.eval_metrics[name]
-                assert isinstance(metrics, MetricCollection)
-                metrics.update(output[prediction], output[truth])
-                self.log_dict(metrics, on_step=False, on_epoch=True, batch_size=len(output["index"]))
+        if self.train_values is not None:
+            counts = train_counts(self.labels, self.train_values, output["value"].double().cpu().numpy())
+            output["train_count"] = torch.from_numpy(counts).to(self.device)
+        for means in self._metrics(stage).update(output):
+            self.log_dict(means, on_step=False, on_epoch=True, batch_size=len(output["index"]))
         return output
 
+    def on_validation_epoch_end(self) -> None:
+        self.log_dict(self._metrics("val").finish())
+
+    def on_test_epoch_end(self) -> None:
+        # Every process has measured all rows, so there is nothing to reduce.
+        self.log_dict(self._metrics("test").finish())
+
+    def _metrics(self, stage: str) -> StageMetrics:
+        metrics = self.eval_metrics[stage]
+        assert isinstance(metrics, StageMetrics)
+        return metrics
+
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint[CHECKPOINT_KEY] = {
-            "head": to_spec(self.head),
-            "backbone": to_spec(self.backbone),
-            "labels": self.labels.to_dict(),
-            "input_shape": list(self.input_shape or ()),
-            "decoder": self.decoder,
-            "preprocessing": self.preprocessing,
-        }
+        rest = {"decoder": self.decoder, "preprocessing": self.preprocessing}
+        checkpoint[CHECKPOINT_KEY] = describe(self.head, self.backbone, self.labels, self.input_shape) | rest
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -285,10 +254,9 @@ class Task(pl.LightningModule):
         """
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = checkpoint[CHECKPOINT_KEY]
-        kwargs.setdefault("decoder", saved["decoder"])
         head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
         backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
-        task = cls(head, backbone, **kwargs)
+        task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
         task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
         task.preprocessing = saved.get("preprocessing")
         task.load_state_dict(checkpoint["state_dict"])

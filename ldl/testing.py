@@ -6,13 +6,14 @@ import copy
 import inspect
 import io
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.spec import from_spec, to_spec
@@ -33,7 +34,8 @@ def check_head(make: Callable[[], Head]) -> None:
     """Check that a head keeps the contract; a few seconds.
 
     It is built for nominal (two and more), ordinal and 2-D labels (a head may refuse some with ``LDLError``, not all),
-    trained for a moment on a small random problem, called, saved and loaded. Heads that take bags get bags.
+    trained for a moment on a small random problem, called, saved and loaded. Heads that take bags get bags, an
+    ``ImageHead`` images of different sizes.
 
     Args:
         make: The class of the head, or a function that makes one with other arguments.
@@ -47,10 +49,13 @@ def check_head(make: Callable[[], Head]) -> None:
         torch.manual_seed(0)
         head = make()
         try:
-            head.build(FEATURES, labels)
+            head.build(3 if isinstance(head, ImageHead) else FEATURES, labels)
         except LDLError:
             continue
         accepted.append(labels.kind)
+        if isinstance(head, ImageHead):
+            _check_images(head, make(), labels)
+            continue
         features, target = _problem(labels, head.takes_bags)
         _check_built(head, labels)
         _check_learning(head, features, target)
@@ -62,7 +67,7 @@ def check_head(make: Callable[[], Head]) -> None:
 
 def _check_arguments(head: Head) -> None:
     cls = type(head)
-    documented = inspect.getdoc(cls) or ""
+    documented = "\n".join(base.__doc__ or "" for base in cls.__mro__)
     for name, parameter in inspect.signature(cls).parameters.items():
         where = f"__init__ argument {name!r}"
         _must(parameter.kind is parameter.POSITIONAL_OR_KEYWORD, head, f"{where} must be an ordinary argument")
@@ -108,6 +113,10 @@ def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
         return
     losses = head.loss(features, target, **_extra(head, target))
     _must(isinstance(losses, dict) and "loss" in losses, head, "loss must return a dict with the key 'loss'")
+    memory = losses.pop("memory", features) if isinstance(head, AlternatingHead) else features
+    for part in memory.values() if isinstance(memory, dict) else [memory]:
+        good = len(part) == ROWS and not part.requires_grad
+        _must(good, head, f"loss 'memory' must be detached tensors of {ROWS} rows, as the features are")
     for name, value in losses.items():
         _must(value.ndim == 0 and bool(value.isfinite()), head, f"loss {name!r} must be one finite number, is {value}")
     parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]
@@ -116,19 +125,20 @@ def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
     before = _mean_loss(head, features, target)
     for _ in range(60):
         optimizer.zero_grad()
-        head.loss(features, target, **_extra(head, target))["loss"].backward()
+        losses = head.loss(features, target, **_extra(head, target))
+        losses["loss"].backward()
         optimizer.step()
         if isinstance(head, AlternatingHead):
-            _observe_and_update(head, features, target)
+            _observe_and_update(head, losses.get("memory", features), target)
     if isinstance(head, AlternatingHead):
-        head.observe(features[:0], target[:0])
+        head.observe(memory_rows(losses.get("memory", features), slice(0)), target[:0])
         head.update(Collective())
     after = _mean_loss(head, features, target)
     _must(after < before, head, f"does not learn: its loss went from {before:.4f} to {after:.4f} in 60 steps")
 
 
-def _observe_and_update(head: AlternatingHead, features: Tensor, target: Tensor) -> None:
-    head.observe(features, target)
+def _observe_and_update(head: AlternatingHead, memory: Any, target: Tensor) -> None:
+    head.observe(memory, target)
     if head.update_due:
         head.update(Collective())
         _must(not head.update_due, head, "is due for an update right after one")
@@ -202,6 +212,53 @@ def _check_saving(head: Head, features: Tensor, make: Callable[[], Head], labels
         again = other.memory_state(Collective())
         equal = state.keys() == again.keys() and all(torch.equal(state[name], again[name]) for name in state)
         _must(equal, head, "does not restore the samples it remembers from memory_state")
+
+
+def _check_images(head: ImageHead, other: Head, labels: LabelSpace) -> None:
+    batches = [_picture(labels, number, (64 + 8 * number, 96 - 4 * number)) for number in range(3)]
+    wanted = {"input", "target", *head.wants}
+    head.fit_images([{name: batch[name] for name in wanted} for batch in batches], Collective())
+    head.eval()
+    other.build(3, labels)
+    other.load_state_dict(head.state_dict())
+    trials = [batch["input"] for batch in batches] + [batches[0]["input"][..., :33, :47]]
+    with torch.no_grad():
+        for images in trials:
+            output, shape = head(images), (1, *images.shape[2:], len(labels))
+            _must(output.shape == shape, head, f"forward gives {tuple(output.shape)} for images {tuple(images.shape)}")
+            _must(output.dtype == torch.float32, head, f"gives {output.dtype}; distributions must be float32")
+            _on_simplex(head, output)
+            _must(torch.equal(output, head(images)), head, "gives another output for the same image in eval mode")
+            _must(
+                torch.equal(output, other.eval()(images)), head, "predicts differently after its state_dict was loaded"
+            )
+            with torch.autocast("cpu", torch.bfloat16):
+                _must(torch.equal(output, head(images)), head, "gives another output under autocast")
+        first, last = (images[..., :40, :40] for images in (trials[0], trials[2]))
+        alone = torch.cat([head(first), head(last)])
+        _must(torch.equal(head(torch.cat([first, last])), alone), head, "treats one image unlike many")
+        _must(head(first[:0]).shape == (0, 40, 40, len(labels)), head, "must take an empty batch")
+        # Labels count the same, however few pixels they have; KL would punish a sharp line beside the true one.
+        label = batches[0]["target"].argmax(-1)
+        hits = [head(trials[0])[label == number][:, number].mean() for number in label.unique()]
+        better = float(torch.stack(hits).mean()) > 1.05 / len(hits)
+        _must(better, head, "is no better on its training images than a constant: in the mean mass of the true label")
+
+
+def _picture(labels: LabelSpace, number: int, size: tuple[int, int]) -> dict[str, Tensor]:
+    """Stripes, one for each label but the first and one for it between them; two annotators who agree."""
+    across = torch.arange(size[1]).expand(size)
+    segments = across // 12 + 1
+    edge = torch.zeros(size, dtype=torch.bool)
+    edge[:, 1:] = segments[:, 1:] != segments[:, :-1]
+    label = torch.where(edge, segments % (len(labels) - 1) + 1, 0) % len(labels)
+    colours = torch.randint(0, 256, (3, 20), generator=torch.Generator().manual_seed(number), dtype=torch.uint8)
+    return {
+        "input": colours[:, segments][None],
+        "target": torch.nn.functional.one_hot(label, len(labels)).float()[None],
+        "boundaries": edge.expand(1, 2, *size).clone(),
+        "segments": segments.int().expand(1, 2, *size).clone(),
+    }
 
 
 def _mean_loss(head: Head, features: Tensor, target: Tensor) -> float:

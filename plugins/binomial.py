@@ -8,8 +8,10 @@ from torch import Tensor, nn
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.labels import LabelSpace
+from ldl.options import option, options
 
 
+@options
 class Binomial(Head):
     """Binomial distribution over ordered labels: always one peak (Beckham & Pal 2017).
 
@@ -17,16 +19,12 @@ class Binomial(Head):
         temperature: Sharpness of the peak: the log probabilities are divided by it, so 0.5 is sharper, 2 flatter.
     """
 
-    def __init__(self, temperature: float = 1.0) -> None:
-        super().__init__()
-        self.temperature = temperature
+    temperature: float = option(default=1.0, above=0)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the layer for the success probability. Raises LDLError for labels without an order."""
         if labels.kind != "ordinal":
             raise LDLError(f"Binomial needs ordinal labels, not {labels.kind} ones; use Softmax or LDLF")
-        if self.temperature <= 0:
-            raise LDLError(f"Binomial temperature {self.temperature!r} must be positive")
         super().build(in_features, labels)
         self.score = nn.Linear(in_features, 1)
         successes = torch.arange(len(labels), dtype=torch.float64)

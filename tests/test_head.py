@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from pathlib import Path
+from typing import Any
 
+import pytest
+import pytorch_lightning as pl
+import torch
+from checkpoints.make import Problem
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from ldl.backbones.base import Identity
 from ldl.collective import Collective
-from ldl.head import FittedHead
+from ldl.head import AlternatingHead, FittedHead
+from ldl.heads import Softmax
 from ldl.labels import LabelSpace
+from ldl.task import Task
 
 
 class Twins(FittedHead):
@@ -36,3 +46,52 @@ def test_buffers_that_begin_as_one_tensor_are_loaded_each() -> None:
     fitted.fit(torch.zeros(5, 3), torch.full((5, 2), 0.5), Collective())
     loaded.load_state_dict(fitted.state_dict())
     assert torch.equal(loaded.first, fitted.first) and torch.equal(loaded.second, fitted.second)
+
+
+class Watching(Softmax, AlternatingHead):
+    """Keeps what it is shown."""
+
+    gives: str | None = "dict"
+    update_due = False  # type: ignore[assignment]
+
+    def loss(self, features: Tensor, target: Tensor, value: Any = None, **extra: Any) -> dict[str, Any]:  # type: ignore[override]
+        rows = torch.arange(len(features), dtype=torch.float32)
+        memory = {"dict": {"rows": rows, "twice": 2 * rows}, "tensor": rows, None: None}[self.gives]
+        return {**super().loss(features, target), **({"memory": memory} if memory is not None else {})}
+
+    def observe(self, memory: Any, target: Tensor) -> None:
+        self.seen = [*getattr(self, "seen", []), (memory, target)]
+
+    def update(self, collective: Collective) -> None: ...
+
+    def memory_state(self, collective: Collective) -> dict[str, Tensor]:
+        return {}
+
+    def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None: ...
+
+
+@pytest.mark.parametrize("gives", ["dict", "tensor", None])
+@pytest.mark.parametrize("padding", [False, True], ids=["rows", "empty"])
+def test_what_the_loss_remembers_is_observed_and_not_logged(gives: str | None, padding: bool, tmp_path: Path) -> None:
+    head, data = Watching(), Problem("rows")
+    head.gives = gives
+    task = Task(head, Identity(), lambda groups: torch.optim.SGD(groups, lr=0.1))
+    data.build(task)
+    batch = next(iter(data.train_dataloader()))
+    if padding:
+        batch["weight"] = torch.zeros(8)
+    trainer = pl.Trainer(
+        max_epochs=1, accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False,
+        enable_checkpointing=False, use_distributed_sampler=False,
+    )  # fmt: skip
+    trainer.fit(task, DataLoader([batch], batch_size=None))
+    ((memory, target),) = head.seen
+    count = 0 if padding else 8
+    rows = torch.arange(count, dtype=torch.float32)
+    if gives == "dict":
+        assert torch.equal(memory["rows"], rows) and torch.equal(memory["twice"], 2 * rows)
+    else:
+        assert torch.equal(memory, rows if gives == "tensor" else batch["input"][:count])
+    assert torch.equal(target, batch["target"][:count])
+    assert not any("memory" in name for name in trainer.callback_metrics)
+    assert padding or "train_loss_kl" in trainer.callback_metrics

@@ -63,7 +63,7 @@ def test_mean_predictor_learns_the_mean_of_the_training_part(tmp_path: Path) -> 
     data = RotatedDigits(turns=1)
     task = Task(MeanPredictor(), Identity(flatten=True))
     _trainer(tmp_path).fit(task, datamodule=data)
-    torch.testing.assert_close(task.head.mean, data.targets[data.split.train].mean(0))
+    torch.testing.assert_close(task.head.mean, data.columns["target"][data.split.train].mean(0))
 
 
 def test_leaves_change_only_by_their_update(tmp_path: Path) -> None:

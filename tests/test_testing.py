@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ldl.head import Head
-from ldl.heads import LDLF, MeanPredictor, Softmax
+from ldl.collective import Collective
+from ldl.head import AlternatingHead, Head
+from ldl.heads import LDLF, MeanPredictor, Softmax, StructuredEdges
 from ldl.labels import LabelSpace
 from ldl.testing import check_head
 
@@ -22,6 +23,8 @@ GOOD: dict[str, Callable[[], Head]] = {
     "LDLF alternating": lambda: LDLF(depth=4, outputs=None, ensemble="alternating", batches=10),
     "MeanPredictor": MeanPredictor,
     **{f"Softmax {o}": lambda o=o: Softmax(o) for o in ("kl", "dldl_v2", "ce", "mean_variance", "sord", "l1")},
+    "StructuredEdges": lambda: StructuredEdges(trees=2, patches=300, votes=1),
+    "StructuredEdges dsna": lambda: StructuredEdges(2, 200, kept=3, votes=1, dsna=True, hyperplanes=1, scales=[0.5, 1]),
     "Softmax hidden": lambda: Softmax(hidden=[16], dropout=0.1, feature_dropout=0.1),
 }
 
@@ -52,7 +55,11 @@ class _Linear(Head):
 
 
 class _Undocumented(_Linear):
-    """No word about its argument."""
+    """No word about its second argument; the first is described by the class that has it."""
+
+    def __init__(self, scale: float = 1.0, shift: float = 0.0) -> None:
+        super().__init__(scale)
+        self.shift = shift
 
 
 class _Forgetful(_Linear):
@@ -116,6 +123,28 @@ class _Greedy(_Linear):
         super().__init__(scale)
 
 
+class _Attached(_Linear, AlternatingHead):
+    update_due = False  # type: ignore[assignment]
+
+    def loss(self, features: Tensor, target: Tensor, **extra: object) -> dict[str, Tensor]:  # type: ignore[override]
+        return {**super().loss(features, target), "memory": self(features)}
+
+    def observe(self, memory: Tensor, target: Tensor) -> None: ...
+
+    def update(self, collective: Collective) -> None: ...
+
+    def memory_state(self, collective: Collective) -> dict[str, Tensor]:
+        return {}
+
+    def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None: ...
+
+
+class _Short(_Attached):
+    def loss(self, features: Tensor, target: Tensor, **extra: object) -> dict[str, Tensor]:  # type: ignore[override]
+        losses = super().loss(features, target)
+        return {**losses, "memory": {"part": losses["memory"].detach()[1:]}}  # type: ignore[dict-item]
+
+
 class _Refusing(_Linear):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         from ldl.errors import LDLError
@@ -124,7 +153,7 @@ class _Refusing(_Linear):
 
 
 BAD: dict[type[Head], str] = {
-    _Undocumented: "'scale' must be described under 'Args:'",
+    _Undocumented: "'shift' must be described under 'Args:'",
     _Forgetful: "__init__ must only store",
     _OffSimplex: "leaves the simplex",
     _WrongDimension: "last dimension|unlike rows",
@@ -135,6 +164,8 @@ BAD: dict[type[Head], str] = {
     _HiddenState: "after its state_dict was loaded",
     _Single: r"after \.double\(\)",
     _Greedy: "'more' must be an ordinary argument",
+    _Attached: "loss 'memory' must be detached tensors of 48 rows",
+    _Short: "loss 'memory' must be detached tensors of 48 rows",
     _Refusing: "refuses every label space",
 }
 for _cls in BAD:

@@ -37,11 +37,12 @@ from benchmarks.boosting.trials import add_options, run_trials, tabulate
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.store import Row
 from ldl import charts
-from ldl.backbones.haar import Haar, locate
+from ldl.backbones.haar import Haar
 from ldl.collective import current_collective
 from ldl.data import ShiftedDigits, ShiftedFaces
 from ldl.data.trials.trials import Trials
 from ldl.heads import MILBoost
+from ldl.methods.boosting.places import locate
 from ldl.methods.boosting.pooling import pool_logits
 
 DATA: dict[str, tuple[Any, int]] = {"digits": (ShiftedDigits, 28), "faces": (ShiftedFaces, 43)}
@@ -109,7 +110,7 @@ def mil_boost(features: Tensor, data: Trials, options: dict[str, Any]) -> tuple[
     """Stumps and start of a head that is fitted on the training bags (N, J, F)."""
     head = MILBoost(**{**HEAD, **options}, rounds=STUMPS, threads=1, seed=0)
     head.build(features.shape[-1], data.labels)
-    head.fit(features, data.targets[data.split.train], current_collective())
+    head.fit(features, data.columns["target"][data.split.train], current_collective())
     columns = (head.feature, head.threshold, head.low, head.high)
     return [(int(f), t, low, high) for f, t, low, high in zip(*(column.tolist() for column in columns))], float(
         head.start

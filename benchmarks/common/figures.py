@@ -6,8 +6,12 @@ import math
 from collections.abc import Iterable
 from statistics import fmean, stdev
 
-HIGHER = ("cosine", "intersection", "fidelity")
-"""Measures of distributions that are better the higher they are."""
+from ldl.metrics import DISTRIBUTION_METRICS
+
+
+def direction(measure: str) -> int:
+    """1 of a measure between distributions that is better the lower it is, else -1."""
+    return -1 if DISTRIBUTION_METRICS[measure].higher_is_better else 1
 
 
 def mean_and_deviation(values: Iterable[float]) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from ldl.data.tables.distributions import read_table
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
-from ldl.metrics import functional
+from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.protocols import kfold
 
 FOLDS = 10
@@ -64,7 +64,7 @@ def score_folds(
         head: A head that is not built, of which every fold gets a copy; or what makes that of a fold from its number.
         features: (N, F).
         target: (N, C).
-        measures: Names in ``ldl.metrics.functional``.
+        measures: Names of measures between distributions.
         folds: How many of the ten.
         val_fraction: Share of the training rows that is set aside; where there is one, it is what is tested.
     """
@@ -76,7 +76,7 @@ def score_folds(
         fitted.build(features.shape[1], numbered(target.shape[1]))
         fitted.fit(features[split.train], target[split.train], Collective())
         predicted, true = fitted(features[rows]).double(), target[rows].double()
-        scores.append([float(getattr(functional, measure)(predicted, true).mean()) for measure in measures])
+        scores.append([float(DISTRIBUTION_METRICS[name].function(predicted, true).mean()) for name in measures])
     return np.array(scores)
 
 
@@ -87,17 +87,10 @@ def inputs_of(data: LDLDataModule) -> Tensor:
         return torch.cat([batch["input"] for batch in data.whole_dataloader()])
 
 
-def columns_of(data: LDLDataModule) -> dict[str, Tensor]:
-    """``target`` (size, C) of all instances, and ``value`` (size,) where there is one."""
-    columns = data.columns()
-    assert columns is not None, f"{type(data).__name__} keeps no targets in memory"
-    return columns
-
-
 def fit_rows(head: H, data: LDLDataModule, features: Tensor, rows: np.ndarray) -> H:
     """The head, built for ``features`` (size, ..., F) of all instances and fitted on some rows."""
-    index, columns = torch.from_numpy(rows), columns_of(data)
+    index = torch.from_numpy(rows)
     head.build(features.shape[-1], data.labels)
-    value = {"value": columns["value"][index]} if head.uses_value else {}
-    head.fit(features[index], columns["target"][index], Collective(), **value)
+    value = {"value": data.columns["value"][index]} if head.uses_value else {}
+    head.fit(features[index], data.columns["target"][index], Collective(), **value)
     return head

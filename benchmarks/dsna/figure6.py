@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 import ldl.heads
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.folds import columns_of, fit_rows
+from benchmarks.common.folds import fit_rows
 from benchmarks.common.runs import run_config
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.hog import HOG
@@ -100,7 +100,7 @@ def error(
     head_name: str, arguments: dict[str, Any], data: LDLDataModule, features: torch.Tensor, folds: Sequence[int]
 ) -> float:
     """MAE over the test rows of the folds together."""
-    value = columns_of(data)["value"]
+    value = data.columns["value"]
     errors = []
     for fold in folds:
         data.select_fold(fold)

@@ -1,7 +1,7 @@
 """Structured edges on validation images: learning curve, cost-sensitive nodes, DSNA.
 
-    python benchmarks/structured_edges.py --patches 25000 100000 --trees 4 8 --every 5
-    python benchmarks/structured_edges.py --hyperplanes 0 10 --dsna --every 2          # the ablation
+    python benchmarks/edges/structured.py --patches 25000 100000 --trees 4 8 --every 5
+    python benchmarks/edges/structured.py --hyperplanes 0 10 --dsna --every 2          # the ablation
 
 Trains on the part ``train``, detects on every n-th image of ``val``: the test part is not looked at. Times are
 processor seconds of one thread.
@@ -9,27 +9,32 @@ processor seconds of one thread.
 
 from __future__ import annotations
 
-import argparse
 import itertools
+import sys
 import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 import torch
 
+from benchmarks.common.command import launch, make_parser
+from ldl.collective import Collective
 from ldl.data.edges.bsds500 import BSDS500
 from ldl.edges.benchmark.evaluation import evaluate
 from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.nms import suppress
 from ldl.edges.benchmark.scores import scores
 from ldl.edges.structured.channels import PATCH
-from ldl.edges.structured.detector import DetectorSettings, EdgeDetector
-from ldl.edges.structured.forest import ForestSettings, train_forest
 from ldl.edges.structured.patches import make_scene
+from ldl.heads import StructuredEdges
 
 
 def main() -> None:
     """Print a row for every setting."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, block="structured_edges_dsna")
     parser.add_argument("--path", help="folder with images and groundTruth (default: that below LDL_DATA)")
     parser.add_argument("--patches", type=int, nargs="+", default=[25_000], help="(default: %(default)s)")
     parser.add_argument("--hyperplanes", type=int, nargs="+", default=[0], help="(default: %(default)s)")
@@ -51,24 +56,40 @@ def main() -> None:
     print(f"{len(scenes)} training images, {len(tested)} tested")
     print("patches trees hyperplanes  dsna   ODS   OIS    AP   train s  detect s")
     for patches, trees, hyperplanes in itertools.product(options.patches, options.trees, options.hyperplanes):
+        settings = {
+            "trees": trees, "patches": patches, "hyperplanes": hyperplanes, "votes": max(1, trees // 2),
+            "kept": 20 if options.dsna else 0, "seed": options.seed, "threads": 1,
+        }  # fmt: skip
         started = time.process_time()
-        settings = ForestSettings(
-            trees, patches, hyperplanes=hyperplanes, kept=20 if options.dsna else 0, seed=options.seed
-        )
-        forest = train_forest(scenes, settings)
+        fitted = built(data, **settings)
+        fitted.fit_scenes(scenes, Collective())
         seconds = time.process_time() - started
         for dsna in (False, True) if options.dsna else (False,):
+            head = built(data, **settings, dsna=dsna)
+            head.load_state_dict(fitted.state_dict())
+            head(
+                torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
+            )  # the first image waits for rings and codes of all leaves
             row = f"{patches:7} {trees:5} {hyperplanes:11} {'yes' if dsna else 'no':>5}"
-            detector = EdgeDetector(forest, DetectorSettings(votes=max(1, trees // 2), dsna=dsna))
-            print(row, measure(detector, tested, options.levels, seconds), flush=True)
+            print(row, measure(head, tested, options.levels, seconds), flush=True)
+
+
+def built(data: BSDS500, **options: Any) -> StructuredEdges:
+    """A head for the labels of the data."""
+    head = StructuredEdges(**options)
+    head.build(3, data.labels)
+    return head
 
 
 def measure(
-    detector: EdgeDetector, tested: dict[str, tuple[np.ndarray, GroundTruth]], levels: int, training: float
+    head: StructuredEdges, tested: dict[str, tuple[np.ndarray, GroundTruth]], levels: int, training: float
 ) -> str:
     """The figures of a row."""
     started = time.process_time()
-    maps = {name: suppress(detector.detect(image)) for name, (image, _) in tested.items()}
+    maps = {
+        name: suppress(head(torch.tensor(image).permute(2, 0, 1)[None])[0, ..., 1].numpy())
+        for name, (image, _) in tested.items()
+    }
     seconds = (time.process_time() - started) / len(maps)
 
     def compared(name: str) -> tuple[np.ndarray, GroundTruth]:
@@ -81,4 +102,4 @@ def measure(
 
 
 if __name__ == "__main__":
-    main()
+    launch(main)

@@ -90,7 +90,7 @@ def instantiate(head: str, seed: int, options: argparse.Namespace) -> tuple[Task
     args += ["--data.root", options.root] if options.root else []
     cli = LDLCLI(args)
     pl.seed_everything(seed, workers=True, verbose=False)
-    task, data = cli.instantiate(cli.config)
+    task, data = cli.make_task(cli.config), cli.make_data(cli.config)
     data.setup()
     task.build(data.labels, data.input_shape)
     reuse_features(task.backbone, data, torch.device("cpu"))

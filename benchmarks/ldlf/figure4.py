@@ -26,7 +26,6 @@ import torch
 from matplotlib.figure import Figure
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.folds import columns_of
 from benchmarks.common.store import Row, Store
 from benchmarks.common.tables import markdown
 from benchmarks.tables.methods import Method, predict
@@ -58,12 +57,12 @@ def panels() -> dict[str, dict[str, list[tuple[int, dict[str, Any]]]]]:
 
 def measure(name: str, arguments: dict[str, Any], fold: int, iterations: int) -> dict[str, float]:
     """``kl`` on the test part of a fold."""
-    data = TabularLDL(f"ldl/{name}.mat", fold=fold, val_fraction=0)
+    data = TabularLDL(path=f"ldl/{name}.mat", fold=fold, val_fraction=0)
     data.setup()
     epochs = round(iterations / -(-len(data.split.train) // BATCH))
     training = {"epochs": epochs, "batch_size": BATCH, "lr": 1e-3, "weight_decay": 0.0}
     predicted = predict(Method("LDLF", "LDLF", training=training), arguments, data, data.split.test, seed=0)
-    kl = functional.kl(predicted.double(), columns_of(data)["target"][data.split.test].double()).mean()
+    kl = functional.kl(predicted.double(), data.columns["target"][data.split.test].double()).mean()
     return {"kl": float(kl)}
 
 

@@ -18,7 +18,7 @@ import torch
 from matplotlib.figure import Figure
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.folds import columns_of, inputs_of
+from benchmarks.common.folds import inputs_of
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
@@ -27,7 +27,7 @@ from ldl.methods.embedding.neighbours import nearest
 
 def embeddings(data: TabularLDL, positives: int = 20) -> dict[str, np.ndarray]:
     """Two dimensions of the training rows by each method, (N, 2)."""
-    features, target = (part[data.split.train].double() for part in (inputs_of(data), columns_of(data)["target"]))
+    features, target = (part[data.split.train].double() for part in (inputs_of(data), data.columns["target"]))
     centred = (features - features.mean(0)).numpy()
     # Without labels all neighbours in features are drawn alike, and none is pushed.
     plain = neighbour_graphs(features, torch.zeros_like(target), positives, 1.0, 0, 1.0)
@@ -44,9 +44,9 @@ def main() -> None:
     parser.add_argument("--set", default="Natural_Scene", help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("mslp_embedding.png"), help="(default: %(default)s)")
     options = parser.parse_args()
-    data = TabularLDL(f"ldl/{options.set}.mat", val_fraction=0)
+    data = TabularLDL(path=f"ldl/{options.set}.mat", val_fraction=0)
     data.setup()
-    strongest = columns_of(data)["target"][data.split.train].argmax(1).numpy()
+    strongest = data.columns["target"][data.split.train].argmax(1).numpy()
     figure = Figure(figsize=(11, 5), layout="constrained")
     for axis, (title, points) in zip(figure.subplots(1, 2), embeddings(data).items()):
         points = points / points.std(0)

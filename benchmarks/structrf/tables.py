@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.figures import HIGHER, mean_and_deviation, spread
+from benchmarks.common.figures import direction, mean_and_deviation, spread
 from benchmarks.common.folds import FOLDS, read_set, score_folds
 from benchmarks.common.tables import markdown, write_block
 from ldl.heads import MeanPredictor, StructRF
@@ -45,7 +45,7 @@ PUBLISHED = {
 
 def verdict(measure: str, mean: float, published: float, std: float) -> str:
     """``better``, ``within`` or ``worse``; the printed figures have four decimals."""
-    behind = (published - mean) if measure in HIGHER else (mean - published)
+    behind = direction(measure) * (mean - published)
     return "better" if behind <= 0 else "within" if behind <= std else "worse"
 
 

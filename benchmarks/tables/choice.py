@@ -11,12 +11,10 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold
 
-from benchmarks.common.figures import HIGHER
-from benchmarks.common.folds import columns_of
 from benchmarks.tables.methods import Method, predict
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
-from ldl.metrics import DISTRIBUTION_METRICS, functional
+from ldl.metrics import DISTRIBUTION_METRICS
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,10 @@ class Choice:
 
 def best_rank(scores: list[dict[str, float]]) -> int:
     """The first of those with the lowest mean rank over their measures."""
-    ranks = [rankdata([row[name] * (-1 if name in HIGHER else 1) for row in scores]) for name in scores[0]]
+    ranks = [
+        rankdata([row[name] * (-1 if DISTRIBUTION_METRICS[name].higher_is_better else 1) for row in scores])
+        for name in scores[0]
+    ]
     return int(np.mean(ranks, axis=0).argmin())
 
 
@@ -78,12 +79,12 @@ def split_scaling(method: Method, setting: dict[str, Any]) -> tuple[Scaling, dic
 @lru_cache(maxsize=4)
 def open_fold(path: str, scaling: Scaling, fold: int, val_fraction: float) -> TabularLDL:
     """The set, cut and scaled; kept, since a grid has more settings than scalings."""
-    data = TabularLDL(path, scaling=scaling, fold=fold, val_fraction=val_fraction)
+    data = TabularLDL(path=path, scaling=scaling, fold=fold, val_fraction=val_fraction)
     data.setup()
     return data
 
 
 def score(method: Method, arguments: dict[str, Any], data: TabularLDL, rows: np.ndarray, seed: int) -> dict[str, float]:
     """The ten measures, means over ``rows``."""
-    predicted, true = predict(method, arguments, data, rows, seed).double(), columns_of(data)["target"][rows].double()
-    return {name: float(getattr(functional, name)(predicted, true).mean()) for name in DISTRIBUTION_METRICS}
+    predicted, true = predict(method, arguments, data, rows, seed).double(), data.columns["target"][rows].double()
+    return {name: float(measure.function(predicted, true).mean()) for name, measure in DISTRIBUTION_METRICS.items()}

@@ -14,7 +14,7 @@ import pytorch_lightning as pl
 import torch
 
 import ldl.heads
-from benchmarks.common.folds import columns_of, fit_rows, inputs_of
+from benchmarks.common.folds import fit_rows, inputs_of
 from ldl.backbones.base import Identity
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
@@ -110,6 +110,6 @@ def _predict_peer(
     module, _, name = method.class_path.rpartition(".")
     factory = getattr(importlib.import_module(module), name)
     model = factory(**arguments, **({method.seeded: seed} if method.seeded else {}))
-    model.fit(inputs[data.split.train], columns_of(data)["target"].numpy()[data.split.train])
+    model.fit(inputs[data.split.train], data.columns["target"].numpy()[data.split.train])
     output = np.maximum(np.asarray(model.predict(inputs[rows]), np.float64), FLOOR)
     return torch.from_numpy(output / output.sum(1, keepdims=True))

@@ -64,7 +64,7 @@ def main() -> None:
     folds = QUICK_FOLDS if options.quick else FOLDS
     options.out.mkdir(parents=True, exist_ok=True)
     for name in sets:
-        TabularLDL(config["sets"][name]).setup()  # a missing file is no failure of a method
+        TabularLDL(path=config["sets"][name]).setup()  # a missing file is no failure of a method
     store = Store(options.out / "cells.jsonl")
     jobs = [(s, m, seed, f) for s in sets for m in methods for seed in range(options.seeds) for f in range(folds)]
     specs = {method.name: digest(method, choice, options.quick) for method in methods}

@@ -9,12 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from ldl.errors import LDLError
+from ldl.options import options
 
 
 class Backbone(nn.Module, ABC):
     """Turns an input into features (..., F).
 
-    Like a head's, its ``__init__`` only stores annotated arguments, and ``build`` makes the parameters.
+    Like a head's, its options are fields of a class under ``@options``, or arguments that a plain ``__init__`` only
+    stores; ``build`` checks them (``check_options``) and makes the parameters.
 
     Attributes:
         lr: Learning rate of its own, or None for that of the head.
@@ -47,7 +49,15 @@ class Backbone(nn.Module, ABC):
             load_weights: Load pretrained weights; False where a checkpoint's replace them anyway.
         """
 
+    def boxes(self, input_shape: tuple[int, ...]) -> Tensor | None:
+        """Where the instances of a bag lie in a picture of ``input_shape``: (J, 4) top, left, bottom, right in pixels.
 
+        Windows of one size on a regular grid, row by row; None, the default, where instances have no such places.
+        """
+        return None
+
+
+@options
 class Identity(Backbone):
     """Hands the input on, for tables and for features that were computed before.
 
@@ -55,9 +65,7 @@ class Identity(Backbone):
         flatten: Flatten an input of several dimensions, such as a small image, into one vector.
     """
 
-    def __init__(self, flatten: bool = False) -> None:
-        super().__init__()
-        self.flatten = flatten
+    flatten: bool = False
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Return the number of features. Raises LDLError for an image that is not to be flattened."""
@@ -76,3 +84,20 @@ class Identity(Backbone):
         if inputs.dtype == torch.uint8:
             inputs = inputs / 255
         return inputs.flatten(1) if self.flatten else inputs
+
+
+class WholeImages(Backbone):
+    """Hands images on as they are, for heads that look at pixels themselves (``ldl.head.ImageHead``)."""
+
+    gives_maps = True
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        """Return the number of channels. Raises LDLError where inputs are no images of three channels."""
+        if len(input_shape) != 3 or input_shape[0] != 3:
+            shape = "x".join(map(str, input_shape))
+            raise LDLError(f"WholeImages got inputs of {shape}; it takes colour images of 3 channels, as of BSDS500")
+        return input_shape[0]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, 3, H, W) as they are."""
+        return inputs

@@ -7,8 +7,10 @@ from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.errors import LDLError
+from ldl.options import option, options
 
 
+@options
 class EachInstance(Backbone):
     """Applies a backbone to every instance of a bag, such as a network to every picture.
 
@@ -19,9 +21,11 @@ class EachInstance(Backbone):
         backbone: The backbone, by class name; None is ``Identity``.
     """
 
-    def __init__(self, backbone: Backbone | None = None) -> None:
-        super().__init__()
-        self.backbone = backbone if backbone is not None else Identity()
+    backbone: Backbone = option(default=None)
+
+    def __post_init__(self) -> None:
+        if self.backbone is None:
+            self.backbone = Identity()
 
     @property
     def is_fixed(self) -> bool:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import torch
-from scipy.special import softmax
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
+from ldl.batch import run_seed
 from ldl.errors import LDLError
 from ldl.methods.forest.compiled import compiled
+from ldl.options import buffer, check_options, option, options
 
 MOST = 4
 """Rectangles of one feature; it has at least two."""
 
 
+@options
 class Haar(Backbone):
     """Random Haar features: weighted sums of the mean brightness of two to four random rectangles.
 
@@ -36,25 +36,15 @@ class Haar(Backbone):
         seed: Seed of the features; None takes the run's.
     """
 
-    corners: Tensor
-    weights: Tensor
+    corners: Tensor = buffer()
+    weights: Tensor = buffer()
 
-    def __init__(
-        self,
-        pool: int = 1000,
-        window: int | None = None,
-        stride: int = 1,
-        largest: float = 0.5,
-        balanced: bool = False,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.pool = pool
-        self.window = window
-        self.stride = stride
-        self.largest = largest
-        self.balanced = balanced
-        self.seed = seed
+    pool: int = option(default=1000, least=1)
+    window: int | None = None
+    stride: int = option(default=1, least=1)
+    largest: float = option(default=0.5, above=0, most=1, what="a share of the window")
+    balanced: bool = False
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
 
     @property
     def is_fixed(self) -> bool:
@@ -63,15 +53,19 @@ class Haar(Backbone):
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Draw the features for pictures (channels, height, width). Raises LDLError."""
+        check_options(self)
         if len(input_shape) != 3:
             shape = "x".join(map(str, input_shape))
             raise LDLError(f"Haar needs pictures (channels, height, width), got inputs of {shape}; use Identity")
-        self._check_arguments(input_shape)
+        most = min(input_shape[1:])
+        if self.window is not None and not 1 <= self.window <= most:
+            raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole picture")
         self.gives_bags = self.window is not None
         channels, *sides = input_shape
         height, width = sides if self.window is None else (self.window, self.window)
-        seed = int(os.environ.get("PL_GLOBAL_SEED", 0)) if self.seed is None else self.seed
-        corners, weights = _draw(self.pool, (channels, height, width), self.largest, np.random.default_rng(seed))
+        corners, weights = _draw(
+            self.pool, (channels, height, width), self.largest, np.random.default_rng(run_seed(self.seed))
+        )
         if self.balanced:
             used = weights != 0
             weights -= used * (weights.sum(1) / used.sum(1))[:, None]
@@ -85,6 +79,13 @@ class Haar(Backbone):
             return 1, 1
         rows, columns = ((side - self.window) // self.stride + 1 for side in input_shape[1:])
         return rows, columns
+
+    def boxes(self, input_shape: tuple[int, ...]) -> Tensor | None:
+        """The windows, row by row; None without ``window``."""
+        if self.window is None:
+            return None
+        corners = torch.cartesian_prod(*(self.stride * torch.arange(count) for count in self.grid(input_shape)))
+        return torch.cat([corners, corners + self.window], 1)
 
     @torch.no_grad()
     def forward(self, inputs: Tensor) -> Tensor:
@@ -110,29 +111,6 @@ class Haar(Backbone):
             for y, x in ((bottom, right), (top, left), (top, right), (bottom, left))
         ]
         return np.concatenate(places, 1), np.concatenate([mean, mean, -mean, -mean], 1), shape[3]
-
-    def _check_arguments(self, input_shape: tuple[int, ...]) -> None:
-        for name in ("pool", "stride"):
-            if getattr(self, name) < 1:
-                raise LDLError(f"Haar.{name} {getattr(self, name)!r} must be at least 1")
-        most = min(input_shape[1:])
-        if self.window is not None and not 1 <= self.window <= most:
-            raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole picture")
-        if not 0 < self.largest <= 1:
-            raise LDLError(f"Haar.largest {self.largest!r} must be in (0, 1], a share of the window")
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise LDLError(f"Haar.seed {self.seed!r} must be in 0..2^63 - 1, or null for the run's")
-
-
-def locate(maps: np.ndarray) -> np.ndarray:
-    """Expected row and column, (n, 2), of the positive window, from h of all windows (n, rows, columns).
-
-    If windows are positive independently, with odds exp(2 h), and it is known that one alone is, their odds are in
-    proportion to the probabilities that it is this one (the model of ISR). The mean place under them has the least
-    expected squared error; it lies between windows, and between peaks where there are several.
-    """
-    share = softmax(2 * maps, axis=(1, 2))
-    return np.stack([share.sum(2) @ np.arange(maps.shape[1]), share.sum(1) @ np.arange(maps.shape[2])], 1)
 
 
 def _draw(

@@ -8,8 +8,10 @@ from torch import Tensor
 
 from ldl.backbones.base import Backbone
 from ldl.errors import LDLError
+from ldl.options import check_options, option, options
 
 
+@options
 class HOG(Backbone):
     """Histograms of oriented gradients (Dalal & Triggs, CVPR 2005), as scikit-image computes them.
 
@@ -23,12 +25,10 @@ class HOG(Backbone):
         root: Take square roots of the pixels first, which evens out light.
     """
 
-    def __init__(self, orientations: int = 9, cell: int = 8, block: int = 2, root: bool = True) -> None:
-        super().__init__()
-        self.orientations = orientations
-        self.cell = cell
-        self.block = block
-        self.root = root
+    orientations: int = option(default=9, least=1)
+    cell: int = option(default=8, least=1)
+    block: int = option(default=2, least=1)
+    root: bool = True
 
     @property
     def is_fixed(self) -> bool:
@@ -37,9 +37,7 @@ class HOG(Backbone):
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Return the number of features of images (channels, height, width). Raises LDLError."""
-        for name in ("orientations", "cell", "block"):
-            if getattr(self, name) < 1:
-                raise LDLError(f"model.backbone.{name} {getattr(self, name)} must be at least 1")
+        check_options(self)
         if len(input_shape) != 3:
             raise LDLError(f"HOG needs images (channels, height, width), got inputs of shape {input_shape}")
         if min(input_shape[1:]) < (least := self.cell * self.block):

@@ -15,8 +15,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ldl.backbones.base import Backbone
 from ldl.backbones.timm import local_weights
 from ldl.errors import LDLError, did_you_mean
+from ldl.options import buffer, check_options, option, options
 
 
+@options
 class PixelFeatures(Backbone):
     """The feature maps of a timm network, from coarse to fine added up to one map with features at every pixel.
 
@@ -35,39 +37,29 @@ class PixelFeatures(Backbone):
     """
 
     gives_maps = True
-    network: Any
-    mean: Tensor
-    std: Tensor
+    network: Any = buffer()
+    mean: Tensor = buffer()
+    std: Tensor = buffer()
 
-    def __init__(
-        self,
-        name: str = "mobilenetv2_100",
-        pretrained: bool | Literal["auto"] = "auto",
-        width: int = 32,
-        scales: Sequence[float] = (1.0,),
-        mirror: bool = False,
-        freeze_statistics: bool = True,
-        lr: float | None = None,
-    ) -> None:
-        super().__init__()
-        self.name = name
-        self.pretrained = pretrained
-        self.width = width
-        self.scales = scales
-        self.mirror = mirror
-        self.freeze_statistics = freeze_statistics
-        self.lr = lr
+    name: str = "mobilenetv2_100"
+    pretrained: bool | Literal["auto"] = option(default="auto", may_change=True)
+    width: int = option(default=32, least=1)
+    scales: Sequence[float] = option(default=(1.0,), above=0, may_change=True)
+    mirror: bool = option(default=False, may_change=True)
+    freeze_statistics: bool = True
+    lr: float | None = option(default=None, least=0, may_change=True)
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, any height, any width) and return F. Raises LDLError."""
+        check_options(self)
         if len(input_shape) != 3:
             raise LDLError(f"PixelFeatures needs images (channels, height, width), got inputs of shape {input_shape}")
         if not timm.is_model(self.name):
             raise LDLError(
                 f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()"
             )
-        if self.width < 1 or not self.scales or min(self.scales) <= 0:
-            raise LDLError(f"PixelFeatures width {self.width} and scales {list(self.scales)} must be positive")
+        if not self.scales:
+            raise LDLError("PixelFeatures.scales [] must have one factor at least, such as 1.0")
         self.network = self._create(input_shape[0], load_weights)
         channels = self.network.feature_info.channels()
         self.strides = self.network.feature_info.reduction()

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.errors import LDLError, did_you_mean
+from ldl.options import buffer, check_options, option, options
 
 
 def local_weights(name: str) -> Path | None:
@@ -37,6 +38,7 @@ _not_on_hub: set[str] = set()
 """Models that the hub did not give to this process: every fold would wait for it anew."""
 
 
+@options
 class Timm(Backbone):
     """Any timm network, up to its pooled features.
 
@@ -56,39 +58,28 @@ class Timm(Backbone):
         compiled: Compile the training step with ``torch.compile``: a minute at the start, then faster.
     """
 
-    network: Any
-    mean: Tensor
-    std: Tensor
+    network: Any = buffer()
+    mean: Tensor = buffer()
+    std: Tensor = buffer()
 
-    def __init__(
-        self,
-        name: str = "resnet18",
-        pretrained: bool | Literal["auto"] = False,
-        weights: str | None = None,
-        freeze: bool = False,
-        freeze_groups: int = 0,
-        lr: float | None = None,
-        drop_rate: float = 0.0,
-        drop_path_rate: float = 0.0,
-        mirror: bool = False,
-        compiled: bool = False,
-    ) -> None:
-        super().__init__()
-        self.name = name
-        self.pretrained = pretrained
-        self.weights = weights
-        self.freeze = freeze
-        self.freeze_groups = freeze_groups
-        self.lr = lr
-        self.drop_rate = drop_rate
-        self.drop_path_rate = drop_path_rate
-        self.mirror = mirror
-        self.compiled = compiled
+    name: str = "resnet18"
+    pretrained: bool | Literal["auto"] = option(default=False, may_change=True)
+    weights: str | None = option(default=None, may_change=True)
+    freeze: bool = option(default=False, may_change=True)
+    freeze_groups: int = option(default=0, least=0, may_change=True)
+    lr: float | None = option(default=None, least=0, may_change=True)
+    drop_rate: float = option(default=0.0, least=0, most=1)
+    drop_path_rate: float = option(default=0.0, least=0, below=1)
+    mirror: bool = option(default=False, may_change=True)
+    compiled: bool = option(default=False, may_change=True)
+
+    def __post_init__(self) -> None:
         self._fixed: list[nn.Module] = []
         self._compiled: Any = None
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, height, width). Raises LDLError."""
+        check_options(self)
         if len(input_shape) != 3:
             raise LDLError(
                 f"Timm needs images (channels, height, width), got inputs of shape {input_shape}; use Identity"
@@ -98,7 +89,7 @@ class Timm(Backbone):
                 f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()"
             )
         if self.weights and self.pretrained is True:
-            raise LDLError("give either model.backbone.weights or pretrained: true, not both")
+            raise LDLError("give either Timm.weights or Timm.pretrained: true, not both")
         options: dict[str, Any] = {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
         options |= {"in_chans": input_shape[0], "drop_rate": self.drop_rate}
         file = (self.weights or (self.pretrained and local_weights(self.name))) if load_weights else None
@@ -146,7 +137,7 @@ class Timm(Backbone):
             numbers = sorted(number for number in groups if number != float("inf"))
             if not 0 < self.freeze_groups < len(numbers):
                 raise LDLError(
-                    f"model.backbone.freeze_groups {self.freeze_groups} must be in 0..{len(numbers) - 1}, "
+                    f"Timm.freeze_groups {self.freeze_groups} must be in 0..{len(numbers) - 1}, "
                     f"the groups of layers of {self.name}"
                 )
             modules = dict(self.network.named_modules())

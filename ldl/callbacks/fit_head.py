@@ -1,47 +1,59 @@
-"""Drives heads that are fitted on extracted features."""
+"""Drives heads that are fitted in one go."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from ldl.batch import global_rows
+from ldl.batch import Batch, global_rows
 from ldl.collective import Collective, current_collective, interleave
 from ldl.errors import LDLError
-from ldl.head import FittedHead
+from ldl.head import FittedHead, ImageHead
 
 
 class FitHead(pl.Callback):
     """Fits a ``FittedHead`` on the features of the whole training set, before anything else happens.
 
     ``Task`` adds it by itself. Every process extracts the features of its share, with the transforms of
-    evaluation; all processes then get all rows, in the order of the data set. The training loop that follows is
-    one batch long, so that validation, logging and checkpoints take their usual course.
+    evaluation; all processes then get all rows, in the order of the data set. An ``ImageHead`` gets all images, on
+    every process. The training loop that follows is one batch long, so that validation, logging and checkpoints take
+    their usual course.
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module.head, FittedHead)
+        head, collective = pl_module.head, current_collective()
+        assert isinstance(head, FittedHead)
         trainer.fit_loop.max_epochs = 1
         trainer.limit_train_batches = 1
         if trainer.ckpt_path is not None:
             return
-        loader = getattr(getattr(trainer, "datamodule", None), "fit_dataloader", None)
-        if loader is None:
-            name = type(pl_module.head).__name__
+        data: Any = getattr(trainer, "datamodule", None)
+        if not hasattr(data, "fit_dataloader"):
             raise LDLError(
-                f"{name} is fitted on the whole training set; pass Trainer.fit a data module of ldl (fit_dataloader)"
+                f"{type(head).__name__} is fitted on the whole training set; "
+                "pass Trainer.fit a data module of ldl (fit_dataloader)"
             )
-        columns = _extract(trainer, pl_module, loader(), current_collective())
-        extra = {"value": columns.get("value")} if pl_module.head.uses_value else {}
-        bar = trainer.progress_bar_callback
-        pl_module.head.shows_progress = trainer.is_global_zero and getattr(bar, "is_enabled", False)
-        pl_module.head.fit(columns["features"], columns["target"], current_collective(), **extra)
+        head.shows_progress = trainer.is_global_zero and getattr(trainer.progress_bar_callback, "is_enabled", False)
+        if isinstance(head, ImageHead):
+            head.fit_images(_readable(data.image_dataloader(head.wants), pl_module.device, collective), collective)
+        else:
+            columns = _extract(trainer, pl_module, data.fit_dataloader(), collective)
+            extra = {"value": columns.get("value")} if head.uses_value else {}
+            head.fit(columns["features"], columns["target"], collective, **extra)
         for logger in trainer.loggers:
-            if summary := pl_module.head.summary():
+            if summary := head.summary():
                 logger.log_metrics(summary, 0)
+
+
+def _readable(loader: Any, device: torch.device, collective: Collective) -> Iterator[Batch]:
+    """The batches on a device. Raises SharedError, on all processes, for what one of them could not read."""
+    for batch in loader:
+        global_rows(batch, device, collective)
+        yield {name: column.to(device) for name, column in batch.items()}
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ class LeafUpdate(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         head = _head(pl_module)
-        head.observe(outputs["features"], outputs["target"])
+        head.observe(outputs["memory"], outputs["target"])
         if head.update_due:
             head.update(current_collective())
 

@@ -5,6 +5,7 @@ from ldl.charts.errors import bands, cumulative_score, values
 from ldl.charts.faces import faces, prediction
 from ldl.charts.found import groups, score_maps
 from ldl.charts.instances import distributions
+from ldl.charts.maps import maps
 from ldl.charts.overview import overview
 from ldl.charts.reliability import calibration
 from ldl.charts.training import learning_curves, leaves
@@ -20,6 +21,7 @@ __all__ = [
     "learning_curves",
     "leaves",
     "likelihood",
+    "maps",
     "overview",
     "prediction",
     "roc",

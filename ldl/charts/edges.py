@@ -1,8 +1,8 @@
-"""Edges: precision against recall, and maps beside what annotators drew."""
+"""Edges: precision against recall."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -42,24 +42,3 @@ def _iso_f(axis: Axes) -> None:
         precision = f * recall / (2 * recall - f)
         axis.plot(recall, precision, color="0.85", linewidth=0.8)
         axis.text(0.985, f / (2 - f), f"F {f:g}", color="0.6", fontsize=7, ha="right", va="bottom")
-
-
-def sheet(path: Path, panels: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, str]]) -> Path:
-    """Rows of image, votes and prediction.
-
-    Args:
-        path: The PNG.
-        panels: Of each image: it, (H, W, 3) uint8; the share of annotators, (H, W); the prediction, (H, W); its name.
-    """
-    figure = Figure(figsize=(9, 2.6 * len(panels)), layout="constrained")
-    grid = figure.subplots(len(panels), 3, squeeze=False)
-    for axes, (picture, votes, prediction, name) in zip(grid, panels):
-        axes[0].imshow(picture)
-        axes[1].imshow(1 - votes, cmap="gray", vmin=0, vmax=1)
-        axes[2].imshow(1 - prediction, cmap="gray", vmin=0, vmax=1)
-        axes[0].set_ylabel(name, fontsize=8)
-        for axis in axes:
-            axis.set(xticks=[], yticks=[])
-    for axis, title in zip(grid[0], ("image", "annotators", "prediction")):
-        axis.set_title(title, fontsize=9)
-    return save(figure, path)

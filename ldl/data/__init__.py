@@ -4,6 +4,7 @@ from ldl.data.bags.bags import Bags
 from ldl.data.base import LDLDataModule
 from ldl.data.edges.bsds500 import BSDS500
 from ldl.data.faces import FGNET, FaceFolder, Morph, Pointing04, UTKFace
+from ldl.data.loaded import Loaded
 from ldl.data.picture_folder import PictureFolder
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.data.tables.fgnet_aam import FGNETAAM
@@ -19,6 +20,7 @@ __all__ = [
     "Bags",
     "FaceFolder",
     "LDLDataModule",
+    "Loaded",
     "MixedDigits",
     "Morph",
     "PictureFolder",

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
 from multiprocessing import get_context
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytorch_lightning as pl
-import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from ldl.batch import run_seed
 from ldl.collective import current_collective
-from ldl.data.instances import ArrayInstances, Guarded, collate
+from ldl.data.instances import Guarded, Instances, collate
+from ldl.data.loaded import Loaded
 from ldl.data.sampler import DealtBatchSampler
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.options import buffer, check_options, option, options
 from ldl.protocols import Fold, kfold, leak
-
-if TYPE_CHECKING:
-    from ldl.task import Task
 
 
 class ResumableLoader(DataLoader[Any]):
@@ -39,10 +41,11 @@ class ResumableLoader(DataLoader[Any]):
         pass
 
 
+@options
 class LDLDataModule(pl.LightningDataModule, ABC):
     """One data set: where it lies, its label space, its protocol, and its batches.
 
-    A subclass reads its files in :meth:`load` and serves instances in :meth:`dataset`. Batches are dicts of
+    A subclass reads its files in :meth:`load` and serves them in :meth:`inputs`. Batches are dicts of
     ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding), ``index`` (B,), and where they exist
     ``value`` (B,) or (B, 2) and ``group`` (B,). Where a target belongs to every pixel, ``target`` is (B, H, W, C), and
     training batches may have ``keep`` (B, H, W), bool: the pixels that are learned from.
@@ -51,74 +54,86 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         batch_size: Rows of a global batch, over all processes.
         num_workers: Loader processes, per training process.
         root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
-        folds: Number of folds of the protocol.
+        folds: Number of folds, for protocols that leave it open.
         fold: The fold that is tested, from 0.
         fold_seed: Seed of the folds. The seed of the run does not change them.
-        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
+        val_fraction: Share of the training part that is kept for validation, of its groups where there are any; 0
+            trains on all of it.
 
     Attributes:
-        labels: The label space, after ``setup``.
-        input_shape: Shape of one ``input``, after ``setup``; -1 where it may be any number, of the instances of a bag.
-        size: Number of instances, after ``setup``.
+        labels: The label space, after ``setup``, as all below.
+        columns: What a batch has besides inputs, for all instances: ``target`` (size, C), and where they exist
+            ``value`` and ``group``. Where there are none, features of a frozen backbone are not reused.
+        size: Number of instances.
         groups: (size,) group of every instance, or None.
-        values: (size,) true value of every instance, or None.
+        values: (size,) true value of every instance, or (size, 2) points, or None.
+        truth: (size, ...) what a model is to find by itself, such as places or groups, or None; for charts.
         names: What each instance is called in ``predictions.csv``, such as its file, or None.
-        split: Rows of the fold, after ``setup``.
+        split: Rows of the fold.
         protocol: Name of the protocol.
         leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
         backbone_features: (size, F) what a frozen backbone makes of every instance, or None; see ``use_features``.
         cache_dir: Folder of what can be made again, or None for the usual one.
+        unserved: Attributes that :meth:`inputs` does not need: loader processes get a copy without them.
     """
 
-    protocol: str = "kfold"
-    leaky: bool | None = False
-    labels: LabelSpace
-    input_shape: tuple[int, ...]
-    size: int
-    groups: np.ndarray | None = None
-    values: np.ndarray | None = None
-    names: list[str] | None = None
-    split: Fold
-    backbone_features: Tensor | None = None
-    cache_dir: str | None = None
+    batch_size: int = option(default=64, least=1)
+    num_workers: int = option(default=0, least=0)
+    root: str | None = None
+    folds: int = 10
+    fold: int = option(default=0, least=0)
+    fold_seed: int = option(default=0, least=0, most=2**32 - 1)
+    val_fraction: float = option(default=0.1, least=0, below=1)
 
-    def __init__(
-        self,
-        batch_size: int = 64,
-        num_workers: int = 0,
-        root: str | None = None,
-        folds: int = 10,
-        fold: int = 0,
-        fold_seed: int = 0,
-        val_fraction: float = 0.1,
-    ) -> None:
-        super().__init__()
-        self.batch_size = batch_size
-        self.num_workers = num_workers
-        self.root = root
-        self.folds = folds
-        self.fold = fold
-        self.fold_seed = fold_seed
-        self.val_fraction = val_fraction
-        self._ready = False
+    labels: LabelSpace = buffer()
+    columns: dict[str, Tensor] = buffer()
+    size: int = buffer()
+    split: Fold = buffer()
+    unserved: ClassVar[tuple[str, ...]] = ("trainer", "columns", "split", "backbone_features")
+
+    # An annotation would make options of them.
+    protocol = "kfold"
+    leaky = False  # type: bool | None
+    groups = None  # type: np.ndarray | None
+    values = None  # type: np.ndarray | None
+    truth = None  # type: np.ndarray | None
+    names = None  # type: list[str] | None
+    backbone_features = None  # type: Tensor | None
+    features_key = None  # type: str | None
+    cache_dir = None  # type: str | None
+    _ready = False
 
     @abstractmethod
-    def load(self) -> None:
-        """Read the files; set ``labels``, ``input_shape``, ``size`` and ``groups``. Raises LDLError."""
+    def load(self) -> Loaded:
+        """Read the files. Raises LDLError."""
 
-    @abstractmethod
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
+        """The inputs of some instances, (B, ...). It runs in loader processes, on a copy without ``unserved``.
+
+        Args:
+            rows: (B,) the instances, by number.
+            seeds: (B,) a seed each for random augmentation, so that it is the same in any process.
+            train: Ask for random augmentation.
+        """
+        raise LDLError(f"{type(self).__name__} must define inputs(rows, seeds, train), or dataset(rows, train)")
+
+    @cached_property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one input, after ``setup``; -1 where it may be any number. A subclass may set it in ``load``."""
+        first = np.zeros(1, dtype=np.int64)
+        return tuple(self.inputs(first, first, train=False).shape[1:])
+
     def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
         """The instances ``rows``; ``train`` asks for random augmentation."""
+        server = copy.copy(self)
+        for name in self.unserved:
+            server.__dict__.pop(name, None)
+        return Instances(self.columns, rows, server, train)
 
-    def follow(self, task: Task) -> None:
+    def follow(
+        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
+    ) -> None:
         """Take what a trained task knows, before ``setup``. Data with labels of their own have nothing to take."""
-
-    def columns(self) -> dict[str, Tensor] | None:
-        """All that a batch has besides inputs, for all instances: ``target`` (size, C), and ``value`` and ``group``.
-
-        None, the default, means that features of a frozen backbone are not reused.
-        """
-        return None
 
     def cut(self) -> Fold:
         """The rows of ``fold``. The default is scikit-learn's shuffled KFold, by group where there are groups."""
@@ -132,14 +147,18 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """``root``, or the environment's ``LDL_DATA``, or ``data``."""
         return Path(self.root or os.environ.get("LDL_DATA") or "data")
 
+    def find(self, given: str) -> Path:
+        """A place that an option names: as it stands, or below the data folder."""
+        return place if (place := Path(given)).exists() else self.data_root / given
+
     def setup(self, stage: str | None = None) -> None:
         """Load, cut the fold and prepare it, once."""
         if self._ready:
             return
-        for name, least in (("batch_size", 1), ("num_workers", 0)):
-            if getattr(self, name) < least:
-                raise LDLError(f"data.{name} {getattr(self, name)} must be at least {least}")
-        self.load()
+        check_options(self)
+        loaded = self.load()
+        self.labels, self.columns, self.size = loaded.labels, loaded.batch_columns, loaded.size
+        self.values, self.groups, self.names = loaded.values, loaded.groups, loaded.names
         self.select_fold(self.fold)
         self._ready = True
 
@@ -151,13 +170,18 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     @property
     def num_folds(self) -> int:
-        """Number of folds of the protocol, after ``setup``."""
+        """Number of folds of the protocol, after ``setup``; 0 where its split is the only one."""
         return self.folds
 
     @property
     def leak(self) -> float | None:
         """Share of test instances whose group is also in training (the leak audit); None where nobody knows."""
         return None if self.leaky is None else leak(self.split, self.groups)
+
+    @property
+    def train_values(self) -> np.ndarray | None:
+        """True values of the training part, or None."""
+        return None if self.values is None else np.asarray(self.values)[self.split.train]
 
     @property
     def content_key(self) -> str | None:
@@ -169,25 +193,17 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """What an input goes through before the backbone, as plain values for checkpoints; None where nothing is."""
         return None
 
-    def use_features(self, features: Tensor) -> None:
-        """Serve these features (size, F), under the key ``features``, in place of inputs."""
-        self.backbone_features = features
+    def use_features(self, features: Tensor | None, key: str | None = None) -> None:
+        """Serve these features (size, F), under the key ``features``, in place of inputs; None serves inputs again.
+
+        ``key`` says what they are features of, where they are computed (:mod:`ldl.backbones.reuse`).
+        """
+        self.backbone_features, self.features_key = features, key
 
     @property
     def eval_batch_size(self) -> int:
         """Rows of a global batch of validation, test and prediction."""
         return self.batch_size
-
-    def report(self, folder: Path, draw: bool) -> pl.Callback:
-        """What writes down the outcome of a test or prediction.
-
-        Args:
-            folder: The run directory.
-            draw: Draw charts.
-        """
-        from ldl.reports.rows import Report
-
-        return Report(folder, draw)
 
     def train_dataloader(self) -> DataLoader[Any]:
         return self._loader(self.split.train, train=True, persistent=True)
@@ -198,9 +214,18 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def whole_dataloader(self) -> DataLoader[Any]:
         """All instances in order and without augmentation, in one process; it knows no trainer."""
-        dataset = Guarded(self.dataset(np.arange(self.size), train=False))
-        sampler = DealtBatchSampler(self.size, self.batch_size, shuffle=False)
-        return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate)
+        return in_order(self.dataset(np.arange(self.size), train=False), self.size, self.batch_size)
+
+    def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
+        """The training part in order, one instance a batch and all of them in every process, for an ``ImageHead``.
+
+        Raises LDLError where the data lack what batches must have besides ``input`` and ``target``.
+        """
+        if wants:
+            raise LDLError(
+                f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data such as BSDS500"
+            )
+        return in_order(self.dataset(self.split.train, train=False), len(self.split.train), 1)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
         return self._loader(self.split.val, train=False, persistent=True) if len(self.split.val) else []
@@ -214,31 +239,27 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def _loader(self, rows: np.ndarray, train: bool, persistent: bool = False) -> DataLoader[Any]:
         collective = current_collective()
         self._check_trainer(collective.world_size)
+        features = self.backbone_features
+        dataset = (
+            self.dataset(rows, train) if features is None else Instances({**self.columns, "features": features}, rows)
+        )
         sampler = DealtBatchSampler(
             len(rows),
             self.batch_size if train else self.eval_batch_size,
             shuffle=train,
-            seed=int(os.environ.get("PL_GLOBAL_SEED", 0)),
+            seed=run_seed(),
             rank=collective.rank,
             world_size=collective.world_size,
             position=self._position,
         )
         return ResumableLoader(
-            Guarded(self.dataset(rows, train) if self.backbone_features is None else self._feature_dataset(rows)),
+            Guarded(dataset),
             batch_sampler=sampler,
             num_workers=self.num_workers,
             collate_fn=collate,
             persistent_workers=self.num_workers > 0 and persistent,
             multiprocessing_context=_worker_context() if self.num_workers else None,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
-        )
-
-    def _feature_dataset(self, rows: np.ndarray) -> ArrayInstances:
-        index = torch.from_numpy(rows)
-        columns = self.columns()
-        assert columns is not None and self.backbone_features is not None
-        return ArrayInstances(
-            {name: column[index] for name, column in {**columns, "features": self.backbone_features}.items()}, index
         )
 
     def _position(self) -> tuple[int, int]:
@@ -256,6 +277,12 @@ class LDLDataModule(pl.LightningDataModule, ABC):
                 "Trainer(use_distributed_sampler=True) would cut the dealt batches a second time; "
                 "pass use_distributed_sampler=False, as the command line does"
             )
+
+
+def in_order(dataset: Dataset[Any], size: int, batch_size: int) -> DataLoader[Any]:
+    """All of a data set in order, in one process."""
+    sampler = DealtBatchSampler(size, batch_size, shuffle=False)
+    return DataLoader(Guarded(dataset), batch_sampler=sampler, collate_fn=collate)
 
 
 def _worker_context() -> BaseContext:

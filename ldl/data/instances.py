@@ -1,12 +1,13 @@
-"""Data sets that turn draws into batches, dicts of tensors."""
+"""The data set that puts batches together from draws, dicts of tensors."""
 
 from __future__ import annotations
 
 import pickle
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -17,17 +18,29 @@ from ldl.errors import LDLError
 from ldl.plugins import discover, plugin_folders
 
 
-class ArrayInstances(Dataset[Batch]):
-    """Instances that lie in memory.
+class Source(Protocol):
+    """What serves inputs, such as a data module."""
+
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
+        """See :meth:`ldl.data.base.LDLDataModule.inputs`."""
+        ...
+
+
+class Instances(Dataset[Batch]):
+    """Instances of a data set, put together to batches as they are drawn.
 
     Args:
-        columns: ``input`` (N, ...), ``target`` (N, C), and where they exist ``value`` (N,) or (N, 2) and
-            ``group`` (N,).
-        index: (N,) numbers of the instances in the whole data set.
+        columns: What a batch has besides inputs, for *all* instances of the data set: ``target`` (N, C) and such.
+        rows: The instances that are served, by their numbers in the data set.
+        source: What serves ``input``; None serves none, where ``columns`` have features of it.
+        train: Ask for random augmentation.
     """
 
-    def __init__(self, columns: Batch, index: Tensor) -> None:
-        self.columns = {**columns, "index": index}
+    def __init__(self, columns: Batch, rows: np.ndarray, source: Source | None = None, train: bool = False) -> None:
+        index = torch.from_numpy(rows)
+        self.columns = {**{name: column[index] for name, column in columns.items()}, "index": index}
+        self.source = source
+        self.train = train
 
     def __len__(self) -> int:
         return len(self.columns["index"])
@@ -39,7 +52,10 @@ class ArrayInstances(Dataset[Batch]):
         rows = torch.tensor([draw.row for draw in draws])
         batch = {name: column[rows] for name, column in self.columns.items()}
         batch["weight"] = torch.tensor([draw.weight for draw in draws])
-        return batch
+        if self.source is None:
+            return batch
+        seeds = np.array([draw.seed for draw in draws], dtype=np.int64)
+        return {"input": self.source.inputs(batch["index"].numpy(), seeds, self.train), **batch}
 
 
 def collate(batch: Any) -> Any:

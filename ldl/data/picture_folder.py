@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
-from torch.utils.data import Dataset
+from torch import Tensor
 
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.faces.boxes import read_boxes
 from ldl.data.faces.crops import cached_crops
-from ldl.data.faces.module import FaceInstances
 from ldl.data.faces.records import FaceRecords
+from ldl.data.loaded import Loaded
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.options import option, options
 from ldl.protocols import Fold
 
-if TYPE_CHECKING:
-    from ldl.task import Task
 
-
+@options
 class PictureFolder(LDLDataModule):
     """All pictures below a folder, for ``--stage predict``; labels and preprocessing come from the checkpoint.
 
@@ -35,39 +33,35 @@ class PictureFolder(LDLDataModule):
         path: The folder.
         boxes: A JSON file of face boxes, as the Facial Age Estimation Benchmark publishes them.
         cache_dir: Folder for crops; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
-        batch_size: Rows of a global batch, over all processes.
-        num_workers: Loader processes, per process.
     """
 
+    path: str = option(kw_only=True)
+    boxes: str | None = None
+    cache_dir: str | None = None
+    root = None
+    folds = 0
+    fold = 0
+    fold_seed = 0
+    val_fraction = 0.0
+
     protocol = "none"
+    _trained = None  # type: tuple[LabelSpace, tuple[int, ...], dict[str, Any]] | None
 
-    def __init__(
-        self,
-        path: str,
-        boxes: str | None = None,
-        cache_dir: str | None = None,
-        batch_size: int = 64,
-        num_workers: int = 0,
+    def follow(
+        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
     ) -> None:
-        super().__init__(batch_size, num_workers)
-        self.path = path
-        self.boxes = boxes
-        self.cache_dir = cache_dir
-        self._trained: tuple[LabelSpace, tuple[int, ...], dict[str, Any]] | None = None
-
-    def follow(self, task: Task) -> None:
         """Take labels and preprocessing of a trained task. Raises LDLError where it was not trained on pictures."""
-        if task.preprocessing is None or task.input_shape is None:
+        if preprocessing is None or input_shape is None:
             raise LDLError("the checkpoint was not trained on pictures; PictureFolder predicts for those that were")
-        self._trained = (task.labels, task.input_shape, task.preprocessing)
+        self._trained = (labels, input_shape, preprocessing)
 
-    def load(self) -> None:
+    def load(self) -> Loaded:
         """List the pictures and make their crops. Raises LDLError."""
         from ldl.data.faces.transforms import Pipeline
 
         if self._trained is None:
             raise LDLError("PictureFolder has no labels to train on or test with; use it with --stage predict")
-        self.labels, self.input_shape, preprocessing = self._trained
+        labels, self.input_shape, preprocessing = self._trained
         self.pipeline = Pipeline.from_dict(preprocessing["transforms"])
         folder = Path(self.path)
         files = [path.relative_to(folder).as_posix() for path in list_pictures(folder)]
@@ -81,17 +75,16 @@ class PictureFolder(LDLDataModule):
             print(f"left out {len(failed)} of {len(files)} pictures:")
             print("\n".join(f"  {reason}" for reason in failed.values()), flush=True)
         self.rows = np.setdiff1d(np.arange(len(files)), list(failed))
-        self.names = [files[row] for row in self.rows]
-        self.size = len(self.rows)
+        return Loaded(labels, {}, names=[files[row] for row in self.rows])
 
     def cut(self) -> Fold:
         """All pictures are to be predicted."""
         nothing = np.arange(0)
         return Fold(nothing, nothing, np.arange(self.size))
 
-    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The pictures ``rows``."""
-        return FaceInstances(self.crops, self.rows[rows], {"index": torch.from_numpy(rows)}, self.pipeline)
+        return self.pipeline.batch([self.crops[row] for row in self.rows[rows]], seeds)
 
     def _anchors(self, files: list[str]) -> list[np.ndarray | None] | None:
         if self.boxes is None:

@@ -12,6 +12,7 @@ from ldl.heads.mplboost import MPLBoost
 from ldl.heads.mslp import MSLP
 from ldl.heads.softmax import Softmax
 from ldl.heads.structrf import StructRF
+from ldl.heads.structured_edges import StructuredEdges
 
 __all__ = [
     "AAKNN",
@@ -26,4 +27,5 @@ __all__ = [
     "MeanPredictor",
     "Softmax",
     "StructRF",
+    "StructuredEdges",
 ]

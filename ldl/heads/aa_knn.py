@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.rows import check_rows
+from ldl.options import buffer, option, options
 
 
+@options
 class AAKNN(FittedHead):
     """Predicts the mean distribution of the ``neighbours`` nearest training instances, by Euclidean distance.
 
@@ -22,17 +23,13 @@ class AAKNN(FittedHead):
         neighbours: How many.
     """
 
-    points: Tensor
-    distributions: Tensor
+    points: Tensor = buffer()
+    distributions: Tensor = buffer()
 
-    def __init__(self, neighbours: int = 5) -> None:
-        super().__init__()
-        self.neighbours = neighbours
+    neighbours: int = option(default=5, least=1)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers ``points`` (N, F) and ``distributions`` (N, C): one, uniform, until fitted."""
-        if self.neighbours < 1:
-            raise LDLError(f"AAKNN.neighbours {self.neighbours!r} must be at least 1")
         super().build(in_features, labels)
         self.register_buffer("points", torch.zeros(1, in_features))
         self.register_buffer("distributions", torch.full((1, len(labels)), 1 / len(labels)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import torch
@@ -12,9 +13,11 @@ from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.heads.softmax import Softmax
 from ldl.labels import LabelSpace
 from ldl.methods.boosting.packing import present
-from ldl.methods.boosting.pooling import Pooling, check_pooling, pool_logits
+from ldl.methods.boosting.pooling import Pooling, pool_logits
+from ldl.options import check_options, option, options
 
 
+@options
 class Bagged(Head):
     """A head whose instance probabilities are pooled over a bag by a soft maximum.
 
@@ -31,15 +34,17 @@ class Bagged(Head):
 
     takes_bags: ClassVar[bool] = True
 
-    def __init__(self, head: Head | None = None, pooling: Pooling = "lse", r: float = 5.0) -> None:
-        super().__init__()
-        self.head = head if head is not None else Softmax()
-        self.pooling: Pooling = pooling
-        self.r = r
+    head: Head = option(default=None)
+    pooling: Pooling = "lse"
+    r: float = option(default=5.0, least=1, below=math.inf, what="large is sharp")
+
+    def __post_init__(self) -> None:
+        if self.head is None:
+            self.head = Softmax()
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Build the head of the instances. Raises LDLError: one that is not trained by gradient, or not two labels."""
-        check_pooling("Bagged", self.pooling, self.r)
+        check_options(self)
         name = type(self.head).__name__
         if isinstance(self.head, AlternatingHead | FittedHead) or self.head.takes_bags:
             raise LDLError(

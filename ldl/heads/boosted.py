@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from typing import ClassVar, get_args
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
 from sklearn.model_selection import StratifiedShuffleSplit
 from torch import Tensor
 
+from ldl import charts
+from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
@@ -19,12 +21,38 @@ from ldl.labels import LabelSpace
 from ldl.methods.boosting.boost import Ensemble, Rules, boost
 from ldl.methods.boosting.likelihood import CODES, Bags, Model
 from ldl.methods.boosting.packing import choose, flat_scores, pack, present
-from ldl.methods.boosting.pooling import Pooling, check_pooling, pool_logits
+from ldl.methods.boosting.places import locate
+from ldl.methods.boosting.pooling import Pooling, pool_logits
 from ldl.methods.boosting.stumps import Cut
+from ldl.options import buffer, option, options
+
+MOST_MAPPED = 8
+"""Pictures that are shown with the scores of all places in them."""
 
 
+@options
 class BoostedBags(FittedHead):
     """Boosted stumps that score instances, for K groups; a soft maximum over both makes the probability of a bag.
+
+    Args:
+        pooling: Soft maximum over the instances, and over the groups where there are several. Of probabilities
+            (Table 1): ``lse`` log-sum-exponential, ``gm`` generalised mean, ``nor`` noisy or, ``isr``; of h:
+            ``lse_score``, log-sum-exponential (Eq. 20).
+        r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1; the paper does not say which it took.
+        rounds: T, stumps a group.
+        real: Stumps say half the log odds of the weights on their sides, instead of -1 and 1.
+        cut: What the cut of a real stump is best at: ``error``, the weighted error, as a discrete stump's (Fig. 6), or
+            ``bound``, sqrt(W+ W-) summed over its sides (Schapire & Singer 1999).
+        features: Share of the features that a stump tries, in (0, 1]; less than 1 draws them anew for each.
+        shrinkage: Factor of every step of the line search, in (0, 1].
+        max_step: The most that one stump may move h; it binds where a stump separates the bags perfectly.
+        prior: Weight of positive bags against negative ones, in (0, 1); .5 balances them, None takes the data's.
+        apart: Negative bags count as their instances, each known to be negative (Eq. 22).
+        validation: Share of the training bags held out to choose the number of rounds, up to ``rounds``, by their
+            likelihood; then all bags are boosted so many rounds. 0 holds out none.
+        patience: Rounds without a better likelihood of the held-out bags after which the choice is made.
+        seed: Seed of what is drawn; None takes the run's.
+        threads: Threads that look for a stump; None takes torch's. The result does not depend on it.
 
     Attributes:
         curve: (rounds + 1, 2) negative log likelihood of the training bags before the first round and after each,
@@ -32,41 +60,35 @@ class BoostedBags(FittedHead):
     """
 
     takes_bags: ClassVar[bool] = True
-    pooling: Pooling
-    r: float
-    rounds: int
-    real: bool
-    cut: Cut
-    features: float
-    shrinkage: float
-    max_step: float
-    prior: float | None
-    apart: bool
-    validation: float
-    patience: int
-    seed: int | None
-    threads: int | None
-    feature: Tensor
-    threshold: Tensor
-    low: Tensor
-    high: Tensor
-    group: Tensor
-    start: Tensor
-    curve: Tensor
+    groups = 1
+    clustered = 0
+    whitened = 0.0
 
-    @property
-    def num_groups(self) -> int:
-        """K."""
-        return 1
+    feature: Tensor = buffer()
+    threshold: Tensor = buffer()
+    low: Tensor = buffer()
+    high: Tensor = buffer()
+    group: Tensor = buffer()
+    start: Tensor = buffer()
+    curve: Tensor = buffer()
 
-    @property
-    def clustering(self) -> tuple[int, float]:
-        """Rounds in which groups learn from their clusters alone, and the share of variance that is whitened."""
-        return 0, 0.0
+    pooling: Pooling = "lse"
+    r: float = option(default=5.0, least=1, below=math.inf, what="large is sharp")
+    rounds: int = option(default=64, least=0)
+    real: bool = True
+    cut: Cut = "bound"
+    features: float = option(default=1.0, above=0, most=1)
+    shrinkage: float = option(default=1.0, above=0, most=1)
+    max_step: float = option(default=4.0, above=0, below=math.inf)
+    prior: float | None = option(default=None, above=0, below=1, null="the data's")
+    apart: bool = False
+    validation: float = option(default=0.0, least=0, below=1, what="a share of the bags")
+    patience: int = option(default=20, least=1)
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
+    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""
-        self._check_arguments()
         if len(labels) != 2:
             raise LDLError(f"{self._name} needs two labels, the negative one first; the data have {len(labels)}")
         super().build(in_features, labels)
@@ -107,9 +129,9 @@ class BoostedBags(FittedHead):
         """h of every instance and group: bags (..., J, F) to (..., J, K); missing instances have NaN."""
         exists = present(features)
         rows = features[exists].float()
-        found = flat_scores(rows, self.feature, self.threshold, self.low, self.high, self.group, self.num_groups)
+        found = flat_scores(rows, self.feature, self.threshold, self.low, self.high, self.group, self.groups)
         found = found.to(torch.promote_types(found.dtype, torch.float32)) + self.start
-        return found.new_full((*exists.shape, self.num_groups), torch.nan).index_put((exists,), found)
+        return found.new_full((*exists.shape, self.groups), torch.nan).index_put((exists,), found)
 
     def instances(self, features: Tensor) -> Tensor:
         """Probability that an instance is positive: bags (..., J, F) to (..., J); missing instances have NaN."""
@@ -126,6 +148,33 @@ class BoostedBags(FittedHead):
         scores = self.scores(features)
         logs = pool_logits(2 * scores, self.pooling, self.r, ~scores.isnan(), -2)[1]
         return torch.softmax(logs.nan_to_num(neginf=torch.finfo(logs.dtype).min), -1)
+
+    def chart_order(self, prediction: Tensor) -> Tensor:
+        """The likeliest positives first."""
+        return prediction[:, 1].argsort(descending=True, stable=True)
+
+    @torch.no_grad()
+    def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
+        """The likelihood by rounds; of grey pictures found positive also their groups, and the places in them."""
+        drawn = {}
+        if len(self.curve) > 1:
+            drawn["likelihood"] = charts.likelihood(folder / "likelihood.png", self.curve.cpu().numpy())
+        boxes, pictures = batch.get("boxes"), batch.get("input", torch.empty(0))
+        positive = torch.nonzero(batch["prediction"][:, 1] > 0.5)[:, 0]
+        positive = positive if boxes is None else positive[:MOST_MAPPED]
+        if pictures.dtype != torch.uint8 or pictures.ndim != 4 or pictures.shape[1] != 1 or not len(positive):
+            return drawn
+        grey, scores = pictures[positive, 0].cpu().numpy(), self.scores(batch["features"][positive])
+        if self.groups > 1:
+            drawn["groups"] = charts.groups(folder / "groups.png", grey, scores.amax(1).argmax(-1).cpu().numpy())
+        if boxes is not None:
+            truth = batch.get("truth", torch.empty(0))
+            true = truth[positive].cpu().numpy() if truth.ndim == 2 else None
+            window, stride = int(boxes[0, 2] - boxes[0, 0]), int(boxes.diff(dim=0).amax()) if len(boxes) > 1 else 1
+            maps = scores.amax(-1).reshape(len(positive), len(boxes[:, 0].unique()), -1).cpu().numpy()
+            path, places = folder / "score_maps.png", locate(maps) * stride
+            drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
+        return drawn
 
     def summary(self) -> dict[str, float]:
         """Negative log likelihood of the training bags, the stumps, and what held-out bags had at best."""
@@ -147,17 +196,16 @@ class BoostedBags(FittedHead):
         return type(self).__name__
 
     def _rules(self) -> Rules:
-        seed = int(os.environ.get("PL_GLOBAL_SEED", 0)) if self.seed is None else self.seed
         tries = max(1, round(self.features * self.in_features))
         threads = self.threads or torch.get_num_threads()
         return Rules(
-            self.num_groups, self.rounds, self.real, self.cut, *self.clustering,
-            tries, self.shrinkage, self.max_step, seed, threads,
+            self.groups, self.rounds, self.real, self.cut, self.clustered, self.whitened,
+            tries, self.shrinkage, self.max_step, run_seed(self.seed), threads,
         )  # fmt: skip
 
     def _hold_out(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
         label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()
-        splitter = StratifiedShuffleSplit(1, test_size=self.validation, random_state=self._rules().seed % 2**32)
+        splitter = StratifiedShuffleSplit(1, test_size=self.validation, random_state=run_seed(self.seed) % 2**32)
         try:
             rest, held = next(splitter.split(label, label))
         except ValueError as error:
@@ -173,28 +221,3 @@ class BoostedBags(FittedHead):
         self.register_buffer("start", torch.tensor(ensemble.start, dtype=torch.float32, device=device))
         curve = torch.tensor(ensemble.curve or [(math.nan, math.nan)], dtype=torch.float32, device=device)
         self.register_buffer("curve", curve)
-
-    def _check_arguments(self) -> None:
-        check_pooling(self._name, self.pooling, self.r)
-        least = [("rounds", self.rounds, 0), ("patience", self.patience, 1), ("groups", self.num_groups, 1)]
-        clustered, whitened = self.clustering
-        for name, value, bound in [*least, ("clustered", clustered, 0)]:
-            if value < bound:
-                raise LDLError(f"{self._name}.{name} {value!r} must be at least {bound}")
-        if not 0 <= whitened < 1:
-            raise LDLError(f"{self._name}.whitened {whitened!r} must be in [0, 1), a share of the variance")
-        if self.cut not in get_args(Cut):
-            raise LDLError(f"{self._name}.cut {self.cut!r} must be one of {', '.join(get_args(Cut))}")
-        for name in ("features", "shrinkage"):
-            if not 0 < getattr(self, name) <= 1:
-                raise LDLError(f"{self._name}.{name} {getattr(self, name)!r} must be in (0, 1]")
-        if not 0 < self.max_step < math.inf:
-            raise LDLError(f"{self._name}.max_step {self.max_step!r} must be above 0 and finite")
-        if self.prior is not None and not 0 < self.prior < 1:
-            raise LDLError(f"{self._name}.prior {self.prior!r} must be in (0, 1), or null for the data's")
-        if not 0 <= self.validation < 1:
-            raise LDLError(f"{self._name}.validation {self.validation!r} must be in [0, 1), a share of the bags")
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise LDLError(f"{self._name}.seed {self.seed!r} must be in 0..2^63 - 1, or null for the run's")
-        if self.threads is not None and self.threads < 1:
-            raise LDLError(f"{self._name}.threads {self.threads!r} must be at least 1, or null for torch's")

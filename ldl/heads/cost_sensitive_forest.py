@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
@@ -16,12 +16,14 @@ from ldl.methods.embedding.kernels import inverse_root, rbf
 from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique
 from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_means, reach
 from ldl.methods.rows import check_rows
+from ldl.options import buffer, option, options
 from ldl.progress import track
 
 Middle = Literal["mean", "median"]
 Kernel = Literal["linear", "rbf", "sum"]
 
 
+@options
 class CostSensitiveForest(FittedHead):
     """Forest whose nodes split by a linear support vector machine with costs that mind rare labels.
 
@@ -62,62 +64,41 @@ class CostSensitiveForest(FittedHead):
     """
 
     uses_value: ClassVar[bool] = True
-    roots: Tensor
-    split: Tensor
-    child: Tensor
-    threshold: Tensor
-    columns: Tensor
-    weights: Tensor
-    sizes: Tensor
-    rows: Tensor
-    draws: Tensor
-    leaf_targets: Tensor
-    leaf_values: Tensor
-    centre: Tensor
-    scale: Tensor
-    landmark: Tensor
-    root: Tensor
+    roots: Tensor = buffer()
+    split: Tensor = buffer()
+    child: Tensor = buffer()
+    threshold: Tensor = buffer()
+    columns: Tensor = buffer()
+    weights: Tensor = buffer()
+    sizes: Tensor = buffer()
+    rows: Tensor = buffer()
+    draws: Tensor = buffer()
+    leaf_targets: Tensor = buffer()
+    leaf_values: Tensor = buffer()
+    centre: Tensor = buffer()
+    scale: Tensor = buffer()
+    landmark: Tensor = buffer()
+    root: Tensor = buffer()
 
-    def __init__(
-        self,
-        trees: int = 20,
-        depth: int = 10,
-        min_samples: int = 5,
-        features: float | None = None,
-        sets: int = 5,
-        penalty: float = 5.0,
-        cap: float = 100.0,
-        epsilon: float = 0.0,
-        split_at: Middle = "mean",
-        log_offset: float | None = None,
-        kernel: Kernel = "linear",
-        gamma: float = 0.1,
-        landmarks: int = 1000,
-        sampling: float = 1.0,
-        replace: bool = True,
-        seed: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.trees = trees
-        self.depth = depth
-        self.min_samples = min_samples
-        self.features = features
-        self.sets = sets
-        self.penalty = penalty
-        self.cap = cap
-        self.epsilon = epsilon
-        self.split_at = split_at
-        self.log_offset = log_offset
-        self.kernel = kernel
-        self.gamma = gamma
-        self.landmarks = landmarks
-        self.sampling = sampling
-        self.replace = replace
-        self.seed = seed
+    trees: int = option(default=20, least=1)
+    depth: int = option(default=10, least=0)
+    min_samples: int = option(default=5, least=1)
+    features: float | None = option(default=None, above=0, most=1, null="the square root of their number")
+    sets: int = option(default=5, least=1)
+    penalty: float = option(default=5.0, above=0)
+    cap: float = option(default=100.0, least=0)
+    epsilon: float = option(default=0.0, least=0)
+    split_at: Middle = "mean"
+    log_offset: float | None = None
+    kernel: Kernel = "linear"
+    gamma: float = option(default=0.1, above=0)
+    landmarks: int = option(default=1000, least=1)
+    sampling: float = option(default=1.0, above=0, most=1)
+    replace: bool = True
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
-        self._check_arguments()
         super().build(in_features, labels)
         none, one = torch.zeros(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
         forest = ObliqueForest(
@@ -160,7 +141,9 @@ class CostSensitiveForest(FittedHead):
         truth = self._truth(target, values)
         numbers = range(collective.rank, self.trees, collective.world_size)
         rules = self._rules(mapped.shape[1])
-        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, self._seed())
+        grown = grow_oblique(
+            mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, run_seed(self.seed)
+        )
         trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
         forest = join_oblique(trees, rules.features, features.device, collective)
         for name, tensor in forest._asdict().items():
@@ -231,7 +214,7 @@ class CostSensitiveForest(FittedHead):
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         self.landmark = features[:0]
         if self.kernel != "linear":
-            generator = torch.Generator().manual_seed(self._seed())
+            generator = torch.Generator().manual_seed(run_seed(self.seed))
             chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].sort().values
             landmark = ((features - self.centre) / self.scale)[chosen.to(features.device)]
             self.root = inverse_root(self._similarity(landmark, landmark))
@@ -247,25 +230,3 @@ class CostSensitiveForest(FittedHead):
             self.depth, self.min_samples, max(1, round(share * width)), self.sets, self.penalty, self.cap,
             self.epsilon, self.split_at == "median",
         )  # fmt: skip
-
-    def _seed(self) -> int:
-        return int(os.environ.get("PL_GLOBAL_SEED", 0)) if self.seed is None else self.seed
-
-    def _check_arguments(self) -> None:
-        name = type(self).__name__
-        for option, least in (("trees", 1), ("depth", 0), ("min_samples", 1), ("sets", 1), ("landmarks", 1)):
-            if getattr(self, option) < least:
-                raise LDLError(f"{name}.{option} {getattr(self, option)!r} must be at least {least}")
-        for option in ("penalty", "gamma"):
-            if not getattr(self, option) > 0:
-                raise LDLError(f"{name}.{option} {getattr(self, option)!r} must be above 0")
-        for option in ("cap", "epsilon"):
-            if not getattr(self, option) >= 0:
-                raise LDLError(f"{name}.{option} {getattr(self, option)!r} must be at least 0")
-        for option in ("sampling", "features"):
-            share = getattr(self, option)
-            if share is not None and not 0 < share <= 1:
-                raise LDLError(f"{name}.{option} {share!r} must be in (0, 1]")
-        for option, choices in (("split_at", get_args(Middle)), ("kernel", get_args(Kernel))):
-            if getattr(self, option) not in choices:
-                raise LDLError(f"{name}.{option} {getattr(self, option)!r} must be one of {', '.join(choices)}")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.errors import LDLError
-from ldl.heads.cost_sensitive_forest import CostSensitiveForest, Kernel, Middle
+from ldl.heads.cost_sensitive_forest import CostSensitiveForest
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.neighbourhood import gather_leaves
 from ldl.methods.dsna.simplex import onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
+from ldl.options import buffer, option, options
 
 Start = Literal["cluster", "forest"]
 PART = 2**22
@@ -22,6 +22,7 @@ SETTLED = 1e-3
 """Rounds end when no estimate moves by more than this share of the labels' range."""
 
 
+@options
 class DSNA(CostSensitiveForest):
     """Prediction from the neighbours that a cost-sensitive forest finds, weighted to approximate the query.
 
@@ -37,29 +38,11 @@ class DSNA(CostSensitiveForest):
     Rules where the paper is silent: features and labels are counted from the cluster's mean, so that what the weights
     lack to 1 falls to that mean; distances are divided by the mean one of the neighbourhood; all members of the cluster
     are neighbours of the third term; the labels of a plane are counted by Euclidean distance. The distribution is the
-    same combination of the members' distributions, projected onto the simplex; for labels without values the estimate
+    same combination of the members' distributions, projected onto the simplex; with ``log_offset`` logarithms of values
+    are combined; for labels without values the estimate
     of a round is the label with the largest weight. With one cluster, ``attraction`` 0 is the hull without labels.
 
     Args:
-        trees: Number of trees.
-        depth: Splits on the longest path.
-        min_samples: A node with fewer draws is a leaf.
-        features: Share of the features in a random set, in (0, 1]; None takes the square root of their number, as the
-            paper does. With 1 there is one set.
-        sets: Random sets that a node tries.
-        penalty: C of the support vector machines: the larger, the closer the fit.
-        cap: Limit of the costs f, which grow without bounds as labels get rare; 0 makes all rows cost the same.
-        epsilon: Half the tube of the SVR, in the unit of the values; 0, ridge regression, has a closed form.
-        split_at: Which label of a node parts left from right, its ``mean`` or its ``median``.
-        log_offset: Nodes and combinations use log(value + this), for values such as ages, whose differences count less
-            the larger they are; None uses the values.
-        kernel: ``linear`` takes the features as they are. Else they become k(x, z) of training rows z, orthogonalised,
-            with k the ``rbf`` exp(-gamma ||x - z||^2), or its ``sum`` with the linear x.z.
-        gamma: Of the kernel, for features of mean squared norm 1.
-        landmarks: At most so many z, drawn at random.
-        sampling: Draws of a tree, as a share of the training rows, in (0, 1].
-        replace: Whether rows are drawn with replacement.
-        seed: Seed of the forest; None takes the run's.
         clusters: K; the paper takes 2 to 4.
         overlap: A row also joins centroids that are at most this share farther than its nearest.
         tau: Trade-off of the label-aware distance.
@@ -73,55 +56,21 @@ class DSNA(CostSensitiveForest):
         tolerance: Of the solver, see ``ldl.methods.dsna.sparse``.
     """
 
-    points: Tensor
-    targets: Tensor
-    codes: Tensor
+    points: Tensor = buffer()
+    targets: Tensor = buffer()
+    codes: Tensor = buffer()
 
-    def __init__(
-        self,
-        trees: int = 20,
-        depth: int = 10,
-        min_samples: int = 5,
-        features: float | None = None,
-        sets: int = 5,
-        penalty: float = 5.0,
-        cap: float = 100.0,
-        epsilon: float = 0.0,
-        split_at: Middle = "mean",
-        log_offset: float | None = None,
-        kernel: Kernel = "linear",
-        gamma: float = 0.1,
-        landmarks: int = 1000,
-        sampling: float = 1.0,
-        replace: bool = True,
-        seed: int | None = None,
-        clusters: int = 2,
-        overlap: float = 0.2,
-        tau: float = 1.0,
-        energy: float = 0.9,
-        width: float = 0.2,
-        sparsity: float = 0.1,
-        attraction: float = 0.5,
-        squared: bool = False,
-        start: Start = "forest",
-        rounds: int = 10,
-        tolerance: float = 1e-5,
-    ) -> None:
-        super().__init__(
-            trees, depth, min_samples, features, sets, penalty, cap, epsilon, split_at, log_offset, kernel, gamma,
-            landmarks, sampling, replace, seed,
-        )  # fmt: skip
-        self.clusters = clusters
-        self.overlap = overlap
-        self.tau = tau
-        self.energy = energy
-        self.width = width
-        self.sparsity = sparsity
-        self.attraction = attraction
-        self.squared = squared
-        self.start = start
-        self.rounds = rounds
-        self.tolerance = tolerance
+    clusters: int = option(default=2, least=1)
+    overlap: float = option(default=0.2, least=0)
+    tau: float = option(default=1.0, above=0)
+    energy: float = option(default=0.9, above=0, most=1)
+    width: float = option(default=0.2, above=0)
+    sparsity: float = option(default=0.1, least=0)
+    attraction: float = option(default=0.5, least=0)
+    squared: bool = False
+    start: Start = "forest"
+    rounds: int = option(default=10, least=1)
+    tolerance: float = option(default=1e-5, above=0)
 
     @property
     def weighting(self) -> Rules:
@@ -189,9 +138,3 @@ class DSNA(CostSensitiveForest):
         if self.labels.has_values:
             return self.to_scale(values)
         return torch.nn.functional.one_hot(targets.argmax(1), targets.shape[1]).to(targets)
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        self.weighting.check("DSNA")
-        if self.start not in get_args(Start):
-            raise LDLError(f"DSNA.start {self.start!r} must be one of {', '.join(get_args(Start))}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from ldl import charts
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead
@@ -16,8 +18,10 @@ from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
+from ldl.options import buffer, option, options
 
 
+@options
 class LDLF(AlternatingHead):
     """Label distribution learning forest: differentiable trees whose leaves hold label distributions.
 
@@ -49,55 +53,36 @@ class LDLF(AlternatingHead):
         leaf_floor: Smallest probability in a leaf, so that labels absent from the ring can come back.
     """
 
-    split: nn.Sequential
-    units: Tensor
-    leaves: Tensor
-    steps: Tensor
+    split: nn.Sequential = buffer()
+    units: Tensor = buffer()
+    leaves: Tensor = buffer()
+    steps: Tensor = buffer()
 
-    def __init__(
-        self,
-        trees: int = 5,
-        depth: int = 7,
-        outputs: int | None = 64,
-        iterations: int = 20,
-        batches: int = 100,
-        buffer_rows: int | None = None,
-        routing: Literal["step", "current"] = "step",
-        hidden: Sequence[int] = (),
-        dropout: float = 0.0,
-        feature_dropout: float = 0.0,
-        tree_dropout: float = 0.0,
-        ensemble: Literal["joint", "alternating"] = "joint",
-        anneal: float = 1.0,
-        anneal_steps: int = 1000,
-        leaf_smoothing: float = 0.0,
-        leaf_floor: float = 1e-8,
-    ) -> None:
-        super().__init__()
-        self.trees = trees
-        self.depth = depth
-        self.outputs = outputs
-        self.iterations = iterations
-        self.batches = batches
-        self.buffer_rows = buffer_rows
-        self.routing = routing
-        self.hidden = hidden
-        self.dropout = dropout
-        self.feature_dropout = feature_dropout
-        self.tree_dropout = tree_dropout
-        self.ensemble = ensemble
-        self.anneal = anneal
-        self.anneal_steps = anneal_steps
-        self.leaf_smoothing = leaf_smoothing
-        self.leaf_floor = leaf_floor
+    trees: int = option(default=5, least=1)
+    depth: int = option(default=7, least=2, most=16, what="2^(depth-1) leaves a tree")
+    outputs: int | None = 64
+    iterations: int = option(default=20, least=1)
+    batches: int = option(default=100, least=1)
+    buffer_rows: int | None = None
+    routing: Literal["step", "current"] = "step"
+    hidden: Sequence[int] = option(default=(), least=1)
+    dropout: float = option(default=0.0, least=0, below=1)
+    feature_dropout: float = option(default=0.0, least=0, below=1)
+    tree_dropout: float = option(default=0.0, least=0, below=1)
+    ensemble: Literal["joint", "alternating"] = "joint"
+    anneal: float = option(default=1.0, above=0)
+    anneal_steps: int = option(default=1000, least=1)
+    leaf_smoothing: float = option(default=0.0, least=0)
+    leaf_floor: float = option(default=1e-8, least=0)
+
+    def __post_init__(self) -> None:
         self._ring: deque[tuple[Tensor, Tensor]] = deque()
         self._observed = 0
-        self._step_routing: Tensor | None = None
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the split layer, the choice of units phi and uniform leaves (K, L, C). Raises LDLError."""
-        self._check_arguments(len(labels))
         super().build(in_features, labels)
+        self._check_together()
         leaves = 2 ** (self.depth - 1)
         nodes = leaves - 1
         if self.outputs is None:
@@ -127,35 +112,31 @@ class LDLF(AlternatingHead):
         return self._mix(self.route(features)).mean(-2)
 
     def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
-        """Mean over samples and trees of each tree's KL divergence from ``target`` (..., C)."""
+        """Mean over samples and trees of each tree's KL divergence from ``target`` (..., C).
+
+        With ``routing: step`` the routing (..., K, L) is remembered.
+        """
         if self.training:
             self.steps += 1
         routing = self.route(features)
-        self._step_routing = routing.detach() if self.training else None
         losses = kl(self._mix(routing), target.to(routing).unsqueeze(-2))
         if self.training and self.ensemble == "alternating":
-            return {"loss": losses[..., self._tree_of_step()].mean()}
-        if self.training and self.tree_dropout:
+            loss = losses[..., self._tree_of_step()].mean()
+        elif self.training and self.tree_dropout:
             kept = torch.rand_like(losses) >= self.tree_dropout
-            return {"loss": (losses * kept).sum() / kept.sum().clamp_min(1)}
-        return {"loss": losses.mean()}
+            loss = (losses * kept).sum() / kept.sum().clamp_min(1)
+        else:
+            loss = losses.mean()
+        return {"loss": loss, **({"memory": routing.detach()} if self.routing == "step" else {})}
 
     @torch.no_grad()
-    def observe(self, features: Tensor, target: Tensor) -> None:
-        """Put one batch, (..., F) and (..., C), into the ring."""
-        target = target.flatten(0, -2)
+    def observe(self, memory: Tensor, target: Tensor) -> None:
+        """Put one batch, routing (..., K, L) or features (..., F), and (..., C), into the ring."""
+        memory, target = memory.flatten(0, target.ndim - 2), target.flatten(0, -2)
         rows: slice | Tensor = slice(None)
         if self.buffer_rows is not None and len(target) > (limit := self.buffer_rows // self.batches):
             rows = torch.randperm(len(target), device=target.device)[:limit]
-        if self.routing == "current":
-            kept = features.flatten(0, -2)[rows]
-        else:
-            routing = self._step_routing
-            if routing is None or routing.shape[:-2] != features.shape[:-1]:
-                routing = self.route(features)
-            kept = routing.flatten(0, -3)[rows]
-        self._step_routing = None
-        self._ring.append((kept.detach().clone(), target[rows].detach().clone()))
+        self._ring.append((memory[rows].clone(), target[rows].clone()))
         self._observed += 1
 
     @property
@@ -178,6 +159,13 @@ class LDLF(AlternatingHead):
         )
         self.leaves.copy_(leaves)
         self._observed = 0
+
+    @torch.no_grad()
+    def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
+        """The leaves of the first tree, with the share of the batch that each holds."""
+        usage = self.route(batch["features"]).flatten(0, -3)[:, 0].mean(0)
+        leaves = self.leaves[0].float().cpu().numpy()
+        return {"leaves": charts.leaves(folder / "leaves.png", leaves, self.labels, usage.float().cpu().numpy())}
 
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
         """The ring of all ranks: rows of each batch in their global order, and how many each batch has."""
@@ -211,33 +199,18 @@ class LDLF(AlternatingHead):
         # Drawn from the step alone, so that all ranks train the same tree.
         return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(int(self.steps))))
 
-    def _check_arguments(self, labels: int) -> None:
-        for name in ("trees", "iterations", "batches", "anneal_steps"):
-            if getattr(self, name) < 1:
-                raise LDLError(f"LDLF {name} {getattr(self, name)!r} must be at least 1")
-        if not 2 <= self.depth <= 16:
-            raise LDLError(f"LDLF depth {self.depth!r} must be in 2..16 (2^(depth-1) leaves a tree)")
-        nodes = 2 ** (self.depth - 1) - 1
+    def _check_together(self) -> None:
+        labels, nodes = len(self.labels), 2 ** (self.depth - 1) - 1
         if self.outputs is not None and self.outputs < nodes:
             raise LDLError(
-                f"LDLF outputs {self.outputs} is less than the {nodes} split nodes of a tree of depth {self.depth}; "
-                f"give at least {nodes}, or null for a unit per node"
+                f"LDLF.outputs {self.outputs!r} must be at least {nodes}, the split nodes of a tree of depth "
+                f"{self.depth}, or null for a unit per node"
             )
         if self.ensemble == "alternating" and self.outputs is not None:
-            raise LDLError("LDLF ensemble 'alternating' shares no units between trees; set outputs: null")
-        if self.ensemble not in ("joint", "alternating"):
-            raise LDLError(f"LDLF ensemble {self.ensemble!r} must be 'joint' or 'alternating'")
-        if self.routing not in ("step", "current"):
-            raise LDLError(f"LDLF routing {self.routing!r} must be 'step' or 'current'")
-        if self.anneal <= 0:
-            raise LDLError(f"LDLF anneal {self.anneal!r} must be positive")
-        if self.leaf_smoothing < 0:
-            raise LDLError(f"LDLF leaf_smoothing {self.leaf_smoothing!r} must not be negative")
-        if not 0 <= self.leaf_floor < 1 / labels:
-            raise LDLError(f"LDLF leaf_floor {self.leaf_floor!r} must be in [0, 1/{labels}) for {labels} labels")
-        if not 0 <= self.tree_dropout < 1:
-            raise LDLError(f"LDLF tree_dropout {self.tree_dropout!r} must be in [0, 1)")
-        if self.tree_dropout and self.ensemble == "alternating":
-            raise LDLError("LDLF ensemble 'alternating' trains one tree a batch; set tree_dropout: 0")
+            raise LDLError("LDLF.ensemble 'alternating' shares no units between trees; set outputs: null")
+        if self.ensemble == "alternating" and self.tree_dropout:
+            raise LDLError("LDLF.ensemble 'alternating' trains one tree a batch; set tree_dropout: 0")
+        if self.leaf_floor >= 1 / labels:
+            raise LDLError(f"LDLF.leaf_floor {self.leaf_floor!r} must be below 1/{labels}, for {labels} labels")
         if self.buffer_rows is not None and self.buffer_rows < self.batches:
-            raise LDLError(f"LDLF buffer_rows {self.buffer_rows} must be at least batches, {self.batches}")
+            raise LDLError(f"LDLF.buffer_rows {self.buffer_rows!r} must be at least batches, {self.batches}")

@@ -8,13 +8,14 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.rows import check_rows
+from ldl.options import buffer, option, options
 from ldl.progress import track
 
 
+@options
 class MaxEnt(FittedHead):
     """p(y | x) proportional to exp(w_y x + b_y), with the smallest mean KL divergence from the target distributions.
 
@@ -28,20 +29,15 @@ class MaxEnt(FittedHead):
         tolerance: Largest entry of the gradient at which it stops.
     """
 
-    weight: Tensor
-    bias: Tensor
+    weight: Tensor = buffer()
+    bias: Tensor = buffer()
 
-    def __init__(self, l2: float = 0.0, iterations: int = 500, tolerance: float = 1e-5) -> None:
-        super().__init__()
-        self.l2 = l2
-        self.iterations = iterations
-        self.tolerance = tolerance
+    l2: float = option(default=0.0, least=0)
+    iterations: int = option(default=500, least=1)
+    tolerance: float = option(default=1e-5, least=0)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers ``weight`` (C, F) and ``bias`` (C,), zero until fitted."""
-        for name, least in (("l2", 0), ("iterations", 1), ("tolerance", 0)):
-            if not getattr(self, name) >= least:
-                raise LDLError(f"MaxEnt.{name} {getattr(self, name)!r} must be at least {least}")
         super().build(in_features, labels)
         self.register_buffer("weight", torch.zeros(len(labels), in_features))
         self.register_buffer("bias", torch.zeros(len(labels)))

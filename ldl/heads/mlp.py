@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from ldl.errors import LDLError
-
 
 def mlp(
     in_features: int, hidden: Sequence[int], out_features: int, dropout: float, input_dropout: float
@@ -21,9 +19,6 @@ def mlp(
         dropout: Dropout probability after each hidden layer.
         input_dropout: Dropout probability on the input.
     """
-    for name, value in (("dropout", dropout), ("input dropout", input_dropout)):
-        if not 0 <= value < 1:
-            raise LDLError(f"{name} {value!r} must be in [0, 1)")
     layers: list[nn.Module] = [nn.Dropout(input_dropout)] if input_dropout else []
     for width in hidden:
         layers += [nn.Linear(in_features, width), nn.ReLU()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -15,11 +15,13 @@ from ldl.labels import LabelSpace
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
 from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.rows import check_rows
+from ldl.options import buffer, option, options
 
 Kernel = Literal["linear", "rbf"]
 Metric = Literal["degree", "commute"]
 
 
+@options
 class MSLP(FittedHead):
     """Multi-scale locality preservation: a projection of the features in which label distributions are neighbours.
 
@@ -51,46 +53,29 @@ class MSLP(FittedHead):
         landmarks: At most so many, drawn at random from a fixed seed.
     """
 
-    projection: Tensor
-    centre: Tensor
-    landmark: Tensor
-    root: Tensor
-    width: Tensor
-    points: Tensor
-    distributions: Tensor
+    projection: Tensor = buffer()
+    centre: Tensor = buffer()
+    landmark: Tensor = buffer()
+    root: Tensor = buffer()
+    width: Tensor = buffer()
+    points: Tensor = buffer()
+    distributions: Tensor = buffer()
 
-    def __init__(
-        self,
-        positives: int = 20,
-        spread: float = 2.0,
-        negatives: int = 10,
-        sigma: float = 1.0,
-        beta: float = 0.8,
-        ridge: float = 0.1,
-        ratio: float = 1.0,
-        metric: Metric = "degree",
-        neighbours: int = 10,
-        kernel: Kernel = "linear",
-        gamma: float | None = None,
-        landmarks: int = 1000,
-    ) -> None:
-        super().__init__()
-        self.positives = positives
-        self.spread = spread
-        self.negatives = negatives
-        self.sigma = sigma
-        self.beta = beta
-        self.ridge = ridge
-        self.ratio = ratio
-        self.metric: Metric = metric
-        self.neighbours = neighbours
-        self.kernel: Kernel = kernel
-        self.gamma = gamma
-        self.landmarks = landmarks
+    positives: int = option(default=20, least=1)
+    spread: float = option(default=2.0, least=1)
+    negatives: int = option(default=10, least=0)
+    sigma: float = option(default=1.0, above=0)
+    beta: float = option(default=0.8, least=0, most=1)
+    ridge: float = option(default=0.1, least=0)
+    ratio: float = option(default=1.0, above=0)
+    metric: Metric = "degree"
+    neighbours: int = option(default=10, least=1)
+    kernel: Kernel = "linear"
+    gamma: float | None = option(default=None, above=0, null="1 / (F var(X))")
+    landmarks: int = option(default=1000, least=1)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one uniform instance until fitted. Raises LDLError."""
-        self._check_arguments()
         super().build(in_features, labels)
         self.register_buffer("projection", torch.zeros(in_features, 1))
         self.register_buffer("centre", torch.zeros(in_features))
@@ -155,21 +140,3 @@ class MSLP(FittedHead):
 
     def _map(self, rows: Tensor) -> Tensor:
         return self._similarity(rows) @ self.root if len(self.landmark) else rows
-
-    def _check_arguments(self) -> None:
-        for name, least in (("positives", 1), ("negatives", 0), ("spread", 1), ("neighbours", 1), ("landmarks", 1)):
-            if not getattr(self, name) >= least:
-                raise LDLError(f"MSLP.{name} {getattr(self, name)!r} must be at least {least}")
-        for name in ("sigma", "ratio"):
-            if not getattr(self, name) > 0:
-                raise LDLError(f"MSLP.{name} {getattr(self, name)!r} must be above 0")
-        if not 0 <= self.beta <= 1:
-            raise LDLError(f"MSLP.beta {self.beta!r} must be in [0, 1]")
-        if not self.ridge >= 0:
-            raise LDLError(f"MSLP.ridge {self.ridge!r} must be at least 0")
-        if self.kernel not in get_args(Kernel):
-            raise LDLError(f"MSLP.kernel {self.kernel!r} must be one of {', '.join(get_args(Kernel))}")
-        if self.metric not in get_args(Metric):
-            raise LDLError(f"MSLP.metric {self.metric!r} must be one of {', '.join(get_args(Metric))}")
-        if self.gamma is not None and not self.gamma > 0:
-            raise LDLError(f"MSLP.gamma {self.gamma!r} must be above 0, or null for 1 / (F var(X))")

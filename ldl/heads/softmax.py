@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +12,12 @@ from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
+from ldl.options import buffer, option, options
 
 Objective = Literal["kl", "dldl_v2", "ce", "mean_variance", "sord", "l1"]
 
 
+@options
 class Softmax(Head):
     """Softmax over a linear layer (DLDL, Gao et al. 2017, and its relatives).
 
@@ -38,39 +40,23 @@ class Softmax(Head):
     """
 
     uses_value: ClassVar[bool] = True
-    logits: nn.Sequential
-    points: Tensor
+    logits: nn.Sequential = buffer()
+    points: Tensor = buffer()
 
-    def __init__(
-        self,
-        objective: Objective = "kl",
-        expectation_weight: float = 1.0,
-        mean_weight: float = 0.2,
-        variance_weight: float = 0.05,
-        sord_scale: float = 1.0,
-        hidden: Sequence[int] = (),
-        dropout: float = 0.0,
-        feature_dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.objective = objective
-        self.expectation_weight = expectation_weight
-        self.mean_weight = mean_weight
-        self.variance_weight = variance_weight
-        self.sord_scale = sord_scale
-        self.hidden = hidden
-        self.dropout = dropout
-        self.feature_dropout = feature_dropout
+    objective: Objective = "kl"
+    expectation_weight: float = 1.0
+    mean_weight: float = 0.2
+    variance_weight: float = 0.05
+    sord_scale: float = option(default=1.0, above=0)
+    hidden: Sequence[int] = option(default=(), least=1)
+    dropout: float = option(default=0.0, least=0, below=1)
+    feature_dropout: float = option(default=0.0, least=0, below=1)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the layers. Raises LDLError for an objective that these labels cannot have."""
-        if self.objective not in get_args(Objective):
-            raise LDLError(f"Softmax objective {self.objective!r} must be one of {', '.join(get_args(Objective))}")
-        if self.objective != "kl" and not labels.has_values:
-            raise LDLError(f"Softmax objective {self.objective!r} needs labels with values; use 'kl' for nominal ones")
-        if self.sord_scale <= 0:
-            raise LDLError(f"Softmax sord_scale {self.sord_scale!r} must be positive")
         super().build(in_features, labels)
+        if self.objective != "kl" and not labels.has_values:
+            raise LDLError(f"Softmax.objective {self.objective!r} needs labels with values; use 'kl' for nominal ones")
         self.logits = mlp(in_features, self.hidden, len(labels), self.dropout, self.feature_dropout)
         if labels.has_values:
             self.register_buffer("points", labels.points, persistent=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Literal, get_args
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ldl.batch import run_seed
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import FittedHead
@@ -89,7 +89,7 @@ class StructRF(FittedHead):
     bins: int = option(default=256, least=2, most=256)
     out_of_bag: bool = True
     seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, null="torch's")
+    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
@@ -108,11 +108,11 @@ class StructRF(FittedHead):
         self._check_rows(features, target)
         rows = features.float().cpu().numpy()
         distributions = np.ascontiguousarray(target.float().cpu().numpy())
-        seed, threads = self._seed(), self._threads()
         numbers = range(collective.rank, self.trees, collective.world_size)
         grown = grow_trees(
             rows, distributions, self._rules(), numbers,
-            sampling=self.sampling, replace=self.replace, bins=self.bins, seed=seed, threads=threads,
+            sampling=self.sampling, replace=self.replace, bins=self.bins, seed=run_seed(self.seed),
+            threads=self.threads or torch.get_num_threads(),
         )  # fmt: skip
         trees, gains = [], np.zeros((len(numbers), rows.shape[1]))
         for number, tree in enumerate(track(grown, len(numbers), "growing trees", self.shows_progress)):
@@ -132,7 +132,7 @@ class StructRF(FittedHead):
         Raises LDLError where a tree asks for a feature that is NaN.
         """
         rows = features.reshape(-1, features.shape[-1]).float()
-        output = average(rows, self.forest, self.depth, self._threads())
+        output = average(rows, self.forest, self.depth, self.threads or torch.get_num_threads())
         dtype = torch.promote_types(features.dtype, torch.float32)
         return output.to(dtype).reshape(*features.shape[:-1], output.shape[-1])
 
@@ -160,10 +160,10 @@ class StructRF(FittedHead):
         whole = np.zeros(len(rows), np.uint8)
         for number in range(self.trees):
             whole[:] = 0
-            whole[bootstrap(len(rows), self.sampling, self.replace, self._seed(), number)[0]] = 1
+            whole[bootstrap(len(rows), self.sampling, self.replace, run_seed(self.seed), number)[0]] = 1
             seen[number] = whole[mine]
         on_cpu = FlatForest(*(tensor.cpu() for tensor in self.forest))
-        predicted = average_without(torch.from_numpy(rows[mine]), on_cpu, seen, self._threads())
+        predicted = average_without(torch.from_numpy(rows[mine]), on_cpu, seen, self.threads or torch.get_num_threads())
         divergence = kl(predicted.double(), torch.from_numpy(distributions[mine]).double())
         return interleave(collective.gather(divergence.to(self.roots.device))).nanmean().float()
 
@@ -173,12 +173,6 @@ class StructRF(FittedHead):
             get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
             self.alpha, self.beta, 32,
         )  # fmt: skip
-
-    def _seed(self) -> int:
-        return int(os.environ.get("PL_GLOBAL_SEED", 0)) if self.seed is None else self.seed
-
-    def _threads(self) -> int:
-        return self.threads or torch.get_num_threads()
 
     def _check_rows(self, features: Tensor, target: Tensor) -> None:
         if features.ndim != 2 or target.shape != (len(features), len(self.labels)) or not len(features):

@@ -8,21 +8,17 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from ldl.metrics.distribution import mean_of
+from ldl.metrics.measure import Measure
 
 
 def right(prediction: Tensor, target: Tensor) -> Tensor:
-    """the label of most mass being the target's, 1 or 0; in [0, 1], higher is better."""
+    """Whether the label of most mass is the target's, 1 or 0; higher is better."""
     return (prediction.argmax(-1) == target.argmax(-1)).to(prediction.dtype)
 
 
 def cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
     """-sum d ln g; in [0, inf], and infinite where a label that occurs was given no chance."""
     return -torch.where(target > 0, target * prediction.log(), 0.0).sum(-1)
-
-
-Accuracy = mean_of("Accuracy", right, higher_is_better=True)
-NLL = mean_of("NLL", cross_entropy, higher_is_better=False)
 
 
 class AUC(Metric):
@@ -32,7 +28,6 @@ class AUC(Metric):
     """
 
     is_differentiable = False
-    higher_is_better = True
     full_state_update = False
     score: list[Tensor]
     label: list[Tensor]
@@ -53,3 +48,10 @@ class AUC(Metric):
             return score.new_tensor(torch.nan)
         limit = torch.finfo(score.dtype).max
         return score.new_tensor(roc_auc_score(label.cpu().numpy(), score.clamp(-limit, limit).cpu().numpy()))
+
+
+CLASS_MEASURES = (
+    Measure("accuracy", right, higher_is_better=True, of="class"),
+    Measure("auc", AUC, higher_is_better=True, of="class"),
+    Measure("nll", cross_entropy, of="class"),
+)

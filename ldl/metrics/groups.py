@@ -13,6 +13,8 @@ from ldl.metrics.predictive import nearest
 MANY, FEW = 100, 20
 """Labels with more than 100 training instances are many-shot, with less than 20 few-shot, others medium-shot."""
 
+SHOTS = ("many", "medium", "few")
+
 BAND = 10
 """Width of the bands of values, in the labels' unit: decades, where that is years."""
 
@@ -69,10 +71,9 @@ def balanced_mae(error: np.ndarray, value: np.ndarray, labels: LabelSpace) -> fl
 
 
 def shot_groups(train_count: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Names ``many``, ``medium`` and ``few`` with the instances, (n,) of bool, that belong to them."""
-    yield "many", train_count > MANY
-    yield "medium", (train_count >= FEW) & (train_count <= MANY)
-    yield "few", train_count < FEW
+    """The names of :data:`SHOTS` with the instances, (n,) of bool, that belong to them."""
+    members = (train_count > MANY, (train_count >= FEW) & (train_count <= MANY), train_count < FEW)
+    yield from zip(SHOTS, members)
 
 
 def band_groups(value: np.ndarray, labels: LabelSpace) -> Iterator[tuple[str, np.ndarray]]:

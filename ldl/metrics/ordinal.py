@@ -1,73 +1,132 @@
-"""Measures of predictions on a line that need all test rows at once, by the names they have in ``results.json``."""
+"""Measures of predictions on a line that need all test rows at once."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 
 from ldl.labels import LabelSpace
-from ldl.metrics.groups import balanced_mae, band_groups, geometric_mean, mean, shot_groups
+from ldl.metrics.groups import SHOTS, balanced_mae, band_groups, bands, geometric_mean, mean, shot_groups
+from ldl.metrics.measure import Measure
 from ldl.metrics.predictive import COVERAGES, calibration_error, coverage, crps, nll, pit
 
 THETAS = tuple(theta for theta in range(11) if theta != 5)
 """Tolerances of the cumulative scores ``cs0`` to ``cs10``; ``cs5`` is one of the value metrics already."""
 
-_DETAIL = re.compile(r"cs([0-46-9]|10)|coverage(50|80|95)|(mae|bias|n)_-?\d+_-?\d+|(gm|n)_(many|medium|few)")
 
+@dataclass(frozen=True)
+class Rows:
+    """All test rows of ordinal labels.
 
-def ordinal_metrics(
-    prediction: np.ndarray,
-    predicted_value: np.ndarray,
-    value: np.ndarray,
-    labels: LabelSpace,
-    train_count: np.ndarray | None = None,
-) -> dict[str, float]:
-    """Measures of the predicted distributions, of the decoded values, and of groups of instances.
-
-    Args:
+    Attributes:
         prediction: (n, C) predicted distributions, on the simplex.
         predicted_value: (n,) decoded values.
         value: (n,) true values, in the labels' unit.
-        labels: Ordinal labels.
-        train_count: (n,) training instances of each instance's label; None leaves the groups by it out.
-
-    Returns:
-        ``nll``, ``crps``, ``coverage50`` to ``coverage95`` and ``calibration_error``
-        (:mod:`ldl.metrics.predictive`); ``gm`` with errors raised to a hundredth of the least distance of two labels,
-        ``balanced_mae``, ``cs0`` to ``cs10`` without ``cs5``. Then for every group G its size ``n_G`` and ``mae_G``:
-        ``many``, ``medium`` and ``few``, with ``gm_G``; bands of ten units such as ``20_29``, with the bias (predicted
-        less true) ``bias_G``. An empty group has NaN, and ``n_G`` 0.
+        labels: The labels.
+        train_count: (n,) training instances of each instance's label; None where nobody knows them.
     """
-    axis = np.array(labels.axes[0])
-    value, predicted_value = np.asarray(value, np.float64), np.asarray(predicted_value, np.float64)
-    error = predicted_value - value
-    absolute = np.abs(error)
-    floor = 0.01 * float(np.diff(axis).min()) if len(axis) > 1 else 0.01
-    spans = pit(prediction, value, axis)
-    measured = {"nll": mean(nll(prediction, value, axis)), "crps": mean(crps(prediction, value, axis))}
-    measured |= {f"coverage{percent}": coverage(spans, percent) for percent in COVERAGES}
-    measured["calibration_error"] = calibration_error(spans)
-    measured["gm"] = geometric_mean(error, floor)
-    measured["balanced_mae"] = balanced_mae(error, value, labels)
-    measured |= {f"cs{theta}": mean(absolute <= theta) for theta in THETAS}
-    for name, members in shot_groups(train_count) if train_count is not None else ():
-        measured[f"n_{name}"] = float(members.sum())
-        measured[f"mae_{name}"] = mean(absolute[members])
-        measured[f"gm_{name}"] = geometric_mean(error[members], floor)
-    for name, members in band_groups(value, labels):
-        measured[f"n_{name}"] = float(members.sum())
-        measured[f"mae_{name}"] = mean(absolute[members])
-        measured[f"bias_{name}"] = mean(error[members])
-    return measured
+
+    prediction: np.ndarray
+    predicted_value: np.ndarray
+    value: np.ndarray
+    labels: LabelSpace
+    train_count: np.ndarray | None = None
+
+    @cached_property
+    def axis(self) -> np.ndarray:
+        """(C,) values of the labels."""
+        return np.array(self.labels.axes[0])
+
+    @cached_property
+    def error(self) -> np.ndarray:
+        """(n,) predicted less true value."""
+        return np.asarray(self.predicted_value, np.float64) - np.asarray(self.value, np.float64)
+
+    @cached_property
+    def spans(self) -> np.ndarray:
+        """(n, 2); see :func:`ldl.metrics.predictive.pit`."""
+        return pit(self.prediction, self.value, self.axis)
+
+    @cached_property
+    def floor(self) -> float:
+        """What errors are raised to in geometric means: a hundredth of the least distance of two labels."""
+        return 0.01 * float(np.diff(self.axis).min()) if len(self.axis) > 1 else 0.01
+
+    @cached_property
+    def groups(self) -> dict[str, np.ndarray]:
+        """Members, (n,) of bool, of the groups by training count, where that is known, and by value."""
+        shots = {} if self.train_count is None else dict(shot_groups(self.train_count))
+        return shots | dict(band_groups(self.value, self.labels))
 
 
-def is_detail(name: str) -> bool:
-    """Whether a metric is left to ``results.json``, and out of printed tables."""
-    return _DETAIL.fullmatch(name) is not None
+def line_measures(labels: LabelSpace) -> list[Measure]:
+    """The measures of ordinal labels over rows.
+
+    ``nll``, ``crps``, ``coverage50`` to ``coverage95`` and ``calibration_error`` (:mod:`ldl.metrics.predictive`);
+    ``gm`` with errors raised to a hundredth of the least distance of two labels, ``balanced_mae``, ``cs0`` to ``cs10``
+    without ``cs5``. Then for every group G its size ``n_G`` and ``mae_G``: ``many``, ``medium`` and ``few``, with
+    ``gm_G``; bands of ten units such as ``20_29``, with the bias (predicted less true) ``bias_G``. An empty group has
+    NaN, and ``n_G`` 0.
+    """
+    line = partial(Measure, of="line")
+    return [
+        line("nll", lambda rows: mean(nll(rows.prediction, rows.value, rows.axis))),
+        line("crps", lambda rows: mean(crps(rows.prediction, rows.value, rows.axis)), unit=True),
+        *(line(f"coverage{p}", partial(_coverage, p), None, detail=p != 90) for p in COVERAGES),
+        line("calibration_error", lambda rows: calibration_error(rows.spans)),
+        line("gm", lambda rows: geometric_mean(rows.error, rows.floor), unit=True),
+        line("balanced_mae", lambda rows: balanced_mae(rows.error, rows.value, rows.labels), unit=True),
+        *(line(f"cs{theta}", partial(_score, theta), True, detail=True) for theta in THETAS),
+        *(measure for name in SHOTS for measure in _group(name, {"mae": _mae, "gm": _gm}, shown=("mae",))),
+        *(measure for band in bands(labels) for measure in _group(band.name, {"mae": _mae, "bias": _bias})),
+    ]
 
 
-def group_size(name: str) -> str | None:
-    """Name of the size of the group that a metric is about, such as ``n_few`` for ``mae_few``; None for all others."""
-    match = re.fullmatch(r"(?:mae|gm|bias)_(many|medium|few|-?\d+_-?\d+)", name)
-    return f"n_{match[1]}" if match else None
+def _group(name: str, figures: Mapping[str, Callable[..., float]], shown: tuple[str, ...] = ()) -> list[Measure]:
+    size = Measure(f"n_{name}", partial(_inside, name, _count), None, detail=True, of="line")
+    return [size] + [
+        Measure(
+            f"{figure}_{name}", partial(_inside, name, function), None if figure == "bias" else False,
+            unit=True, detail=figure not in shown, of="line", size=size.name,
+        )
+        for figure, function in figures.items()
+    ]  # fmt: skip
+
+
+def _inside(group: str, function: Callable[[Rows, np.ndarray], float], rows: Rows) -> float | None:
+    members = rows.groups.get(group)
+    return None if members is None else function(rows, members)
+
+
+def _count(rows: Rows, members: np.ndarray) -> float:
+    return float(members.sum())
+
+
+def _mae(rows: Rows, members: np.ndarray) -> float:
+    return mean(np.abs(rows.error[members]))
+
+
+def _bias(rows: Rows, members: np.ndarray) -> float:
+    return mean(rows.error[members])
+
+
+def _gm(rows: Rows, members: np.ndarray) -> float:
+    return geometric_mean(rows.error[members], rows.floor)
+
+
+def _coverage(percent: int, rows: Rows) -> float:
+    return coverage(rows.spans, percent)
+
+
+def _score(theta: int, rows: Rows) -> float:
+    return mean(np.abs(rows.error) <= theta)
+
+
+def measure_rows(rows: Rows, measures: list[Measure] | None = None) -> dict[str, float]:
+    """The figures of measures, by name, that the rows tell; None takes :func:`line_measures`."""
+    measures = line_measures(rows.labels) if measures is None else measures
+    figures = {measure.name: measure.function(rows) for measure in measures}
+    return {name: figure for name, figure in figures.items() if figure is not None}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torchmetrics import Metric
 
 from ldl.labels import LabelSpace
-from ldl.metrics import DISTRIBUTION_METRICS, MEASURED, all_metrics
-from ldl.metrics.ordinal import ordinal_metrics
+from ldl.metrics.registry import DISTRIBUTION_METRICS
+from ldl.metrics.stage import StageMetrics
 
 
 def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, float]:
@@ -21,14 +22,16 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
     Returns:
         The same names as in ``results.json``, distributions first.
     """
-    measured: dict[str, float] = {}
-    for kind, metrics in all_metrics(labels, maps=rows["prediction"].ndim > 2).items():
-        for metric in metrics.values():
+    metrics = StageMetrics(labels, maps=rows["prediction"].ndim > 2)
+    for metric in metrics.modules():
+        if isinstance(metric, Metric):
             # The rows are those of all processes, and the first process measures them alone.
             metric.distributed_available_fn = _alone
-        metrics.update(*(torch.from_numpy(rows[name]) for name in MEASURED[kind]))
-        measured |= {name: float(number) for name, number in metrics.compute().items()}
-    return ordered(measured | ordinal_row_metrics(rows, labels))
+    measured: dict[str, float] = {}
+    columns = {name: torch.from_numpy(column) for name, column in rows.items()}
+    for means in metrics.update({**columns, "index": torch.arange(len(rows["prediction"]))}):
+        measured |= {name: float(number) for name, number in means.compute().items()}
+    return ordered(measured | metrics.finish())
 
 
 def _alone() -> bool:
@@ -39,10 +42,3 @@ def ordered(measured: dict[str, float]) -> dict[str, float]:
     """The ten measures of distributions first, in their order; then all others as they come."""
     order = {name: number for number, name in enumerate(DISTRIBUTION_METRICS)}
     return dict(sorted(measured.items(), key=lambda item: order.get(item[0], len(order))))
-
-
-def ordinal_row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, float]:
-    """Those of :func:`ldl.metrics.ordinal.ordinal_metrics`; none where labels are not ordinal or rows are maps."""
-    if labels.kind != "ordinal" or rows["prediction"].ndim != 2 or "value" not in rows:
-        return {}
-    return ordinal_metrics(rows["prediction"], rows["predicted_value"], rows["value"], labels, rows.get("train_count"))

@@ -2,80 +2,52 @@
 
 from __future__ import annotations
 
-import torch
+from functools import partial
+
 from torch import Tensor
-from torchmetrics import Metric
+
+from ldl.labels import LabelSpace
+from ldl.metrics.measure import Mean, Measure
 
 
-class _MeanError(Metric):
-    is_differentiable = False
-    higher_is_better = False
-    full_state_update = False
-    total: Tensor
-    count: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("count", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-
-    def _score(self, error: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    def update(self, prediction: Tensor, target: Tensor) -> None:
-        """Take predicted and true values of the same shape, (...,) or (..., 2)."""
-        score = self._score(prediction.double() - target.double())
-        self.total += score.sum()
-        self.count += score.numel()
-
-    def compute(self) -> Tensor:
-        return self.total / self.count
+def absolute(predicted: Tensor, true: Tensor) -> Tensor:
+    """Absolute error, of the shape of the values."""
+    return (predicted - true).abs()
 
 
-class MAE(_MeanError):
-    """Mean absolute error."""
-
-    def _score(self, error: Tensor) -> Tensor:
-        return error.abs()
+def along(axis: int, predicted: Tensor, true: Tensor) -> Tensor:
+    """Absolute error along one axis of a grid, 0 or 1: (..., 2) to (...,)."""
+    return (predicted - true)[..., axis].abs()
 
 
-class AxisMAE(MAE):
-    """Mean absolute error along one axis of a grid.
-
-    Args:
-        axis: 0 or 1.
-    """
-
-    def __init__(self, axis: int = 0) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def _score(self, error: Tensor) -> Tensor:
-        return error[..., self.axis].abs()
+def within(theta: float, predicted: Tensor, true: Tensor) -> Tensor:
+    """1 where the absolute error is at most ``theta``, else 0; its mean is the cumulative score CS(theta)."""
+    return ((predicted - true).abs() <= theta).double()
 
 
-class RMSE(_MeanError):
+def squared(predicted: Tensor, true: Tensor) -> Tensor:
+    """Squared error, of the shape of the values."""
+    return (predicted - true).square()
+
+
+class RMSE(Mean):
     """Root of the mean squared error."""
 
-    def _score(self, error: Tensor) -> Tensor:
-        return error.square()
+    def __init__(self) -> None:
+        super().__init__(squared)
 
     def compute(self) -> Tensor:
         return super().compute().sqrt()
 
 
-class CumulativeScore(_MeanError):
-    """CS(theta): share of values whose absolute error is at most ``theta``, in [0, 1].
-
-    Args:
-        theta: The tolerance, in the labels' unit.
-    """
-
-    higher_is_better = True
-
-    def __init__(self, theta: float = 5.0) -> None:
-        super().__init__()
-        self.theta = theta
-
-    def _score(self, error: Tensor) -> Tensor:
-        return (error.abs() <= self.theta).double()
+def value_measures(labels: LabelSpace) -> list[Measure]:
+    """MAE, RMSE and CS5, and the MAE of each axis that has a name."""
+    return [
+        Measure("mae", absolute, unit=True, of="value"),
+        Measure("rmse", RMSE, unit=True, of="value"),
+        Measure("cs5", partial(within, 5.0), higher_is_better=True, of="value"),
+        *(
+            Measure(f"mae_{name}", partial(along, axis), unit=True, of="value")
+            for axis, name in enumerate(labels.axis_names)
+        ),
+    ]

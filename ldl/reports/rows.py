@@ -12,16 +12,14 @@ import torch
 from torch import Tensor
 
 from ldl import charts
+from ldl.batch import Batch
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.instances import Guarded, collate
 from ldl.data.sampler import Draw
-from ldl.heads.ldlf import LDLF
+from ldl.head import Head
 from ldl.labels import LabelSpace
-from ldl.metrics.groups import train_counts
-from ldl.metrics.rows import ordinal_row_metrics
 from ldl.reports.files import write_csv
-from ldl.reports.found import draw_found
 from ldl.reports.loggers import log_images, log_table
 
 TABLE_ROWS = 200
@@ -30,15 +28,13 @@ TABLE_ROWS = 200
 class Report(pl.Callback):
     """Writes ``predictions.csv`` and ``charts/`` after a test or prediction, and shows them to the loggers.
 
-    It also logs the measures of ordinal predictions (:mod:`ldl.metrics.ordinal`), which need all test rows at once.
-
     Args:
         folder: The run directory.
         draw: Draw charts; without, only ``predictions.csv`` is written.
 
     Attributes:
         rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set:
-            what ``Task.predict_step`` gives, and ``train_count`` where the training values are known.
+            what the steps of ``Task`` give.
     """
 
     def __init__(self, folder: Path, draw: bool = True) -> None:
@@ -58,14 +54,6 @@ class Report(pl.Callback):
 
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.rows = self._collect(pl_module.device)
-        data: Any = getattr(trainer, "datamodule", None)
-        labels = pl_module.labels
-        if labels.kind == "ordinal" and "value" in self.rows and getattr(data, "values", None) is not None:
-            train = np.asarray(data.values)[data.split.train]
-            self.rows["train_count"] = train_counts(labels, train, self.rows["value"])
-        measured = ordinal_row_metrics(self.rows, labels)
-        # Every process has all rows, so there is nothing to reduce.
-        pl_module.log_dict({f"test_{name}": value for name, value in measured.items()}, rank_zero_only=True)
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
@@ -101,18 +89,10 @@ class Report(pl.Callback):
         paths = charts.overview(
             folder, self.rows, task.labels, partial(pictures, data) if data is not None else None, data and data.names
         )
-        if isinstance(task.head, LDLF):
-            paths["leaves"] = charts.leaves(
-                folder / "leaves.png",
-                task.head.leaves[0].float().cpu().numpy(),
-                task.labels,
-                self._leaf_usage(task, trainer),
-            )
-        paths.update(draw_found(folder, task, data, self.rows))
-        if (log := self.folder / "metrics.csv").is_file():
-            curves = charts.learning_curves(folder / "learning_curves.png", log)
-            paths.update({"learning_curves": curves} if curves else {})
-        return paths
+        if isinstance(data, LDLDataModule):
+            order = task.head.chart_order(torch.from_numpy(self.rows["prediction"])).numpy()
+            paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
+        return paths | draw_learning(self.folder)
 
     def _draw_each(self, data: Any, labels: LabelSpace) -> None:
         """One chart a picture, of pictures of which nothing else is known."""
@@ -124,15 +104,41 @@ class Report(pl.Callback):
                 value = None if values is None else values[row]
                 charts.prediction(path, picture[0], self.rows["prediction"][row], value, labels)
 
-    @staticmethod
-    @torch.no_grad()
-    def _leaf_usage(task: Any, trainer: pl.Trainer) -> np.ndarray:
-        # One batch is enough for a picture, and costs no second pass over the data.
-        loader: Any = trainer.test_dataloaders or trainer.predict_dataloaders
-        batch = next(iter(loader))
-        batch = trainer.precision_plugin.convert_input(batch)
-        routing = task.head.route(task.features({name: column.to(task.device) for name, column in batch.items()}))
-        return routing[:, 0].mean(0).float().cpu().numpy()
+
+def draw_learning(folder: Path) -> dict[str, Path]:
+    """The learning curves of a run that has trained, from its ``metrics.csv``."""
+    log = folder / "metrics.csv"
+    curves = charts.learning_curves(folder / "charts" / "learning_curves.png", log) if log.is_file() else None
+    return {"learning_curves": curves} if curves else {}
+
+
+@torch.no_grad()
+def head_charts(
+    folder: Path, trainer: pl.Trainer, task: Any, data: LDLDataModule, index: np.ndarray
+) -> dict[str, Path]:
+    """What the head draws of the first of the test instances ``index`` (n,): see ``Head.charts``."""
+    head: Head = task.head
+    if type(head).charts is Head.charts:
+        return {}
+    # No more than a batch, which is known to fit, and no second pass over the data.
+    rows = index[: max(1, data.eval_batch_size // trainer.world_size)]
+    batch = instances(data, rows)
+    if data.backbone_features is not None:
+        batch["features"] = data.backbone_features[torch.from_numpy(rows)]
+    if data.truth is not None:
+        batch["truth"] = torch.from_numpy(data.truth[rows])
+    batch = {name: column.to(task.device) for name, column in trainer.precision_plugin.convert_input(batch).items()}
+    batch["features"] = task.features(batch)
+    batch["prediction"] = head(batch["features"])
+    boxes = task.backbone.boxes(tuple(data.input_shape))
+    return head.charts(folder, batch if boxes is None else {**batch, "boxes": boxes})
+
+
+def instances(data: LDLDataModule, index: np.ndarray) -> Batch:
+    """A batch of the instances ``index`` (n,) of a data set, as evaluation sees them."""
+    draws = [Draw(number, 1.0, 0) for number in range(len(index))]
+    batch: Batch = collate(Guarded(data.dataset(index, train=False)).__getitems__(draws))
+    return batch
 
 
 def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
@@ -144,9 +150,7 @@ def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
     """
     if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] != 3:
         return None
-    instances = Guarded(data.dataset(index, train=False))
-    batch = collate(instances.__getitems__([Draw(number, 1.0, 0) for number in range(len(index))]))
-    images = batch.get("input")
+    images = instances(data, index).get("input")
     return None if images is None or images.dtype != torch.uint8 else images.permute(0, 2, 3, 1).numpy()
 
 

@@ -1,77 +1,138 @@
-"""Cross-validation: every fold a run of its own, one ``results.json`` over all."""
+"""Cross-validation: every fold trained anew, one ``results.json`` over all."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jsonargparse import Namespace
+import pytorch_lightning as pl
 
 from ldl import charts
+from ldl.checkpoint import write_whole
 from ldl.collective import process_rank
+from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.metrics.rows import row_metrics
+from ldl.reports.choice import report_for
 from ldl.reports.files import write_json
 from ldl.reports.rows import Report, pictures
-from ldl.running import results
-from ldl.running.parser import LDLCLI
-from ldl.running.run import Run
+from ldl.running.results import summarize
+from ldl.running.tracking import MetricsFile, finish
+from ldl.running.training import Select, fit_and_test, make_checkpoints
+from ldl.task import Task
 
 MOST_DRAWN = 10
 """Folds get charts of their own up to this many; more, such as one a person, are small and take long to draw."""
 
+Rows = dict[str, np.ndarray]
 
-def crossval(cli: LDLCLI) -> None:
-    """Fit and test every fold of the configured protocol, each from the same seed, in ``fold_0``, ``fold_1``, ...
 
-    Beside the folds' means, ``results.json`` gets the metrics over all their test instances together, each of the
-    same weight, and ``charts/`` shows these. The folds are one group in wandb. Works in one process and in several:
-    all of them go through the folds in step.
+def crossvalidate(
+    make_task: Callable[[], Task],
+    data: LDLDataModule,
+    folds: Iterable[int] | None = None,
+    seed: int | None = 0,
+    trainer: Callable[[], pl.Trainer] | dict[str, Any] | None = None,
+    folder: str | Path | None = None,
+    select: Select = "last",
+    rows: list[Rows] | None = None,
+) -> dict[str, Any]:
+    """Fit and test folds of a data set, each with a new task and from the same seed; the data are read once.
+
+    Works in one process and in several: all of them go through the folds in step, and all get the outcome.
+
+    Args:
+        make_task: Makes a task that is not trained; ``data.fold`` says for which fold.
+        data: The data module; it stays at the last fold.
+        folds: Numbers of the folds; None goes through all.
+        seed: Seed of every fold; None seeds nothing.
+        trainer: Makes a trainer that was not used, or is a dict of arguments of ``Trainer``, of which every fold gets a
+            copy. Reports, and with a dict ``metrics.csv`` and checkpoints, are added where there is a folder.
+        folder: Gets ``results.json``, ``charts/`` of all folds together, and what each leaves in ``fold_0``, ...; None
+            writes nothing.
+        select: Whether the last weights of a fold are tested or those that were best by validation KL; these need a
+            folder, and a validation part.
+        rows: Is filled with the test rows of each fold: columns such as ``index`` (n,), ``prediction`` and ``target``
+            (n, C), ``value`` and ``predicted_value`` (n,), in the order of the data set.
+
+    Returns:
+        The content of ``results.json``: the entries of the ``folds``, their ``mean`` and ``std`` and, ``pooled``, the
+        metrics over all test instances together, each of the same weight.
+
+    Raises:
+        LDLError: the data have no folds, or not these.
     """
-    if cli.config.ckpt_path is not None:
-        raise LDLError("--stage crossval trains every fold anew; leave --ckpt_path out")
-    if "fold" not in cli.config.data.init_args:
-        name = cli.config.data.class_path.rpartition(".")[2]
-        raise LDLError(f"{name} has a published split and no folds; leave --stage crossval out")
-    # Chooses the directory and finds how many folds there are; it is not run.
-    first = Run(cli, _of_fold(cli.config, 0))
-    folds: list[dict[str, Any]] = []
-    rows: list[dict[str, np.ndarray]] = []
+    _seed(seed)
+    data.setup()
+    if not data.num_folds:
+        raise LDLError(f"{type(data).__name__} has a published split and no folds; leave --stage crossval out")
+    numbers = list(range(data.num_folds) if folds is None else folds)
+    place = None if folder is None else Path(folder)
+    entries: list[dict[str, Any]] = []
+    tested: list[Rows] = []
     seconds = 0.0
-    for number in range(first.data.num_folds):
-        folder = first.folder / f"fold_{number}"
-        few = first.data.num_folds <= MOST_DRAWN
-        run = Run(cli, _of_fold(cli.config, number), folder, wandb_group=first.folder.name, draw=few)
+    for number in numbers:
+        own = None if place is None else place / f"fold_{number}"
+        data.select_fold(number)
+        _seed(seed)
+        task = make_task()
+        task.build(data.labels, data.input_shape)
+        made = trainer() if callable(trainer) else _make_trainer(trainer or {}, data, own, select)
+        report: Any = Collect() if own is None else report_for(task, data, own, draw=len(numbers) <= MOST_DRAWN)
+        made.callbacks.append(report)  # type: ignore[attr-defined]
         try:
-            entry, fit_seconds = run.fit_and_test()
+            entry, fit_seconds = fit_and_test(made, task, data, select)
         finally:
-            run.close()
-        folds.append(entry)
-        rows.append(_tested_rows(run))
+            finish(made.loggers)
+        entries.append(entry)
+        tested.append(getattr(report, "rows", {}))
         seconds += fit_seconds
-        run.finish([entry], fit_seconds, table=False)
-    if process_rank() == 0:
-        _finish(first, folds, {name: np.concatenate([part[name] for part in rows]) for name in rows[0]}, seconds)
+        _write(own, summarize(task, data, [entry], seed, fit_seconds))
+    together = {name: np.concatenate([part[name] for part in tested]) for name in tested[0]}
+    pooled = row_metrics(together, task.labels) if together else None
+    results = summarize(task, data, entries, seed, seconds, pooled)
+    _write(place, results)
+    if place is not None and together and process_rank() == 0:
+        charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
+    if rows is not None:
+        rows += tested
+    return results
 
 
-def _finish(first: Run, folds: list[dict[str, Any]], rows: dict[str, np.ndarray], seconds: float) -> None:
-    pooled = row_metrics(rows, first.task.labels)
-    content = results.summarize(first.task, first.data, folds, first.seed, seconds, pooled)
-    write_json(first.folder / "results.json", content)
-    fetch = partial(pictures, first.data)
-    charts.overview(first.folder / "charts", rows, first.task.labels, fetch, first.data.names)
-    results.print_table(content, first.task.labels.unit)
-    print(f"results: {first.folder / 'results.json'}")
+class Collect(Report):
+    """Collects ``rows``, and writes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), draw=False)
+
+    def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        pass
 
 
-def _tested_rows(run: Run) -> dict[str, np.ndarray]:
-    callbacks: list[Any] = run.trainer.callbacks  # type: ignore[attr-defined]
-    return next(callback.rows for callback in callbacks if isinstance(callback, Report))
+def _seed(seed: int | None) -> None:
+    if seed is not None:
+        pl.seed_everything(seed, workers=True, verbose=False)
 
 
-def _of_fold(config: Namespace, fold: int) -> Namespace:
-    clone = config.clone()
-    clone.stage = "fit"
-    clone.data.init_args.fold = fold
-    return clone
+def _write(folder: Path | None, results: dict[str, Any]) -> None:
+    if folder is not None and process_rank() == 0:
+        write_json(folder / "results.json", results)
+
+
+def _make_trainer(arguments: dict[str, Any], data: LDLDataModule, folder: Path | None, select: Select) -> pl.Trainer:
+    """A trainer for one fold; what ``arguments`` say comes first."""
+    arguments = copy.deepcopy(arguments)
+    callbacks = arguments.pop("callbacks", None) or []
+    callbacks = callbacks if isinstance(callbacks, list) else [callbacks]
+    ours: dict[str, Any] = {"use_distributed_sampler": False, "logger": False, "enable_checkpointing": False}
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        ours |= {"logger": MetricsFile(folder), "enable_checkpointing": True, "default_root_dir": folder}
+    ours |= arguments
+    if ours["enable_checkpointing"] and folder is not None:
+        callbacks += make_checkpoints(folder, data, select)
+    return write_whole(pl.Trainer(**ours, callbacks=callbacks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Literal
 
 import jsonargparse._typehints as typehints
@@ -12,29 +13,32 @@ from jsonargparse import Namespace
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
+from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.running.configs import find_config
 from ldl.running.tracking import WandbOptions
+from ldl.running.training import Select
+from ldl.spec import current_path
 from ldl.task import Task
 
 Stage = Literal["fit", "test", "predict", "crossval"]
-Select = Literal["last", "best"]
 
 # Ours replace them: a run directory of our own layout, and batches dealt to the processes by the data modules.
 TRAINER_DEFAULTS = {"use_distributed_sampler": False}
 
 
 class LDLCLI(LightningCLI):
-    """Parses the command line into ``config``; nothing is instantiated until :meth:`instantiate`.
+    """Parses the command line into ``config``, of which, or of a changed clone of it, the parts are made one by one.
 
     Args:
-        args: The command line.
+        args: The command line; it may name configurations as :func:`ldl.running.configs.find_config` does.
         options: Is filled with the names of all options, also where parsing fails.
     """
 
     def __init__(self, args: list[str], options: list[str] | None = None) -> None:
         self._options = options if options is not None else []
-        with _fresh_defaults_for_new_classes():
+        with _fresh_defaults_for_new_classes(), _classes_that_moved():
             super().__init__(
                 Task,
                 LDLDataModule,
@@ -47,7 +51,7 @@ class LDLCLI(LightningCLI):
                     "prog": "train.py",
                     "description": "Train, test and cross-validate models of label distributions.",
                 },
-                args=args,
+                args=_with_files(args),
                 run=False,
                 auto_configure_optimizers=False,
                 load_from_checkpoint_support=False,
@@ -77,31 +81,40 @@ class LDLCLI(LightningCLI):
         self._options += [name.lstrip("-") for action in parser._actions for name in action.option_strings]
 
     def instantiate_classes(self) -> None:
-        """Do nothing yet: cross-validation instantiates once a fold."""
+        """Do nothing yet: cross-validation makes a task and a trainer once a fold."""
 
-    def instantiate(self, config: Namespace) -> tuple[Task, LDLDataModule]:
-        """Make task and data module of ``config``, the parsed configuration or a changed clone of it."""
-        self.config_init = self.parser.instantiate(config)
-        return self.config_init.model, self.config_init.data
+    def make_task(self, config: Namespace) -> Task:
+        """The task of a configuration."""
+        return self._instantiate(config).model
 
-    def make_trainer(self, callbacks: list[pl.Callback], **overrides: Any) -> pl.Trainer:
-        """Make the trainer of the configuration that was instantiated last.
+    def make_data(self, config: Namespace) -> LDLDataModule:
+        """The data module of a configuration."""
+        return self.parser.instantiate(config).data
+
+    def _instantiate(self, config: Namespace) -> Namespace:
+        without_data = config.clone()
+        without_data.pop("data")
+        return self.parser.instantiate(without_data)
+
+    def make_trainer(self, config: Namespace, callbacks: list[pl.Callback], **overrides: Any) -> pl.Trainer:
+        """The trainer of a configuration; it writes whole checkpoints.
 
         Args:
+            config: The configuration.
             callbacks: Added to the configured ones, but for those that the configuration has already.
             **overrides: Arguments of the trainer that replace the configured ones.
 
         Raises:
             LDLError: Lightning refuses the options, such as an unknown accelerator.
         """
-        arguments = {**dict(self.config_init.trainer.items(branches=True, nested=False)), **overrides}
+        arguments = {**dict(self._instantiate(config).trainer.items(branches=True, nested=False)), **overrides}
         given = arguments.pop("callbacks") or []
         given = given if isinstance(given, list) else [given]
         # Lightning tells callbacks apart by this key, and refuses two of one.
         taken = {callback.state_key for callback in given}
         callbacks = [callback for callback in callbacks if callback.state_key not in taken]
         try:
-            return pl.Trainer(**arguments, callbacks=[*given, *callbacks])
+            return write_whole(pl.Trainer(**arguments, callbacks=[*given, *callbacks]))
         except (ValueError, TypeError, MisconfigurationException) as error:
             raise LDLError(f"the trainer refuses its options: {' '.join(str(error).split())}") from error
 
@@ -116,6 +129,19 @@ class LDLCLI(LightningCLI):
         if config.stage in ("fit", "crossval"):
             config.ckpt_path = None
         return self.parser.dump(config, skip_unset=False, format="yaml")
+
+
+def _with_files(args: list[str]) -> list[str]:
+    """The command line with the files of the configurations that it names."""
+    found = []
+    for before, arg in pairwise(["", *args]):
+        option, equals, value = arg.partition("=")
+        if before in ("-c", "--config"):
+            arg = find_config(arg)
+        elif option == "--config" and equals:
+            arg = f"--config={find_config(value)}"
+        found.append(arg)
+    return found
 
 
 @contextmanager
@@ -137,3 +163,14 @@ def _fresh_defaults_for_new_classes() -> Iterator[None]:
         yield
     finally:
         typehints.discard_init_args_on_class_path_change = original
+
+
+@contextmanager
+def _classes_that_moved() -> Iterator[None]:
+    """Let configurations name classes by the paths they had before they moved."""
+    original = typehints.resolve_class_path_by_name
+    typehints.resolve_class_path_by_name = lambda cls, name: original(cls, current_path(name))
+    try:
+        yield
+    finally:
+        typehints.resolve_class_path_by_name = original

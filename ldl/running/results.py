@@ -13,7 +13,8 @@ from rich.table import Table
 from torch import Tensor
 
 from ldl.data.base import LDLDataModule
-from ldl.metrics.ordinal import group_size, is_detail
+from ldl.labels import LabelSpace
+from ldl.metrics import Measure, measures
 from ldl.metrics.rows import ordered
 from ldl.task import Task
 
@@ -21,7 +22,6 @@ FEW_FOLDS = 10
 """With more folds than this, or folds of unequal size, the table shows the pooled figures too."""
 
 _VERSIONED = ("pytorch-lightning", "torch", "timm", "numpy", "scikit-learn")
-_IN_UNIT = ("mae", "rmse", "crps", "gm", "balanced_mae")
 
 
 def fold_result(data: LDLDataModule, logged: dict[str, Tensor]) -> dict[str, Any]:
@@ -57,7 +57,8 @@ def summarize(
         fit_seconds: Seconds of fitting, over all folds.
         pooled: The metrics over the test instances of all folds together.
     """
-    columns = {name: _filled(name, folds) for name in folds[0]["metrics"]}
+    sizes = {measure.name: measure.size for measure in measures(task.labels, task.gives_maps)}
+    columns = {name: _filled(name, sizes.get(name), folds) for name in folds[0]["metrics"]}
     return {
         "head": type(task.head).__name__,
         "backbone": type(task.backbone).__name__,
@@ -76,9 +77,8 @@ def summarize(
     }
 
 
-def _filled(name: str, folds: list[dict[str, Any]]) -> list[float]:
+def _filled(name: str, size: str | None, folds: list[dict[str, Any]]) -> list[float]:
     # Only an empty group is left out: any other NaN, such as that of a diverged fold, must show in the mean.
-    size = group_size(name)
     return [fold["metrics"][name] for fold in folds if size is None or fold["metrics"].get(size) != 0]
 
 
@@ -88,12 +88,13 @@ def _deviation(column: list[float]) -> float:
     return statistics.stdev(column) if len(column) > 1 else 0.0
 
 
-def print_table(results: dict[str, Any], unit: str, console: Console | None = None) -> None:
+def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | None = None) -> None:
     """The final table of a run: the main metrics, their mean and, over several folds, their standard deviation.
 
-    Where folds are many or unequal, a column more holds the figures over all test instances together. The details
-    (:func:`ldl.metrics.ordinal.is_detail`) are in ``results.json`` only.
+    Where folds are many or unequal, a column more holds the figures over all test instances together. Details of
+    measures are in ``results.json`` only.
     """
+    known = {measure.name: measure for measure in measures(labels)}
     folds = results["folds"]
     several = len(folds) > 1
     title = f"{results['head']} on {results['data']}, {results['protocol']}, {len(folds)} fold{'s' if several else ''}"
@@ -105,8 +106,10 @@ def print_table(results: dict[str, Any], unit: str, console: Console | None = No
     for column in columns:
         table.add_column(column, justify="right")
     for name in results["mean"]:
-        if not is_detail(name):
-            table.add_row(_label(name, folds, unit), *(_number(column[name]) for column in columns.values()))
+        measure = known.get(name)  # None of what callbacks log besides
+        if measure is None or not measure.detail:
+            label = name if measure is None else _label(measure, folds, labels.unit)
+            table.add_row(label.replace("[", r"\["), *(_number(column[name]) for column in columns.values()))
     (console or Console()).print(table)
 
 
@@ -117,11 +120,11 @@ def _audit(folds: list[dict[str, Any]]) -> str:
     return f"{max(leaks):.1%} of them share a group with training"
 
 
-def _label(name: str, folds: list[dict[str, Any]], unit: str) -> str:
-    label = f"{name} [{unit}]" if unit and name.startswith(_IN_UNIT) else name
-    if size := group_size(name):
-        label += f", n = {sum(fold['metrics'][size] for fold in folds):.0f}"
-    return label.replace("[", r"\[")
+def _label(measure: Measure, folds: list[dict[str, Any]], unit: str) -> str:
+    label = f"{measure.name} [{unit}]" if unit and measure.unit else measure.name
+    if measure.size:
+        label += f", n = {sum(fold['metrics'][measure.size] for fold in folds):.0f}"
+    return label
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,8 @@
-"""One run: train and test, test or predict from a checkpoint, with everything it leaves in its directory."""
+"""What ``train.py`` does with a configuration: train and test, test, predict, or cross-validate, in one directory.
+
+Everything that can be wrong with the configuration or the data is found before the directory is made, so a refused
+run leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -11,176 +15,163 @@ from typing import Any
 import pytorch_lightning as pl
 import yaml
 from jsonargparse import Namespace
-from pytorch_lightning.callbacks import ModelCheckpoint, RichProgressBar
+from pytorch_lightning.callbacks import RichProgressBar
 
 from ldl.checkpoint import check_same_model, read_checkpoint
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.reports.choice import report_for
 from ldl.reports.files import write_json
 from ldl.running import results, tracking
+from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
+from ldl.running.training import fit_and_test, make_checkpoints, measure
 from ldl.task import Task
 
 RUN_DIR_VARIABLE = "LDL_RUN_DIR"
 """Rank 0 chooses the run directory; the processes it launches read it here."""
 
 
-class Run:
-    """The task, data module and trainer of one configuration, in one run directory.
+def run(cli: LDLCLI) -> None:
+    """Fit and test, or test or predict with a checkpoint, as ``--stage`` says."""
+    config, seed = cli.config, _seed(cli.config)
+    if seed is not None:
+        pl.seed_everything(seed, workers=True, verbose=False)
+    data = cli.make_data(config)
+    checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
+    task = _make_task(cli, config, data, checkpoint)
+    folder = choose_folder(config, data, type(task.head).__name__)
+    trainer = _make_trainer(cli, config, data, folder, first_step=int(checkpoint.get("global_step", 0)))
+    trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
+    seconds = 0.0
+    try:
+        if config.stage == "predict":
+            _predict(trainer, task, data, config.ckpt_path)
+            return
+        if config.stage == "test":
+            entry = measure(trainer, task, data, config.ckpt_path)
+        else:
+            entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
+        content = results.summarize(task, data, [entry], seed, seconds)
+        if process_rank() == 0:
+            write_json(folder / "results.json", content)
+        _show(folder, content, data)
+    finally:
+        tracking.finish(trainer.loggers)
 
-    Everything that can be wrong with the configuration or the data is found while this is made; the directory
-    comes after that, so a refused run leaves nothing behind.
 
-    Args:
-        cli: The parsed command line.
-        config: Its configuration, or a changed clone of it.
-        folder: The run directory; None chooses one.
-        wandb_group: Group of the wandb run, for cross-validation.
-        draw: Draw charts.
+def crossval(cli: LDLCLI) -> None:
+    """Fit and test every fold of the configured protocol, each from the same seed, in ``fold_0``, ``fold_1``, ...
+
+    Beside the folds' means, ``results.json`` gets the metrics over all their test instances together, each of the
+    same weight, and ``charts/`` shows these. The folds are one group in wandb.
     """
+    if cli.config.ckpt_path is not None:
+        raise LDLError("--stage crossval trains every fold anew; leave --ckpt_path out")
+    data = cli.make_data(_of_fold(cli.config, 0))
+    folder = choose_folder(cli.config, data, cli.config.model.head.class_path.rpartition(".")[2])
 
-    def __init__(
-        self,
-        cli: LDLCLI,
-        config: Namespace,
-        folder: Path | None = None,
-        wandb_group: str | None = None,
-        draw: bool = True,
-    ) -> None:
-        self.config = config
-        if self.seed is not None:
-            pl.seed_everything(self.seed, workers=True, verbose=False)
-        self.task, self.data = cli.instantiate(config)
-        self._check_checkpoint()
-        self.data.setup()
-        self.task.build(self.data.labels, self.data.input_shape)
-        self._check_optimizer()
-        self.folder = folder or choose_folder(config, self.task, self.data)
-        self.text = cli.dump(config)
-        self.checkpoints = self._make_checkpoints()
-        callbacks: list[pl.Callback] = [*self.checkpoints.values(), self.data.report(self.folder, draw)]
-        if config.trainer.enable_progress_bar is not False:
-            callbacks.append(RichProgressBar())
-        self.trainer = cli.make_trainer(
-            callbacks, logger=self._make_loggers(wandb_group), default_root_dir=str(self.folder)
+    def make_task() -> Task:
+        return _make_task(cli, _of_fold(cli.config, data.fold), data, {})
+
+    def make_trainer() -> pl.Trainer:
+        return _make_trainer(
+            cli, _of_fold(cli.config, data.fold), data, folder / f"fold_{data.fold}", group=folder.name
         )
 
-    def _check_checkpoint(self) -> None:
-        config = self.config
-        checkpoint = read_checkpoint(config.ckpt_path) if config.ckpt_path is not None else {}
-        self.first_step = int(checkpoint.get("global_step", 0))
-        if config.stage == "fit" and checkpoint:
-            check_same_model(checkpoint, self.task.head, self.task.backbone)
-        elif config.stage in ("test", "predict"):
-            if config.ckpt_path is None:
-                raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
-            self.task = Task.load_from_checkpoint(config.ckpt_path, decoder=self.task.decoder)
-            self.data.follow(self.task)
+    seed, select = _seed(cli.config), cli.config.select
+    content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
+    _show(folder, content, data)
 
-    def _check_optimizer(self) -> None:
-        try:
-            self.task.configure_optimizers()
-        except (ValueError, TypeError) as error:
-            raise LDLError(f"optimiser or scheduler refuses its options: {' '.join(str(error).split())}") from error
 
-    def _make_loggers(self, wandb_group: str | None) -> Any:
-        if self.config.trainer.logger not in (None, True) or self.config.trainer.fast_dev_run:
-            return self.config.trainer.logger
-        options = self.config.wandb
+def _of_fold(config: Namespace, fold: int) -> Namespace:
+    clone = config.clone()
+    clone.stage = "fit"
+    if "fold" in clone.data.init_args:
+        clone.data.init_args.fold = fold
+    return clone
+
+
+def _seed(config: Namespace) -> int | None:
+    return None if config.seed_everything is False else int(config.seed_everything)
+
+
+def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: dict[str, Any]) -> Task:
+    """The configured task, or that of the checkpoint to test or predict with, built for the data."""
+    task = cli.make_task(config)
+    if config.stage == "fit" and checkpoint:
+        check_same_model(checkpoint, task.head, task.backbone)
+    elif config.stage in ("test", "predict"):
+        if not checkpoint:
+            raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
+        task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder)
+        data.follow(task.labels, task.input_shape, task.preprocessing)
+    data.setup()
+    task.build(data.labels, data.input_shape)
+    try:
+        task.configure_optimizers()
+    except (ValueError, TypeError) as error:
+        raise LDLError(f"optimiser or scheduler refuses its options: {' '.join(str(error).split())}") from error
+    return task
+
+
+def _make_trainer(
+    cli: LDLCLI, config: Namespace, data: LDLDataModule, folder: Path, group: str | None = None, first_step: int = 0
+) -> pl.Trainer:
+    """The trainer of one run, whose directory is made, with the complete configuration in it."""
+    text = cli.dump(config)
+    callbacks: list[pl.Callback] = []
+    if config.stage == "fit":
+        callbacks += _make_checkpoints(config, data, folder)
+    if config.trainer.enable_progress_bar is not False:
+        callbacks.append(RichProgressBar())
+    ours: dict[str, Any] = {"default_root_dir": str(folder)}
+    if config.trainer.logger in (None, True) and not config.trainer.fast_dev_run:
+        options = config.wandb
         options = options if isinstance(options, tracking.WandbOptions) else tracking.WandbOptions(**options.as_dict())
-        if wandb_group and not options.group:
-            options = replace(options, group=wandb_group)
-        return tracking.make_loggers(self.folder, options, yaml.safe_load(self.text), self.first_step)
+        options = replace(options, group=options.group or group)
+        ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), first_step)
+    trainer = cli.make_trainer(config, callbacks, **ours)
+    if process_rank() == 0:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "config.yaml").write_text(text)
+        except OSError as error:
+            raise LDLError(f"--run_dir {folder} cannot be written: {error.strerror}; give another folder") from error
+    return trainer
 
-    def _make_checkpoints(self) -> dict[str, ModelCheckpoint]:
-        if self.config.trainer.enable_checkpointing is False or self.config.stage in ("test", "predict"):
-            return {}
-        # At the end of the epoch, not of its validation: only from there does Lightning resume exactly.
-        options: dict[str, Any] = {
-            "dirpath": self.folder / "checkpoints",
-            "save_on_train_epoch_end": True,
-            "enable_version_counter": False,
-            "auto_insert_metric_name": False,
-        }
-        saved = {"last": ModelCheckpoint(filename="last", **options)}
-        if len(self.data.split.val):
-            saved["best"] = ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options)
-        elif self.config.select == "best":
-            raise LDLError("--select best needs a validation part; set data.val_fraction above 0")
-        if self.config.select == "best" and self.config.ckpt_path and not self._resumes_in_place():
-            raise LDLError(
-                "--select best knows the best checkpoint of the first part only there; resume with --run_dir of it"
-            )
-        return saved
 
-    def _resumes_in_place(self) -> bool:
-        return Path(self.config.ckpt_path).resolve().parent == (self.folder / "checkpoints").resolve()
-
-    def open(self) -> None:
-        """Create the directory with the complete configuration."""
-        if process_rank() == 0:
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                (self.folder / "config.yaml").write_text(self.text)
-            except OSError as error:
-                raise LDLError(
-                    f"--run_dir {self.folder} cannot be written: {error.strerror}; give another folder"
-                ) from error
-
-    def fit_and_test(self) -> tuple[dict[str, Any], float]:
-        """Train, then test the selected weights; returns the entry of ``results.json`` and the seconds of fitting."""
-        self.open()
-        start = time.perf_counter()
-        self.trainer.fit(self.task, datamodule=self.data, ckpt_path=self.config.ckpt_path, weights_only=True)
-        seconds = time.perf_counter() - start
-        return self.test(self._best_checkpoint() if self.config.select == "best" else None), seconds
-
-    def _best_checkpoint(self) -> str:
-        # Found by its key: a callback of the configuration may have taken the place of ours.
-        key = self.checkpoints["best"].state_key
-        saved = (callback for callback in self.trainer.checkpoint_callbacks if isinstance(callback, ModelCheckpoint))
-        return next(callback.best_model_path for callback in saved if callback.state_key == key)
-
-    def test(self, ckpt_path: str | None) -> dict[str, Any]:
-        """Test the task as it is, or a checkpoint; returns the fold's entry of ``results.json``."""
-        self.open()
-        self.trainer.test(self.task, datamodule=self.data, ckpt_path=ckpt_path, weights_only=True, verbose=False)
-        return results.fold_result(self.data, self.trainer.callback_metrics)
-
-    def predict(self, ckpt_path: str) -> None:
-        """Write ``predictions.csv`` and charts for the data module's instances to predict."""
-        self.open()
-        self.trainer.predict(
-            self.task, datamodule=self.data, ckpt_path=ckpt_path, weights_only=True, return_predictions=False
+def _make_checkpoints(config: Namespace, data: LDLDataModule, folder: Path) -> list[pl.Callback]:
+    if config.trainer.enable_checkpointing is False:
+        if config.select == "best":
+            raise LDLError("--select best needs checkpoints; leave --trainer.enable_checkpointing false out")
+        return []
+    resumed = config.ckpt_path and Path(config.ckpt_path).resolve().parent
+    if config.select == "best" and resumed and resumed != (folder / "checkpoints").resolve():
+        raise LDLError(
+            "--select best knows the best checkpoint of the first part only there; resume with --run_dir of it"
         )
-
-    def finish(self, folds: list[dict[str, Any]], fit_seconds: float, table: bool = True) -> None:
-        """Write ``results.json`` and print the final table, on rank 0."""
-        if process_rank() == 0:
-            content = results.summarize(self.task, self.data, folds, self.seed, fit_seconds)
-            write_json(self.folder / "results.json", content)
-            if table:
-                results.print_table(content, self.task.labels.unit)
-                print(f"results: {self.folder / 'results.json'}")
-
-    @property
-    def seed(self) -> int | None:
-        """Seed of the run; None where it was not seeded."""
-        return None if self.config.seed_everything is False else int(self.config.seed_everything)
-
-    def close(self) -> None:
-        """Close the loggers."""
-        tracking.finish(self.trainer.loggers)
+    return make_checkpoints(folder, data, config.select)
 
 
-def choose_folder(config: Namespace, task: Task, data: LDLDataModule) -> Path:
+def _predict(trainer: pl.Trainer, task: Task, data: LDLDataModule, ckpt_path: str) -> None:
+    """Write ``predictions.csv`` and charts for the data module's instances to predict."""
+    trainer.predict(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True, return_predictions=False)
+
+
+def _show(folder: Path, content: dict[str, Any], data: LDLDataModule) -> None:
+    if process_rank() == 0:
+        results.print_table(content, data.labels)
+        print(f"results: {folder / 'results.json'}")
+
+
+def choose_folder(config: Namespace, data: LDLDataModule, head: str) -> Path:
     """The run directory: as given, as rank 0 chose it, or ``runs/DATA_HEAD/TIME``."""
     if config.run_dir:
         return Path(config.run_dir)
     if RUN_DIR_VARIABLE not in os.environ:
-        name = f"{type(data).__name__}_{type(task.head).__name__}".lower()
-        folder = base = Path("runs") / name / time.strftime("%Y%m%d-%H%M%S")
+        folder = base = Path("runs") / f"{type(data).__name__}_{head}".lower() / time.strftime("%Y%m%d-%H%M%S")
         number = 1
         while folder.exists():
             number += 1

@@ -82,8 +82,8 @@ def test_features_are_computed_once_and_anew_for_other_arguments(
     [
         ({}, (7,), r"HOG needs images \(channels, height, width\), got inputs of shape \(7,\)"),
         ({}, (3, 15, 40), "images of 15x40 are smaller than a block of HOG, 16x16; lower model.backbone.cell"),
-        ({"cell": 0}, (3, 40, 40), "model.backbone.cell 0 must be at least 1"),
-        ({"orientations": 0}, (3, 40, 40), "model.backbone.orientations 0 must be"),
+        ({"cell": 0}, (3, 40, 40), "HOG.cell 0 must be at least 1"),
+        ({"orientations": 0}, (3, 40, 40), "HOG.orientations 0 must be at least 1"),
     ],
 )
 def test_what_it_cannot_see_is_refused(options: dict, shape: tuple[int, ...], message: str) -> None:

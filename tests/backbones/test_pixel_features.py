@@ -96,7 +96,9 @@ def test_any_head_learns_from_chosen_pixels(head: Softmax | LDLF) -> None:
         }
         task.log = lambda *arguments, **options: None  # there is no trainer
         output = task.training_step(batch, 0)
-        assert output["features"].shape == (int(keep.sum()), 8) and output["target"].shape == (int(keep.sum()), 2)
+        remembered = (2, 4) if isinstance(head, LDLF) else (8,)
+        assert output["memory"].shape == (int(keep.sum()), *remembered)
+        assert output["target"].shape == (int(keep.sum()), 2)
         losses.append(output["loss"])
         output["loss"].backward()
     assert losses[0] == losses[1]
@@ -123,8 +125,9 @@ def test_pretrained_weights_are_taken_from_a_file(ldl_data: Path) -> None:
     [
         ({"name": "mobilenet_v2_050"}, (3, 64, 64), "timm has no model 'mobilenet_v2_050'; did you mean"),
         ({}, (12,), "needs images"),
-        ({"width": 0}, (3, 64, 64), "width 0"),
-        ({"scales": (0.0,)}, (3, 64, 64), r"scales \[0.0\]"),
+        ({"scales": ()}, (3, 64, 64), r"PixelFeatures.scales \[\] must have one factor at least"),
+        ({"width": 0}, (3, 64, 64), "PixelFeatures.width 0 must be at least 1"),
+        ({"scales": (0.0,)}, (3, 64, 64), r"PixelFeatures.scales \(0.0,\) must be above 0"),
     ],
 )
 def test_bad_options_are_named(options: dict, shape: tuple[int, ...], message: str) -> None:

@@ -12,10 +12,11 @@ import torch
 from matplotlib.image import imread
 
 from ldl import charts
-from ldl.backbones.haar import Haar, locate
+from ldl.backbones.haar import Haar
 from ldl.data import MixedDigits, ShiftedDigits
 from ldl.heads import MILBoost, MPLBoost
 from ldl.labels import LabelSpace
+from ldl.methods.boosting.places import locate
 from ldl.reports.rows import Report
 from ldl.task import Task
 

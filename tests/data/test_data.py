@@ -42,7 +42,8 @@ def made(path: Path, **options: Any) -> TabularLDL:
 
 
 def inputs(data: LDLDataModule, rows: Any) -> Tensor:
-    return data.dataset(np.asarray(rows), train=False).columns["input"]  # type: ignore[attr-defined]
+    rows = np.asarray(rows)
+    return data.inputs(rows, np.zeros(len(rows), int), train=False)
 
 
 def test_features_are_standardised_by_the_training_rows_alone(table: Path) -> None:
@@ -112,11 +113,13 @@ def test_a_checkpoint_s_scaling_is_taken_over(table: Path, scaling: str) -> None
         ({"label_names": ["a", "b"]}, "label_names has 2 entries, but the file has 3 labels"),
         ({"label_values": [1, 2, 3, 4]}, "label_values has 4 entries"),
         ({"label_values": [1, 3, 2]}, "rise strictly"),
-        ({"scaling": "log"}, "scaling 'log' must be one of"),
-        ({"clip": 0.0}, "clip 0.0 must be positive"),
-        ({"batch_size": 0}, "batch_size 0 must be at least 1"),
-        ({"num_workers": -1}, "num_workers -1 must be at least 0"),
+        ({"scaling": "log"}, "TabularLDL.scaling 'log' must be one of standard, hellinger"),
+        ({"clip": 0.0}, "TabularLDL.clip 0.0 must be above 0, or null for no clipping"),
+        ({"batch_size": 0}, "TabularLDL.batch_size 0 must be at least 1"),
+        ({"num_workers": -1}, "TabularLDL.num_workers -1 must be at least 0"),
         ({"fold": 10}, r"fold 10 must be in 0..9"),
+        ({"fold": -1}, r"TabularLDL.fold -1 must be at least 0"),
+        ({"val_fraction": 1.0}, r"TabularLDL.val_fraction 1.0 must be in \[0, 1\)"),
     ],
 )
 def test_wrong_options_are_refused(table: Path, options: dict[str, Any], message: str) -> None:
@@ -169,9 +172,9 @@ def test_ten_folds_of_sjaffe_score_as_with_public_packages(ldl_data: Path) -> No
         data.setup()
         head = MeanPredictor()
         head.build(243, data.labels)
-        head.fit(data.inputs[data.split.train], data.targets[data.split.train], Collective())
+        head.fit(data.scaled[data.split.train], data.columns["target"][data.split.train], Collective())
         test = data.split.test
-        measured = kl(head(data.inputs[test]), data.targets[test]).mean().item()
+        measured = kl(head(data.scaled[test]), data.columns["target"][test]).mean().item()
         assert measured == pytest.approx(expected[fold], rel=1e-4)
 
 
@@ -215,12 +218,12 @@ def test_angles_are_those_of_the_turn_seed(digits: RotatedDigits) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"turns": 0}, "turns 0 must be at least 1"),
-        ({"max_angle": 190.0}, r"max_angle 190 must be in \(0, 180\]"),
-        ({"max_angle": 0.0}, "max_angle 0 must be"),
-        ({"step": 7.0}, "step 7 must divide max_angle 120"),
-        ({"step": 0.0}, "step 0 must divide"),
-        ({"sigma": 0.0}, "sigma must be positive"),
+        ({"turns": 0}, "RotatedDigits.turns 0 must be at least 1"),
+        ({"max_angle": 190.0}, r"RotatedDigits.max_angle 190.0 must be in \(0, 180\], in degrees"),
+        ({"max_angle": 0.0}, "RotatedDigits.max_angle 0.0 must be"),
+        ({"step": 7.0}, "RotatedDigits.step 7 must divide max_angle 120"),
+        ({"step": 0.0}, "RotatedDigits.step 0.0 must be above 0"),
+        ({"sigma": 0.0}, "RotatedDigits.sigma 0.0 must be above 0"),
     ],
 )
 def test_wrong_options_of_the_digits_are_refused(options: dict[str, Any], message: str) -> None:

@@ -14,10 +14,12 @@ from places import ROOT
 
 from ldl.cli import main as train
 from ldl.edges.benchmark.evaluation import read_edge_map
-from ldl.edges.structured.__main__ import main as structured
 
 CONFIGS = ROOT / "configs/runs"
-SMALL = ["--forest.patches=200", "--forest.trees=2", "--detector.votes=1", "--levels=5", "--data.protocol=final"]
+SMALL = [
+    *("-c", str(CONFIGS / "bsds_structured.yaml"), "--data.protocol=final"),
+    *("--model.head.patches=200", "--model.head.trees=2", "--model.head.votes=1"),
+]
 SHAPE = (240, 320)
 
 
@@ -36,10 +38,12 @@ def check(folder: Path, head: str) -> None:
     assert (folder / "charts" / "precision_recall.png").is_file()
 
 
-@pytest.mark.parametrize("options", [[], ["--forest.hyperplanes=2", "--forest.kept=4", "--detector.dsna=true"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--model.head.hyperplanes=2", "--model.head.kept=4", "--model.head.dsna=true"]]
+)
 def test_forests(rooms: Path, tmp_path: Path, options: list[str]) -> None:
-    structured([f"--data.path={rooms}", *SMALL, *options, f"--run_dir={tmp_path}"])
-    check(tmp_path, "structured_edges")
+    train([*SMALL, f"--data.path={rooms}", *options, f"--run_dir={tmp_path}"])
+    check(tmp_path, "StructuredEdges")
 
 
 @pytest.mark.parametrize("head", ["ldlf", "softmax"])
@@ -56,7 +60,7 @@ def test_networks(rooms: Path, tmp_path: Path, head: str) -> None:
 
 def test_a_forest_of_another_set(rooms: Path, tmp_path: Path) -> None:
     photographs = fake_edges.bsds(tmp_path / "photographs", {"train": 2, "test": 1}, (96, 128))
-    structured([f"--data.path={photographs}", *SMALL, f"--run_dir={tmp_path / 'one'}"])
-    forest = tmp_path / "one" / "forest.safetensors"
-    structured([f"--data.path={rooms}", *SMALL, f"--load={forest}", f"--run_dir={tmp_path / 'two'}"])
-    check(tmp_path / "two", "structured_edges")
+    train([*SMALL, f"--data.path={photographs}", f"--run_dir={tmp_path / 'one'}"])
+    forest = tmp_path / "one" / "checkpoints" / "last.ckpt"
+    train([*SMALL, f"--data.path={rooms}", "--stage=test", f"--ckpt_path={forest}", f"--run_dir={tmp_path / 'two'}"])
+    check(tmp_path / "two", "StructuredEdges")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -93,5 +94,10 @@ def test_heads_that_cannot_be_pooled_are_refused(head: Head) -> None:
 def test_wrong_options_are_refused() -> None:
     with pytest.raises(LDLError, match="Bagged.r 0.0 must be at least 1"):
         _built(Bagged(r=0.0))
+    for r in (math.inf, math.nan):
+        with pytest.raises(LDLError, match=f"Bagged.r {r} must be at least 1 and finite"):
+            _built(Bagged(r=r))
+    with pytest.raises(LDLError, match="Bagged.pooling 'max' must be one of lse, gm, nor, isr, lse_score"):
+        _built(Bagged(pooling="max"))  # type: ignore[arg-type]
     with pytest.raises(LDLError, match="needs two labels, the negative one first; the data have 3"):
         Bagged().build(3, LabelSpace.nominal(list("abc")))

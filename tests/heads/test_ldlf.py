@@ -34,6 +34,11 @@ def batch(rows: int = 10, seed: int = 0, shape: tuple[int, ...] | None = None) -
     return torch.randn(*shape, 8, generator=generator), target
 
 
+def learn(head: LDLF, features: Tensor, target: Tensor) -> None:
+    """What the task does with a batch, but for the gradient step."""
+    head.observe(head.loss(features, target).get("memory", features), target)
+
+
 def tree_outputs(head: LDLF, features: Tensor) -> list[Tensor]:
     """(B, C) of every tree, tree by tree and leaf by leaf."""
     scores = head.split(features)
@@ -84,10 +89,10 @@ def test_units_of_their_own_are_not_shared() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"depth": 7, "outputs": 62}, "outputs 62 is less than the 63 split nodes.*at least 63"),
+        ({"depth": 7, "outputs": 62}, "LDLF.outputs 62 must be at least 63, the split nodes.*depth 7, or null"),
         ({"ensemble": "alternating"}, "set outputs: null"),
-        ({"ensemble": "both"}, "must be 'joint' or 'alternating'"),
-        ({"routing": "now"}, "routing 'now' must be 'step' or 'current'"),
+        ({"ensemble": "both"}, "LDLF.ensemble 'both' must be one of joint, alternating"),
+        ({"routing": "now"}, "LDLF.routing 'now' must be one of step, current"),
         ({"depth": 1}, "depth 1 must be in 2..16"),
         ({"trees": 0}, "trees 0 must be at least 1"),
         ({"batches": 0}, "batches 0 must be at least 1"),
@@ -164,9 +169,8 @@ def test_the_ring_holds_the_last_batches_with_the_routing_of_their_step() -> Non
     parts = []
     for seed in range(6):
         features, target = batch(3 + seed, seed)
-        head.loss(features, target)
         parts.append((head.route(features).detach(), target))
-        head.observe(features, target)
+        learn(head, features, target)
         with torch.no_grad():
             head.split[-1].weight.add_(0.1)  # a gradient step changes the routing of later batches
     routing, target = (torch.cat(column) for column in zip(*parts[-4:]))
@@ -179,8 +183,7 @@ def test_current_routing_uses_the_split_function_of_the_update() -> None:
     head = made(routing="current", hidden=[16], dropout=0.5)
     parts = [batch(5, seed) for seed in range(4)]
     for features, target in parts:
-        head.loss(features, target)
-        head.observe(features, target)
+        learn(head, features, target)
         with torch.no_grad():
             head.split[-1].weight.add_(0.1)
     features, target = (torch.cat(column) for column in zip(*parts))
@@ -196,8 +199,7 @@ def test_the_observed_routing_is_that_of_the_loss_also_with_dropout() -> None:
     head = made(feature_dropout=0.5)
     features, target = batch()
     torch.manual_seed(1)
-    head.loss(features, target)
-    head.observe(features, target)
+    learn(head, features, target)
     torch.manual_seed(1)
     torch.testing.assert_close(head._ring[0][0], head.route(features))
 
@@ -207,8 +209,7 @@ def test_the_ring_is_bounded_in_rows(routing: str) -> None:
     head = made(buffer_rows=18, routing=routing)
     for seed in range(9):
         features, target = batch(seed=seed, shape=(2, 5, 7))
-        head.loss(features, target)
-        head.observe(features, target)
+        learn(head, features, target)
         rows = [len(kept) for kept, _ in head._ring]
         assert sum(rows) <= 18 and max(rows) <= 18 // 4
     assert len(head._ring) == 4
@@ -241,10 +242,9 @@ def test_an_update_is_due_every_n_batches() -> None:
     head = made()
     due = []
     for seed in range(12):
-        features, target = batch(0 if seed == 1 else 4, seed)
-        if len(features):
-            head.loss(features, target)
-        head.observe(features, target)
+        features, target = batch(4, seed)
+        rows = 0 if seed == 1 else 4
+        head.observe(head.loss(features, target)["memory"][:rows], target[:rows])
         due.append(head.update_due)
         if head.update_due:
             head.update(Collective())
@@ -255,16 +255,14 @@ def test_memory_survives_a_round_trip() -> None:
     head, copy = made(), made()
     for seed in range(6):
         features, target = batch(3 + seed, seed)
-        head.loss(features, target)
-        head.observe(features, target)
+        learn(head, features, target)
         if head.update_due:
             head.update(Collective())
     copy.load_state_dict(head.state_dict())
     copy.load_memory_state(head.memory_state(Collective()), Collective())
     for seed in (6, 7):
         for each in (head, copy):
-            each.loss(*batch(4, seed))
-            each.observe(*batch(4, seed))
+            learn(each, *batch(4, seed))
     assert head.update_due and copy.update_due
     for each in (head, copy):
         each.update(Collective())
@@ -279,7 +277,7 @@ def test_autocast_gives_float32_on_the_simplex() -> None:
     features, target = batch()
     with torch.autocast("cpu", torch.bfloat16):
         prediction, losses = head(features), head.loss(features, target)
-        head.observe(features.bfloat16(), target)
+        head.observe(losses["memory"], target)
     assert prediction.dtype == losses["loss"].dtype == head._ring[0][0].dtype == torch.float32
     torch.testing.assert_close(prediction.sum(-1), torch.ones(10))
     torch.testing.assert_close(prediction, head(features), atol=0.02, rtol=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -20,8 +21,8 @@ def learned(data: TabularLDL | RotatedDigits, head: LDLF, steps: int) -> tuple[f
     data.setup()
 
     def rows(part: Any) -> tuple[Tensor, Tensor]:
-        columns = data.dataset(part, train=False).columns  # type: ignore[attr-defined]
-        return columns["input"].flatten(1), columns["target"]
+        inputs = data.inputs(part, np.zeros(len(part), int), train=False)
+        return inputs.flatten(1), data.columns["target"][part]
 
     (features, target), (test_features, test_target) = rows(data.split.train), rows(data.split.test)
     mean = MeanPredictor()
@@ -32,9 +33,10 @@ def learned(data: TabularLDL | RotatedDigits, head: LDLF, steps: int) -> tuple[f
     for _ in range(steps):
         pick = torch.randint(len(features), (64,))
         optimizer.zero_grad()
-        head.loss(features[pick], target[pick])["loss"].backward()
+        losses = head.loss(features[pick], target[pick])
+        losses["loss"].backward()
         optimizer.step()
-        head.observe(features[pick], target[pick])
+        head.observe(losses["memory"], target[pick])
         if head.update_due:
             head.update(Collective())
     head.eval()

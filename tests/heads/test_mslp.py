@@ -126,6 +126,7 @@ def test_commute_metric_divides_each_dimension_by_the_root_of_its_cost() -> None
     expected = projection / np.sqrt(cost)
     ours = _fitted(features, target, metric="commute").projection.double().numpy()
     ratio = ours / expected
+    ratio *= np.sign(ratio[0])  # an eigenvector's sign is free, and differs between numbers of threads
     np.testing.assert_allclose(ratio / ratio.mean(), 1, rtol=1e-3)
 
 
@@ -177,7 +178,7 @@ def test_equal_labels_give_these_labels() -> None:
         ({"spread": 0.5}, "MSLP.spread 0.5 must be at least 1"),
         ({"sigma": 0.0}, "MSLP.sigma 0.0 must be above 0"),
         ({"ratio": -1.0}, "MSLP.ratio -1.0 must be above 0"),
-        ({"beta": 1.5}, r"MSLP.beta 1.5 must be in \[0, 1\]"),
+        ({"beta": 1.5}, r"MSLP.beta 1.5 must be in 0..1"),
         ({"ridge": -1e-9}, "MSLP.ridge -1e-09 must be at least 0"),
         ({"metric": "cosine"}, "MSLP.metric 'cosine' must be one of degree, commute"),
         ({"kernel": "poly"}, "MSLP.kernel 'poly' must be one of linear, rbf"),

@@ -102,9 +102,9 @@ def test_nominal_labels_take_kl() -> None:
 
 
 def test_unknown_objective_and_scale_are_refused() -> None:
-    with pytest.raises(LDLError, match="objective 'mse' must be one of kl, "):
+    with pytest.raises(LDLError, match="Softmax.objective 'mse' must be one of kl, "):
         made("mse", AGES)  # type: ignore[arg-type]
-    with pytest.raises(LDLError, match="sord_scale 0 must be positive"):
+    with pytest.raises(LDLError, match="Softmax.sord_scale 0 must be above 0"):
         made("sord", AGES, sord_scale=0)
     with pytest.raises(LDLError, match="dropout"):
         Softmax(dropout=1.0).build(4, AGES)

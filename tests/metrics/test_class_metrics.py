@@ -9,9 +9,11 @@ import torch
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from ldl.labels import LabelSpace
-from ldl.metrics import class_metrics
-from ldl.metrics.classes import AUC, NLL
+from ldl.metrics import measures
+from ldl.metrics.classes import AUC, CLASS_MEASURES, cross_entropy
+from ldl.metrics.measure import Mean
 from ldl.metrics.rows import row_metrics
+from ldl.metrics.stage import StageMetrics
 
 LABELS = LabelSpace.nominal(["negative", "positive"])
 
@@ -23,8 +25,7 @@ def test_figures_are_those_of_scikit_learn(seed: int) -> None:
     p = torch.randint(1, 10, (70,), generator=generator) / 10
     label = torch.randint(2, (70,), generator=generator)
     prediction, target = torch.stack([1 - p, p], 1), torch.eye(2)[label]
-    metrics = class_metrics(LABELS)
-    assert metrics is not None
+    metrics = StageMetrics(LABELS).means["class"]
     for part in (slice(0, 31), slice(31, 31), slice(31, 70)):
         metrics.update(prediction[part], target[part])
     expected = {
@@ -39,10 +40,10 @@ def test_figures_are_those_of_scikit_learn(seed: int) -> None:
 
 
 def test_a_sure_error_is_infinite() -> None:
-    metric = NLL()
+    metric = Mean(cross_entropy)
     metric.update(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     assert metric.compute() == math.inf
-    metric = NLL()
+    metric = Mean(cross_entropy)
     metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0]]))
     assert metric.compute() == 0
 
@@ -64,4 +65,4 @@ def test_one_class_has_no_auc() -> None:
 
 @pytest.mark.parametrize("labels", [LabelSpace.nominal(list("abc")), LabelSpace.ordinal([0, 1])])
 def test_other_labels_have_none(labels: LabelSpace) -> None:
-    assert class_metrics(labels) is None
+    assert not set(CLASS_MEASURES) & set(measures(labels))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from ldl.labels import LabelSpace
-from ldl.metrics import MAE, RMSE, CumulativeScore, distribution_metrics, value_metrics
+from ldl.metrics import DISTRIBUTION_METRICS, measures
+from ldl.metrics.measure import Mean
+from ldl.metrics.stage import StageMetrics
+from ldl.metrics.value import RMSE, absolute, within
 
 Row = Sequence[float]
 
@@ -46,6 +51,14 @@ HARD_ROWS = [
 ]
 
 
+NOMINAL = LabelSpace.nominal("abc")
+
+
+def distribution_metrics() -> nn.Module:
+    """The ten as a run has them."""
+    return StageMetrics(NOMINAL).means["distribution"]
+
+
 def rows(count: int, labels: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     target, prediction = rng.dirichlet(np.full(labels, 0.3), count), rng.dirichlet(np.full(labels, 0.5), count)
@@ -69,9 +82,9 @@ def test_measure_equals_its_definition(name: str) -> None:
 
 
 def test_there_are_ten_measures_and_they_know_which_way_is_better() -> None:
-    metrics = distribution_metrics("test_")
+    metrics = StageMetrics(NOMINAL, "test_").means["distribution"]
     assert set(metrics) == {f"test_{name}" for name in REFERENCES}
-    better = {name for name, metric in distribution_metrics().items() if metric.higher_is_better}
+    better = {name for name, measure in DISTRIBUTION_METRICS.items() if measure.higher_is_better}
     assert better == {"cosine", "intersection", "fidelity"}
 
 
@@ -102,8 +115,7 @@ def test_value_metrics_over_uneven_batches(labels: LabelSpace) -> None:
     rng = np.random.default_rng(1)
     shape = (50,) if labels.ndim == 1 else (50, 2)
     predicted, true = rng.uniform(0, 20, shape), rng.uniform(0, 20, shape)
-    metrics = value_metrics(labels, "val_")
-    assert metrics is not None
+    metrics = StageMetrics(labels, "val_").means["value"]
     for part in (slice(0, 3), slice(3, 50)):
         metrics.update(torch.from_numpy(predicted[part]), torch.from_numpy(true[part]))
     error = np.abs(predicted - true)
@@ -113,17 +125,17 @@ def test_value_metrics_over_uneven_batches(labels: LabelSpace) -> None:
 
 
 def test_cumulative_score_counts_the_tolerance_itself() -> None:
-    score = CumulativeScore(5.0)
+    score = Mean(partial(within, 5.0))
     score.update(torch.tensor([5.0, 5.01, -5.0, 0.0]), torch.zeros(4))
     assert score.compute().item() == 0.75
 
 
 def test_nominal_labels_have_no_value_metrics() -> None:
-    assert value_metrics(LabelSpace.nominal("ab")) is None
+    assert not {measure.name for measure in measures(LabelSpace.nominal("ab"))} & {"mae", "rmse", "cs5"}
 
 
 def test_nan_before_any_row() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torchmetrics warns of compute before update
-        for metric in [*distribution_metrics().values(), MAE(), RMSE(), CumulativeScore()]:
+        for metric in [*distribution_metrics().values(), Mean(absolute), RMSE(), Mean(partial(within, 5.0))]:
             assert math.isnan(metric.compute().item())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from ldl.labels import LabelSpace
 from ldl.metrics.groups import band_groups, bands, train_counts
-from ldl.metrics.ordinal import group_size, is_detail, ordinal_metrics
+from ldl.metrics.ordinal import Rows, line_measures, measure_rows
 from ldl.metrics.predictive import calibration_error, coverage, crps, nearest, nll, pit, pit_share
-from ldl.metrics.rows import ordinal_row_metrics, row_metrics
+from ldl.metrics.registry import measures
+from ldl.metrics.rows import row_metrics
 
 AGES = LabelSpace.ordinal(range(0, 101), "years")
 UNEVEN = np.array([-3.0, -1.0, 0.0, 0.5, 4.0, 9.0])
@@ -26,6 +28,10 @@ def rows(count: int, labels: LabelSpace, seed: int = 0) -> tuple[np.ndarray, np.
     prediction = rng.dirichlet(np.full(len(axis), 0.2), count)
     value = rng.choice(np.concatenate([axis, (axis[1:] + axis[:-1]) / 2]), count)
     return prediction, prediction @ axis, value
+
+
+def measured_of(*columns: Any) -> dict[str, float]:
+    return measure_rows(Rows(*columns))
 
 
 def spans_by_loop(prediction: np.ndarray, value: np.ndarray, axis: np.ndarray) -> list[tuple[float, float]]:
@@ -128,7 +134,7 @@ def test_values_and_groups_equal_their_definitions() -> None:
     prediction, predicted, value = rows(300, AGES, seed=2)
     predicted[:20] = value[:20]  # exact hits, which the geometric mean raises to 0.01
     count = np.random.default_rng(3).choice([0, 19, 20, 60, 100, 101, 500], 300)
-    measured = ordinal_metrics(prediction, predicted, value, AGES, count)
+    measured = measured_of(prediction, predicted, value, AGES, count)
     error = [float(p - y) for p, y in zip(predicted, value)]
     assert measured["gm"] == pytest.approx(geometric_mean_by_loop(error))
     by_label: dict[int, list[float]] = {}
@@ -153,7 +159,7 @@ def test_values_and_groups_equal_their_definitions() -> None:
 
 def test_empty_groups_are_nan_with_a_count_of_none() -> None:
     prediction, predicted, _ = rows(4, AGES)
-    measured = ordinal_metrics(prediction, predicted, np.full(4, 25.0), AGES, np.zeros(4, int))
+    measured = measured_of(prediction, predicted, np.full(4, 25.0), AGES, np.zeros(4, int))
     assert measured["n_few"] == measured["n_20_29"] == 4 and math.isfinite(measured["mae_few"])
     for group in ("many", "medium", "30_39"):
         assert measured[f"n_{group}"] == 0 and math.isnan(measured[f"mae_{group}"])
@@ -161,7 +167,7 @@ def test_empty_groups_are_nan_with_a_count_of_none() -> None:
 
 
 def test_no_training_counts_no_groups_by_them() -> None:
-    measured = ordinal_metrics(*rows(4, AGES), AGES)
+    measured = measured_of(*rows(4, AGES), AGES)
     assert not {"n_many", "mae_medium", "gm_few"} & measured.keys() and "n_20_29" in measured
 
 
@@ -170,15 +176,15 @@ def test_no_training_counts_no_groups_by_them() -> None:
 def test_the_order_of_the_rows_is_nothing(order: list[int]) -> None:
     prediction, predicted, value = rows(30, AGES)
     count = np.arange(30) * 5
-    before = ordinal_metrics(prediction, predicted, value, AGES, count)
-    after = ordinal_metrics(prediction[order], predicted[order], value[order], AGES, count[order])
+    before = measured_of(prediction, predicted, value, AGES, count)
+    after = measured_of(prediction[order], predicted[order], value[order], AGES, count[order])
     assert after == pytest.approx(before, rel=1e-12, nan_ok=True)
 
 
 def test_rows_in_single_precision_are_measured_as_in_double() -> None:
     prediction, predicted, value = rows(40, AGES)
-    single = ordinal_metrics(prediction.astype(np.float32) * np.float32(1.00001), predicted, value, AGES)
-    assert single == pytest.approx(ordinal_metrics(prediction, predicted, value, AGES), rel=1e-4, nan_ok=True)
+    single = measured_of(prediction.astype(np.float32) * np.float32(1.00001), predicted, value, AGES)
+    assert single == pytest.approx(measured_of(prediction, predicted, value, AGES), rel=1e-4, nan_ok=True)
 
 
 def test_training_counts_are_those_of_the_nearest_label() -> None:
@@ -206,11 +212,16 @@ def test_bands_cover_the_labels_where_ten_units_make_sense(axis: list[float], na
 
 
 def test_tables_leave_out_details() -> None:
-    measured = ordinal_metrics(*rows(9, AGES), AGES, np.arange(9) * 50)
+    measured = measured_of(*rows(9, AGES), AGES, np.arange(9) * 50)
     shown = ["nll", "crps", "coverage90", "calibration_error", "gm", "balanced_mae", "mae_many", "mae_medium"]
-    assert [name for name in measured if not is_detail(name)] == [*shown, "mae_few"]
-    assert not any(map(is_detail, ["kl", "mae", "rmse", "cs5", "canberra", "n_forests", "my_score"]))
-    sizes = {name: group_size(name) for name in measured if group_size(name)}
+    known = {measure.name: measure for measure in measures(AGES)}
+    assert [name for name in measured if not known[name].detail] == [*shown, "mae_few"]
+    assert not any(known[name].detail for name in ("kl", "mae", "rmse", "cs5", "canberra"))
+    in_unit = {name for name in measured | {"mae": 0, "rmse": 0, "cs5": 0} if known[name].unit}
+    assert in_unit == {
+        name for name in known if name.startswith(("mae", "rmse", "crps", "gm", "balanced_mae", "bias"))
+    }  # fmt: skip
+    sizes = {name: known[name].size for name in measured if known[name].size}
     assert sizes["mae_few"] == sizes["gm_few"] == "n_few" and sizes["bias_20_29"] == "n_20_29"
     assert set(sizes.values()) == {name for name in measured if name.startswith("n_")}
 
@@ -234,5 +245,8 @@ def test_only_rows_on_a_line_have_ordinal_measures() -> None:
     grid, points = LabelSpace.grid([0, 1], [0, 1]), np.zeros((4, 2))
     columns = {"prediction": target, "target": target, "value": points, "predicted_value": points + 1}
     assert row_metrics(columns, grid).keys() - nominal.keys() == {"mae", "rmse", "cs5"}
-    maps = {"prediction": np.full((2, 3, 3, 2), 0.5), "value": np.zeros((2, 3, 3))}
-    assert ordinal_row_metrics(maps, LabelSpace.ordinal([0, 1])) == {}
+    line = {measure.name for measure in line_measures(LabelSpace.ordinal([0, 1]))}
+    assert not line & {measure.name for measure in measures(LabelSpace.ordinal([0, 1]), maps=True)}
+    half, zero = np.full((2, 3, 3, 2), 0.5), np.zeros((2, 3, 3))
+    maps = {"prediction": half, "target": half, "value": zero, "predicted_value": zero + 1}
+    assert row_metrics(maps, LabelSpace.ordinal([0, 1])).keys() - nominal.keys() == {"mae", "rmse", "cs5"}

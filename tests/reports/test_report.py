@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,14 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from ldl.backbones.base import Backbone
 from ldl.cli import main
 from ldl.data.base import LDLDataModule
-from ldl.data.instances import ArrayInstances
+from ldl.data.loaded import Loaded
 from ldl.labels import LabelSpace
 from ldl.metrics.groups import train_counts
-from ldl.metrics.ordinal import ordinal_metrics
+from ldl.metrics.ordinal import Rows, measure_rows
 from ldl.reports.rows import pictures
 
 PERSONS = (4, 10, 40)
@@ -29,22 +29,17 @@ FOLDS = ["--data.folds=3", "--data.val_fraction=0"]
 class Persons(LDLDataModule):
     """Pictures of three persons, whose brightness tells their age; person 2 has most pictures, all of ages 30 to 33."""
 
-    def load(self) -> None:
+    def load(self) -> Loaded:
         rng = np.random.default_rng(0)
-        self.groups = np.repeat(np.arange(3), PERSONS)
-        self.values = np.where(self.groups == 2, rng.integers(30, 34, 54), rng.integers(5, 60, 54)).astype(float)
-        self.labels = LabelSpace.ordinal(range(0, 70), "years")
+        groups = np.repeat(np.arange(3), PERSONS)
+        values = np.where(groups == 2, rng.integers(30, 34, 54), rng.integers(5, 60, 54)).astype(float)
+        labels = LabelSpace.ordinal(range(0, 70), "years")
         noise = rng.integers(0, 20, (54, 3, 24, 20))
-        self.images = torch.from_numpy((self.values[:, None, None, None] * 3 + noise).astype(np.uint8))
-        self.targets = self.labels.encode(torch.tensor(self.values, dtype=torch.float32), 2.0)
-        self.size = 54
-        self.input_shape = (3, 24, 20)
+        self.images = torch.from_numpy((values[:, None, None, None] * 3 + noise).astype(np.uint8))
+        return Loaded(labels, {"target": labels.encode(torch.tensor(values, dtype=torch.float32), 2.0)}, values, groups)
 
-    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
-        index = torch.from_numpy(rows)
-        value, group = torch.tensor(self.values, dtype=torch.float32)[index], torch.from_numpy(self.groups)[index]
-        columns = {"input": self.images[index], "target": self.targets[index], "value": value, "group": group}
-        return ArrayInstances(columns, index)
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
+        return self.images[rows]
 
 
 class Strangers(Persons):
@@ -52,14 +47,8 @@ class Strangers(Persons):
 
     leaky = None
 
-    def load(self) -> None:
-        super().load()
-        self.groups = None
-
-    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
-        index = torch.from_numpy(rows)
-        columns = {"input": self.images[index], "target": self.targets[index]}
-        return ArrayInstances(columns, index)
+    def load(self) -> Loaded:
+        return replace(super().load(), groups=None)
 
 
 class Brightness(Backbone):
@@ -75,8 +64,9 @@ class Brightness(Backbone):
 def run(folder: Path, *options: str, data: str = "Persons") -> dict[str, Any]:
     config = folder.with_suffix(".yaml")
     config.write_text(
-        "model: {head: Softmax, backbone: test_report.Brightness, optimizer: {class_path: SGD, init_args: {lr: 1}}}\n"
-        f"data: test_report.{data}\n"
+        f"model: {{head: Softmax, backbone: {__name__}.Brightness, "
+        "optimizer: {class_path: SGD, init_args: {lr: 1}}}\n"
+        f"data: {__name__}.{data}\n"
         "trainer: {max_epochs: 2, enable_progress_bar: false, enable_model_summary: false, log_every_n_steps: 1}\n"
     )
     main(["-c", str(config), "--wandb.mode=disabled", "--run_dir", str(folder), *FOLDS, *options])
@@ -102,7 +92,7 @@ def predictions(*folders: Path) -> dict[str, np.ndarray]:
 
 def expected(rows: dict[str, np.ndarray], count: np.ndarray) -> dict[str, float]:
     labels = LabelSpace.ordinal(range(70), "years")
-    return ordinal_metrics(rows["prediction"], rows["predicted_value"], rows["value"], labels, count)
+    return measure_rows(Rows(rows["prediction"], rows["predicted_value"], rows["value"], labels, count))
 
 
 def check(written: dict[str, float | None], wanted: dict[str, float]) -> None:
@@ -117,7 +107,7 @@ def check(written: dict[str, float | None], wanted: dict[str, float]) -> None:
 def fold_counts(folder: Path, rows: dict[str, np.ndarray]) -> np.ndarray:
     """Training counts of the tested rows, from the other persons' ages."""
     data = Persons()
-    data.load()
+    data.setup()
     others = np.setdiff1d(np.arange(54), rows["index"].astype(int))
     return train_counts(data.labels, data.values[others], rows["value"])
 

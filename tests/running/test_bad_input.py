@@ -106,8 +106,8 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
         lambda t: ["--data.val_fraction", "0", "--select", "best"],
         ["--select best", "val_fraction"],
     ),
-    "empty batch": (lambda t: ["--data.batch_size", "0"], ["data.batch_size 0", "at least 1"]),
-    "angle step that does not divide": (lambda t: ["--data.step", "7"], ["data.step 7", "divide"]),
+    "empty batch": (lambda t: ["--data.batch_size", "0"], ["RotatedDigits.batch_size 0", "at least 1"]),
+    "angle step that does not divide": (lambda t: ["--data.step", "7"], ["RotatedDigits.step 7", "divide"]),
     "image into Identity": (lambda t: ["--model.backbone.flatten", "false"], ["1x12x12", "flatten: true"]),
     "unknown timm model": (
         lambda t: ["--model.backbone", "Timm", "--model.backbone.name", "resnet81"],

@@ -64,6 +64,8 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
     data = config.get("data", {})
     if data.get("class_path") == "BSDS500":
         options = [f"--data.path={edges}", "--data.crop=32", "--data.batch_size=2"]
+        if "StructuredEdges" in str(config):
+            return [*options, "--model.head.patches=200", "--model.head.trees=2", "--model.head.votes=1"]
         return [*options, "--model.backbone.name=mobilenetv2_050", "--model.backbone.pretrained=false"]
     if data.get("class_path") == "TabularLDL":
         arguments = data["init_args"]
@@ -98,7 +100,7 @@ def test_run(path: Path, table: Path, faces: Path, edges: Path, tmp_path: Path) 
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["mean"]["kl"] >= 0
     named = path.stem.replace("default", "_ldlf").replace("dldl_v2", "softmax").replace("pretrain", "softmax")
-    named = named.replace("bags_softmax", "bagged")
+    named = named.replace("bags_softmax", "bagged").replace("bsds_structured", "structurededges")
     assert results["head"].lower() == named.partition("_paper")[0].rpartition("_")[2]
 
 

@@ -115,9 +115,9 @@ def test_crossval_of_two_processes_ends_with_the_results_of_one(runs: Path, tmp_
 
 def test_bad_setting_is_said_once_by_two_processes(runs: Path) -> None:
     said = (runs / "stderr.txt").read_text()
-    assert re.findall(r"^error:.*$", said, re.MULTILINE) == ["error: data.step 7 must divide max_angle 120"], said[
-        -3000:
-    ]
+    assert re.findall(r"^error:.*$", said, re.MULTILINE) == ["error: RotatedDigits.step 7 must divide max_angle 120"], (
+        said[-3000:]
+    )
     assert len(re.findall(r"exitcode *: 2 ", said)) == 1, said[-3000:]
 
 

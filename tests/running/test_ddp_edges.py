@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from fake_edges import bsds
 from PIL import Image
-from processes import ROOT, TWO, assert_close, launch, logged, succeed, without_times
+from processes import ROOT, TWO, assert_close, launch, logged, succeed, weights, without_times
 
 # Five training images in batches of two: in the last batch the second process holds nothing but padding. Pixels that
 # are learned from differ in number between crops.
@@ -21,14 +22,32 @@ RUN = [
 ]
 
 
+# Three trees: the second process grows one of them.
+FOREST = [
+    *("-c", str(ROOT / "configs/runs/bsds_structured.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator=cpu"),
+    *("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.precision=64-true"),
+    *("--data.protocol=final", "--model.head.trees=3", "--model.head.votes=2", "--model.head.patches=200"),
+    *("--model.head.hyperplanes=1", "--model.head.kept=3", "--model.head.dsna=true"),
+]
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders one/ and two/, with the run by one process and by two."""
-    folder = tmp_path_factory.mktemp("edges")
-    data = ["--data.path", str(bsds(folder / "data", {"train": 3, "val": 2, "test": 3}))]
+    return by_one_and_by_two(tmp_path_factory.mktemp("edges"), RUN)
+
+
+@pytest.fixture(scope="module")
+def forests(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As ``runs``, of structured edges."""
+    return by_one_and_by_two(tmp_path_factory.mktemp("forests"), FOREST, (60, 72))
+
+
+def by_one_and_by_two(folder: Path, options: list[str], shape: tuple[int, int] = (48, 64)) -> Path:
+    data = ["--data.path", str(bsds(folder / "data", {"train": 3, "val": 2, "test": 3}, shape))]
     script = str(ROOT / "train.py")
-    succeed([script, *RUN, *data, "--run_dir", str(folder / "one")], folder)
-    command = [script, *RUN, *data, *TWO, "--run_dir", str(folder / "two")]
+    succeed([script, *options, *data, "--run_dir", str(folder / "one")], folder)
+    command = [script, *options, *data, *TWO, "--run_dir", str(folder / "two")]
     done = launch(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *command], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
@@ -42,11 +61,26 @@ def test_two_processes_measure_what_one_measures(runs: Path) -> None:
     assert_close(*(json.loads((runs / name / "evaluation.json").read_text()) for name in ("one", "two")))
 
 
-def test_every_image_gets_its_map(runs: Path) -> None:
+def test_two_processes_grow_the_trees_of_one(forests: Path) -> None:
+    one, two = (weights(forests / name) for name in ("one", "two"))
+    assert len(one["head.roots"]) == 3 and one["head.kept_points"].dtype == torch.float32
+    assert one.keys() == two.keys() and all(one[name].equal(two[name]) for name in one)
+    results = [without_times(json.loads((forests / name / "results.json").read_text())) for name in ("one", "two")]
+    assert_close(*results)
+    evaluations = [(forests / name / "evaluation.json").read_text() for name in ("one", "two")]
+    assert evaluations[0] == evaluations[1]
+    same_maps(forests)
+
+
+def same_maps(runs: Path) -> None:
     for kind in ("strengths", "edges"):
         one, two = (sorted((runs / name / kind).glob("*.png")) for name in ("one", "two"))
         assert [path.name for path in one] == [path.name for path in two] and len(one) == 3
         for a, b in zip(one, two):
             np.testing.assert_array_equal(np.asarray(Image.open(a)), np.asarray(Image.open(b)))
+
+
+def test_every_image_gets_its_map(runs: Path) -> None:
+    same_maps(runs)
     drawn = {path.name for path in (runs / "two" / "charts").iterdir()}
     assert drawn == {"precision_recall.png", "edges.png", "learning_curves.png"}

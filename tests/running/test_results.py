@@ -15,10 +15,12 @@ from rich.console import Console
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.heads import MeanPredictor
 from ldl.labels import LabelSpace
+from ldl.reports.files import write_json
 from ldl.running import results
 from ldl.task import Task
 
 NAN = math.nan
+AGES = LabelSpace.ordinal(range(70), "years")
 
 
 def fold(number: int, n_test: int, leak: float | None = 0.0, **metrics: float) -> dict[str, Any]:
@@ -28,13 +30,13 @@ def fold(number: int, n_test: int, leak: float | None = 0.0, **metrics: float) -
 
 def summary(folds: list[dict[str, Any]], pooled: dict[str, float] | None = None) -> dict[str, Any]:
     task = Task(MeanPredictor())
-    task.build(LabelSpace.ordinal(range(70), "years"), (3,))
+    task.build(AGES, (3,))
     return results.summarize(task, RotatedDigits(), folds, 0, 1.0, pooled)
 
 
-def printed(content: dict[str, Any], unit: str = "years") -> str:
+def printed(content: dict[str, Any]) -> str:
     console = Console(file=io.StringIO(), width=100)
-    results.print_table(content, unit, console)
+    results.print_table(content, AGES, console)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -62,7 +64,7 @@ def test_a_fold_that_diverged_shows_in_the_mean() -> None:
 
 def test_an_empty_group_is_null(tmp_path: Path) -> None:
     content = summary([fold(0, 5, mae_many=NAN, n_many=0.0)])
-    results.write_json(tmp_path / "results.json", content)
+    write_json(tmp_path / "results.json", content)
     read = json.loads((tmp_path / "results.json").read_text())
     assert read["mean"]["mae_many"] is None and read["std"]["mae_many"] is None and read["std"]["kl"] == 0
     assert read["folds"][0]["metrics"]["mae_many"] is None and "pooled" not in read

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from ldl.data.csv_table import CsvTable, read_csv
+from ldl.data.tables.distributions import read_file
 from ldl.errors import LDLError
 
+NAMES = {"label", "bag"}
 LABELS = {-1.0: 0, 0.0: 0, 1.0: 1}
 
 
@@ -33,64 +36,29 @@ def read_bags(path: Path) -> BagTable:
         LDLError: a missing or unreadable file or column, a field that is no finite number, a label other than 0, 1 or
             -1, or a bag with labels that differ.
     """
-    if not path.is_file():
+    table: CsvTable = read_file(path, {".csv": partial(read_csv, has_header=lambda first: bool(NAMES & set(first)))})
+    headed = bool(NAMES & set(table.header))
+    label, bag = ("label", "bag") if headed else ("1", "2")
+    if not table.rows or len(table.header) < 3:
         raise LDLError(
-            f"no data file at {path}; give --data.path, or the folder it lies in with --data.root or LDL_DATA"
+            f"{path}: needs rows of label, bag and at least one feature; its first row is "
+            f"{(table.header if headed else [*table.rows, []][0])[:6]}"
         )
-    if path.suffix.lower() != ".csv":
-        raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; bags are read from .csv")
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise LDLError(f"{path} cannot be read as .csv: {error}") from error
-    label, bag, first = _columns(path, rows)
-    others = [column for column in range(len(rows[0])) if column not in (label, bag)]
-    numbers = np.array([_numbers(path, line, row, rows[0], label, others) for line, row in enumerate(rows[first:])])
     names: dict[str, int] = {}
-    owner = np.array([names.setdefault(row[bag].strip(), len(names)) for row in rows[first:]])
-    return _table(path, numbers, owner, list(names))
+    owner = np.array([names.setdefault(name, len(names)) for name in table.column(bag)])
+    hint = "" if headed else "; a header must name the columns label and bag"
+    labels = table.numbers([label], hint)[:, 0]
+    wrong = np.flatnonzero(~np.isin(labels, list(LABELS)))
+    if len(wrong):
+        table.refuse(wrong[0], table.place(label), "no label: these are 0 or -1 (negative) and 1 (positive)")
+    return _table(path, table.without(label, bag).numbers(hint=hint), labels, owner, list(names))
 
 
-def _columns(path: Path, rows: list[list[str]]) -> tuple[int, int, int]:
-    """Columns of label and bag, and the first row of numbers."""
-    header = [field.strip() for field in rows[0]] if rows else []
-    named = [name for name in ("label", "bag") if name in header]
-    if len(named) == 1:
-        raise LDLError(f"{path}: the header names {named[0]!r} but not the other of label and bag: {header[:6]}")
-    first = len(named) // 2
-    if len(rows) <= first or len(header) < 3:
-        raise LDLError(f"{path}: needs rows of label, bag and at least one feature; its first row is {header[:6]}")
-    return (header.index("label"), header.index("bag"), 1) if named else (0, 1, 0)
-
-
-def _numbers(path: Path, line: int, row: list[str], head: list[str], label: int, others: list[int]) -> list[float]:
-    if len(row) != len(head):
-        raise LDLError(f"{path}: instance {line} has {len(row)} fields, the first row {len(head)}")
-    numbers = []
-    for column in [label, *others]:
-        try:
-            numbers.append(float(row[column]))
-        except ValueError:
-            raise LDLError(
-                f"{path}: instance {line}, column {column} is {row[column]!r}, not a number; a header must name the "
-                "columns label and bag"
-            ) from None
-        if not np.isfinite(numbers[-1]):
-            raise LDLError(f"{path}: instance {line}, column {column} is {row[column]}; fill or drop it first")
-    if numbers[0] not in LABELS:
-        raise LDLError(
-            f"{path}: instance {line} has label {row[label]}; labels are 0 or -1 (negative) and 1 (positive)"
-        )
-    return numbers
-
-
-def _table(path: Path, numbers: np.ndarray, owner: np.ndarray, names: list[str]) -> BagTable:
+def _table(path: Path, features: np.ndarray, labels: np.ndarray, owner: np.ndarray, names: list[str]) -> BagTable:
     order = np.argsort(owner, kind="stable")
-    owner, numbers = owner[order], numbers[order]
-    label = np.array([LABELS[value] for value in numbers[:, 0]])
+    owner, label = owner[order], np.array([LABELS[value] for value in labels[order]])
     first = np.flatnonzero(np.diff(owner, prepend=-1))
     mixed = np.flatnonzero(label != label[first][owner])
     if len(mixed):
         raise LDLError(f"{path}: bag {names[owner[mixed[0]]]!r} is both negative and positive; a bag has one label")
-    return BagTable(numbers[:, 1:], owner, label[first], names)
+    return BagTable(features[order], owner, label[first], names)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
+from torch.utils.data import DataLoader
 
 from ldl.collective import current_collective
-from ldl.data.base import LDLDataModule
-from ldl.data.edges.images import Crops, EdgeImages, Target, read_scene, truth_of
+from ldl.data.base import LDLDataModule, in_order
+from ldl.data.edges.images import AnnotatedImages, Crops, EdgeImages, Target, read_scene, truth_of
+from ldl.data.loaded import Loaded
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.options import option, options
 from ldl.protocols import Fold
-
-if TYPE_CHECKING:
-    import pytorch_lightning as pl
 
 Protocol = Literal["development", "final"]
 
 _SUFFIXES = (".jpg", ".png")
 
 
+@options
 class BSDS500(LDLDataModule):
     """Images and ground truth of edges: ``images/PART/NAME.jpg`` and ``groundTruth/PART/NAME.mat``.
 
@@ -46,53 +48,35 @@ class BSDS500(LDLDataModule):
         root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
     """
 
-    leaky = False
-    names: list[str]
+    path: str | None = None
+    protocol: Protocol = "development"
+    target: Target = "votes"
+    tolerance: float = option(default=1.0, least=0, most=10, what="pixels")
+    crop: int = option(default=192, least=32, what="pixels")
+    flips: bool = True
+    turns: bool = True
+    negatives: float | None = option(default=2.0, above=0, null="all pixels")
+    batch_size: int = option(default=8, least=1)
 
-    def __init__(
-        self,
-        path: str | None = None,
-        protocol: Protocol = "development",
-        target: Target = "votes",
-        tolerance: float = 1.0,
-        crop: int = 192,
-        flips: bool = True,
-        turns: bool = True,
-        negatives: float | None = 2.0,
-        batch_size: int = 8,
-        num_workers: int = 0,
-        root: str | None = None,
-    ) -> None:
-        super().__init__(batch_size, num_workers, root, folds=1, val_fraction=0)
-        self.path = path
-        self.protocol = protocol
-        self.target = target
-        self.tolerance = tolerance
-        self.crop = crop
-        self.flips = flips
-        self.turns = turns
-        self.negatives = negatives
+    leaky = False
+    folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
 
     @property
     def folder(self) -> Path:
         """The folder with ``images`` and ``groundTruth``."""
-        if not self.path:
-            return self.data_root / "BSDS500" / "data"
-        return place if (place := Path(self.path)).exists() else self.data_root / self.path
+        return self.find(self.path) if self.path else self.data_root / "BSDS500" / "data"
 
-    def load(self) -> None:
+    def load(self) -> Loaded:
         """List the images of the protocol's parts. Raises LDLError for missing folders, images or ground truth."""
-        self._check()
         trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
         if self.protocol == "final" and not (self.folder / "images" / "val").is_dir():
             trained = ["train"]
         parts = {part: list_part(self.folder, part) for part in [*trained, tested]}
         self.images = [image for part in parts.values() for image in part]
-        self.names = [f"{image.parent.name}/{image.stem}" for image in self.images]
-        self.size = len(self.images)
         self.tested = len(parts[tested])
-        self.labels = LabelSpace.nominal(["no edge", "edge"])
         self.input_shape = (3, self.crop, self.crop)
+        names = [f"{image.parent.name}/{image.stem}" for image in self.images]
+        return Loaded(LabelSpace.nominal(["no edge", "edge"]), {}, names=names)
 
     def cut(self) -> Fold:
         """The parts of the protocol; nothing is cut off for validation."""
@@ -104,16 +88,18 @@ class BSDS500(LDLDataModule):
         crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives) if train else None
         return EdgeImages([self.images[row] for row in rows], rows, self.tolerance, crops)
 
+    def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
+        """The images of training, whole, maybe with ``boundaries`` and ``segments`` (1, A, H, W) of the annotators."""
+        if unknown := [name for name in wants if name not in GroundTruth._fields]:
+            return super().image_dataloader(unknown)
+        rows = self.split.train
+        images = [self.images[row] for row in rows]
+        return in_order(AnnotatedImages(images, rows, self.tolerance, self.crop, wants), len(rows), 1)
+
     @property
     def eval_batch_size(self) -> int:
         """One image a process: sizes differ."""
         return current_collective().world_size
-
-    def report(self, folder: Path, draw: bool) -> pl.Callback:
-        """What writes edge maps, evaluates them and draws the curve."""
-        from ldl.reports.edges import EdgeReport
-
-        return EdgeReport(folder, draw)
 
     def read(self, row: int) -> tuple[np.ndarray, GroundTruth]:
         """An image, (H, W, 3) uint8, and what its annotators drew. Raises LDLError where they do not fit."""
@@ -122,17 +108,6 @@ class BSDS500(LDLDataModule):
     def ground_truth(self, row: int) -> GroundTruth:
         """What the annotators of an image drew. Raises LDLError for an unusable file."""
         return read_ground_truth(truth_of(self.images[row]))
-
-    def _check(self) -> None:
-        for name, accepted in (("protocol", Protocol), ("target", Target)):
-            if getattr(self, name) not in get_args(accepted):
-                raise LDLError(f"data.{name} {getattr(self, name)!r} must be one of {', '.join(get_args(accepted))}")
-        if not 0 <= self.tolerance <= 10:
-            raise LDLError(f"data.tolerance {self.tolerance!r} must be in 0..10 pixels")
-        if self.crop < 32:
-            raise LDLError(f"data.crop {self.crop} must be at least 32 pixels")
-        if self.negatives is not None and not self.negatives > 0:
-            raise LDLError(f"data.negatives {self.negatives!r} must be positive, or null for all pixels")
 
 
 def list_part(folder: Path, part: str) -> list[Path]:

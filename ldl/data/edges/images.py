@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -61,12 +62,14 @@ class EdgeImages(Dataset[Batch]):
             more["keep"] = torch.from_numpy(_keep(share, self.crops, rng))
             if self.crops.target == "consensus":
                 share = (share >= CONSENSUS).astype(np.float32)
+        return {**self._serve(draw, picture, share), **more}
+
+    def _serve(self, draw: Draw, picture: np.ndarray, share: np.ndarray) -> dict[str, Any]:
         return {
             "input": torch.from_numpy(np.array(picture)).permute(2, 0, 1),
             "target": torch.from_numpy(np.stack([1 - share, share], -1)),
             "index": torch.tensor(self.index[draw.row]),
             "weight": torch.tensor(draw.weight),
-            **more,
         }
 
     def _read(self, row: int) -> tuple[np.ndarray, np.ndarray]:
@@ -77,6 +80,35 @@ class EdgeImages(Dataset[Batch]):
         if self.crops is not None:
             self._kept[row] = loaded
         return loaded
+
+
+class AnnotatedImages(EdgeImages):
+    """Whole images, with what their annotators drew besides: ``boundaries`` and ``segments``, (A, H, W) each.
+
+    Args:
+        images: The images.
+        index: (N,) their numbers in the whole data set.
+        tolerance: See :func:`vote_share`.
+        least: Smallest side, in pixels.
+        wants: Which of the two are served.
+    """
+
+    def __init__(
+        self, images: list[Path], index: np.ndarray, tolerance: float, least: int, wants: Sequence[str]
+    ) -> None:
+        super().__init__(images, index, tolerance, None)
+        self.least = least
+        self.wants = wants
+
+    def __getitem__(self, draw: Draw) -> dict[str, Any]:
+        image = self.images[draw.row]
+        picture, truth = read_scene(image, self.least)
+        if truth.segments is None and "segments" in self.wants:
+            raise LDLError(
+                f"the ground truth of {image} has no Segmentation, which is learned from; add it to the file"
+            )
+        drawn = {name: torch.from_numpy(getattr(truth, name)) for name in self.wants}
+        return {**self._serve(draw, picture, vote_share(truth.boundaries, self.tolerance)), **drawn}
 
 
 def read_scene(image: Path, crop: int = 1) -> tuple[np.ndarray, GroundTruth]:

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 import albumentations as A
 import cv2
 import numpy as np
+import torch
+from torch import Tensor
 
 from ldl.errors import LDLError
 
@@ -52,6 +54,14 @@ class Pipeline:
             transform.set_random_seed((seed * 1000003 + number) % 2**32)
             picture = transform(image=picture)["image"]
         return picture
+
+    def batch(self, pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Tensor:
+        """Transformed pictures, (B, channels, height, width), each with a seed of its own. Raises LDLError."""
+        done = np.stack([self(picture, int(seed)) for picture, seed in zip(pictures, seeds)])
+        if done.ndim != 4:
+            raise LDLError(f"picture transforms give shape {done.shape[1:]}; they must give (height, width, channels)")
+        # Strides stay those of pictures, channels last, which is what convolutions on pictures like best.
+        return torch.from_numpy(done).permute(0, 3, 1, 2)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a checkpoint; :meth:`from_dict` is the inverse."""

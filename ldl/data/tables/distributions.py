@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
+from ldl.data.csv_table import read_csv
 from ldl.errors import LDLError, did_you_mean
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
@@ -63,7 +63,7 @@ def read_file(path: Path, readers: Mapping[str, Callable[..., Any]], *options: A
         )
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; .mat, .npz and .csv are read")
+        raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {', '.join(readers)}")
     try:
         return reader(path, *options)
     except LDLError:
@@ -110,33 +110,15 @@ def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> tu
         raise LDLError(
             f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its columns {LABEL_PREFIX}NAME"
         )
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header, *rows = [row for row in csv.reader(file) if row] or [[]]
-    labels = [column for column, name in enumerate(header) if name.startswith(LABEL_PREFIX)]
-    features = [column for column in range(len(header)) if column not in labels]
-    if not labels or not features or not rows:
+    table = read_csv(path)
+    labels = [name for name in table.header if name.startswith(LABEL_PREFIX)]
+    if not labels or len(labels) == len(table.header) or not table.rows:
         raise LDLError(
             f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; "
-            f"its columns are {header[:6]}"
+            f"its columns are {table.header[:6]}"
         )
-    for column in labels:
-        if header.index(header[column]) != column:
-            raise LDLError(f"{path}: column {header[column]!r} is there twice; give every label a name of its own")
-    numbers = np.array([row_numbers(path, line, header, row) for line, row in enumerate(rows)])
-    return numbers[:, features], numbers[:, labels], [header[column][len(LABEL_PREFIX) :] for column in labels]
-
-
-def row_numbers(path: Path, line: int, header: list[str], row: list[str]) -> list[float]:
-    """The numbers of one row of a .csv; an empty field is NaN. Raises LDLError."""
-    if len(row) != len(header):
-        raise LDLError(f"{path}: row {line} has {len(row)} fields, the header {len(header)}")
-    numbers = []
-    for name, field in zip(header, row):
-        try:
-            numbers.append(float(field) if field.strip() else float("nan"))
-        except ValueError:
-            raise LDLError(f"{path}: row {line}, column {name!r} is {field!r}, not a number") from None
-    return numbers
+    distributions = table.numbers(labels)
+    return table.without(*labels).numbers(), distributions, [name.removeprefix(LABEL_PREFIX) for name in labels]
 
 
 def _pick_two(

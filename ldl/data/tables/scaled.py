@@ -8,40 +8,50 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from ldl.data.base import LDLDataModule
-from ldl.data.instances import ArrayInstances
 from ldl.data.tables.download import download_set
 from ldl.data.tables.scaling import FeatureScaler, Scaling
+from ldl.options import buffer, option, options
 
 
-class ScaledTable(LDLDataModule):
-    """A table of features. A subclass reads it in ``load`` and gives its ``columns``.
+@options
+class ScaledRows(LDLDataModule):
+    """Rows of features from a file. A subclass reads it in ``load``, where it sets ``features``.
+
+    Args:
+        path: The file: as it stands, or relative to the data folder.
+        scaling: How features are scaled, learnt from the training part of each fold: ``standard`` (mean 0,
+            deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
+            (ranks, mapped to such a distribution), or ``none``.
+        clip: Scaled features are cut off at plus and minus this; None leaves them.
 
     Attributes:
-        features: (size, F) as they are in the file, float64, set by ``load``.
-        inputs: (size, F) scaled, float32.
+        features: (rows, F) as they are in the file, float64.
+        scaled: (rows, F) scaled, float32, after ``setup``.
     """
 
-    path: str
-    scaling: Scaling
-    clip: float | None
-    download: bool
-    features: np.ndarray
+    path: str = option(kw_only=True)
+    scaling: Scaling = "standard"
+    clip: float | None = option(default=None, above=0, null="no clipping")
 
-    def locate(self) -> Path:
-        """The file ``path``: as it stands, or below the data folder; downloaded where that is asked for."""
-        given = Path(self.path)
-        path = given if given.is_file() else self.data_root / given
-        if self.download and not path.is_file():
-            download_set(path.name, path)
-        return path
+    features: np.ndarray = buffer()
+    scaled: Tensor = buffer()
+    unserved = (*LDLDataModule.unserved, "features")
+
+    @property
+    def file(self) -> Path:
+        """The file ``path``: as it stands, or below the data folder."""
+        return self.find(self.path)
+
+    def rows_of(self, instances: np.ndarray) -> np.ndarray:
+        """The rows of the table that belong to some instances; the default has a row an instance."""
+        return instances
 
     def prepare_fold(self) -> None:
         """Learn the scaling of the features from the training rows."""
         self.scaler = FeatureScaler(self.scaling, self.clip)
-        self.scaler.fit(self.features[self.split.train])
+        self.scaler.fit(self.features[self.rows_of(self.split.train)])
         self._scale()
 
     def state_dict(self) -> dict[str, Any]:
@@ -53,15 +63,28 @@ class ScaledTable(LDLDataModule):
         self.scaler.load_state_dict(state_dict)
         self._scale()
 
-    def _scale(self) -> None:
-        self.inputs = torch.tensor(self.scaler.transform(self.features), dtype=torch.float32)
-
-    def columns(self) -> dict[str, Tensor]:
-        """What a batch has besides inputs, for all rows."""
-        raise NotImplementedError
-
-    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The rows as they are; training adds no augmentation."""
-        index = torch.from_numpy(rows)
-        columns = {name: column[index] for name, column in {"input": self.inputs, **self.columns()}.items()}
-        return ArrayInstances(columns, index)
+        return self.scaled[torch.from_numpy(rows)]
+
+    def _scale(self) -> None:
+        self.scaled = torch.tensor(self.scaler.transform(self.features), dtype=torch.float32)
+
+
+@options
+class ScaledTable(ScaledRows):
+    """A table of features with a row an instance.
+
+    Args:
+        download: Download a public set of this name (``ldl.data.tables.download.SETS``) where the file is not there.
+    """
+
+    download: bool = False
+
+    @property
+    def file(self) -> Path:
+        """The file ``path``, downloaded where that is asked for."""
+        path = super().file
+        if self.download and not path.is_file():
+            download_set(path.name, path)
+        return path

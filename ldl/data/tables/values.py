@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.io
 
-from ldl.data.tables.distributions import FEATURE_KEYS, check_matrix, read_file, row_numbers
+from ldl.data.csv_table import read_csv
+from ldl.data.tables.distributions import FEATURE_KEYS, check_matrix, read_file
 from ldl.errors import LDLError, did_you_mean
 
 VALUE_KEYS = ("value", "values", "age", "target", "y")
@@ -66,35 +66,24 @@ def _read_npz(path: Path, *keys: str | None) -> tuple[Any, Any, Any]:
 
 def _pick(path: Path, arrays: Mapping[str, Any], *keys: str | None) -> tuple[Any, Any, Any]:
     present = [name for name in arrays if not name.startswith("__")]
-    feature, value, group = _names(path, present, keys, "--data.{}", FEATURE_KEYS)
+    feature, value, group = _names(path, present, keys, FEATURE_KEYS)
     return arrays[feature or ""], arrays[value], arrays[group] if group else None
 
 
 def _read_csv(path: Path, feature_key: str | None, *keys: str | None) -> tuple[Any, Any, Any]:
     if feature_key:
         raise LDLError(f"{path}: feature_key is for .mat and .npz; a .csv's features are the columns left over")
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header, *rows = [row for row in csv.reader(file) if row] or [[]]
-    twice = next((name for name in header if header.count(name) > 1), None)
-    if twice is not None or not rows:
-        raise LDLError(f"{path}: " + ("has no rows" if twice is None else f"column {twice!r} is there twice"))
-    _, value, group = _names(path, header, (None, *keys), "--data.{}", None)
-    groups = None
-    if group:
-        place = header.index(group)
-        groups = np.array([row[place] if place < len(row) else "" for row in rows])
-        header, rows = _without(header, place), [_without(row, place) for row in rows]
-    numbers = np.array([row_numbers(path, line, header, row) for line, row in enumerate(rows)])
-    place = header.index(value)
-    return np.delete(numbers, place, 1), numbers[:, place], groups
-
-
-def _without(row: list[str], place: int) -> list[str]:
-    return row[:place] + row[place + 1 :]
+    table = read_csv(path)
+    if not table.rows:
+        raise LDLError(f"{path} has no rows")
+    _, value, group = _names(path, table.header, (None, *keys), None)
+    groups = np.array(table.column(group)) if group else None
+    values = table.numbers([value])
+    return table.without(value, *([group] if group else [])).numbers(), values, groups
 
 
 def _names(
-    path: Path, present: list[str], keys: tuple[str | None, ...], option: str, features: tuple[str, ...] | None
+    path: Path, present: list[str], keys: tuple[str | None, ...], features: tuple[str, ...] | None
 ) -> tuple[str | None, str, str | None]:
     """Which of the names that are present are the features (where ``features`` are usual names), values and groups."""
     found: list[str | None] = []
@@ -104,8 +93,6 @@ def _names(
             missing = (
                 f"no {wanted!r}{did_you_mean(wanted, present)}" if wanted else f"no {what} under {', '.join(usual)}"
             )
-            raise LDLError(
-                f"{path}: {missing}; it has {', '.join(present[:8]) or 'none'}: pass {option.format(what + '_key')}"
-            )
+            raise LDLError(f"{path}: {missing}; it has {', '.join(present[:8]) or 'none'}: pass --data.{what}_key")
         found.append(name)
     return found[0], found[1] or "", found[2]

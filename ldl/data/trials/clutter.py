@@ -13,13 +13,14 @@ import numpy as np
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.data.trials.mnist import draw
 from ldl.data.trials.trials import Pictures, Trials
-from ldl.errors import LDLError
+from ldl.options import option, options
 
 FACES, PHOTOGRAPHS = "UTKFace", "BSDS500/data/images"
 WIDEST = 4.0
 """Clutter is cut at up to so many times its size, and shrunk."""
 
 
+@options
 class ShiftedFaces(Trials):
     """Faces against clutter, each at a random place of a larger piece of clutter: ``truth`` (size, 2) is its shift.
 
@@ -30,47 +31,19 @@ class ShiftedFaces(Trials):
     Args:
         side: Pixels of a face.
         margin: Pixels around it: shifts are 0 to twice as many.
-        pictures: How many; half are faces.
-        train_fraction: Share of the pictures that a trial trains on.
-        draw_seed: Seed of the pictures and their shifts.
-        batch_size: Rows of a global batch, over all processes.
-        num_workers: Loader processes, per training process.
-        root: Folder of ``UTKFace`` and ``BSDS500``; None takes the environment's ``LDL_DATA``, or ``data``.
-        folds: Number of trials.
-        fold: The trial, from 0.
-        fold_seed: Seed of the trials.
-        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
     """
 
-    def __init__(
-        self,
-        side: int = 43,
-        margin: int = 10,
-        pictures: int = 800,
-        train_fraction: float = 0.5,
-        draw_seed: int = 0,
-        batch_size: int = 50,
-        num_workers: int = 0,
-        root: str | None = None,
-        folds: int = 10,
-        fold: int = 0,
-        fold_seed: int = 0,
-        val_fraction: float = 0.0,
-    ) -> None:
-        super().__init__(
-            pictures, train_fraction, draw_seed, batch_size, num_workers, root, folds, fold, fold_seed, val_fraction
-        )
-        self.side = side
-        self.margin = margin
+    side: int = option(default=43, least=2, what="in pixels")
+    margin: int = option(default=10, least=0, what="in pixels")
+    pictures: int = 800
+    batch_size: int = 50
 
     @property
     def names_of_labels(self) -> tuple[str, str]:
         return "clutter", "face"
 
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
-        """Cut faces and clutter. Raises LDLError: no pictures, too few, or a size out of its range."""
-        check_least("side", self.side, 2)
-        check_least("margin", self.margin, 0)
+        """Cut faces and clutter. Raises LDLError: no pictures, or too few."""
         photographs = read_photographs(self.data_root)
         faces = np.stack([shrink(face, self.side) for face in read_faces(self.data_root, half, rng)])
         objects = [cut_clutter(photographs, half, self.side, rng), faces]
@@ -89,6 +62,7 @@ POSES = ((1.0, 0), (2.5, 0), (2.0, 1))
 """The paper's: scale, and quarter turns."""
 
 
+@options
 class PosedFaces(Trials):
     """Faces in three poses against clutter: ``truth`` (size,) is the pose, 0 to 2, and -1 of negatives.
 
@@ -98,44 +72,18 @@ class PosedFaces(Trials):
 
     Args:
         side: Pixels of a picture.
-        pictures: How many; half are faces.
-        train_fraction: Share of the pictures that a trial trains on.
-        draw_seed: Seed of the pictures.
-        batch_size: Rows of a global batch, over all processes.
-        num_workers: Loader processes, per training process.
-        root: Folder of ``UTKFace`` and ``BSDS500``; None takes the environment's ``LDL_DATA``, or ``data``.
-        folds: Number of trials.
-        fold: The trial, from 0.
-        fold_seed: Seed of the trials.
-        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
     """
 
-    def __init__(
-        self,
-        side: int = 40,
-        pictures: int = 4000,
-        train_fraction: float = 0.5,
-        draw_seed: int = 0,
-        batch_size: int = 500,
-        num_workers: int = 0,
-        root: str | None = None,
-        folds: int = 10,
-        fold: int = 0,
-        fold_seed: int = 0,
-        val_fraction: float = 0.0,
-    ) -> None:
-        super().__init__(
-            pictures, train_fraction, draw_seed, batch_size, num_workers, root, folds, fold, fold_seed, val_fraction
-        )
-        self.side = side
+    side: int = option(default=40, least=5, what="in pixels")
+    pictures: int = 4000
+    batch_size: int = 500
 
     @property
     def names_of_labels(self) -> tuple[str, str]:
         return "clutter", "face"
 
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
-        """Cut faces and clutter. Raises LDLError: no pictures, too few, or a size out of its range."""
-        check_least("side", self.side, 5)
+        """Cut faces and clutter. Raises LDLError: no pictures, or too few."""
         photographs = read_photographs(self.data_root)
         faces = read_faces(self.data_root, half, rng)
         clutter = list(cut_clutter(photographs, half, max(face.shape[0] for face in faces), rng))
@@ -152,12 +100,6 @@ class PosedFaces(Trials):
             start = (self.side - width) // 2
             picture[start : start + width, start : start + width] = np.rot90(shrink(thing, width), turns)
         return Pictures(canvas, poses)
-
-
-def check_least(name: str, value: int, least: int) -> None:
-    """Raise LDLError where ``data.name`` is below ``least`` pixels."""
-    if value < least:
-        raise LDLError(f"data.{name} {value} must be at least {least} pixels")
 
 
 def read_faces(root: Path, count: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -8,10 +8,12 @@ import numpy as np
 
 from ldl.data.trials.trials import Pictures, Trials
 from ldl.errors import LDLError
+from ldl.options import option, options
 
 SIDE = 28
 
 
+@options
 class ShiftedDigits(Trials):
     """One digit against the others, each at a random place of a larger picture: ``truth`` (size, 2) is its shift.
 
@@ -22,49 +24,19 @@ class ShiftedDigits(Trials):
     Args:
         digit: The positive digit.
         margin: Pixels on each side: shifts are 0 to twice as many.
-        pictures: How many; half are of ``digit``.
-        train_fraction: Share of the pictures that a trial trains on.
-        draw_seed: Seed of the pictures and their shifts.
-        batch_size: Rows of a global batch, over all processes.
-        num_workers: Loader processes, per training process.
-        root: Folder of ``mnist.npz``; None takes the environment's ``LDL_DATA``, or ``data``.
-        folds: Number of trials.
-        fold: The trial, from 0.
-        fold_seed: Seed of the trials.
-        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
     """
 
-    def __init__(
-        self,
-        digit: int = 3,
-        margin: int = 8,
-        pictures: int = 1000,
-        train_fraction: float = 0.1,
-        draw_seed: int = 0,
-        batch_size: int = 50,
-        num_workers: int = 0,
-        root: str | None = None,
-        folds: int = 10,
-        fold: int = 0,
-        fold_seed: int = 0,
-        val_fraction: float = 0.0,
-    ) -> None:
-        super().__init__(
-            pictures, train_fraction, draw_seed, batch_size, num_workers, root, folds, fold, fold_seed, val_fraction
-        )
-        self.digit = digit
-        self.margin = margin
+    digit: int = option(default=3, least=0, most=9)
+    margin: int = option(default=8, least=0, what="in pixels")
+    train_fraction: float = 0.1
+    batch_size: int = 50
 
     @property
     def names_of_labels(self) -> tuple[str, str]:
         return "other", f"{self.digit}"
 
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
-        """Draw digits and shifts. Raises LDLError: no file, too few digits, or an argument out of its range."""
-        if not 0 <= self.digit <= 9:
-            raise LDLError(f"data.digit {self.digit} must be in 0..9")
-        if self.margin < 0:
-            raise LDLError(f"data.margin {self.margin} must be at least 0 pixels")
+        """Draw digits and shifts. Raises LDLError: no file, or too few digits."""
         images, digits = read_mnist(self.data_root)
         negative, positive = (
             draw(np.flatnonzero((digits == self.digit) == wanted), half, rng) for wanted in (False, True)
@@ -80,41 +52,18 @@ class ShiftedDigits(Trials):
         return Pictures(canvas, shifts)
 
 
+@options
 class MixedDigits(Trials):
     """A few digits against the others: ``truth`` (size,) is the digit, so that groups found can be compared with it.
 
     Args:
         positive_digits: The positive digits, as many of each as of the others, but for a remainder.
-        pictures: How many; half are positive.
-        train_fraction: Share of the pictures that a trial trains on.
-        draw_seed: Seed of the pictures.
-        batch_size: Rows of a global batch, over all processes.
-        num_workers: Loader processes, per training process.
-        root: Folder of ``mnist.npz``; None takes the environment's ``LDL_DATA``, or ``data``.
-        folds: Number of trials.
-        fold: The trial, from 0.
-        fold_seed: Seed of the trials.
-        val_fraction: Share of the training part that is kept for validation; 0 trains on all of it.
     """
 
-    def __init__(
-        self,
-        positive_digits: tuple[int, ...] = (0, 1, 2),
-        pictures: int = 3000,
-        train_fraction: float = 0.4,
-        draw_seed: int = 0,
-        batch_size: int = 500,
-        num_workers: int = 0,
-        root: str | None = None,
-        folds: int = 10,
-        fold: int = 0,
-        fold_seed: int = 0,
-        val_fraction: float = 0.0,
-    ) -> None:
-        super().__init__(
-            pictures, train_fraction, draw_seed, batch_size, num_workers, root, folds, fold, fold_seed, val_fraction
-        )
-        self.positive_digits = tuple(positive_digits)
+    positive_digits: tuple[int, ...] = (0, 1, 2)
+    pictures: int = 3000
+    train_fraction: float = 0.4
+    batch_size: int = 500
 
     @property
     def names_of_labels(self) -> tuple[str, str]:
@@ -125,7 +74,7 @@ class MixedDigits(Trials):
         chosen = set(self.positive_digits)
         if not chosen < set(range(10)) or not chosen or len(chosen) < len(self.positive_digits):
             raise LDLError(
-                f"data.positive_digits {list(self.positive_digits)} must be different digits, 1 to 9 of them"
+                f"MixedDigits.positive_digits {list(self.positive_digits)} must be different digits, 1 to 9 of them"
             )
         images, digits = read_mnist(self.data_root)
         shares = np.array_split(np.arange(half), len(chosen))
@@ -156,5 +105,5 @@ def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
 def draw(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """``count`` different ones of ``rows``. Raises LDLError where there are too few."""
     if count > len(rows):
-        raise LDLError(f"data.pictures asks for {count} pictures of a kind of which there are {len(rows)}; lower it")
+        raise LDLError(f"pictures asks for {count} pictures of a kind of which there are {len(rows)}; lower it")
     return rng.choice(rows, count, replace=False)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from ldl.data.base import LDLDataModule
-from ldl.data.instances import ArrayInstances
+from ldl.data.loaded import Loaded
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.options import buffer, option, options
 from ldl.protocols import Fold, with_validation
 
 
@@ -25,6 +25,7 @@ class Pictures(NamedTuple):
     truth: np.ndarray
 
 
+@options
 class Trials(LDLDataModule):
     """Grey pictures (1, H, W) of 0 to 255 with two labels, half of them positive; a fold is a trial.
 
@@ -32,33 +33,27 @@ class Trials(LDLDataModule):
     all others; test parts of different trials overlap, as in Babenko et al. 2008. The pictures are fixed by
     ``draw_seed``.
 
+    Args:
+        pictures: How many; half are positive.
+        train_fraction: Share of the pictures that a trial trains on.
+        draw_seed: Seed of the pictures, and of where they lie.
+        folds: Number of trials.
+        fold: The trial, from 0.
+
     Attributes:
         truth: (size, ...) what a model is to find by itself, such as places or groups; meaningless for negatives.
         positive: (size,) whether a picture is positive.
     """
 
+    pictures: int = option(default=1000, least=4)
+    train_fraction: float = option(default=0.5, above=0, below=1, what="a share of the pictures")
+    draw_seed: int = option(default=0, least=0)
+    val_fraction: float = 0.0
+
     protocol = "trials"
     leaky = None
-    truth: np.ndarray
-    positive: np.ndarray
-
-    def __init__(
-        self,
-        pictures: int,
-        train_fraction: float,
-        draw_seed: int,
-        batch_size: int,
-        num_workers: int,
-        root: str | None,
-        folds: int,
-        fold: int,
-        fold_seed: int,
-        val_fraction: float,
-    ) -> None:
-        super().__init__(batch_size, num_workers, root, folds, fold, fold_seed, val_fraction)
-        self.pictures = pictures
-        self.train_fraction = train_fraction
-        self.draw_seed = draw_seed
+    truth: np.ndarray = buffer()
+    positive: np.ndarray = buffer()
 
     @property
     @abstractmethod
@@ -69,11 +64,11 @@ class Trials(LDLDataModule):
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
         """``half`` negatives and ``half`` positives. Raises LDLError."""
 
-    def load(self) -> None:
+    def load(self) -> Loaded:
         """Make the pictures. Raises LDLError."""
-        if self.pictures < 4 or self.pictures % 2:
+        if self.pictures % 2:
             raise LDLError(
-                f"data.pictures {self.pictures} must be even and at least 4: half of the pictures are positive"
+                f"{type(self).__name__}.pictures {self.pictures} must be even: half of the pictures are positive"
             )
         rng = np.random.default_rng(self.draw_seed)
         negative, positive = self.make(self.pictures // 2, rng)
@@ -81,10 +76,7 @@ class Trials(LDLDataModule):
         self.images = torch.from_numpy(np.concatenate([negative.images, positive.images])[order]).unsqueeze(1)
         self.truth = np.concatenate([negative.truth, positive.truth])[order]
         self.positive = order >= self.pictures // 2
-        self.labels = LabelSpace.nominal(self.names_of_labels)
-        self.targets = torch.eye(2)[self.positive.astype(int)]
-        self.size = self.pictures
-        self.input_shape = tuple(self.images.shape[1:])
+        return Loaded(LabelSpace.nominal(self.names_of_labels), {"target": torch.eye(2)[self.positive.astype(int)]})
 
     def cut(self) -> Fold:
         """The rows of a trial. Raises LDLError for a trial or a share that does not exist."""
@@ -92,18 +84,13 @@ class Trials(LDLDataModule):
             raise LDLError(f"fold {self.fold} must be in 0..{self.folds - 1}, one of the {self.folds} trials")
         count = round(self.train_fraction * self.size)
         if not 2 <= count <= self.size - 2:
-            raise LDLError(f"data.train_fraction {self.train_fraction:g} of {self.size} pictures leaves a part empty")
+            raise LDLError(f"train_fraction {self.train_fraction:g} of {self.size} pictures leaves a part empty")
         state = int(np.random.default_rng([self.fold_seed, self.fold]).integers(2**32))
         train, test = train_test_split(
             np.arange(self.size), train_size=count, stratify=self.positive, random_state=state
         )
         return with_validation(train, test, self.val_fraction, self.fold_seed, self.fold)
 
-    def columns(self) -> dict[str, Tensor]:
-        """The targets of all pictures."""
-        return {"target": self.targets}
-
-    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The pictures ``rows``; training adds no augmentation."""
-        index = torch.from_numpy(rows)
-        return ArrayInstances({"input": self.images[index], "target": self.targets[index]}, index)
+        return self.images[torch.from_numpy(rows)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import cv2
@@ -10,76 +12,52 @@ import torch
 
 from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, blur, feature_maps, feature_places, luv
 from ldl.edges.structured.forest import EdgeForest
-from ldl.edges.structured.neighbours import NeighbourSettings, PatchNeighbours
+from ldl.edges.structured.neighbours import PatchNeighbours
 from ldl.edges.structured.voting import Rings, find_leaves, rings_of, vote
-from ldl.errors import LDLError
 
 PAD = PATCH // 2 + LABEL // 2
 """So much around the image that each of its pixels gets the votes of equally many patches."""
 
 
 @dataclass
-class DetectorSettings:
-    """How the forest is applied.
+class EdgeDetector:
+    """A trained forest, ready for images.
 
     Args:
+        forest: The forest.
         votes: Trees that vote at each place; neighbouring places ask different ones, in a checkerboard.
-        sharpen: How far boundaries in a vote may move to where the colours change, in pixels, 0 to 3.
+        sharpen: How far boundaries in a vote may move to where the colours change, in pixels.
         scales: Sizes of the image whose edge maps are averaged.
-        gain: What the share of votes is multiplied by before it is cut at 1. A boundary is rarely drawn by more than a
-            third of the patches at the same pixel.
-        dsna: Let the training patches that the leaves keep vote, with DSNA's weights, not one patch for each leaf.
+        gain: What the share of votes is multiplied by before it is cut at 1.
+        neighbours: Lets the training patches that the leaves keep vote, not one patch for each leaf.
+        threads: Parts of an image that are worked on at once; they change no bit.
     """
 
-    votes: int = 4
-    sharpen: int = 2
-    scales: tuple[float, ...] = (1.0,)
-    gain: float = 2.0
-    dsna: bool = False
+    forest: EdgeForest
+    votes: int
+    sharpen: int
+    scales: Sequence[float]
+    gain: float
+    neighbours: PatchNeighbours | None = None
+    threads: int = 1
 
-    def check(self, trees: int) -> None:
-        """Raise LDLError for a value out of range, or more votes than trees."""
-        if not 1 <= self.votes <= trees:
-            raise LDLError(f"detector.votes {self.votes} must be in 1..{trees}, the number of trees")
-        if not 0 <= self.sharpen <= 3:
-            raise LDLError(f"detector.sharpen {self.sharpen} must be in 0..3")
-        if not self.scales or not all(0.05 <= scale <= 20 for scale in self.scales):
-            raise LDLError(f"detector.scales {list(self.scales)} must be one or more numbers in 0.05..20")
-        if not self.gain > 0:
-            raise LDLError(f"detector.gain {self.gain} must be positive")
-
-
-class EdgeDetector:
-    """A trained forest, ready for images; how its neighbours are weighted matters where ``settings.dsna`` is set."""
-
-    def __init__(
-        self,
-        forest: EdgeForest,
-        settings: DetectorSettings | None = None,
-        neighbours: NeighbourSettings | None = None,
-    ) -> None:
-        self.forest = forest
-        self.settings = settings or DetectorSettings()
-        self.settings.check(len(forest.roots))
-        self.neighbours, self.segments = None, forest.segments
-        if self.settings.dsna:
-            self.neighbours = PatchNeighbours(forest, neighbours or NeighbourSettings())
-            self.segments = self.neighbours.kept.segments
-        self.rings: Rings = rings_of(self.segments, self.settings.sharpen + 1)
+    def __post_init__(self) -> None:
+        self.segments = self.neighbours.kept.segments if self.neighbours else self.forest.segments
+        self.rings: Rings = rings_of(self.segments, self.sharpen + 1)
         self.places = feature_places()
 
     def detect(self, image: np.ndarray) -> np.ndarray:
         """How likely each pixel is an edge: (H, W, 3) uint8 RGB to (H, W) float32 in [0, 1], before suppression."""
         height, width = image.shape[:2]
         total = np.zeros((height, width), np.float32)
-        for scale in self.settings.scales:
+        for scale in self.scales:
             if scale == 1:
                 total += self._detect_once(image)
                 continue
             size = max(1, round(width * scale)), max(1, round(height * scale))
             resized = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
             total += cv2.resize(self._detect_once(resized), (width, height), interpolation=cv2.INTER_LINEAR)
-        return total / len(self.settings.scales)
+        return total / len(self.scales)
 
     def _detect_once(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
@@ -94,11 +72,12 @@ class EdgeDetector:
             voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
         colour = blur(luv(tensor), 1).permute(1, 2, 0).contiguous().numpy()
         votes = np.zeros(padded.shape[:2], np.float32)
-        vote(voters, weights, self.segments, self.rings, colour, self.settings.sharpen, votes)
+        given = voters, weights, self.segments, self.rings, colour, self.sharpen, votes
+        self._in_bands(lambda low, high: vote(*given, low, high), len(votes))
         each = (LABEL // SHRINK) ** 2
         votes = blur(torch.from_numpy(votes)[None], 1)[0].numpy()[PAD : PAD + height, PAD : PAD + width]
         # DSNA's weights may be negative.
-        return np.clip(votes * np.float32(self.settings.gain / each), 0, 1)
+        return np.clip(votes * np.float32(self.gain / each), 0, 1)
 
     def find_leaves(self, maps: np.ndarray) -> np.ndarray:
         """The leaves that the patch at each cell reaches in the trees it asks, (rows, columns, votes) int32."""
@@ -110,9 +89,15 @@ class EdgeDetector:
         # A leaf has no features.
         first = np.where(of < 0, -1, start + first)
         side = PATCH // SHRINK
-        leaves = np.empty((height - side + 1, width - side + 1, self.settings.votes), np.int32)
-        find_leaves(
+        leaves = np.empty((height - side + 1, width - side + 1, self.votes), np.int32)
+        given = (
             maps.ravel(), width, self.forest.roots, first, second, self.forest.weight, self.forest.threshold,
             self.forest.child, leaves,
         )  # fmt: skip
+        self._in_bands(lambda low, high: find_leaves(*given, low, high), len(leaves))
         return leaves
+
+    def _in_bands(self, work: Callable[[int, int], None], rows: int) -> None:
+        cuts = np.linspace(0, rows, self.threads + 1).astype(int).tolist()
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(work, cuts[:-1], cuts[1:]))

@@ -1,27 +1,26 @@
-"""The structured forest as flat arrays: training, saving, and what its leaves hold."""
+"""The structured forest as flat arrays: growing it, alone or shared between processes, and what its leaves hold."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+import torch
+from safetensors.numpy import load, save
 
-from ldl.edges.structured.bins import Bins, make_bins
-from ldl.edges.structured.channels import FEATURES, VALUES, Places, feature_places
+from ldl.collective import Collective
+from ldl.edges.structured.bins import make_bins
+from ldl.edges.structured.channels import CHANNELS, FEATURES, LABEL, SIDE, Places, feature_places
 from ldl.edges.structured.growing import Rules, grow
-from ldl.edges.structured.kept import Descriptor, KeptPatches, join_kept, keep, learn_descriptor
+from ldl.edges.structured.kept import KeptPatches, join_kept, keep, learn_descriptor
 from ldl.edges.structured.patches import Scene, sample_patches
 from ldl.edges.structured.segments import drop_specks
-from ldl.errors import LDLError
 from ldl.methods.forest.draws import stream
-from ldl.progress import track
+from ldl.methods.forest.flat import in_turn
+
+OF_KEPT = "kept_"
 
 
 class EdgeForest(NamedTuple):
@@ -45,93 +44,91 @@ class EdgeForest(NamedTuple):
     segments: np.ndarray
     kept: KeptPatches | None = None
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name; those of ``kept`` as ``kept_NAME``."""
+        arrays = self._asdict()
+        kept = arrays.pop("kept")
+        return arrays | ({OF_KEPT + name: array for name, array in kept._asdict().items()} if kept else {})
 
-@dataclass
-class ForestSettings:
-    """How the forest is trained; the defaults are those of Dollar & Zitnick, but for the number of patches.
+
+def forest_of(arrays: Mapping[str, np.ndarray]) -> EdgeForest:
+    """The forest of these arrays; inverse of :meth:`EdgeForest.arrays`."""
+    kept = {name: arrays[OF_KEPT + name] for name in KeptPatches._fields if OF_KEPT + name in arrays}
+    own = {name: arrays[name] for name in EdgeForest._fields if name != "kept"}
+    return EdgeForest(**own, kept=KeptPatches(**kept) if kept else None)
+
+
+def unlearned_forest(components: int) -> EdgeForest:
+    """A leaf without an edge; with ``components``, it keeps one patch."""
+    kept = None
+    none, leaf = np.zeros((1, LABEL * LABEL), np.uint8), np.full((1, 1), -1, np.int32)
+    if components:
+        kernel = np.zeros((components, CHANNELS, SIDE, SIDE), np.float32)
+        bias, points = np.zeros(components, np.float32), np.zeros((1, components), np.float32)
+        kept = KeptPatches(np.arange(2), none.copy(), points, kernel, bias)
+    zero = np.zeros(1, np.int32)
+    return EdgeForest(zero, leaf, np.ones((1, 1), np.float32), np.zeros(1, np.float32), zero.copy(), none, kept)
+
+
+def grow_trees(
+    scenes: Sequence[Scene],
+    rules: Rules,
+    numbers: Sequence[int],
+    *,
+    features: int,
+    patches: int,
+    kept: int,
+    components: int,
+    seed: int,
+    threads: int,
+) -> Iterator[EdgeForest]:
+    """Grow some trees of a forest, in order. The same seed gives the same trees for any number of threads.
 
     Args:
-        trees: Number of trees.
-        patches: Patches that a tree learns from; it holds 2 kB of each in memory.
-        share: Share of the 7228 features that a tree may use, in (0, 1].
-        depth: Splits on the longest path.
-        min_leaf: Patches that each side of a split keeps.
-        hyperplanes: Cost-sensitive hyperplanes that a node tries beside single features (Huang, Loy & Tang 2016).
-        terms: Features of a hyperplane.
-        shrinkage: Weight of a hyperplane's squared norm, against a mean loss of 1.
-        kept: Training patches that a leaf keeps for DSNA, drawn at random where it has more; 0 keeps none.
-        components: Principal components by which DSNA compares patches.
-        seed: Seed of patches, features and trees.
-        threads: How many trees grow at a time.
+        scenes: Images and what their annotators drew.
+        rules: How a tree grows.
+        numbers: Which trees.
+        features: Features that a tree may use, drawn for each.
+        patches: Patches that a tree learns from, drawn for each.
+        kept: Patches that a leaf keeps for DSNA at most; 0 keeps none.
+        components: Principal components by which DSNA compares them.
+        seed: Seed of the forest.
+        threads: Trees that grow at a time.
     """
+    bins = make_bins([scene.maps for scene in scenes], seed)
+    descriptor = learn_descriptor(scenes, components, seed) if kept else None
 
-    trees: int = 8
-    patches: int = 100_000
-    share: float = 0.25
-    depth: int = 64
-    min_leaf: int = 8
-    hyperplanes: int = 0
-    terms: int = 16
-    shrinkage: float = 3.0
-    kept: int = 0
-    components: int = 32
-    seed: int = 0
-    threads: int = 1
+    def one(number: int) -> EdgeForest:
+        random = np.random.default_rng([seed, number])
+        own = np.sort(random.choice(FEATURES, features, replace=False))
+        places = Places(*(column[own] for column in feature_places()))
+        drawn = sample_patches(scenes, places, bins, patches, random)
+        tree = grow(drawn.codes, places.map, bins, drawn.segments, rules, stream(seed, number))
+        feature = np.where(tree.feature < 0, -1, own[tree.feature]).astype(np.int32)
+        segments = np.stack([drop_specks(drawn.segments[middle]) for middle in tree.middle])
+        held = None if descriptor is None else keep(scenes, drawn, tree, descriptor, kept, random)
+        return EdgeForest(np.zeros(1, np.int32), feature, tree.weight, tree.threshold, tree.child, segments, held)
 
-    def check(self) -> None:
-        """Raise LDLError for a value out of range."""
-        for name, least in (
-            ("trees", 1),
-            ("patches", 100),
-            ("min_leaf", 1),
-            ("hyperplanes", 0),
-            ("terms", 1),
-            ("kept", 0),
-            ("components", 1),
-            ("seed", 0),
-            ("threads", 1),
-        ):
-            if getattr(self, name) < least:
-                raise LDLError(f"forest.{name} {getattr(self, name)} must be at least {least}")
-        if not 0 < self.share <= 1:
-            raise LDLError(f"forest.share {self.share} must be in (0, 1], a share of the features")
-        if not 0 <= self.depth <= 64:
-            raise LDLError(f"forest.depth {self.depth} must be in 0..64")
-        if self.components > VALUES:
-            raise LDLError(f"forest.components {self.components} must be at most {VALUES}, the values of a patch")
-        if not self.shrinkage > 0:
-            raise LDLError(f"forest.shrinkage {self.shrinkage} must be positive")
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(one, numbers)
 
 
-def train_forest(scenes: Sequence[Scene], settings: ForestSettings, progress: bool = False) -> EdgeForest:
-    """Train on images and what their annotators drew. The same seed gives the same forest for any number of threads.
+def gather_trees(trees: Sequence[EdgeForest], device: torch.device, collective: Collective) -> list[EdgeForest]:
+    """The trees of all processes, in order; process r has grown trees r, r + world size, ... Every process calls it.
 
-    Raises:
-        LDLError: a setting out of range.
+    Args:
+        trees: Those of this process, maybe none.
+        device: Where collectives need tensors.
+        collective: The processes.
     """
-    settings.check()
-    bins = make_bins([scene.maps for scene in scenes], settings.seed)
-    descriptor = learn_descriptor(scenes, settings.components, settings.seed) if settings.kept else None
-    with ThreadPoolExecutor(settings.threads) as pool:
-        grown = pool.map(lambda number: train_tree(scenes, bins, descriptor, settings, number), range(settings.trees))
-        return join(list(track(grown, settings.trees, "growing trees", progress)))
-
-
-def train_tree(
-    scenes: Sequence[Scene], bins: Bins, descriptor: Descriptor | None, settings: ForestSettings, number: int
-) -> EdgeForest:
-    """One tree of the forest, with patches and features of its own."""
-    random = np.random.default_rng([settings.seed, number])
-    own = np.sort(random.choice(FEATURES, max(1, round(settings.share * FEATURES)), replace=False))
-    places = Places(*(column[own] for column in feature_places()))
-    patches = sample_patches(scenes, places, bins, settings.patches, random)
-    tries = max(1, round(len(own) ** 0.5))
-    rules = Rules(tries, settings.depth, settings.min_leaf, settings.hyperplanes, settings.terms, settings.shrinkage)
-    tree = grow(patches.codes, places.map, bins, patches.segments, rules, stream(settings.seed, number))
-    feature = np.where(tree.feature < 0, -1, own[tree.feature]).astype(np.int32)
-    segments = np.stack([drop_specks(patches.segments[middle]) for middle in tree.middle])
-    kept = None if descriptor is None else keep(scenes, patches, tree, descriptor, settings.kept, random)
-    return EdgeForest(np.zeros(1, np.int32), feature, tree.weight, tree.threshold, tree.child, segments, kept)
+    if collective.world_size == 1:
+        return list(trees)
+    # As bytes: a process without trees does not know the width of a node. safetensors writes memory as it lies.
+    packed = [save({name: np.ascontiguousarray(a) for name, a in tree.arrays().items()}) for tree in trees]
+    sizes = collective.gather(torch.tensor([len(tree) for tree in packed], dtype=torch.long, device=device))
+    whole = torch.from_numpy(np.frombuffer(b"".join(packed), np.uint8).copy())
+    shares = [part.cpu().split(size.tolist()) for part, size in zip(collective.gather(whole.to(device)), sizes)]
+    return [forest_of(load(tree.numpy().tobytes())) for tree in in_turn(shares)]
 
 
 def join(trees: Sequence[EdgeForest]) -> EdgeForest:
@@ -152,26 +149,3 @@ def join(trees: Sequence[EdgeForest]) -> EdgeForest:
         np.concatenate([tree.segments for tree in trees]),
         join_kept([tree.kept for tree in trees if tree.kept is not None]),
     )
-
-
-def save_forest(forest: EdgeForest, path: Path, settings: ForestSettings) -> None:
-    """Write a ``.safetensors`` file with the settings beside the arrays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    arrays = forest._asdict()
-    kept = arrays.pop("kept")
-    arrays |= {f"kept.{name}": array for name, array in kept._asdict().items()} if kept else {}
-    # safetensors writes memory as it lies.
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    save_file(arrays, path, {"settings": json.dumps(asdict(settings))})
-
-
-def load_forest(path: Path) -> EdgeForest:
-    """Read what :func:`save_forest` wrote. Raises LDLError: no such file, or another content."""
-    try:
-        with safe_open(path, "np") as file:
-            names = set(file.keys())
-            kept = {name: file.get_tensor(f"kept.{name}") for name in KeptPatches._fields if f"kept.{name}" in names}
-            arrays = {name: file.get_tensor(name) for name in EdgeForest._fields if name != "kept"}
-            return EdgeForest(**arrays, kept=KeptPatches(**kept) if kept else None)
-    except (FileNotFoundError, SafetensorError) as error:
-        raise LDLError(f"{path} is no structured forest ({error}); train one, or give its .safetensors file") from None

@@ -29,9 +29,9 @@ class Rules(NamedTuple):
     tries: int
     depth: int
     min_leaf: int
-    sets: int = 0
-    terms: int = 16
-    shrinkage: float = 3.0
+    sets: int
+    terms: int
+    shrinkage: float
 
 
 class PatchTree(NamedTuple):

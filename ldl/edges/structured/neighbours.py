@@ -6,16 +6,14 @@ few principal components. The weights then combine the neighbours' own segmentat
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ldl.edges.structured.channels import LABEL, blur
-from ldl.edges.structured.forest import EdgeForest
-from ldl.edges.structured.kept import describe_all
-from ldl.errors import LDLError
+from ldl.edges.structured.kept import KeptPatches, describe_all
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 
 CODES = 8
@@ -28,55 +26,17 @@ PART = 1000
 """Patches that are solved at a time, so that a core's cache holds more of the problem."""
 
 
-@dataclass
-class NeighbourSettings:
-    """How DSNA weighs the patches of the leaves.
-
-    Args:
-        clusters: Label-aware clusters, of which one is chosen.
-        overlap: A patch also joins centroids that are at most this share farther than its nearest.
-        tau: Trade-off of the label-aware distance.
-        energy: Share of a cluster's variance that the directions of its affine hull carry, in (0, 1].
-        width: How fast the anchor falls with the distance.
-        sparsity: Weight of the l1 norm, for descriptors of mean squared norm 1.
-        attraction: Weight of the distance to the anchor.
-        squared: Half the squared norm of the residual in place of the norm.
-        rounds: At most so many; 1 keeps the first estimate for the anchor.
-        tolerance: Of the solver.
-    """
-
-    clusters: int = 1
-    overlap: float = 0.2
-    tau: float = 1.0
-    energy: float = 0.9
-    width: float = 0.4
-    sparsity: float = 0.05
-    attraction: float = 0.02
-    squared: bool = True
-    rounds: int = 1
-    tolerance: float = 1e-3
-
-    def rules(self) -> Rules:
-        """The same, checked. Raises LDLError for a value out of range."""
-        rules = Rules(**asdict(self))
-        rules.check("dsna")
-        return rules
-
-
 class PatchNeighbours:
     """The training patches of a forest's leaves, ready to be weighted."""
 
-    def __init__(self, forest: EdgeForest, settings: NeighbourSettings) -> None:
-        if forest.kept is None:
-            raise LDLError(
-                "detector.dsna needs a forest that keeps patches in its leaves; train it with forest.kept 20"
-            )
-        self.kept = forest.kept
-        self.rules = settings.rules()
-        self.points = torch.from_numpy(self.kept.points)
-        self.codes = label_codes(self.kept.segments)
-        self.flat = torch.from_numpy(self.kept.segments.max(1) == 0)
-        self.most = int(np.diff(self.kept.start).max())
+    def __init__(self, kept: KeptPatches, rules: Rules, threads: int = 1) -> None:
+        self.kept = kept
+        self.rules = rules
+        self.threads = threads
+        self.points = torch.from_numpy(kept.points)
+        self.codes = label_codes(kept.segments)
+        self.flat = torch.from_numpy(kept.segments.max(1) == 0)
+        self.most = int(np.diff(kept.start).max())
 
     @torch.no_grad()
     def weigh(self, leaves: np.ndarray, maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -96,11 +56,18 @@ class PatchNeighbours:
         near, real = self._gather(leaves.reshape(-1, trees))
         weights = torch.zeros(near.shape)
         votes = (real & ~self.flat[near]).any(1)
-        for part in votes.nonzero().squeeze(1).split(PART):
+        # A split of nothing is one empty part.
+        parts = [part for part in votes.nonzero().squeeze(1).split(PART) if len(part)]
+
+        def solve(part: Tensor) -> Tensor:
             there = near[part]
-            weights[part] = neighbour_weights(
+            return neighbour_weights(
                 self.points[there], self.codes[there], real[part], queries[part], None, self.rules, True, 1e-3
             )[0]
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            for part, solved in zip(parts, pool.map(solve, parts)):
+                weights[part] = solved
         return near.int().numpy().reshape(rows, columns, -1), weights.numpy().reshape(rows, columns, -1)
 
     def _gather(self, leaves: np.ndarray) -> tuple[Tensor, Tensor]:

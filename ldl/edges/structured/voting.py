@@ -83,6 +83,8 @@ def find_leaves(
     threshold: np.ndarray,
     child: np.ndarray,
     leaves: np.ndarray,
+    low: int,
+    high: int,
 ) -> None:
     """Fill in the leaves that patches reach.
 
@@ -97,9 +99,11 @@ def find_leaves(
         child: (M,) the left child, or the leaf's number.
         leaves: (rows, columns, votes) int32, filled in. Each place asks the trees that follow those of its left and
             upper neighbours, in a circle: a checkerboard where the votes are half of the trees.
+        low: First row that is filled in.
+        high: One past the last.
     """
-    rows, columns, votes = leaves.shape
-    for row in range(rows):
+    _, columns, votes = leaves.shape
+    for row in range(low, high):
         for column in range(columns):
             at = row * width + column
             for v in range(votes):
@@ -124,8 +128,10 @@ def vote(
     colour: np.ndarray,
     sharpen: int,
     votes: np.ndarray,
+    low: int,
+    high: int,
 ) -> None:
-    """Add the edges of all segmentations to a map.
+    """Add the edges of all segmentations to some rows of a map.
 
     With ``sharpen`` a vote's boundaries first follow the image. Ring by ring, a pixel near a boundary goes to that
     segment, of its own and its 4-neighbours', whose mean colour in the patch is nearest to the pixel's.
@@ -138,11 +144,15 @@ def vote(
         colour: (H, W, 3) float32.
         sharpen: How many rings may change segment.
         votes: (H, W) float32, is added to.
+        low: First of its rows that is added to.
+        high: One past the last.
     """
     local = np.empty(LABEL * LABEL, np.uint8)
     sums = np.empty((LABEL * LABEL, 4), np.float32)
     for row in range(voters.shape[0]):
         top = SHRINK * row + (PATCH - LABEL) // 2
+        if top >= high or top + LABEL <= low:
+            continue
         for column in range(voters.shape[1]):
             left = SHRINK * column + (PATCH - LABEL) // 2
             for v in range(voters.shape[2]):
@@ -152,8 +162,8 @@ def vote(
                     continue
                 if sharpen == 0:
                     for k in range(first, last):
-                        p = rings.pixels[k]
-                        votes[top + p // LABEL, left + p % LABEL] += weight
+                        p = np.int64(rings.pixels[k])
+                        _add(votes, top + p // LABEL, left + p % LABEL, weight, low, high)
                     continue
                 local[:] = segments[leaf]
                 _mean_colours(local, colour, top, left, sums)
@@ -162,7 +172,13 @@ def vote(
                 for k in range(first, last):
                     p = np.int64(rings.pixels[k])
                     if _is_edge(local, p):
-                        votes[top + p // LABEL, left + p % LABEL] += weight
+                        _add(votes, top + p // LABEL, left + p % LABEL, weight, low, high)
+
+
+@inlined
+def _add(votes: np.ndarray, y: int, x: int, weight: float, low: int, high: int) -> None:
+    if low <= y < high:
+        votes[y, x] += weight
 
 
 @inlined

@@ -8,23 +8,13 @@ for bags of any size. The maximum of nothing is 0.
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ldl.errors import LDLError
-
 Pooling = Literal["lse", "gm", "nor", "isr", "lse_score"]
-
-
-def check_pooling(name: str, pooling: str, r: float) -> None:
-    """Raise LDLError where ``name.pooling`` is unknown or ``name.r`` is not a finite number of at least 1."""
-    if pooling not in get_args(Pooling):
-        raise LDLError(f"{name}.pooling {pooling!r} must be one of {', '.join(get_args(Pooling))}")
-    if not 1 <= r < math.inf:
-        raise LDLError(f"{name}.r {r!r} must be at least 1 and finite; large is sharp")
 
 
 def lse(values: Tensor, r: float, mask: Tensor | None = None, dim: int = -1) -> Tensor:

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 
 from benchmarks.common.command import launch
 from benchmarks.common.figures import mean_and_deviation, spread
-from benchmarks.common.folds import columns_of, data_file, fit_rows, inputs_of, read_set, score_folds
+from benchmarks.common.folds import data_file, fit_rows, inputs_of, read_set, score_folds
 from benchmarks.common.tables import markdown, show, write_block
 from benchmarks.common.timing import seconds, take_turns
 from ldl.collective import Collective
@@ -124,7 +124,7 @@ def test_heads_are_fitted_on_rows_of_a_module(small_sets: Path) -> None:
     assert torch.rand(1) == drawn, "reading moves the seed of a run"
     torch.testing.assert_close(features[train].mean(0), torch.zeros(5), atol=1e-5, rtol=0)
     head = fit_rows(MeanPredictor(), data, features, train)
-    torch.testing.assert_close(head(features[:1])[0], columns_of(data)["target"][train].mean(0))
+    torch.testing.assert_close(head(features[:1])[0], data.columns["target"][train].mean(0))
 
 
 def test_heads_that_want_values_get_them(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_heads_that_want_values_get_them(tmp_path: Path) -> None:
     head = fit_rows(CostSensitiveForest(**settings, seed=0), data, inputs_of(data), data.split.train)
     own = CostSensitiveForest(**settings, seed=0)
     own.build(4, data.labels)
-    columns, train = columns_of(data), torch.from_numpy(data.split.train)
+    columns, train = data.columns, torch.from_numpy(data.split.train)
     own.fit(inputs_of(data)[train], columns["target"][train], Collective(), value=columns["value"][train])
     torch.testing.assert_close(head.point_estimate(inputs_of(data)), own.point_estimate(inputs_of(data)))
 

@@ -25,9 +25,9 @@ def people(tmp_path: Path) -> tuple[TabularValues, torch.Tensor]:
     features = rng.normal(size=(90, 4))
     values = np.round(30 + 8 * features[:, 0] + rng.normal(size=90))
     np.savez(tmp_path / "people.npz", features=features, value=values, group=np.arange(90) // 5)
-    data = TabularValues(str(tmp_path / "people.npz"), folds=3, val_fraction=0, scaling="none")
+    data = TabularValues(path=str(tmp_path / "people.npz"), folds=3, val_fraction=0, scaling="none")
     data.setup()
-    return data, data.inputs
+    return data, data.scaled
 
 
 def test_error_is_that_of_all_test_rows_together(people: tuple[TabularValues, torch.Tensor]) -> None:
@@ -40,7 +40,7 @@ def test_error_is_that_of_all_test_rows_together(people: tuple[TabularValues, to
         head.build(4, data.labels)
         train, test = torch.from_numpy(data.split.train), torch.from_numpy(data.split.test)
         value = torch.tensor(data.values, dtype=torch.float32)
-        head.fit(features[train], data.targets[train], Collective(), value=value[train])
+        head.fit(features[train], data.columns["target"][train], Collective(), value=value[train])
         predicted = head.point_estimate(features[test])
         assert predicted is not None
         errors += (predicted - value[test]).abs().tolist()

@@ -58,15 +58,18 @@ def test_a_header_names_the_columns(tmp_path: Path) -> None:
     ("lines", "message"),
     [
         (["1,a,1", "0,a,2"], "bag 'a' is both negative and positive; a bag has one label"),
-        (["2,a,1"], r"instance 0 has label 2; labels are 0 or -1 \(negative\) and 1 \(positive\)"),
-        (["1,a,1", "0,b,x"], "instance 1, column 2 is 'x', not a number"),
-        (["1,a,1", "0,b,nan"], "instance 1, column 2 is nan; fill or drop it first"),
-        (["1,a,1", "0,b"], "instance 1 has 2 fields, the first row 3"),
+        (["2,a,1"], r"line 1, column '1' is '2', no label: these are 0 or -1 \(negative\) and 1 \(positive\)"),
+        (["1,a,1", "0,b,x"], "line 2, column '3' is 'x', not a finite number"),
+        (["1,a,1", "0,b,nan"], "line 2, column '3' is 'nan', not a finite number"),
+        (["1,a,1", "0,b"], "line 2 has 2 fields, line 1 has 3"),
         (["1,a"], "needs rows of label, bag and at least one feature"),
         ([""], "needs rows of label, bag and at least one feature"),
         (["label,bag,x"], "needs rows of label, bag and at least one feature"),
-        (["label,id,x", "1,a,1"], "the header names 'label' but not the other of label and bag"),
-        (["y,id,x", "1,a,1"], "not a number; a header must name the columns label and bag"),
+        (["label,id,x", "1,a,1"], "has no column 'bag'; its columns are label, id, x"),
+        (
+            ["y,id,x", "1,a,1"],
+            "line 1, column '1' is 'y', not a finite number; a header must name the columns label and bag",
+        ),
     ],
 )
 def test_wrong_tables_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
@@ -77,10 +80,10 @@ def test_wrong_tables_are_refused(lines: list[str], message: str, tmp_path: Path
 def test_missing_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LDLError, match=r"no data file at .*none.csv; give --data.path"):
         read_bags(tmp_path / "none.csv")
-    with pytest.raises(LDLError, match="unknown kind of file '.txt'; bags are read from .csv"):
+    with pytest.raises(LDLError, match="unknown kind of file '.txt'; what is read ends in .csv"):
         read_bags(write(tmp_path / "t.txt", ["1,a,1"]))
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(LDLError, match="cannot be read as .csv"):
+    with pytest.raises(LDLError, match="binary.csv is no text in UTF-8: byte 0 is 0xff"):
         read_bags(tmp_path / "binary.csv")
 
 

@@ -71,6 +71,22 @@ def test_tolerance_widens_the_line_of_each_annotator() -> None:
     assert lines[2] == [0, 0, 0.5, 1, 1, 1, 1, 0.5, 0]
 
 
+def test_images_for_heads_fitted_on_images(tree: Path) -> None:
+    """All of training, whole, one a batch, with what annotators drew where it is wanted."""
+    data = opened(tree)
+    batches = list(data.image_dataloader(("segments", "boundaries")))
+    assert [int(batch["index"]) for batch in batches] == data.split.train.tolist()
+    for row, batch in zip(data.split.train, batches):
+        picture, truth = data.read(row)
+        np.testing.assert_array_equal(batch["input"][0].permute(1, 2, 0), picture)
+        np.testing.assert_array_equal(batch["segments"][0], truth.segments)
+        np.testing.assert_array_equal(batch["boundaries"][0], truth.boundaries)
+        np.testing.assert_allclose(batch["target"][0, ..., 1], vote_share(truth.boundaries, 1.0))
+    assert "segments" not in next(iter(data.image_dataloader()))
+    with pytest.raises(LDLError, match="BSDS500 has no depth to learn from"):
+        data.image_dataloader(("segments", "depth"))
+
+
 @pytest.mark.parametrize("flips", [True, False])
 def test_crops_move_picture_and_votes_together(tree: Path, flips: bool) -> None:
     """The rim lies where brightness changes, however the crop is turned."""
@@ -139,11 +155,11 @@ def test_consensus_learns_only_from_clear_pixels(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"protocol": "tset"}, "data.protocol 'tset' must be one of development, final"),
-        ({"target": "mean"}, "data.target 'mean'"),
-        ({"tolerance": -1}, "data.tolerance -1"),
-        ({"crop": 16}, "data.crop 16"),
-        ({"negatives": 0}, "data.negatives 0"),
+        ({"protocol": "tset"}, "BSDS500.protocol 'tset' must be one of development, final"),
+        ({"target": "mean"}, "BSDS500.target 'mean'"),
+        ({"tolerance": -1}, "BSDS500.tolerance -1 must be"),
+        ({"crop": 16}, "BSDS500.crop 16 must be"),
+        ({"negatives": 0}, "BSDS500.negatives 0 must be"),
         ({"path": "nowhere"}, "no folder at .*nowhere/images/train"),
     ],
 )

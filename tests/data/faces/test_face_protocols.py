@@ -156,10 +156,14 @@ def test_lists_of_all_forms_are_read(
     [
         (["filename fold", "nobody.jpg 1"], "list.txt names no pictures such as 009055_1M54.JPG"),
         ([], "names no pictures"),
-        (["filename fold", "000001_0M20.JPG 1", "000002_0M20.JPG"], "'000002_0M20.JPG' must have 2 fields"),
-        (["filename fold", "000001_0M20.JPG 1", "000002.JPG 1"], "'000002.JPG 1' must have 2 fields, one like 009055"),
+        (["filename fold", "000001_0M20.JPG 1", "000002_0M20.JPG"], "line 3 has 1 fields, line 1 has 2"),
+        (
+            ["filename fold", "000001_0M20.JPG 1", "000002.JPG 1"],
+            "line 3, column 'filename' is '000002.JPG', no picture such as 009055",
+        ),
         (["000001_0M20.JPG", "000002_0M20.JPG", "000001_0m20.jpg"], "names the picture 000001_0m20 twice"),
-        (["filename fold", "000001_0M20.JPG one"], "fold 'one' is not a number"),
+        (["filename fold", "000001_0M20.JPG one"], "line 2, column 'fold' is 'one', not a finite number"),
+        (["filename fold", "000001_0M20.JPG 1.5"], "line 2, column 'fold' is '1.5', no number of a fold"),
     ],
 )
 def test_bad_lists_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
@@ -170,7 +174,7 @@ def test_bad_lists_are_refused(lines: list[str], message: str, tmp_path: Path) -
 
 def test_list_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_bytes(bytes([0xFF, 0xD8, 0xFF, 0xE0, 0x00]))
-    with pytest.raises(LDLError, match="cannot be read as a list"):
+    with pytest.raises(LDLError, match="list.txt is no text in UTF-8: byte 0 is 0xff"):
         read_list(tmp_path / "list.txt")
     with pytest.raises(LDLError, match="no list at .*absent.txt"):
         read_list(tmp_path / "absent.txt")

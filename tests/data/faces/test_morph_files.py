@@ -90,18 +90,21 @@ def _drop(column: str) -> Callable[[list[Row]], None]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_drop("age"), "morph_2008_nonCommercial.csv has no column 'age'; it has id_num, picture_num, dob"),
+        (_drop("age"), "morph_2008_nonCommercial.csv has no column 'age'; its columns are id_num, picture_num, dob"),
         (_drop("photo"), "has no column 'photo'"),
         (_drop("race"), "has no column 'race'"),
-        (_set(3, age="old"), "row 4 has age 'old', but its photo Album2/009072_0M20.JPG says 20; correct the row"),
-        (_set(3, age=""), "row 4 has age ''"),
-        (_set(3, age="inf"), "row 4 has age 'inf'"),
-        (_set(3, age="21"), "row 4 has age '21', but its photo Album2/009072_0M20.JPG says 20"),
-        (_set(3, id_num="9073"), "row 4 has id_num '9073', but its photo Album2/009072_0M20.JPG says 9072"),
-        (_set(3, photo="Album2/somebody.JPG"), "row 4 names the photo 'Album2/somebody.JPG', which is not of the form"),
+        (_set(3, age="old"), "line 5 has age 'old', but its photo Album2/009072_0M20.JPG says 20; correct the line"),
+        (_set(3, age=""), "line 5 has age ''"),
+        (_set(3, age="inf"), "line 5 has age 'inf'"),
+        (_set(3, age="21"), "line 5 has age '21', but its photo Album2/009072_0M20.JPG says 20"),
+        (_set(3, id_num="9073"), "line 5 has id_num '9073', but its photo Album2/009072_0M20.JPG says 9072"),
+        (
+            _set(3, photo="Album2/somebody.JPG"),
+            "line 5 names the photo 'Album2/somebody.JPG', which is not of the form",
+        ),
         (
             _set(3, photo="Album2/009055_0M18.JPG", id_num="9055", age="18"),
-            "row 4 names .*, which an earlier row names",
+            "line 5 names .*, which an earlier line names",
         ),
         (_set(3, photo="Album2/009072_0M78.JPG", age="78"), r"009072_0M78.JPG has age 78, outside 16..77 years"),
         (
@@ -120,7 +123,7 @@ def test_bad_tables_are_refused(change: Callable[[list[Row]], None], message: st
 def test_a_row_with_a_field_too_few_is_refused(tmp_path: Path) -> None:
     table = morph_release(tmp_path) / "MORPH" / MORPH_CSV
     table.write_text(table.read_text() + "009055,1,6/21/1949\n")
-    with pytest.raises(LDLError, match="row 73 has 3 fields, the header 11"):
+    with pytest.raises(LDLError, match="line 74 has 3 fields, line 1 has 11"):
         open_morph(tmp_path)
 
 

@@ -163,9 +163,9 @@ def test_bad_trees_are_refused_in_one_line(
 def test_places_without_persons_or_with_one_series_are_refused(small: Path) -> None:
     with pytest.raises(LDLError, match="holds no folders Person01, Person02, ...; give data.path"):
         _open(small, path=str(small / "Pointing04" / "Front"))
-    with pytest.raises(LDLError, match="data.angles 'roll' must be one of both, pitch, yaw"):
+    with pytest.raises(LDLError, match="Pointing04.angles 'roll' must be one of both, pitch, yaw"):
         _open(small, angles="roll")
-    with pytest.raises(LDLError, match="data.alignment 'landmarks' must be one of box, none"):
+    with pytest.raises(LDLError, match="Pointing04.alignment 'landmarks' must be one of box, none"):
         _open(small, alignment="landmarks")
     for path in (small / "Pointing04").glob("Person*/person*"):
         if path.stem.removeprefix("personne")[2] == "2":

@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
+from ldl.data import Bags
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError
 
@@ -80,10 +81,10 @@ def test_state_comes_back_without_unpickling(kind: str) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(LDLError, match="data.scaling 'log' must be one of standard"):
-        FeatureScaler("log", None)  # type: ignore[arg-type]
-    with pytest.raises(LDLError, match="data.clip -1 must be positive"):
-        FeatureScaler("standard", -1)
+    with pytest.raises(LDLError, match="Bags.scaling 'log' must be one of standard"):
+        Bags("t.csv", scaling="log").setup()  # type: ignore[arg-type]
+    with pytest.raises(LDLError, match="Bags.clip -1 must be above 0"):
+        Bags("t.csv", clip=-1).setup()
     with pytest.raises(LDLError, match="have 2 features, but the checkpoint was trained on 3"):
         _scaled("standard").transform(OTHER[:, :2])
     with pytest.raises(LDLError, match="trained with data.scaling 'quantile_normal', not 'quantile_uniform'"):

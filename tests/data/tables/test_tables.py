@@ -99,10 +99,15 @@ def _changed(array: np.ndarray, row: int, column: int, value: float) -> np.ndarr
 
 BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("gone.mat", lambda path: None, {}, r"no data file at .*gone.mat; give --data.path.*LDL_DATA"),
-    ("t.h5", _text("x"), {}, r"unknown kind of file '.h5'; .mat, .npz and .csv"),
+    ("t.h5", _text("x"), {}, r"unknown kind of file '.h5'; what is read ends in .mat, .npz, .csv"),
     ("t.mat", _text("no matrix"), {}, r"t.mat cannot be read as .mat"),
     ("t.npz", _text("no zip"), {}, r"t.npz cannot be read as .npz"),
-    ("t.csv", lambda path: path.write_bytes(b"\xff\xfe\x00a,\x80") and None, {}, r"t.csv cannot be read as .csv"),
+    (
+        "t.csv",
+        lambda path: path.write_bytes(b"\xff\xfe\x00a,\x80") and None,
+        {},
+        r"t.csv is no text in UTF-8: byte 0 is 0xff",
+    ),
     ("t.npz", lambda path: np.savez(path, a=X), {}, r"no features under features, .*it has a: pass --data.feature_key"),
     ("t.npz", lambda path: np.savez(path, X=X), {}, r"no distributions under .*: pass --data.target_key"),
     ("t.npz", _npz(), {"feature_key": "featurs"}, r"no key 'featurs'; did you mean 'features'\?"),
@@ -122,9 +127,9 @@ BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("t.csv", _text("a,b\n1,1\n"), {}, r"label columns named label:NAME; its columns are \['a', 'b'\]"),
     ("t.csv", _text("label:a,label:b\n0,1\n"), {}, r"feature columns"),
     ("t.csv", _text("a,label:b,label:b\n1,0,1\n"), {}, r"t.csv: .*'label:b'.* twice"),
-    ("t.csv", _text("a,label:b\n1,1\nhigh,1\n"), {}, r"row 1, column 'a' is 'high', not a number"),
-    ("t.csv", _text("a,label:b\n1,1\n2\n"), {}, r"row 1 has 1 fields, the header 2"),
-    ("t.csv", _text("a,label:b\n1,1\n ,1\n"), {}, r"features row 1, column 0 is nan"),
+    ("t.csv", _text("a,label:b\n1,1\nhigh,1\n"), {}, r"line 3, column 'a' is 'high', not a finite number"),
+    ("t.csv", _text("a,label:b\n1,1\n2\n"), {}, r"line 3 has 1 fields, line 1 has 2"),
+    ("t.csv", _text("a,label:b\n1,1\n ,1\n"), {}, r"line 3, column 'a' is '', not a finite number"),
     ("t.csv", _text("a,label:b\n1,1\n"), {"target_key": "b"}, r"feature_key and target_key are for .mat and .npz"),
 ]
 

@@ -55,8 +55,8 @@ def test_labels_reach_from_the_lowest_to_the_highest_value(tmp_path: Path) -> No
     data = made(save(tmp_path, "npz"), step=5, unit="years", sigma=3.0)
     assert data.labels.axes == (tuple(float(v) for v in range(0, 31, 5)),)
     expected = data.labels.encode(torch.tensor(Y, dtype=torch.float32), 3.0)
-    torch.testing.assert_close(data.columns()["target"], expected)
-    assert data.columns()["value"].tolist() == Y.tolist()
+    torch.testing.assert_close(data.columns["target"], expected)
+    assert data.columns["value"].tolist() == Y.tolist()
 
 
 def test_groups_are_never_split(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_without_groups_nobody_knows_whether_it_leaks(tmp_path: Path) -> None:
     path = tmp_path / "table.npz"
     np.savez(path, features=X, value=Y)
     data = made(path, folds=4)
-    assert data.leaky is None and "group" not in data.columns()
+    assert data.leaky is None and "group" not in data.columns
     with pytest.raises(LDLError, match="no groups to leave out"):
         made(path, protocol="leave_one_group_out")
 
@@ -96,8 +96,8 @@ def test_without_groups_nobody_knows_whether_it_leaks(tmp_path: Path) -> None:
         ({}, {"high": 3}, "outside the labels 1..3"),
         ({}, {"value_key": "agee"}, "no 'agee'"),
         ({}, {"group_key": "persn"}, "no 'persn'"),
-        ({}, {"protocol": "loo"}, "protocol 'loo' must be one of"),
-        ({}, {"step": 0}, "step 0 must be above 0"),
+        ({}, {"protocol": "loo"}, "TabularValues.protocol 'loo' must be one of group_exclusive, leave_one"),
+        ({}, {"step": 0}, "TabularValues.step 0 must be above 0"),
         ({"features": np.where(X[3, 1] == X, np.inf, X)}, {}, "features row 3, column 1"),
     ],
 )
@@ -110,10 +110,10 @@ def test_bad_input_is_named(tmp_path: Path, changed: dict[str, Any], options: di
     ("text", "message"),
     [
         ("a,b\n1,2\n", "no value under"),
-        ("age,a\n1,x\n", "column 'a' is 'x'"),
+        ("age,a\n1,x\n", "line 2, column 'a' is 'x', not a finite number"),
         ("age,age,a\n1,2,3\n", "column 'age' is there twice"),
         ("age,a\n", "has no rows"),
-        ("age,person,a\n1,p\n", "has 1 fields"),
+        ("age,person,a\n1,p\n", "line 2 has 2 fields, line 1 has 3"),
     ],
 )
 def test_bad_csv_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -124,14 +124,14 @@ def test_bad_csv_is_named(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_fgnet_rows_are_given_to_82_persons(tmp_path: Path) -> None:
-    data = FGNETAAM(str(fake_faces.fgnet_aam(tmp_path / "FG-NET_AAM.mat")))
+    data = FGNETAAM(path=str(fake_faces.fgnet_aam(tmp_path / "FG-NET_AAM.mat")))
     data.setup()
     assert data.num_folds == 82 and data.labels.unit == "years" and data.leaky is False
     assert [len(rows) for rows in np.split(np.arange(1002), np.cumsum(IMAGES))[:-1]] == np.bincount(
         data.groups
     ).tolist()
     with pytest.raises(LDLError, match="40 rows, not FG-NET's 1002"):
-        FGNETAAM(str(save(tmp_path, "npz", age=Y))).setup()
+        FGNETAAM(path=str(save(tmp_path, "npz", age=Y))).setup()
 
 
 @pytest.mark.skipif(not (REAL / "FGNET/images").is_dir(), reason="needs FGNET and ldl/FG-NET_AAM.mat in LDL_DATA")

@@ -129,7 +129,7 @@ def test_the_middle_is_nearest_to_the_mean_code() -> None:
 @pytest.mark.parametrize("sets", [0, 3])
 def test_every_patch_is_in_the_leaf_that_its_features_lead_to(sets: int) -> None:
     codes, segments = halves(600)
-    tree = grown(codes, segments, Rules(40, 64, 8, sets))
+    tree = grown(codes, segments, Rules(40, 64, 8, sets, 16, 3.0))
     assert tree.feature.shape[1] == (16 if sets else 1)
     sizes = np.diff(tree.start)
     assert sizes.min() >= 8
@@ -158,9 +158,9 @@ def test_every_patch_is_in_the_leaf_that_its_features_lead_to(sets: int) -> None
 @pytest.mark.parametrize("sets", [0, 2])
 def test_depth_and_seed(sets: int) -> None:
     codes, segments = halves(400)
-    assert len(grown(codes, segments, Rules(40, 0, 8, sets)).feature) == 1
-    assert len(grown(codes, segments, Rules(40, 2, 8, sets)).middle) <= 4
-    one, same, other = (grown(codes, segments, Rules(6, 64, 8, sets), seed) for seed in (0, 0, 1))
+    assert len(grown(codes, segments, Rules(40, 0, 8, sets, 16, 3.0)).feature) == 1
+    assert len(grown(codes, segments, Rules(40, 2, 8, sets, 16, 3.0)).middle) <= 4
+    one, same, other = (grown(codes, segments, Rules(6, 64, 8, sets, 16, 3.0), seed) for seed in (0, 0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(one, same))
     assert not np.array_equal(one.rows, other.rows)
 

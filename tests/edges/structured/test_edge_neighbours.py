@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import fake_edges
 import numpy as np
 import pytest
 import torch
 
+from ldl.collective import Collective
 from ldl.data.edges.bsds500 import BSDS500
 from ldl.edges.structured.channels import CHANNELS, PATCH, SIDE
-from ldl.edges.structured.detector import DetectorSettings, EdgeDetector
-from ldl.edges.structured.forest import EdgeForest, ForestSettings, load_forest, save_forest, train_forest
+from ldl.edges.structured.forest import EdgeForest, forest_of
 from ldl.edges.structured.growing import PatchTree
 from ldl.edges.structured.kept import describe_all, keep, learn_descriptor
-from ldl.edges.structured.neighbours import NeighbourSettings, PatchNeighbours, label_codes
+from ldl.edges.structured.neighbours import PatchNeighbours, label_codes
 from ldl.edges.structured.patches import Patches, Scene, make_scene
-from ldl.errors import LDLError
+from ldl.heads import StructuredEdges
+from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 
 
@@ -30,14 +31,42 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> list[Scene]:
     return [make_scene(image, truth.boundaries, truth.segments) for image, truth in read]
 
 
+def head(**options: Any) -> StructuredEdges:
+    made = StructuredEdges(**{"trees": 4, "votes": 2, "patches": 300, "seed": 0, **options})
+    made.build(3, LabelSpace.nominal(["no edge", "edge"]))
+    return made
+
+
+def fitted(scenes: list[Scene], **options: Any) -> StructuredEdges:
+    made = head(**options)
+    made.fit_scenes(scenes, Collective())
+    return made
+
+
+def with_forest(forest: EdgeForest, **options: Any) -> StructuredEdges:
+    made = head(**options)
+    made.load_state_dict({name: torch.from_numpy(array) for name, array in forest.arrays().items()})
+    return made
+
+
 @pytest.fixture(scope="module")
-def forest(scenes: list[Scene]) -> EdgeForest:
-    return train_forest(scenes, ForestSettings(trees=4, patches=400, kept=6, components=12))
+def grown(scenes: list[Scene]) -> StructuredEdges:
+    return fitted(scenes, patches=400, kept=6, components=12, dsna=True)
 
 
-def picture(size: int = 70) -> np.ndarray:
+@pytest.fixture(scope="module")
+def forest(grown: StructuredEdges) -> EdgeForest:
+    return grown.forest
+
+
+def picture(size: int = 70) -> torch.Tensor:
     random = np.random.default_rng(3)
-    return random.integers(0, 256, (size // 10, size // 10, 3), dtype=np.uint8).repeat(10, 0).repeat(10, 1)
+    blocks = random.integers(0, 256, (size // 10, size // 10, 3), dtype=np.uint8).repeat(10, 0).repeat(10, 1)
+    return torch.from_numpy(blocks).permute(2, 0, 1)[None]
+
+
+def edges(head: StructuredEdges) -> np.ndarray:
+    return head(picture())[0, ..., 1].numpy()
 
 
 def test_descriptors_are_the_principal_components_of_channel_values(scenes: list[Scene]) -> None:
@@ -91,14 +120,14 @@ def test_leaves_keep_their_own_patches_and_no_more_than_wanted(scenes: list[Scen
 def test_weights_are_those_of_dsna(forest: EdgeForest) -> None:
     kept = forest.kept
     assert kept is not None
-    settings = NeighbourSettings(clusters=2, rounds=2, tolerance=1e-6)
-    neighbours = PatchNeighbours(forest, settings)
+    settings = StructuredEdges(clusters=2, rounds=2, tolerance=1e-6)
+    rules = Rules(*(getattr(settings, name) for name in Rules._fields))
+    neighbours = PatchNeighbours(kept, rules, threads=2)
     random = np.random.default_rng(0)
     maps = random.random((26, 18, 19)).astype(np.float32)
     leaves = random.integers(0, len(forest.segments), (3, 4, 2)).astype(np.int32)
     voters, weights = neighbours.weigh(leaves, maps)
     queries = describe_all(maps, kept.kernel, kept.bias)
-    rules = Rules(*(getattr(settings, name) for name in Rules._fields))
     for row, column in np.ndindex(3, 4):
         near = np.concatenate([np.arange(kept.start[leaf], kept.start[leaf + 1]) for leaf in leaves[row, column]])
         used = weights[row, column] != 0
@@ -126,41 +155,36 @@ def test_weights_are_those_of_dsna(forest: EdgeForest) -> None:
 
 
 def test_equal_weights_of_one_patch_a_leaf_are_the_plain_detector(scenes: list[Scene]) -> None:
-    forest = train_forest(scenes, ForestSettings(trees=4, patches=300, kept=1, components=4))
+    forest = fitted(scenes, kept=1, components=4).forest
     assert forest.kept is not None
     forest = forest._replace(segments=forest.kept.segments)
+    plain = edges(with_forest(forest, kept=1, components=4))
     # Such an attraction to an anchor of equal weights leaves nothing else.
-    equal = NeighbourSettings(width=1e6, sparsity=0, attraction=100.0)
-    plain = EdgeDetector(forest, DetectorSettings(votes=2)).detect(picture())
-    weighted = EdgeDetector(forest, DetectorSettings(votes=2, dsna=True), equal).detect(picture())
+    equal = {"width": 1e6, "sparsity": 0.0, "attraction": 100.0}
+    weighted = edges(with_forest(forest, kept=1, components=4, dsna=True, **equal))
     assert plain.max() > 0.2
     np.testing.assert_allclose(weighted, plain, atol=1e-4)
 
 
-def test_edges_are_in_range_and_a_saved_forest_is_the_same(forest: EdgeForest, tmp_path: Path) -> None:
-    save_forest(forest, tmp_path / "forest.safetensors", ForestSettings())
-    again = load_forest(tmp_path / "forest.safetensors")
-    settings = DetectorSettings(votes=2, dsna=True)
-    one, two = (EdgeDetector(grown, settings).detect(picture()) for grown in (forest, again))
+def test_edges_are_in_range_and_a_loaded_head_finds_the_same(grown: StructuredEdges) -> None:
+    options = {"patches": 400, "kept": 6, "components": 12, "dsna": True}
+    other = head(**options)
+    assert edges(other).max() == 0
+    other.load_state_dict(grown.state_dict())
+    one, two = edges(grown), edges(other)
     np.testing.assert_array_equal(one, two)
     assert one.shape == (70, 70)
     assert 0 <= one.min() < one.max() <= 1
+    again = forest_of(grown.forest.arrays())
+    np.testing.assert_array_equal(edges(with_forest(again, **options)), one)
 
 
-def test_a_forest_without_patches_is_named(scenes: list[Scene]) -> None:
-    forest = train_forest(scenes, ForestSettings(trees=2, patches=200))
-    with pytest.raises(LDLError, match="needs a forest that keeps patches"):
-        EdgeDetector(forest, DetectorSettings(votes=1, dsna=True))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (NeighbourSettings(clusters=0), "dsna.clusters 0 must be at least 1"),
-        (NeighbourSettings(width=0), "dsna.width 0 must be above 0"),
-        (NeighbourSettings(energy=1.5), "dsna.energy 1.5 must be in"),
-    ],
-)
-def test_settings_out_of_range_are_named(forest: EdgeForest, settings: NeighbourSettings, message: str) -> None:
-    with pytest.raises(LDLError, match=message):
-        PatchNeighbours(forest, settings)
+def test_precision_and_threads_of_the_run_change_no_bit(grown: StructuredEdges) -> None:
+    other = head(patches=400, kept=6, components=12, dsna=True, threads=3)
+    other.load_state_dict(grown.state_dict())
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    found = edges(other.double())
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+    np.testing.assert_array_equal(found, edges(grown))

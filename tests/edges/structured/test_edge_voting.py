@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
 
 from ldl.edges.structured.channels import FEATURES, feature_maps, feature_places
-from ldl.edges.structured.detector import PAD, DetectorSettings, EdgeDetector
-from ldl.edges.structured.forest import EdgeForest, ForestSettings, join, load_forest, save_forest
+from ldl.edges.structured.detector import PAD, EdgeDetector
+from ldl.edges.structured.forest import EdgeForest, forest_of, join
 from ldl.edges.structured.voting import rings_of, vote
-from ldl.errors import LDLError
 
 
 def edges_by_loops(segments: np.ndarray) -> np.ndarray:
@@ -48,6 +46,10 @@ def random_forest(trees: int = 8, depth: int = 4, terms: int = 1, seed: int = 0)
     return join(grown)
 
 
+def detector(forest: EdgeForest, **options: Any) -> EdgeDetector:
+    return EdgeDetector(forest, **{"votes": 4, "sharpen": 2, "scales": (1.0,), "gain": 2.0, **options})
+
+
 def picture(height: int, width: int) -> np.ndarray:
     random = np.random.default_rng(height)
     blocks = random.integers(0, 256, (height // 12 + 1, width // 12 + 1, 3), dtype=np.uint8)
@@ -58,7 +60,7 @@ def picture(height: int, width: int) -> np.ndarray:
 def test_leaves_are_those_that_the_features_lead_to(terms: int) -> None:
     forest, places = random_forest(terms=terms), feature_places()
     maps = feature_maps(torch.from_numpy(picture(60, 72).transpose(2, 0, 1) / 255).float()).numpy()
-    leaves = EdgeDetector(forest).find_leaves(maps)
+    leaves = detector(forest).find_leaves(maps)
     assert leaves.shape == (15, 21, 4)
     for row in range(15):
         for column in range(21):
@@ -80,7 +82,7 @@ def test_leaves_are_those_that_the_features_lead_to(terms: int) -> None:
 def test_all_trees_vote_and_none_twice_at_a_place(trees: int) -> None:
     maps = np.zeros((26, 20, 20), np.float32)
     votes = max(1, trees // 2)
-    leaves = EdgeDetector(random_forest(trees, depth=0), DetectorSettings(votes=votes)).find_leaves(maps)
+    leaves = detector(random_forest(trees, depth=0), votes=votes).find_leaves(maps)
     assert set(leaves.ravel()) == set(range(trees))
     assert all(len(set(place)) == votes for place in leaves.reshape(-1, votes))
 
@@ -112,7 +114,7 @@ def test_votes_are_the_edges_of_the_leaves(sharpen: int) -> None:
     weights[0] = 0
     colour = random.random((60, 60, 3)).astype(np.float32)
     votes = np.zeros((60, 60), np.float32)
-    vote(leaves, weights, forest.segments, rings, colour, sharpen, votes)
+    vote(leaves, weights, forest.segments, rings, colour, sharpen, votes, 0, 60)
     wanted = np.zeros((60, 60))
     for place, leaf in np.ndenumerate(leaves):
         row, column, _ = place
@@ -134,7 +136,7 @@ def test_sharpening_moves_a_boundary_to_where_the_colours_change() -> None:
     colour[:, 16:] = 1
     votes = np.zeros((32, 32), np.float32)
     one = np.zeros((1, 1, 1), np.int32), np.ones((1, 1, 1), np.float32)
-    vote(*one, segments, rings_of(segments, 2), colour, 1, votes)
+    vote(*one, segments, rings_of(segments, 2), colour, 1, votes, 0, 32)
     assert set(np.flatnonzero(votes.any(0))) == {15, 16}
 
 
@@ -142,30 +144,30 @@ def test_every_pixel_has_equally_many_voters() -> None:
     segments = np.indices((16, 16)).sum(0).ravel() % 2  # every pixel is an edge
     leaf = np.full((1, 1), -1, np.int32), np.ones((1, 1), np.float32), np.zeros(1, np.float32), np.zeros(1, np.int32)
     forest = EdgeForest(np.zeros(1, np.int32), *leaf, segments[None].astype(np.uint8))
-    detector = EdgeDetector(forest, DetectorSettings(votes=1, sharpen=0, gain=0.5))
+    plain = detector(forest, votes=1, sharpen=0, gain=0.5)
     for size in ((33, 47), (40, 5), (1, 1)):
-        np.testing.assert_allclose(detector.detect(np.zeros((*size, 3), np.uint8)), 0.5, atol=1e-6)
+        np.testing.assert_allclose(plain.detect(np.zeros((*size, 3), np.uint8)), 0.5, atol=1e-6)
 
 
 def test_edges_of_an_image_and_its_sizes() -> None:
-    detector = EdgeDetector(random_forest(), DetectorSettings(scales=(0.5, 1.0, 2.0)))
-    edges = detector.detect(picture(49, 66))
+    edges = detector(random_forest(), scales=(0.5, 1.0, 2.0)).detect(picture(49, 66))
     assert edges.shape == (49, 66)
     assert edges.dtype == np.float32
     assert 0 <= edges.min() < edges.max() <= 1
-    single = [EdgeDetector(random_forest(), DetectorSettings(scales=(s,))).detect(picture(49, 66)) for s in (0.5, 1, 2)]
+    single = [detector(random_forest(), scales=(s,)).detect(picture(49, 66)) for s in (0.5, 1, 2)]
     np.testing.assert_allclose(edges, np.mean(single, axis=0), atol=1e-6)
     assert PAD % 4 == 0
 
 
-def test_a_saved_forest_is_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [2, 3, 90])
+def test_threads_change_no_bit(threads: int) -> None:
     forest = random_forest()
-    save_forest(forest, tmp_path / "sub" / "forest.safetensors", ForestSettings())
-    loaded = load_forest(tmp_path / "sub" / "forest.safetensors")
+    one, several = (detector(forest, threads=number).detect(picture(49, 66)) for number in (1, threads))
+    np.testing.assert_array_equal(one, several)
+
+
+def test_a_forest_comes_back_from_its_arrays() -> None:
+    forest = random_forest()
+    again = forest_of(forest.arrays())
     for name in EdgeForest._fields:
-        np.testing.assert_array_equal(getattr(forest, name), getattr(loaded, name))
-    (tmp_path / "other.safetensors").write_bytes(b"nothing of the kind")
-    save_file({"weight": np.zeros(3)}, tmp_path / "network.safetensors")
-    for name in ("none.safetensors", "other.safetensors", "network.safetensors"):
-        with pytest.raises(LDLError, match=f"{name} is no structured forest"):
-            load_forest(tmp_path / name)
+        np.testing.assert_array_equal(getattr(forest, name), getattr(again, name))

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ldl.errors import LDLError
-from ldl.methods.boosting.pooling import Pooling, check_pooling, gm, isr, lse, nor, pool_logits
+from ldl.methods.boosting.pooling import Pooling, gm, isr, lse, nor, pool_logits
 
 KINDS: tuple[Pooling, ...] = ("lse", "gm", "nor", "isr", "lse_score")
 ROUNDING = 1e-9
@@ -143,17 +142,3 @@ def test_what_is_all_but_certain_keeps_its_digits(kind: Pooling) -> None:
         else:
             factor = 4 if kind == "nor" else 1
             assert float(log_not) == pytest.approx(-factor * logit - (shift if kind == "isr" else 0), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("pooling", "r", "message"),
-    [
-        ("max", 5.0, "Head.pooling 'max' must be one of lse, gm, nor, isr, lse_score"),
-        ("lse", 0.5, "Head.r 0.5 must be at least 1"),
-        ("gm", math.inf, "Head.r inf must be at least 1 and finite"),
-        ("gm", math.nan, "Head.r nan must be at least 1 and finite"),
-    ],
-)
-def test_wrong_arguments_are_refused(pooling: str, r: float, message: str) -> None:
-    with pytest.raises(LDLError, match=message):
-        check_pooling("Head", pooling, r)

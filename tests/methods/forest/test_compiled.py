@@ -39,7 +39,7 @@ def test_code_is_kept_until_any_source_changes(tmp_path: Path) -> None:
     assert hits == 0 and folder.is_relative_to(package)
     assert run(package, home)[1:] == (folder, 1)
     # numba looks at the file of the function alone; this is one that it calls into.
-    source = package / "ldl/forest/impurity.py"
+    source = package / "ldl/methods/forest/impurity.py"
     source.write_text(source.read_text() + "\n")
     _, changed, hits = run(package, home)
     assert changed != folder and hits == 0
@@ -50,7 +50,7 @@ def test_code_goes_elsewhere_where_the_package_cannot_be_written(tmp_path: Path)
     home.mkdir()
     shutil.copytree(ROOT / "ldl", package / "ldl", ignore=shutil.ignore_patterns("__pycache__"))
     # A file in the folder's place: nobody can write there, not even root.
-    (package / "ldl/forest/__pycache__").write_text("")
+    (package / "ldl/methods/forest/__pycache__").write_text("")
     _, folder, _ = run(package, home, PYTHONDONTWRITEBYTECODE="1")
     assert folder.is_relative_to(home / ".cache/ldl")
     _, folder, _ = run(package, home, NUMBA_CACHE_DIR=str(tmp_path / "mine"))

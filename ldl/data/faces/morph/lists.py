@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from ldl.collective import process_rank
+from ldl.data.csv_table import CsvTable, read_csv, read_header
 from ldl.data.faces.morph.names import EXAMPLE, parse_name, stem
 from ldl.data.faces.protocols import Cut
 from ldl.data.faces.records import FaceRecords
@@ -42,49 +42,39 @@ def read_list(path: Path) -> SplitList:
     every name has both.
 
     Raises:
-        LDLError: no such list, a line without a picture's name or with a field too few, a picture named twice, a
-            fold that is no number.
+        LDLError: no such list, a line without a picture's name or with another number of fields, a picture
+            named twice, a fold that is no number.
     """
-    header, rows = read_rows(path)
-    names = next((column for column, cell in enumerate(rows[0]) if parse_name(cell)), None) if rows else None
+    if not path.is_file():
+        raise LDLError(f"no list at {path}; correct data.split_list")
+    table = read_rows(path)
+    names = next((place for place, cell in enumerate(table.rows[0]) if parse_name(cell)), None) if table.rows else None
     if names is None:
         raise LDLError(f"{path} names no pictures such as {EXAMPLE}; give a list of MORPH in data.split_list")
-    for row in rows:
-        if len(row) != len(header) or not parse_name(row[names]):
-            line = " ".join(row)[:80]
-            raise LDLError(f"{path}: the line {line!r} must have {len(header)} fields, one like {EXAMPLE}")
-    stems = [stem(row[names]) for row in rows]
+    for number, row in enumerate(table.rows):
+        if not parse_name(row[names]):
+            table.refuse(number, names, f"no picture such as {EXAMPLE}")
+    stems = [stem(row[names]) for row in table.rows]
     if len(set(stems)) < len(stems):
         raise LDLError(f"{path} names the picture {Counter(stems).most_common(1)[0][0]} twice; remove one line")
-    columns = {name: [row[column] for row in rows] for column, name in enumerate(header)}
-    races = columns.get("race")
+    races = table.column("race") if "race" in table.header else []
     return SplitList(
         path,
         stems,
-        _folds(path, columns["fold"]) if "fold" in columns else None,
+        _folds(table) if "fold" in table.header else None,
         [race.upper() for race in races] if races and not any(race.isdecimal() for race in races) else None,
     )
 
 
-def read_rows(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Header in lower case, and fields of every line that is not empty. Raises LDLError for no readable file.
+def read_rows(path: Path) -> CsvTable:
+    """A list with its header in lower case; a file that begins with a picture has none. Raises LDLError."""
+    table = read_csv(path, has_header=lambda first: not any(map(parse_name, first)), blanks=True)
+    return replace(table, header=[name.lower() for name in table.header])
 
-    Columns without a name have an empty one; a file that begins with a picture has no others.
-    """
-    try:
-        lines = [line for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
-        commas = bool(lines) and "," in lines[0]
-        rows = [[cell.strip() for cell in row] for row in (csv.reader(lines) if commas else map(str.split, lines))]
-    except FileNotFoundError:
-        raise LDLError(f"no list at {path}; correct data.split_list") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise LDLError(f"{path} cannot be read as a list: {error}") from None
-    if not rows or any(parse_name(cell) for cell in rows[0]):
-        return [""] * len(rows[0] if rows else []), rows
-    header = [name.lower() for name in rows[0]]
-    # The column of row numbers that pandas writes has no name, which blanks between columns do not show.
-    unnamed = len(rows) > 1 and not commas and len(rows[1]) == len(header) + 1
-    return [""] * unnamed + header, rows[1:]
+
+def tells_races(path: Path) -> bool:
+    """Whether a file, of whatever content, has a column of races. Raises LDLError where it cannot be read."""
+    return "race" in map(str.lower, read_header(path, blanks=True))
 
 
 def list_records(*paths: Path) -> FaceRecords:
@@ -140,8 +130,9 @@ def match(listed: Sequence[SplitList], cut: Cut) -> list[np.ndarray]:
     return [np.array([where.get(name, -1) for name in one.stems], dtype=np.int64) for one in listed]
 
 
-def _folds(path: Path, cells: list[str]) -> np.ndarray:
-    wrong = next((cell for cell in cells if not cell.isdecimal()), None)
-    if wrong is not None:
-        raise LDLError(f"{path}: fold {wrong!r} is not a number; folds are numbered from 0")
-    return np.array([int(cell) for cell in cells])
+def _folds(table: CsvTable) -> np.ndarray:
+    folds = table.numbers(["fold"])[:, 0]
+    wrong = np.flatnonzero((folds < 0) | (folds % 1 > 0))
+    if len(wrong):
+        table.refuse(wrong[0], table.place("fold"), "no number of a fold, which are 0, 1, 2, ...")
+    return folds.astype(int)

@@ -7,7 +7,7 @@ from pathlib import Path
 from ldl.collective import process_rank
 from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.boxes import read_boxes
-from ldl.data.faces.morph.lists import named_records, read_list, read_rows
+from ldl.data.faces.morph.lists import named_records, read_list, tells_races
 from ldl.data.faces.morph.names import EXAMPLE, parse_name, stem
 from ldl.data.faces.morph.protocols import MORPH_PROTOCOLS
 from ldl.data.faces.morph.release import RELEASE_CSV, read_release
@@ -96,7 +96,7 @@ def _read_folders(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
         files[stem(file)] = file
     races: dict[str, str] = {}
     for path in sorted(folder.rglob("*.csv")):
-        if "race" in read_rows(path)[0]:
+        if tells_races(path):
             index = read_list(path)
             races.update(zip(index.stems, index.races or []))
     return files, races

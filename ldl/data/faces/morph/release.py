@@ -9,7 +9,7 @@ from pathlib import Path
 from ldl.collective import process_rank
 from ldl.data.faces.morph.lists import read_rows
 from ldl.data.faces.morph.names import EXAMPLE, MorphName, parse_name, stem
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError
 
 RELEASE_CSV = "morph_2008_nonCommercial.csv"
 _COLUMNS = ("id_num", "race", "gender", "age", "photo")
@@ -25,22 +25,18 @@ def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         LDLError: a missing column, a row with fields too few or too many, a photo whose name is not as in the
             release or contradicts the row's person or age, a photo named twice.
     """
-    header, rows = read_rows(path)
-    for name in _COLUMNS:
-        if name not in header:
-            raise LDLError(f"{path} has no column {name!r}{did_you_mean(name, header)}; it has {', '.join(header)}")
+    table = read_rows(path)
+    columns = {name: table.column(name) for name in _COLUMNS}
     files: dict[str, str] = {}
     races: dict[str, str] = {}
     genders: list[str] = []
     on_disk = cache(_ListedFolder)
-    for number, fields in enumerate(rows, start=1):
-        if len(fields) != len(header):
-            raise LDLError(f"{path}: row {number} has {len(fields)} fields, the header {len(header)}; mend the row")
-        row = dict(zip(header, fields))
+    for number in range(len(table.rows)):
+        row = {name: column[number] for name, column in columns.items()}
         photo = row["photo"].replace("\\", "/")
-        told = _checked(path, number, row, photo)
+        told = _checked(table.where(number), row, photo)
         if stem(photo) in files:
-            raise LDLError(f"{path}: row {number} names {photo}, which an earlier row names too; remove one")
+            raise LDLError(f"{table.where(number)} names {photo}, which an earlier line names too; remove one")
         if row["gender"].upper()[:1] != told.gender:
             genders.append(photo)
         parent, _, base = photo.rpartition("/")
@@ -51,10 +47,10 @@ def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     return files, races
 
 
-def _checked(path: Path, number: int, row: dict[str, str], photo: str) -> MorphName:
+def _checked(where: str, row: dict[str, str], photo: str) -> MorphName:
     name = parse_name(photo)
     if name is None:
-        raise LDLError(f"{path}: row {number} names the photo {photo!r}, which is not of the form {EXAMPLE}")
+        raise LDLError(f"{where} names the photo {photo!r}, which is not of the form {EXAMPLE}")
     for column, value in (("id_num", name.person), ("age", name.age)):
         try:
             agrees = int(float(row[column])) == value
@@ -62,8 +58,8 @@ def _checked(path: Path, number: int, row: dict[str, str], photo: str) -> MorphN
             agrees = False
         if not agrees:
             raise LDLError(
-                f"{path}: row {number} has {column} {row[column]!r}, but its photo {photo} says {value}; "
-                "correct the row, or remove it"
+                f"{where} has {column} {row[column]!r}, but its photo {photo} says {value}; "
+                "correct the line, or remove it"
             )
     return name
 

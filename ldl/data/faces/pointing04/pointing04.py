@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -15,12 +14,10 @@ from ldl.data.faces.protocols import LEAVE_ONE_PERSON_OUT, RANDOM_KFOLD, Cut, Fa
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
-from ldl.labels import Encoder, LabelSpace
+from ldl.labels import LabelSpace
 from ldl.methods.imbalance import bell_subset
+from ldl.options import option, options
 from ldl.protocols import Fold
-
-if TYPE_CHECKING:
-    from albumentations import BaseCompose, BasicTransform
 
 Angles = Literal["both", "pitch", "yaw"]
 
@@ -39,6 +36,7 @@ PROTOCOLS = {
 }
 
 
+@options
 class Pointing04(Faces):
     """Pointing'04 as it is released: ``Person01/personne01146+0+0.jpg`` with a ``.txt`` of the face's box beside it.
 
@@ -52,66 +50,28 @@ class Pointing04(Faces):
     2016: neighbouring poses of a person are in both parts).
 
     Args:
-        path: Where the data set lies: as it stands, or below the data folder; None takes ``Pointing04`` there.
-        protocol: How training and test pictures are told apart; None leaves one person out.
+        fold_seed: Seed of random folds, and of what is removed.
         angles: What is predicted: ``both`` over the 93 poses, or ``pitch`` or ``yaw`` over its own values.
         removed: Share of the training pictures that are removed at random so that the pitches of those that stay are
             spread like a Gaussian around 0, in [0, 1); validation and test parts keep theirs.
         alignment: What places the face: ``box``, or ``none`` for the whole picture.
-        crop_size: Side of the crops in pixels.
-        margin: What is added around the box on every side, as a share of its square; None adds nothing.
         sigma: Standard deviation of the label distributions in degrees, the same along both angles.
-        encoder: Shape of the label distributions, ``gaussian`` or ``triangle``.
-        train_transforms: albumentations transforms of training; None takes small turns and shifts, light.
-        eval_transforms: Those of validation, test and prediction; None takes none.
-        skip_unreadable: Leave out damaged pictures, and say so, instead of stopping at them.
-        cache_dir: Folder for crops and features; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
-        batch_size: Rows of a global batch, over all processes.
-        num_workers: Loader processes, per training process.
-        root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
-        fold: The fold that is tested, from 0.
-        fold_seed: Seed of random folds, and of what is removed.
-        val_fraction: Share of the training persons that is kept for validation; 0 trains on all.
     """
 
     protocols = PROTOCOLS
     mirrored = False
 
-    def __init__(
-        self,
-        path: str | None = None,
-        protocol: str | None = None,
-        angles: Angles = "both",
-        removed: float = 0.0,
-        alignment: Literal["box", "none"] = "box",
-        crop_size: int = 64,
-        margin: float | None = None,
-        sigma: float = 15.0,
-        encoder: Encoder = "gaussian",
-        train_transforms: Sequence[BasicTransform | BaseCompose] | None = None,
-        eval_transforms: Sequence[BasicTransform | BaseCompose] | None = None,
-        skip_unreadable: bool = False,
-        cache_dir: str | None = None,
-        batch_size: int = 64,
-        num_workers: int = 0,
-        root: str | None = None,
-        fold: int = 0,
-        fold_seed: int = 0,
-        val_fraction: float = 0.1,
-    ) -> None:
-        super().__init__(
-            path, protocol, None, alignment, None, crop_size, margin, sigma, encoder, train_transforms,
-            eval_transforms, skip_unreadable, cache_dir, batch_size, num_workers, root, 5, fold, fold_seed,
-            val_fraction,
-        )  # fmt: skip
-        self.angles = angles
-        self.removed = removed
+    angles: Angles = "both"
+    removed: float = option(default=0.0, least=0, below=1, what="a share of the training pictures")
+    alignment: Literal["box", "none"] = "box"
+    crop_size: int = 64
+    sigma: float = 15.0
+    split_list = None
+    boxes = None
+    folds = 5
 
     def read(self) -> FaceRecords:
         """List the folders ``Person*``. Raises LDLError for a wrong name or pose, or a box that cannot be read."""
-        for name, choices in (("angles", get_args(Angles)), ("alignment", ("box", "none"))):
-            if getattr(self, name) not in choices:
-                raise LDLError(f"data.{name} {getattr(self, name)!r} must be one of {', '.join(choices)}")
         folder = self.locate("Pointing04")
         persons = sorted(place for place in folder.glob("Person*") if place.is_dir())
         if not persons:

@@ -1,0 +1,148 @@
+"""Reading CSV files: one way to count lines, one wording for what is wrong with them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from ldl.errors import LDLError, did_you_mean
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """The fields of a file, without blanks around them.
+
+    Attributes:
+        path: The file.
+        header: Names of the columns; of a file without header their numbers, from 1.
+        rows: Fields of every row, as many as the header has; rows without any text are left out.
+        lines: On which line of the file each row begins; the first line is 1.
+    """
+
+    path: Path
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+    def place(self, name: str) -> int:
+        """Where a column stands. Raises LDLError where there is none of this name, or more than one."""
+        if name not in self.header:
+            near, there = did_you_mean(name, self.header), ", ".join(self.header) or "none"
+            raise LDLError(f"{self.path} has no column {name!r}{near}; its columns are {there}")
+        if self.header.count(name) > 1:
+            raise LDLError(f"{self.path}: column {name!r} is there twice; give every column a name of its own")
+        return self.header.index(name)
+
+    def column(self, name: str) -> list[str]:
+        """The fields of one column. Raises LDLError."""
+        place = self.place(name)
+        return [row[place] for row in self.rows]
+
+    def numbers(self, names: Sequence[str] | None = None, hint: str = "") -> np.ndarray:
+        """Some columns, or all of them, as a (rows, columns) float64 matrix.
+
+        Args:
+            names: The columns; None takes all, whatever they are called.
+            hint: Is added to the message about a field that is no number.
+
+        Raises:
+            LDLError: a missing or doubled column, or a field that is no finite number.
+        """
+        places = range(len(self.header)) if names is None else [self.place(name) for name in names]
+        matrix = np.array([[_number(row[place]) for place in places] for row in self.rows])
+        matrix = matrix.reshape(len(self.rows), len(places))
+        wrong = np.argwhere(~np.isfinite(matrix))
+        if len(wrong):
+            row, column = wrong[0]
+            self.refuse(row, places[column], f"not a finite number{hint}")
+        return matrix
+
+    def refuse(self, row: int, place: int, why: str) -> NoReturn:
+        """Raise LDLError for one field: its line, its column, its text, and why it is wrong."""
+        field = self.rows[row][place][:80]
+        raise LDLError(f"{self.where(row)}, column {self.header[place]!r} is {field!r}, {why}")
+
+    def where(self, row: int) -> str:
+        """The file and the line of a row, for messages."""
+        return f"{self.path}: line {self.lines[row]}"
+
+    def without(self, *names: str) -> CsvTable:
+        """The table without some columns. Raises LDLError where they are not there."""
+        dropped = {self.place(name) for name in names}
+        kept = [place for place in range(len(self.header)) if place not in dropped]
+        rows = [[row[place] for place in kept] for row in self.rows]
+        return CsvTable(self.path, [self.header[place] for place in kept], rows, self.lines)
+
+
+def read_csv(
+    path: Path, has_header: Callable[[list[str]], bool] = lambda first: True, blanks: bool = False
+) -> CsvTable:
+    """Read a file of fields with commas between them.
+
+    Args:
+        path: The file, which is there.
+        has_header: Whether the first row names the columns, told from its fields.
+        blanks: Columns have blanks between them where the first row has no comma; the first column of row numbers
+            that pandas writes has then no name, and gets an empty one.
+
+    Raises:
+        LDLError: a file that cannot be read or is no UTF-8, or a row with more or fewer fields than the first.
+    """
+    lines, rows = [], []
+    for line, row in _records(path, blanks):
+        lines.append(line)
+        rows.append(row)
+    first = rows[0] if rows else []
+    if blanks and len(rows) > 1 and "," not in "".join(first) and has_header(first) and len(rows[1]) == len(first) + 1:
+        first = rows[0] = ["", *first]
+    for line, row in zip(lines, rows):
+        if len(row) != len(first):
+            raise LDLError(f"{path}: line {line} has {len(row)} fields, line {lines[0]} has {len(first)}")
+    if not has_header(first):
+        return CsvTable(path, [str(number + 1) for number in range(len(first))], rows, lines)
+    return CsvTable(path, first, rows[1:], lines[1:])
+
+
+def read_header(path: Path, blanks: bool = False) -> list[str]:
+    """The fields of the first row that is not empty, whatever comes after it; see :func:`read_csv`."""
+    return next(iter(_records(path, blanks)), (1, []))[1]
+
+
+def _records(path: Path, blanks: bool) -> Iterator[tuple[int, list[str]]]:
+    """Every row that is not empty, with the number of its first line."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LDLError(f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from None
+    except OSError as error:
+        raise LDLError(f"{path} cannot be read: {error.strerror}") from None
+    # Copies from other systems end lines in all these ways.
+    lines = [f"{line}\n" for line in re.split(r"\r*\n|\r", text)]
+    commas = not blanks or "," in next(filter(str.strip, lines), "")
+    for number, row in _parted(path, lines) if commas else enumerate(map(str.split, lines), start=1):
+        if any(fields := [field.strip() for field in row]):
+            yield number, fields
+
+
+def _parted(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(lines)
+    number = 1
+    try:
+        for row in reader:
+            yield number, row
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise LDLError(f"{path}: line {reader.line_num} cannot be read as CSV: {error}") from None
+
+
+def _number(field: str) -> float:
+    try:
+        return float(field)
+    except ValueError:
+        return np.nan

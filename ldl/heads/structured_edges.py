@@ -1,0 +1,201 @@
+"""Structured edges (Dollar & Zitnick, PAMI 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from ldl.batch import Batch, run_seed
+from ldl.collective import Collective
+from ldl.edges.structured.channels import FEATURES, VALUES
+from ldl.edges.structured.detector import EdgeDetector
+from ldl.edges.structured.forest import EdgeForest, forest_of, gather_trees, grow_trees, join, unlearned_forest
+from ldl.edges.structured.growing import Rules
+from ldl.edges.structured.neighbours import PatchNeighbours
+from ldl.edges.structured.patches import Scene, make_scene
+from ldl.errors import LDLError
+from ldl.head import ImageHead
+from ldl.labels import LabelSpace
+from ldl.methods.dsna.weights import Rules as Weighting
+from ldl.options import buffer, option, options
+from ldl.progress import track
+
+
+@options
+class StructuredEdges(ImageHead):
+    """A forest over patches whose leaves answer with segmentations; all patches of an image vote for their edges.
+
+    A node splits the segmentations of its patches, 16 x 16 pixels in the middle of 32 x 32, into two classes: the sign
+    of their first principal component, where a segmentation is coded by which pairs of pixels lie in one segment. A
+    leaf answers with the segmentation in its middle. The defaults are those of Dollar & Zitnick, but for the number of
+    patches. Options for cost-sensitive hyperplanes and for DSNA are of Huang, Loy & Tang 2016.
+
+    Labels are two, no edge and edge; training needs the segmentations that annotators drew. The same seed gives the
+    same forest for any number of threads and processes; processes share the trees.
+
+    Args:
+        trees: Number of trees.
+        patches: Patches that a tree learns from; it holds 2 kB of each in memory while it grows.
+        share: Share of the 7228 features that a tree may use, in (0, 1].
+        depth: Splits on the longest path, 0 to 64.
+        min_leaf: Patches that each side of a split keeps.
+        hyperplanes: Cost-sensitive hyperplanes that a node tries beside single features.
+        terms: Features of a hyperplane.
+        shrinkage: Weight of a hyperplane's squared norm, against a mean loss of 1.
+        kept: Training patches that a leaf keeps for DSNA, drawn at random where it has more; 0 keeps none.
+        components: Principal components by which DSNA compares patches.
+        seed: Seed of patches, features and trees; None takes the run's.
+        threads: Trees that grow at a time, and threads of detection; None takes torch's.
+        votes: Trees that vote at each place; neighbouring places ask different ones, in a checkerboard.
+        sharpen: How far boundaries in a vote may move to where the colours change, in pixels, 0 to 3.
+        scales: Sizes of the image whose edge maps are averaged.
+        gain: What the share of votes is multiplied by before it is cut at 1. A boundary is rarely drawn by more than a
+            third of the patches at the same pixel.
+        dsna: Let the training patches that the leaves keep vote, with DSNA's weights, not one patch for each leaf.
+        clusters: DSNA: label-aware clusters, of which one is chosen.
+        overlap: DSNA: a patch also joins centroids that are at most this share farther than its nearest.
+        tau: DSNA: trade-off of the label-aware distance.
+        energy: DSNA: share of a cluster's variance that the directions of its affine hull carry, in (0, 1].
+        width: DSNA: how fast the anchor falls with the distance.
+        sparsity: DSNA: weight of the l1 norm, for descriptors of mean squared norm 1.
+        attraction: DSNA: weight of the distance to the anchor.
+        squared: DSNA: half the squared norm of the residual in place of the norm.
+        rounds: DSNA: at most so many; 1 keeps the first estimate for the anchor.
+        tolerance: DSNA: of the solver.
+    """
+
+    wants: ClassVar[tuple[str, ...]] = ("boundaries", "segments")
+    roots: Tensor = buffer()
+    _detector: EdgeDetector | None = buffer()
+
+    trees: int = option(default=8, least=1)
+    patches: int = option(default=100_000, least=100)
+    share: float = option(default=0.25, above=0, most=1, what="a share of the features")
+    depth: int = option(default=64, least=0, most=64)
+    min_leaf: int = option(default=8, least=1)
+    hyperplanes: int = option(default=0, least=0)
+    terms: int = option(default=16, least=1)
+    shrinkage: float = option(default=3.0, above=0)
+    kept: int = option(default=0, least=0)
+    components: int = option(default=32, least=1, most=VALUES, what="of the values of a patch")
+    seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's")
+    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
+    votes: int = option(default=4, least=1, may_change=True)
+    sharpen: int = option(default=2, least=0, most=3, what="pixels", may_change=True)
+    scales: tuple[float, ...] = option(default=(1.0,), least=0.05, most=20, may_change=True)
+    gain: float = option(default=2.0, above=0, may_change=True)
+    dsna: bool = option(default=False, may_change=True)
+    clusters: int = option(default=1, least=1, may_change=True)
+    overlap: float = option(default=0.2, least=0, may_change=True)
+    tau: float = option(default=1.0, above=0, may_change=True)
+    energy: float = option(default=0.9, above=0, most=1, what="a share of the variance", may_change=True)
+    width: float = option(default=0.4, above=0, may_change=True)
+    sparsity: float = option(default=0.05, least=0, may_change=True)
+    attraction: float = option(default=0.02, least=0, may_change=True)
+    squared: bool = option(default=True, may_change=True)
+    rounds: int = option(default=1, least=1, may_change=True)
+    tolerance: float = option(default=1e-3, above=0, may_change=True)
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffers, of a forest without an edge until fitted. Raises LDLError."""
+        super().build(in_features, labels)
+        if labels.kind != "nominal" or len(labels) != 2:
+            raise LDLError(
+                f"StructuredEdges has two labels, no edge and edge; the data have {len(labels)} {labels.kind}"
+            )
+        if self.votes > self.trees:
+            raise LDLError(f"StructuredEdges.votes {self.votes} must be in 1..{self.trees}, the number of trees")
+        if not self.scales:
+            raise LDLError("StructuredEdges.scales [] must be one or more numbers in 0.05..20")
+        if self.dsna and not self.kept:
+            raise LDLError(
+                "StructuredEdges.dsna needs patches in the leaves; set StructuredEdges.kept to how many a leaf keeps, "
+                "such as 20"
+            )
+        self._hold(unlearned_forest(self.components if self.kept else 0), torch.device("cpu"))
+
+    def fit_images(self, batches: Iterable[Batch], collective: Collective) -> None:
+        """Grow the forest on images with ``boundaries`` and ``segments`` (B, A, H, W). Raises LDLError."""
+        with self._threads() as threads, ThreadPoolExecutor(threads) as pool:
+            scenes = [scene for found in pool.map(_scenes, batches) for scene in found]
+        self.fit_scenes(scenes, collective)
+
+    def fit_scenes(self, scenes: Sequence[Scene], collective: Collective) -> None:
+        """Grow the forest on images that are prepared. Raises LDLError where there are none."""
+        if not scenes:
+            raise LDLError("StructuredEdges is fitted on no images; it needs one at least")
+        features = max(1, round(self.share * FEATURES))
+        rules = Rules(
+            max(1, round(features**0.5)), self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage
+        )
+        numbers = range(collective.rank, self.trees, collective.world_size)
+        seed = run_seed() if self.seed is None else self.seed
+        with self._threads() as threads:
+            grown = grow_trees(
+                scenes, rules, numbers, features=features, patches=self.patches, kept=self.kept,
+                components=self.components, seed=seed, threads=threads,
+            )  # fmt: skip
+            mine = list(track(grown, len(numbers), "growing trees", self.shows_progress))
+        device = self.roots.device
+        self._hold(join(gather_trees(mine, device, collective)), device)
+
+    @torch.no_grad()
+    def forward(self, images: Tensor) -> Tensor:
+        """How likely each pixel is an edge: (B, 3, H, W) uint8 RGB to (B, H, W, 2) float32."""
+        pictures = images.permute(0, 2, 3, 1).cpu().numpy()
+        strength = torch.empty(pictures.shape[:3])
+        with self._threads() as threads, torch.autocast("cpu", enabled=False):
+            if self._detector is None:
+                self._detector = self._make_detector(threads)
+            for row, picture in enumerate(pictures):
+                strength[row] = torch.from_numpy(self._detector.detect(picture))
+        return torch.stack([1 - strength, strength], -1).to(images.device)
+
+    @property
+    def forest(self) -> EdgeForest:
+        """The trees."""
+        return forest_of({name: learned.cpu().numpy() for name, learned in self.named_buffers(recurse=False)})
+
+    def _make_detector(self, threads: int) -> EdgeDetector:
+        forest = self.forest
+        rules = Weighting(*(getattr(self, name) for name in Weighting._fields))
+        neighbours = PatchNeighbours(forest.kept, rules, threads) if self.dsna and forest.kept else None
+        return EdgeDetector(forest, self.votes, self.sharpen, self.scales, self.gain, neighbours, threads)
+
+    def _hold(self, forest: EdgeForest, device: torch.device) -> None:
+        self._detector = None
+        for name, array in forest.arrays().items():
+            self.register_buffer(name, torch.from_numpy(array).to(device))
+
+    @contextmanager
+    def _threads(self) -> Iterator[int]:
+        """How many threads to use, while torch uses one: where its own cut an array, ``pow`` has other last bits."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield self.threads or before
+        finally:
+            torch.set_num_threads(before)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        self._detector = None
+        super()._load_from_state_dict(*args)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> StructuredEdges:
+        # Sums and thresholds in another precision would send patches elsewhere.
+        before = dict(self.named_buffers(recurse=False))
+        super()._apply(fn, recurse)
+        for name, learned in before.items():
+            setattr(self, name, learned.to(getattr(self, name).device))
+        return self
+
+
+def _scenes(batch: Batch) -> list[Scene]:
+    pictures = batch["input"].permute(0, 2, 3, 1)
+    columns = (column.cpu().numpy() for column in (pictures, batch["boundaries"], batch["segments"]))
+    return [make_scene(*one) for one in zip(*columns)]

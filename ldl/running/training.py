@@ -1,0 +1,69 @@
+"""Training and testing once: what a run of the command line and a fold of a cross-validation have in common."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+from ldl.data.base import LDLDataModule
+from ldl.errors import LDLError
+from ldl.running.results import fold_result
+from ldl.task import Task
+
+Select = Literal["last", "best"]
+
+
+def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last") -> list[pl.Callback]:
+    """What keeps ``checkpoints/last.ckpt`` and, where there is a validation part, ``best.ckpt`` by its KL.
+
+    Raises:
+        LDLError: the best is to be selected, and there is no validation part.
+    """
+    # At the end of the epoch, not of its validation: only from there does Lightning resume exactly.
+    options: dict[str, Any] = {
+        "dirpath": folder / "checkpoints",
+        "save_on_train_epoch_end": True,
+        "enable_version_counter": False,
+        "auto_insert_metric_name": False,
+    }
+    last = ModelCheckpoint(filename="last", **options)
+    if len(data.split.val):
+        return [last, ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options)]
+    if select == "best":
+        raise LDLError("--select best needs a validation part; set data.val_fraction above 0")
+    return [last]
+
+
+def fit_and_test(
+    trainer: pl.Trainer, task: Task, data: LDLDataModule, select: Select = "last", ckpt_path: str | None = None
+) -> tuple[dict[str, Any], float]:
+    """Train, then test the selected weights; returns the entry of ``results.json`` and the seconds of fitting.
+
+    Args:
+        trainer: The trainer, with :func:`make_checkpoints` where the best weights are selected.
+        task: The task.
+        data: The data module.
+        select: Whether the last weights are tested or those that were best by validation KL.
+        ckpt_path: Checkpoint to resume from.
+    """
+    start = time.perf_counter()
+    trainer.fit(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True)
+    seconds = time.perf_counter() - start
+    return measure(trainer, task, data, _best(trainer) if select == "best" else None), seconds
+
+
+def measure(trainer: pl.Trainer, task: Task, data: LDLDataModule, ckpt_path: str | None = None) -> dict[str, Any]:
+    """Test the task as it is, or a checkpoint; returns the entry of ``results.json``."""
+    trainer.test(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True, verbose=False)
+    return fold_result(data, trainer.callback_metrics)
+
+
+def _best(trainer: pl.Trainer) -> str:
+    # Found by its key: a callback of the configuration may have taken the place of ours.
+    key = ModelCheckpoint(monitor="val_kl", mode="min").state_key
+    saved = (callback for callback in trainer.checkpoint_callbacks if isinstance(callback, ModelCheckpoint))
+    return next(callback.best_model_path for callback in saved if callback.state_key == key)

@@ -1,0 +1,116 @@
+"""CSV files: lines are counted alike, and the five readers of them say the same about the same mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldl.data import FaceFolder
+from ldl.data.bags.table import read_bags
+from ldl.data.csv_table import read_csv, read_header
+from ldl.data.faces.morph.lists import read_list
+from ldl.data.tables.distributions import read_table
+from ldl.data.tables.values import read_values
+from ldl.errors import LDLError
+
+
+def write(folder: Path, content: str | bytes) -> Path:
+    path = folder / "t.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+READERS: dict[str, tuple[Callable[[Path], Any], str, list[str]]] = {
+    "distributions": (read_table, "label:a,x", ["1,3", "1,4"]),
+    "values": (read_values, "age,x", ["20,3", "30,4"]),
+    "bags": (read_bags, "label,bag,x", ["1,a,3", "0,b,4"]),
+    "faces": (lambda path: FaceFolder(path=str(path)).read(), "age,path", ["20,a.png", "30,b.png"]),
+    "list": (read_list, "fold,filename", ["0,000001_0M20.JPG", "1,000002_0M30.JPG"]),
+}
+"""Reader, header, and two rows; the first column holds numbers."""
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_right_is_read(reader: str, tmp_path: Path) -> None:
+    read, header, rows = READERS[reader]
+    read(write(tmp_path, "\n".join([header, *rows])))
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_all_readers_say_the_same(reader: str, tmp_path: Path) -> None:
+    read, header, (first, second) = READERS[reader]
+    name, width = header.split(",")[0], header.count(",") + 1
+
+    def said(content: str | bytes) -> str:
+        with pytest.raises(LDLError) as error:
+            read(write(tmp_path, content))
+        return str(error.value).removeprefix(str(tmp_path / "t.csv"))
+
+    # An empty line is a line, too.
+    assert said(f"{header}\n{first}\n\n{second},5\n") == f": line 4 has {width + 1} fields, line 1 has {width}"
+    wrong = second.replace(second.split(",")[0], "much", 1)
+    assert said(f"{header}\n{first}\n\n{wrong}\n") == f": line 4, column {name!r} is 'much', not a finite number"
+    empty = second.replace(second.split(",")[0], " ", 1)
+    assert said(f"{header}\n{empty}\n") == f": line 2, column {name!r} is '', not a finite number"
+    doubled = said(f"{header},{name}\n{first},1\n")
+    assert doubled == f": column {name!r} is there twice; give every column a name of its own"
+    assert said(f"{header}\n{first}\n".encode() + b"\xe4,1\n") == (
+        f" is no text in UTF-8: byte {len(header) + len(first) + 2} is 0xe4"
+    )
+
+
+@pytest.mark.parametrize("reader", ["bags", "faces"])
+def test_missing_columns_are_named_with_what_was_meant(reader: str, tmp_path: Path) -> None:
+    read, header, rows = READERS[reader]
+    name = header.split(",")[0]
+    with pytest.raises(LDLError) as error:
+        read(write(tmp_path, "\n".join([header.replace(name, f"{name}s", 1), *rows])))
+    columns = ", ".join([f"{name}s", *header.split(",")[1:]])
+    assert str(error.value).endswith(
+        f"t.csv has no column {name!r}; did you mean '{name}s'?; its columns are {columns}"
+    )
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_lines_are_counted_as_an_editor_does(ends: str, mark: str, tmp_path: Path) -> None:
+    lines = [mark + "", " name , x", "", 'one,"1', '5"', ",", "two,2"]
+    table = read_csv(write(tmp_path, ends.join(lines)))
+    assert table.header == ["name", "x"]
+    assert table.rows == [["one", "1\n5"], ["two", "2"]]
+    assert table.lines == [4, 7]
+    with pytest.raises(LDLError, match=r"line 4, column 'x' is '1\\n5', not a finite number"):
+        table.numbers(["x"])
+
+
+def test_blanks_may_stand_between_columns(tmp_path: Path) -> None:
+    table = read_csv(write(tmp_path, "a b\n0 1 2\n3\t4   5\n"), blanks=True)
+    assert table.header == ["", "a", "b"] and table.numbers().tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert read_csv(write(tmp_path, "a b,c\n1,2\n"), blanks=True).header == ["a b", "c"]
+    assert read_csv(write(tmp_path, "1 2\n"), lambda first: False, blanks=True).header == ["1", "2"]
+
+
+def test_a_header_is_read_whatever_comes_after_it(tmp_path: Path) -> None:
+    assert read_header(write(tmp_path, "\na,b\n1\n")) == ["a", "b"]
+    assert read_header(write(tmp_path, "")) == []
+
+
+def test_columns_are_taken_out(tmp_path: Path) -> None:
+    table = read_csv(write(tmp_path, "a,b,c\n1,2,3\n4,5,6\n"))
+    np.testing.assert_array_equal(table.numbers(["c", "a"]), [[3, 1], [6, 4]])
+    np.testing.assert_array_equal(table.without("b").numbers(), [[1, 3], [4, 6]])
+    assert table.without("a", "b", "c").numbers().shape == (2, 0)
+    with pytest.raises(LDLError, match="has no column 'd'"):
+        table.without("d")
+
+
+def test_what_cannot_be_parted_or_opened_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match=r"t.csv: line 2 cannot be read as CSV: field larger"):
+        read_csv(write(tmp_path, "a\n" + "x" * 200000))
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(LDLError, match=r"folder.csv cannot be read: Is a directory"):
+        read_csv(tmp_path / "folder.csv")

@@ -1,0 +1,113 @@
+"""A data set of one's own: pictures that a CSV file lists, in one plugin file of at most 40 lines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from fake_faces import picture, write_lines
+
+from ldl.cli import main
+from ldl.plugins import discover
+
+OWN_SET = '''"""Fruits, and how ripe they are: a CSV file of the columns path and days."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.data import LDLDataModule, Loaded
+from ldl.data.csv_table import read_csv
+from ldl.data.pictures import read_picture
+from ldl.labels import LabelSpace
+from ldl.options import option, options
+
+
+@options
+class Fruits(LDLDataModule):
+    """Pictures of fruits, with the days since they were picked.
+
+    Args:
+        path: The CSV file: as it stands, or below the data folder.
+        side: Pixels of a picture.
+    """
+
+    path: str = option(kw_only=True)
+    side: int = option(default=32, least=8)
+
+    def load(self) -> Loaded:
+        table = read_csv(self.find(self.path))
+        days = table.numbers(["days"])[:, 0]
+        labels = LabelSpace.ordinal(range(0, 31), "days")
+        target = labels.encode(torch.tensor(days), sigma=2.0)
+        return Loaded(labels, {"target": target.float()}, values=days, names=table.column("path"))
+
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
+        folder = self.find(self.path).parent
+        pictures = [cv2.resize(read_picture(folder / self.names[row]), (self.side, self.side)) for row in rows]
+        return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
+'''
+
+
+@pytest.fixture(scope="module")
+def fruits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pictures, their list, and the plugin that reads them."""
+    folder = tmp_path_factory.mktemp("fruits")
+    for number in range(30):
+        picture(folder / f"p{number}.jpg", number, number)
+    write_lines(folder / "fruits.csv", ["path,days", *(f"p{number}.jpg,{number}" for number in range(30))])
+    write_lines(folder / "plugins" / "fruits.py", OWN_SET.splitlines())
+    assert discover(folder / "plugins") == ["ldl_plugins.fruits"]
+    return folder
+
+
+def test_it_is_one_short_file() -> None:
+    assert len(OWN_SET.splitlines()) <= 40
+
+
+@pytest.mark.parametrize(
+    ("backbone", "workers"),
+    [("{class_path: Identity, init_args: {flatten: true}}", 1), ("{class_path: Timm, init_args: {name: resnet18}}", 0)],
+    ids=["flat", "timm"],
+)
+def test_it_is_trained_through_main(fruits: Path, backbone: str, workers: int, tmp_path: Path) -> None:
+    write_lines(tmp_path / "run.yaml", [f"model: {{head: Softmax, backbone: {backbone}}}", "data: Fruits"])
+    main(
+        ["-c", str(tmp_path / "run.yaml"), "--data.path", str(fruits / "fruits.csv"), "--data.batch_size=8"]
+        + ["--data.folds=3", "--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
+        + [f"--data.num_workers={workers}", "--run_dir", str(tmp_path / "run")]
+    )
+    results = json.loads((tmp_path / "run/results.json").read_text())
+    assert results["data"] == "Fruits" and results["folds"][0]["n_test"] == 10
+    assert 0 < results["mean"]["mae"] < 30
+    lines = (tmp_path / "run/predictions.csv").read_text().splitlines()
+    assert lines[0].startswith("index,name,value,predicted_value") and lines[1].split(",")[1].endswith(".jpg")
+
+
+def test_its_options_are_those_of_the_command_line(fruits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--data.help", "Fruits"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "--data.side SIDE Pixels of a picture. (type: int, default: 32)" in said
+    assert "--data.fold FOLD The fold that is tested, from 0. (type: int, default: 0)" in said
+    with pytest.raises(SystemExit):
+        main(["--data", "Fruits", "--data.path", str(fruits / "fruits.csv"), "--data.side=4"])
+    assert capsys.readouterr().err == "error: Fruits.side 4 must be at least 8\n"
+
+
+def test_what_it_serves(fruits: Path) -> None:
+    import ldl_plugins.fruits  # type: ignore[import-not-found]
+
+    data = ldl_plugins.fruits.Fruits(path=str(fruits / "fruits.csv"), batch_size=30)
+    data.setup()
+    (batch,) = list(data.whole_dataloader())
+    assert data.input_shape == (3, 32, 32) and batch["input"].dtype == torch.uint8
+    assert batch["value"].tolist() == list(range(30)) and data.size == 30
+    brightness = batch["input"].float().mean((1, 2, 3)).numpy()
+    assert np.corrcoef(brightness, batch["value"])[0, 1] > 0.99

@@ -1,0 +1,191 @@
+"""A dense set that is no benchmark of edges: figures over pixels, a map an image, a sheet, and no pixel in a table."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.image import imread
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from ldl.backbones.base import Backbone
+from ldl.cli import main
+from ldl.data.base import LDLDataModule
+from ldl.data.instances import ArrayInstances
+from ldl.labels import LabelSpace
+from ldl.metrics import functional
+from ldl.reports.planes import read_plane, write_plane
+
+COUNT, HEIGHT, WIDTH = 12, 9, 14
+
+
+class Ground(LDLDataModule):
+    """Pictures of sky, wood and water, one a channel, with the shares that three annotators gave to every pixel."""
+
+    def load(self) -> None:
+        self.labels = self.space()
+        rng = np.random.default_rng(0)
+        surest = rng.integers(len(self.labels), size=(COUNT, HEIGHT, WIDTH))
+        shares = np.eye(len(self.labels))[surest] * 2 / 3 + 1 / (3 * len(self.labels))
+        self.targets = torch.tensor(shares, dtype=torch.float32)
+        colours = np.linspace(0, 255, 3 * len(self.labels)).reshape(len(self.labels), 3)
+        self.images = torch.from_numpy(colours[surest].astype(np.uint8)).permute(0, 3, 1, 2)
+        self.names = [f"part/{number}.7" for number in range(COUNT)]
+        self.size, self.input_shape = COUNT, (3, HEIGHT, WIDTH)
+
+    def space(self) -> LabelSpace:
+        return LabelSpace.nominal(["sky", "wood", "water"])
+
+    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
+        index = torch.from_numpy(rows)
+        return ArrayInstances({"input": self.images[index], "target": self.targets[index]}, index)
+
+
+class Depth(Ground):
+    """How far away every pixel is."""
+
+    def space(self) -> LabelSpace:
+        return LabelSpace.ordinal([0, 10, 20, 40], "m")
+
+
+class Flow(Ground):
+    """Where every pixel goes."""
+
+    def space(self) -> LabelSpace:
+        return LabelSpace.grid([-1, 1], [-2, 0, 2], "px", ("down", "right"))
+
+
+class Water(Ground):
+    """Whether there is water."""
+
+    def space(self) -> LabelSpace:
+        return LabelSpace.nominal(["dry", "wet"])
+
+
+class Bright(Backbone):
+    """The colours of every pixel, in [0, 1]."""
+
+    gives_maps = True
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        return input_shape[0]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return inputs.permute(0, 2, 3, 1).float() / 255
+
+
+def run(folder: Path, data: str, *options: str) -> dict[str, Any]:
+    main(
+        [
+            "--model.head=Softmax", f"--model.backbone={__name__}.Bright", f"--data={__name__}.{data}",
+            "--data.folds=3", "--data.val_fraction=0.2", "--data.batch_size=2", "--model.optimizer=Adam",
+            "--model.optimizer.lr=0.1",
+            "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false", "--trainer.log_every_n_steps=1",
+            "--trainer.enable_model_summary=false", "--wandb.mode=disabled", f"--run_dir={folder}", *options,
+        ]
+    )  # fmt: skip
+    return json.loads((folder / "results.json").read_text())
+
+
+def table(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader((folder / "predictions.csv").open()))
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("ground") / "run"
+    return folder, run(folder, "Ground")
+
+
+def test_nominal_labels_have_a_row_an_image_and_no_pixel_in_it(ground: tuple[Path, dict[str, Any]]) -> None:
+    folder, results = ground
+    rows = table(folder)
+    assert list(rows[0]) == ["index", "name", "kl", "map"] and len(rows) == results["folds"][0]["n_test"] == 4
+    assert not any("[" in cell for row in rows for cell in row.values())
+    figures = results["mean"]
+    assert figures.keys() == {name for name in dir(functional) if name in figures} and len(figures) == 10
+    # Images are of one size, so that the mean over images is the mean over pixels.
+    assert np.mean([float(row["kl"]) for row in rows]) == pytest.approx(figures["kl"], rel=1e-6)
+
+
+def test_maps_are_numbers_of_labels_in_colours(ground: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = ground
+    data = Ground()
+    data.load()
+    names = {row["name"]: row["map"] for row in table(folder)}
+    assert names == {name: f"maps/{name}.png" for name in names}
+    agreed = []
+    for name, file in names.items():
+        with Image.open(folder / file) as picture:
+            assert picture.mode == "P" and picture.text["Description"] == "0 is sky, 1 is wood, 2 is water"
+            numbers = np.asarray(picture)
+        assert numbers.shape == (HEIGHT, WIDTH)
+        agreed.append((numbers == data.targets[data.names.index(name)].argmax(-1).numpy()).mean())
+    assert np.mean(agreed) > 0.6
+
+
+def test_the_sheet_shows_image_truth_and_prediction(ground: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = ground
+    assert {path.stem for path in (folder / "charts").iterdir()} == {"maps", "learning_curves"}
+    height, width, _ = imread(folder / "charts" / "maps.png").shape
+    assert (height, width) == (int(4 * 2.6 * 120), 3 * 3 * 120)
+
+
+def test_values_of_every_pixel(tmp_path: Path) -> None:
+    results = run(tmp_path, "Depth")
+    assert {"kl", "mae", "rmse", "cs5"} <= results["mean"].keys() and "crps" not in results["mean"]
+    (row, *_) = table(tmp_path)
+    labels = LabelSpace.ordinal([0, 10, 20, 40], "m")
+    with Image.open(tmp_path / row["map"]) as picture:
+        assert picture.mode == "I;16" and picture.text["Description"] == "0 is 0 m, 65535 is 40 m"
+    data = Depth()
+    data.load()
+    errors = [
+        read_plane(tmp_path / row["map"], labels) - labels.decode(data.targets[int(row["index"])]).numpy()
+        for row in table(tmp_path)
+    ]
+    assert np.abs(errors).mean() == pytest.approx(results["mean"]["mae"], abs=1e-3)
+
+
+def test_two_labels_are_a_strength_and_a_grid_has_a_file_an_axis(tmp_path: Path) -> None:
+    run(tmp_path / "two", "Water", "--trainer.max_epochs=1")
+    with Image.open(tmp_path / "two" / table(tmp_path / "two")[0]["map"]) as picture:
+        assert picture.mode == "L" and picture.text["Description"] == "255 is wet for certain, 0 is dry"
+    results = run(tmp_path / "grid", "Flow", "--trainer.max_epochs=1")
+    row = table(tmp_path / "grid")[0]
+    assert [row["map_down"], row["map_right"]] == [f"maps/{row['name']}_{axis}.png" for axis in ("down", "right")]
+    assert all((tmp_path / "grid" / row[name]).is_file() for name in ("map_down", "map_right"))
+    assert "mae_down" in results["mean"]
+    assert imread(tmp_path / "grid/charts/maps.png").shape[1] == 5 * 3 * 120
+
+
+def test_prediction_from_a_checkpoint_writes_the_same_maps(ground: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    folder, _ = ground
+    checkpoint = folder / "checkpoints" / "last.ckpt"
+    main(
+        [
+            "--stage=predict", f"--ckpt_path={checkpoint}", "--model.head=Softmax",
+            f"--model.backbone={__name__}.Bright", f"--data={__name__}.Ground", "--data.folds=3",
+            "--data.val_fraction=0.2",
+            "--wandb.mode=disabled",
+            "--trainer.enable_progress_bar=false", f"--run_dir={tmp_path}",
+        ]
+    )  # fmt: skip
+    for row in table(tmp_path):
+        assert (tmp_path / row["map"]).read_bytes() == (folder / row["map"]).read_bytes()
+    assert (tmp_path / "charts" / "maps.png").is_file()
+
+
+@pytest.mark.parametrize("count", [3, 256, 300])
+def test_a_plane_comes_back_from_its_file(tmp_path: Path, count: int) -> None:
+    labels = LabelSpace.nominal([str(number) for number in range(count)])
+    plane = np.random.default_rng(0).integers(count, size=(5, 7))
+    write_plane(tmp_path / "a.png", plane, labels)
+    np.testing.assert_array_equal(read_plane(tmp_path / "a.png", labels), plane)

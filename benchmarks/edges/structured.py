@@ -55,6 +55,7 @@ def main() -> None:
     tested = {str(row): data.read(row) for row in data.split.test[:: options.every]}
     print(f"{len(scenes)} training images, {len(tested)} tested")
     print("patches trees hyperplanes  dsna   ODS   OIS    AP   train s  detect s")
+    rows = []
     for patches, trees, hyperplanes in itertools.product(options.patches, options.trees, options.hyperplanes):
         settings = {
             "trees": trees, "patches": patches, "hyperplanes": hyperplanes, "votes": max(1, trees // 2),
@@ -67,11 +68,17 @@ def main() -> None:
         for dsna in (False, True) if options.dsna else (False,):
             head = built(data, **settings, dsna=dsna)
             head.load_state_dict(fitted.state_dict())
-            head(
-                torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
-            )  # the first image waits for rings and codes of all leaves
-            row = f"{patches:7} {trees:5} {hyperplanes:11} {'yes' if dsna else 'no':>5}"
-            print(row, measure(head, tested, options.levels, seconds), flush=True)
+            # The first image waits for rings and codes of all leaves.
+            head(torch.zeros(1, 3, 32, 32, dtype=torch.uint8))
+            figures, detection = measure(head, tested, options.levels)
+            row = [patches, trees, hyperplanes, "yes" if dsna else "no", *(f"{figure:.3f}" for figure in figures)]
+            rows.append([*map(str, row), f"{seconds:.1f}", f"{detection:.3f}"])
+            widths = (7, 6, 12, 6, 6, 6, 6, 10, 10)
+            print("".join(f"{cell:>{width}}" for cell, width in zip(rows[-1], widths)), flush=True)
+    if options.page:
+        header = ["patches", "trees", "hyperplanes", "DSNA", "ODS", "OIS", "AP", "training s", "seconds an image"]
+        protocol = f"Every {options.every}th image of val, {options.levels} thresholds, seconds of one processor."
+        write_block(options.page, "structured_edges_dsna", f"{protocol}\n\n{markdown(header, rows)}")
 
 
 def built(data: BSDS500, **options: Any) -> StructuredEdges:
@@ -82,9 +89,9 @@ def built(data: BSDS500, **options: Any) -> StructuredEdges:
 
 
 def measure(
-    head: StructuredEdges, tested: dict[str, tuple[np.ndarray, GroundTruth]], levels: int, training: float
-) -> str:
-    """The figures of a row."""
+    head: StructuredEdges, tested: dict[str, tuple[np.ndarray, GroundTruth]], levels: int
+) -> tuple[list[float], float]:
+    """ODS, OIS and AP, and seconds of detection an image."""
     started = time.process_time()
     maps = {
         name: suppress(head(torch.tensor(image).permute(2, 0, 1)[None])[0, ..., 1].numpy())
@@ -97,8 +104,7 @@ def measure(
 
     evaluation = evaluate(list(tested), compared, levels)
     figures = scores(evaluation.thresholds, evaluation.counts)
-    row = " ".join(f"{figures[name]:.3f}" for name in ("ods", "ois", "ap"))
-    return f"{row} {training:9.1f} {seconds:9.3f}"
+    return [figures[name] for name in ("ods", "ois", "ap")], seconds
 
 
 if __name__ == "__main__":

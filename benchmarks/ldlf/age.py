@@ -40,9 +40,8 @@ from benchmarks.common.runs import run_config
 from benchmarks.common.tables import markdown, show, write_block
 from ldl.backbones.reuse import reuse_features
 from ldl.data.base import LDLDataModule
-from ldl.metrics.groups import train_counts
-from ldl.metrics.rows import row_metrics
 from ldl.plugins import discover
+from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.task import Task
@@ -100,31 +99,11 @@ def instantiate(head: str, seed: int, options: argparse.Namespace) -> tuple[Task
 def evaluate(head: str, seed: int, options: argparse.Namespace) -> dict[str, float]:
     """Metrics of one head over the test pictures of all folds together."""
     blank, data, epochs = instantiate(head, seed, options)
-    parts = []
-    for fold in track(range(data.num_folds), description=f"{head}, seed {seed}"):
-        data.select_fold(fold)
-        pl.seed_everything(seed, workers=True, verbose=False)
-        parts.append(fit_and_predict(copy.deepcopy(blank), data, epochs))
-    return row_metrics({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, data.labels)
-
-
-def fit_and_predict(task: Task, data: LDLDataModule, epochs: int) -> dict[str, np.ndarray]:
-    """Train on the selected fold; what ``Task.predict_step`` gives for its test pictures, and ``train_count``."""
-    trainer = pl.Trainer(
-        max_epochs=epochs,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
-    trainer.fit(task, datamodule=data)
-    batches: Any = trainer.predict(task, dataloaders=data.test_dataloader())
-    rows = {name: torch.cat([batch[name] for batch in batches]).numpy() for name in batches[0]}
-    assert data.values is not None
-    rows["train_count"] = train_counts(data.labels, data.values[data.split.train], rows["value"])
-    return rows
+    trainer = {
+        "max_epochs": epochs, "accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False,
+    }  # fmt: skip
+    # A copy of one task: its weights are drawn once, and a fold begins with the seed's first number.
+    return crossvalidate(lambda: copy.deepcopy(blank), data, seed=seed, trainer=trainer)["pooled"]
 
 
 def ridge(data: LDLDataModule) -> dict[str, float]:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.model_selection import KFold
 
+from benchmarks.common.figures import direction
 from benchmarks.tables.methods import Method, predict
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
@@ -63,10 +64,7 @@ class Choice:
 
 def best_rank(scores: list[dict[str, float]]) -> int:
     """The first of those with the lowest mean rank over their measures."""
-    ranks = [
-        rankdata([row[name] * (-1 if DISTRIBUTION_METRICS[name].higher_is_better else 1) for row in scores])
-        for name in scores[0]
-    ]
+    ranks = [rankdata([direction(name) * row[name] for row in scores]) for name in scores[0]]
     return int(np.mean(ranks, axis=0).argmin())
 
 

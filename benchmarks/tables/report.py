@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import rankdata, studentized_range, ttest_rel
 
-from benchmarks.common.figures import spread
+from benchmarks.common.figures import direction, spread
 from benchmarks.common.tables import markdown
 from ldl.charts.drawing import save
 from ldl.metrics import DISTRIBUTION_METRICS
@@ -33,7 +33,7 @@ def folds_of(cells: Cells, name: str, method: str, measure: str) -> np.ndarray:
 
 def verdict(ours: np.ndarray, other: np.ndarray, measure: str) -> str:
     """``win``, ``tie`` or ``loss`` of the first, by a two-sided paired t-test over the same folds."""
-    difference = (ours - other) * (-1 if DISTRIBUTION_METRICS[measure].higher_is_better else 1)
+    difference = (ours - other) * direction(measure)
     if len(ours) < 2 or np.allclose(difference, 0, atol=1e-6):
         return "tie"
     if np.allclose(difference, difference[0]):
@@ -76,9 +76,7 @@ def summary(cells: Cells, sets: list[str], methods: list[str], measure: str, pro
 def _best(measure: str, columns: list[np.ndarray]) -> np.ndarray:
     """The folds with the best mean; none of none."""
     there = [folds for folds in columns if len(folds)]
-    return (
-        (max if DISTRIBUTION_METRICS[measure].higher_is_better else min)(there, key=np.mean) if there else np.array([])
-    )
+    return min(there, key=lambda folds: direction(measure) * np.mean(folds)) if there else np.array([])
 
 
 def _cell(folds: np.ndarray, bold: bool) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.tables import markdown, write_block
 from ldl.collective import Collective
 from ldl.data.edges.bsds500 import BSDS500
 from ldl.edges.benchmark.evaluation import evaluate

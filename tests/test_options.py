@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ldl.cli import main
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import DSNA, Bagged, MILBoost, MPLBoost, Softmax
@@ -104,6 +105,17 @@ class Plain(nn.Module):
     def __post_init__(self) -> None:
         self.parts = [self.first]
         self.layer = nn.Linear(2, 2)
+
+
+@options
+class Lazy(Softmax):
+    """With an option whose type is known to type checkers alone.
+
+    Args:
+        number: One.
+    """
+
+    number: Fraction = option(default=None)
 
 
 class Stubborn(Line):
@@ -251,3 +263,28 @@ def test_help_of_a_backbone(capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(capsys.readouterr().out.split())
     assert "Learning rate of the network; None takes that of the head. (type: float | null, default: null)" in said
     assert "default: resnet18" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model.head=DSNA", "--model.head.tree=3"], "DSNA has no option 'tree'; did you mean 'trees'"),
+        (["--model.head=LDLF", "--model.head.dept=3"], "LDLF has no option 'dept'; did you mean 'depth'"),
+        (["--model.head=MSLP", "--model.head.kernel=poly"], "model.head.kernel is 'poly', but must be one of"),
+        (["--model.head=Lazy", "--model.head.numbr=3"], "Lazy has no option 'numbr'; did you mean 'number'"),
+        (["--model.head=Softmax", "--model.head.hidden=[0]"], "Softmax.hidden [0] must be at least 1"),
+    ],
+)
+def test_the_command_line_says_what_is_wrong(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--data=RotatedDigits", "--data.turns=1", "--model.backbone=Identity", *arguments])
+    said = capsys.readouterr().err.strip()
+    assert caught.value.code == 2 and message in said and "\n" not in said
+
+
+def test_types_that_only_type_checkers_import_reach_the_command_line() -> None:
+    cli = LDLCLI(["--data=RotatedDigits", "--model.head=Lazy", "--model.head.number=null", "--model.head.dropout=0.1"])
+    assert dict(cli.config.model.head.init_args)["number"] is None
+    assert cli.instantiate(cli.config)[0].head.dropout == 0.1

@@ -53,12 +53,12 @@ class Trainer:
         """One training step, with what an alternating head keeps of it."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             features = self.backbone(self.images)
-            loss = self.head.loss(features, self.target)["loss"]
+            losses = self.head.loss(features, self.target)
         self.optimizer.zero_grad()
-        loss.backward()
+        losses["loss"].backward()
         self.optimizer.step()
         if isinstance(self.head, AlternatingHead):
-            self.head.observe(features.detach(), self.target)
+            self.head.observe(losses.get("memory", features.detach()), self.target)
 
     def seconds(self, work: Callable[[], None], times: int = 1) -> float:
         """Mean duration of ``work`` over ``times`` calls."""

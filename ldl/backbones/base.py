@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ldl.errors import LDLError
-from ldl.options import options
+from ldl.options import check_options, options
 
 
 class Backbone(nn.Module, ABC):
@@ -35,6 +35,15 @@ class Backbone(nn.Module, ABC):
 
     def __init__(self) -> None:
         super().__init__()
+
+    def check_images(self, input_shape: tuple[int, ...]) -> None:
+        """Raise LDLError for an option out of range, or inputs that are not (channels, height, width)."""
+        check_options(self)
+        if len(input_shape) != 3:
+            raise LDLError(
+                f"{type(self).__name__} needs images (channels, height, width), got inputs of shape {input_shape}; "
+                "use Identity"
+            )
 
     def tuned_parameters(self) -> list[nn.Parameter]:
         """The parameters that learn at ``lr``: all, unless some are new to a pretrained network."""

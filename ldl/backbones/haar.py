@@ -10,7 +10,7 @@ from ldl.backbones.base import Backbone
 from ldl.batch import run_seed
 from ldl.errors import LDLError
 from ldl.methods.forest.compiled import compiled
-from ldl.options import buffer, check_options, option, options
+from ldl.options import buffer, option, options
 
 MOST = 4
 """Rectangles of one feature; it has at least two."""
@@ -53,10 +53,7 @@ class Haar(Backbone):
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Draw the features for pictures (channels, height, width). Raises LDLError."""
-        check_options(self)
-        if len(input_shape) != 3:
-            shape = "x".join(map(str, input_shape))
-            raise LDLError(f"Haar needs pictures (channels, height, width), got inputs of {shape}; use Identity")
+        self.check_images(input_shape)
         most = min(input_shape[1:])
         if self.window is not None and not 1 <= self.window <= most:
             raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole picture")

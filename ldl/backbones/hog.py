@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ldl.backbones.base import Backbone
 from ldl.errors import LDLError
-from ldl.options import check_options, option, options
+from ldl.options import option, options
 
 
 @options
@@ -37,9 +37,7 @@ class HOG(Backbone):
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Return the number of features of images (channels, height, width). Raises LDLError."""
-        check_options(self)
-        if len(input_shape) != 3:
-            raise LDLError(f"HOG needs images (channels, height, width), got inputs of shape {input_shape}")
+        self.check_images(input_shape)
         if min(input_shape[1:]) < (least := self.cell * self.block):
             height, width = input_shape[1:]
             raise LDLError(

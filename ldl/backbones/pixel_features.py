@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ldl.backbones.base import Backbone
-from ldl.backbones.timm import local_weights
-from ldl.errors import LDLError, did_you_mean
-from ldl.options import buffer, check_options, option, options
+from ldl.backbones.timm import check_model, local_weights, register_pixel_scale
+from ldl.errors import LDLError
+from ldl.options import buffer, option, options
 
 
 @options
@@ -51,13 +51,8 @@ class PixelFeatures(Backbone):
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, any height, any width) and return F. Raises LDLError."""
-        check_options(self)
-        if len(input_shape) != 3:
-            raise LDLError(f"PixelFeatures needs images (channels, height, width), got inputs of shape {input_shape}")
-        if not timm.is_model(self.name):
-            raise LDLError(
-                f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()"
-            )
+        self.check_images(input_shape)
+        check_model(self.name)
         if not self.scales:
             raise LDLError("PixelFeatures.scales [] must have one factor at least, such as 1.0")
         self.network = self._create(input_shape[0], load_weights)
@@ -66,10 +61,7 @@ class PixelFeatures(Backbone):
         self.sides = nn.ModuleList(nn.Conv2d(count, self.width, 1) for count in channels)
         self.joints = nn.ModuleList(nn.Conv2d(self.width, self.width, 3, padding=1) for _ in channels)
         config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
-        for name in ("mean", "std"):
-            value = torch.tensor(getattr(config, name))
-            value = value if len(value) == input_shape[0] else value.mean().expand(input_shape[0])
-            self.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
+        register_pixel_scale(self, config.mean, config.std, input_shape[0])
         self.to(memory_format=torch.channels_last)
         self.train(self.training)
         return self.width

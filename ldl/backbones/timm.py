@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.errors import LDLError, did_you_mean
-from ldl.options import buffer, check_options, option, options
+from ldl.options import buffer, option, options
 
 
 def local_weights(name: str) -> Path | None:
@@ -32,6 +33,21 @@ def local_weights(name: str) -> Path | None:
         if file.name.partition(".")[0] == name
     ]
     return found[0] if found else None
+
+
+def check_model(name: str) -> None:
+    """Raise LDLError for a model that timm does not have."""
+    if not timm.is_model(name):
+        raise LDLError(f"timm has no model {name!r}{did_you_mean(name, timm.list_models())}; see timm.list_models()")
+
+
+def register_pixel_scale(backbone: Backbone, mean: Sequence[float], std: Sequence[float], channels: int) -> None:
+    """Make the buffers ``mean`` and ``std`` (channels, 1, 1) of pixels of 0 to 255."""
+    for name, values in (("mean", mean), ("std", std)):
+        value = torch.tensor(values)
+        # As many channels as the network was trained with, or their mean for each of another number.
+        value = value if len(value) == channels else value.mean().expand(channels)
+        backbone.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
 
 
 _not_on_hub: set[str] = set()
@@ -79,15 +95,8 @@ class Timm(Backbone):
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, height, width). Raises LDLError."""
-        check_options(self)
-        if len(input_shape) != 3:
-            raise LDLError(
-                f"Timm needs images (channels, height, width), got inputs of shape {input_shape}; use Identity"
-            )
-        if not timm.is_model(self.name):
-            raise LDLError(
-                f"timm has no model {self.name!r}{did_you_mean(self.name, timm.list_models())}; see timm.list_models()"
-            )
+        self.check_images(input_shape)
+        check_model(self.name)
         if self.weights and self.pretrained is True:
             raise LDLError("give either Timm.weights or Timm.pretrained: true, not both")
         options: dict[str, Any] = {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
@@ -98,14 +107,10 @@ class Timm(Backbone):
         self.network.reset_classifier(0)
         if saved is not None:
             self._load(saved, input_shape[0])
-        for name in ("mean", "std"):
-            value = torch.tensor(self.network.pretrained_cfg[name])
-            # As many channels as the network was trained with, or their mean for each of another number.
-            value = value if len(value) == input_shape[0] else value.mean().expand(input_shape[0])
-            self.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
+        config = self.network.pretrained_cfg
+        register_pixel_scale(self, config["mean"], config["std"], input_shape[0])
         self._freeze()
-        if len(input_shape) == 3:
-            self.network.to(memory_format=torch.channels_last)
+        self.network.to(memory_format=torch.channels_last)
         with torch.no_grad():
             features = self.network.eval()(torch.zeros(1, *input_shape)).shape[-1]
         # Trainers do not always call train() before the first batch: a frozen network must be in evaluation already.

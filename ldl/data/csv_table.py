@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -94,28 +94,28 @@ def read_csv(
     Raises:
         LDLError: a file that cannot be read or is no UTF-8, or a row with more or fewer fields than the first.
     """
-    lines, rows = [], []
-    for line, row in _records(path, blanks):
-        lines.append(line)
-        rows.append(row)
+    text, commas = _lines(path, blanks)
+    records = list(_records(path, text, commas))
+    lines, rows = [line for line, _ in records], [row for _, row in records]
     first = rows[0] if rows else []
-    if blanks and len(rows) > 1 and "," not in "".join(first) and has_header(first) and len(rows[1]) == len(first) + 1:
+    named = has_header(first)
+    if named and not commas and len(rows) > 1 and len(rows[1]) == len(first) + 1:
         first = rows[0] = ["", *first]
-    for line, row in zip(lines, rows):
+    for line, row in records[1:]:
         if len(row) != len(first):
             raise LDLError(f"{path}: line {line} has {len(row)} fields, line {lines[0]} has {len(first)}")
-    if not has_header(first):
+    if not named:
         return CsvTable(path, [str(number + 1) for number in range(len(first))], rows, lines)
     return CsvTable(path, first, rows[1:], lines[1:])
 
 
 def read_header(path: Path, blanks: bool = False) -> list[str]:
     """The fields of the first row that is not empty, whatever comes after it; see :func:`read_csv`."""
-    return next(iter(_records(path, blanks)), (1, []))[1]
+    return next(_records(path, *_lines(path, blanks)), (1, []))[1]
 
 
-def _records(path: Path, blanks: bool) -> Iterator[tuple[int, list[str]]]:
-    """Every row that is not empty, with the number of its first line."""
+def _lines(path: Path, blanks: bool) -> tuple[list[str], bool]:
+    """The lines of a file, and whether commas part their fields."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -124,13 +124,17 @@ def _records(path: Path, blanks: bool) -> Iterator[tuple[int, list[str]]]:
         raise LDLError(f"{path} cannot be read: {error.strerror}") from None
     # Copies from other systems end lines in all these ways.
     lines = [f"{line}\n" for line in re.split(r"\r*\n|\r", text)]
-    commas = not blanks or "," in next(filter(str.strip, lines), "")
+    return lines, not blanks or "," in next(filter(str.strip, lines), "")
+
+
+def _records(path: Path, lines: list[str], commas: bool) -> Iterator[tuple[int, list[str]]]:
+    """Every row that is not empty, with the number of its first line."""
     for number, row in _parted(path, lines) if commas else enumerate(map(str.split, lines), start=1):
         if any(fields := [field.strip() for field in row]):
             yield number, fields
 
 
-def _parted(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def _parted(path: Path, lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines)
     number = 1
     try:

@@ -57,8 +57,8 @@ class EdgeReport(EachImage):
         if not trainer.testing:
             return {}
         collective = current_collective()
-        paths: dict[str, Path] = {}
         figures = torch.zeros(len(FIGURES), device=task.device)
+        paths: dict[str, Path] = {}
         if collective.rank == 0:
             data: Any = trainer.datamodule  # type: ignore[attr-defined]
             show = trainer.progress_bar_callback is not None

@@ -82,7 +82,7 @@ def crossvalidate(
         task = make_task()
         task.build(data.labels, data.input_shape)
         made = trainer() if callable(trainer) else _make_trainer(trainer or {}, data, own, select)
-        report: Any = Collect() if own is None else report_for(task, data, own, draw=len(numbers) <= MOST_DRAWN)
+        report = _report(task, data, own, draw=len(numbers) <= MOST_DRAWN)
         made.callbacks.append(report)  # type: ignore[attr-defined]
         try:
             entry, fit_seconds = fit_and_test(made, task, data, select)
@@ -111,6 +111,13 @@ class Collect(Report):
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         pass
+
+
+def _report(task: Task, data: LDLDataModule, folder: Path | None, draw: bool) -> pl.Callback:
+    """What writes down the test of a fold or, without a folder, collects its rows; those of maps are too many."""
+    if folder is not None:
+        return report_for(task, data, folder, draw)
+    return pl.Callback() if task.gives_maps else Collect()
 
 
 def _seed(seed: int | None) -> None:

@@ -15,6 +15,7 @@ WARNINGS = (
     r"The dirpath has changed",  # another run tests or predicts with the checkpoint
     r".*does not have many workers",  # data in memory are faster without
     r"Using `DistributedSampler` with the dataloaders",  # ours deals every row once
+    r"It is recommended to use `self.log.*sync_dist=True",  # measured of all rows: equal in all processes
     r"It is recommended to use .* on single device",  # because of that sampler, which we do not use
 )
 LOG_LINES = (

@@ -105,5 +105,5 @@ def test_options_out_of_range_are_refused(options: dict[str, object], message: s
 
 
 def test_rows_are_refused() -> None:
-    with pytest.raises(LDLError, match="Haar needs pictures .* got inputs of 7; use Identity"):
+    with pytest.raises(LDLError, match=r"Haar needs images .* got inputs of shape \(7,\); use Identity"):
         Haar().build((7,))

@@ -52,6 +52,7 @@ def test_all_readers_say_the_same(reader: str, tmp_path: Path) -> None:
 
     # An empty line is a line, too.
     assert said(f"{header}\n{first}\n\n{second},5\n") == f": line 4 has {width + 1} fields, line 1 has {width}"
+    assert said(f"{header}\n{first},5\n") == f": line 2 has {width + 1} fields, line 1 has {width}"
     wrong = second.replace(second.split(",")[0], "much", 1)
     assert said(f"{header}\n{first}\n\n{wrong}\n") == f": line 4, column {name!r} is 'much', not a finite number"
     empty = second.replace(second.split(",")[0], " ", 1)

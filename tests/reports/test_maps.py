@@ -173,9 +173,8 @@ def test_prediction_from_a_checkpoint_writes_the_same_maps(ground: tuple[Path, d
         [
             "--stage=predict", f"--ckpt_path={checkpoint}", "--model.head=Softmax",
             f"--model.backbone={__name__}.Bright", f"--data={__name__}.Ground", "--data.folds=3",
-            "--data.val_fraction=0.2",
-            "--wandb.mode=disabled",
-            "--trainer.enable_progress_bar=false", f"--run_dir={tmp_path}",
+            "--data.val_fraction=0.2", "--wandb.mode=disabled", "--trainer.enable_progress_bar=false",
+            f"--run_dir={tmp_path}",
         ]
     )  # fmt: skip
     for row in table(tmp_path):

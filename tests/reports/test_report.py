@@ -106,10 +106,10 @@ def check(written: dict[str, float | None], wanted: dict[str, float]) -> None:
 
 def fold_counts(folder: Path, rows: dict[str, np.ndarray]) -> np.ndarray:
     """Training counts of the tested rows, from the other persons' ages."""
-    data = Persons()
-    data.setup()
+    known = Persons().load()
+    assert known.values is not None
     others = np.setdiff1d(np.arange(54), rows["index"].astype(int))
-    return train_counts(data.labels, data.values[others], rows["value"])
+    return train_counts(known.labels, known.values[others], rows["value"])
 
 
 def test_every_fold_has_the_measures_of_its_rows(folds: tuple[Path, dict[str, Any]]) -> None:

@@ -149,7 +149,7 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
     "csv without labels": (lambda t: _tabular(_text(t / "a.csv", "a,b\n1,2\n")), ["label:NAME", "'a', 'b'"]),
     "text in a csv": (
         lambda t: _tabular(_text(t / "a.csv", "a,label:x,label:y\n1,.5,.5\nzwei,.5,.5\n")),
-        ["row 1", "'a'", "'zwei'"],
+        ["line 3", "'a'", "'zwei'"],
     ),
     "more folds than rows": (lambda t: _tabular(_table(t / "a.mat"), "--data.folds", "31"), ["folds 31", "2..30"]),
     # checkpoints

@@ -49,6 +49,7 @@ def test_same_as_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as quick:
         quick.setattr(charts, "overview", _no_charts)
         main([*options, "--stage=crossval", "--run_dir", str(tmp_path / "cli")])
+    monkeypatch.setattr("ldl.running.crossval.MOST_DRAWN", 1)
     rows: list[dict[str, np.ndarray]] = []
     data = _digits(folds=2)
     results = crossvalidate(_task, data, trainer=ONCE, folder=tmp_path / "python", rows=rows)
@@ -60,9 +61,9 @@ def test_same_as_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(np.sort(np.concatenate([part["index"] for part in rows])), np.arange(1797))
     error = np.concatenate([np.abs(part["predicted_value"] - part["value"]) for part in rows]).mean()
     assert results["pooled"]["mae"] == pytest.approx(error, rel=1e-5)
-    for name in ("predictions.csv", "metrics.csv", "checkpoints/best.ckpt", "charts", "results.json"):
+    for name in ("predictions.csv", "metrics.csv", "checkpoints/best.ckpt", "results.json"):
         assert (tmp_path / "python/fold_1" / name).exists(), name
-    assert (tmp_path / "python/charts/distributions.png").is_file()
+    assert (tmp_path / "python/charts/distributions.png").is_file() and not (tmp_path / "python/fold_1/charts").exists()
 
 
 def test_trainers_write_whole_checkpoints(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from ldl.data.faces.records import FaceRecords
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options
-
-if TYPE_CHECKING:
-    pass
 
 
 @options

@@ -15,8 +15,10 @@ import yaml
 from jsonargparse import ArgumentError
 from places import CONFIGS
 
-from ldl import charts
+from ldl import charts, heads
 from ldl.cli import main
+from ldl.head import Head, ImageHead
+from ldl.running.configs import ONE_WITH_THE_DEFAULT, find_config
 from ldl.running.parser import LDLCLI
 
 SHORT = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
@@ -60,12 +62,16 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
 
 
+def _name(path: Path) -> str:
+    return path.stem if path.parent == CONFIGS else f"{path.parent.name}_{path.stem}"
+
+
 def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[str]:
     data = config.get("data", {})
     if data.get("class_path") == "BSDS500":
         options = [f"--data.path={edges}", "--data.crop=32", "--data.batch_size=2"]
-        if "StructuredEdges" in str(config):
-            return [*options, "--model.head.patches=200", "--model.head.trees=2", "--model.head.votes=1"]
+        if "backbone" not in config["model"]:
+            return options
         return [*options, "--model.backbone.name=mobilenetv2_050", "--model.backbone.pretrained=false"]
     if data.get("class_path") == "TabularLDL":
         arguments = data["init_args"]
@@ -87,27 +93,78 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
     return ["--data.turns=1"]
 
 
-@pytest.mark.parametrize(
-    "path", sorted(CONFIGS.glob("runs/*.yaml")) + [CONFIGS / "default.yaml"], ids=lambda path: path.stem
-)
+RUNS = sorted(CONFIGS.glob("runs/*/*.yaml"))
+OTHER_HEADS = {"pretrain": "softmax", "dldl_v2": "softmax", "structured": "structurededges", "default": "ldlf"}
+"""Of runs that are not named after their head."""
+QUICKER = {
+    "CostSensitiveForest": ["trees=2"],
+    "DSNA": ["trees=2"],
+    "MaxEnt": ["iterations=5"],
+    "StructuredEdges": ["trees=2", "patches=200", "votes=1"],
+}
+"""What makes heads quick of which a tree alone takes seconds."""
+
+
+@pytest.mark.parametrize("path", [*RUNS, CONFIGS / "default.yaml"], ids=_name)
 def test_run(path: Path, table: Path, faces: Path, edges: Path, tmp_path: Path) -> None:
     config = yaml.safe_load(path.read_text())
+    head = config["model"]["head"]
     options = _data_options(config, table, faces, edges)
-    # Of these a tree alone takes seconds.
-    slow = any(name in str(config["model"]["head"]) for name in ("CostSensitiveForest", "DSNA"))
-    options += ["--model.head.trees=2"] if slow else []
+    options += [
+        f"--model.head.{option}" for option in QUICKER.get(head if isinstance(head, str) else head["class_path"], [])
+    ]
     main(["-c", str(path), *options, *SHORT, "--run_dir", str(tmp_path)])
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["mean"]["kl"] >= 0
-    named = path.stem.replace("default", "_ldlf").replace("dldl_v2", "softmax").replace("pretrain", "softmax")
-    named = named.replace("bags_softmax", "bagged").replace("bsds_structured", "structurededges")
-    assert results["head"].lower() == named.partition("_paper")[0].rpartition("_")[2]
+    bagged = path.parent.name == "bags" and path.stem == "softmax"
+    named = "bagged" if bagged else path.stem.removesuffix("_paper").removeprefix("finetuned_").removeprefix("resnet_")
+    assert results["head"].lower() == OTHER_HEADS.get(named, named)
+
+
+ROWS = sorted(
+    head.__name__.lower()
+    for head in vars(heads).values()
+    if isinstance(head, type) and issubclass(head, Head) and not head.takes_bags and not issubclass(head, ImageHead)
+)
+
+
+@pytest.mark.parametrize("head", ROWS)
+@pytest.mark.parametrize("data", ["tabular", "fgnet", "utkface"])
+def test_every_head_that_takes_rows_has_a_run(data: str, head: str) -> None:
+    assert find_config(f"configs/runs/{data}_{head}.yaml") == str(CONFIGS / "runs" / data / f"{head}.yaml")
+
+
+# Before there were folders.
+OLD = """
+bags_milboost bags_mplboost bags_softmax bsds_ldlf bsds_softmax digits_ldlf digits_ldlf_paper
+digits_meanpredictor digits_resnet_ldlf digits_softmax fgnet_aam_costsensitiveforest fgnet_aam_dsna
+fgnet_aam_structrf fgnet_dldl_v2 fgnet_dsna fgnet_finetuned_softmax fgnet_ldlf fgnet_softmax fgnet_structrf
+mixed_digits_mplboost morph_ldlf morph_softmax movie_ldlf movie_ldlf_paper movie_structrf movie_structrf_paper
+natural_scene_ldlf natural_scene_ldlf_paper natural_scene_structrf natural_scene_structrf_paper
+pointing04_costsensitiveforest pointing04_dsna pointing04_ldlf pointing04_softmax pointing04_structrf
+posed_faces_mplboost sbu_3dfe_ldlf sbu_3dfe_ldlf_paper sbu_3dfe_structrf sbu_3dfe_structrf_paper
+shifted_digits_milboost shifted_faces_milboost sjaffe_ldlf sjaffe_ldlf_paper sjaffe_structrf
+sjaffe_structrf_paper tabular_ldlf tabular_ldlf_paper tabular_meanpredictor tabular_softmax
+tabular_structrf_paper utkface_ldlf utkface_pretrain utkface_softmax
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_old_name(name: str) -> None:
+    file = find_config(f"configs/runs/{name}.yaml")
+    assert Path(file).is_file() and find_config(name) == file
+    assert name != ONE_WITH_THE_DEFAULT or file == str(CONFIGS / "default.yaml")
+
+
+@pytest.mark.parametrize("path", RUNS, ids=_name)
+def test_name_is_the_path(path: Path) -> None:
+    assert find_config(_name(path)) == find_config(f"{path.parent.name}/{path.stem}") == str(path)
 
 
 PARTS = [path for folder in ("heads", "trainer", "logger") for path in sorted((CONFIGS / folder).glob("*.yaml"))]
 
 
-@pytest.mark.parametrize("path", PARTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", PARTS, ids=_name)
 def test_part_composes_with_the_default(path: Path, tmp_path: Path) -> None:
     more = (
         ["--trainer.accelerator=cpu", "--trainer.devices=1", "--trainer.strategy=auto"]

@@ -1,0 +1,161 @@
+"""README and docs are promises: their commands parse, their Python runs, their links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+from matplotlib.figure import Figure
+from places import ROOT
+
+from ldl import cli
+from ldl.cli import main
+from ldl.metrics import registry
+from ldl.plugins import discover
+
+PAGES = [ROOT / "README.md", ROOT / "plugins" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!`)!?\[[^\]\[]*\]\(([^)\s]+)\)")
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [text for language, text in FENCE.findall(page.read_text()) if language in languages]
+
+
+def commands(page: Path) -> list[str]:
+    """The lines of a page's shell blocks, continued ones as one, without comments."""
+    lines = "\n".join(blocks(page, "", "bash")).replace("\\\n", " ").replace("$depth", "6").splitlines()
+    return [shlex.join(words) for line in lines if (words := shlex.split(line, comments=True))]
+
+
+SHORT = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled", "--data.turns=1"]
+ALL = sorted({command for page in PAGES for command in commands(page)})
+TRAIN = [command for command in ALL if re.search(r"\btrain\.py\b", command)]
+OTHERS = [command for command in ALL if re.match(r"python (-m |benchmarks/)", command)]
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_measures() -> Iterator[None]:
+    """The examples as plugins. What they measure is measured in this file alone."""
+    before = dict(registry._registered)
+    discover()
+    discover(EXAMPLES)
+    yield
+    registry._registered.clear()
+    registry._registered.update(before)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the default, with a checkpoint: what a reader of most pages has."""
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    main([*SHORT, "--trainer.max_epochs=1", "--run_dir", str(folder)])
+    return folder
+
+
+def draw_nothing(figure: Figure, path: str | Path, **options: object) -> None:
+    """Charts are looked at by tests of their own."""
+    Path(path).touch()
+
+
+def options_of(command: str, run: Path) -> list[str]:
+    """What follows train.py, with a checkpoint that exists."""
+    words = shlex.split(command)
+    words = words[next(k for k, word in enumerate(words) if word.endswith("train.py")) + 1 :]
+    return [str(run / "checkpoints" / "last.ckpt") if word.endswith("last.ckpt") else word for word in words]
+
+
+@pytest.mark.parametrize("command", TRAIN)
+def test_train_command_parses(command: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    try:
+        parsed = cli._parse(cli._with_config(options_of(command, run)))
+    except SystemExit as done:  # of --help and --print_config
+        assert done.code == 0
+    else:
+        assert parsed.config.stage in ("fit", "test", "predict", "crossval")
+
+
+class Parsed(Exception):
+    """A script has parsed its command line."""
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_other_command_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the script's own ``main``, which is stopped there."""
+    words = shlex.split(command)
+    module, arguments = (words[2], words[3:]) if words[1] == "-m" else (words[1], words[2:])
+    monkeypatch.syspath_prepend(str(ROOT))
+    script = import_module(module.removesuffix(".py").replace("/", "."))
+    parse_known = ArgumentParser.parse_known_args
+
+    def parse(parser: ArgumentParser, given: list[str] | None = None, *_: object) -> None:
+        _, unknown = parse_known(parser, arguments)
+        # Those of a run's configuration are handed on.
+        assert all(word.startswith("--") and "." in word for word in unknown), unknown
+        raise Parsed
+
+    monkeypatch.setattr(ArgumentParser, "parse_args", parse)
+    monkeypatch.setattr(ArgumentParser, "parse_known_args", parse)
+    with pytest.raises(Parsed):
+        script.main()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links(page: Path) -> None:
+    text = FENCE.sub("", page.read_text())
+    for target in LINK.findall(text):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), f"{name(page)} links to {target}"
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+            slugs = [re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) for title in titles]
+            assert anchor in slugs, f"{name(page)} links to {target}; there are {slugs}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page one after the other, in a folder of its own, with one epoch and few digits."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Figure, "savefig", draw_nothing)
+    shutil.copy(run / "checkpoints" / "last.ckpt", tmp_path)
+    scope: dict[str, object] = {"inputs": torch.rand(2, 1, 12, 12)}
+    for block in blocks(page, "python"):
+        if not block.startswith("--8<--"):  # a file that tests/test_examples.py runs
+            block = re.sub(r"max_epochs=\d+", "max_epochs=1, enable_progress_bar=False, logger=False", block)
+            exec(compile(block.replace("RotatedDigits()", "RotatedDigits(turns=1)"), name(page), "exec"), scope)
+
+
+def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commands one after the other, with one epoch, one turn and two folds; some go on with a checkpoint."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(Figure, "savefig", draw_nothing)
+    for number, command in enumerate(commands(ROOT / "docs" / "quickstart.md")):
+        options = options_of(command, run)
+        if "--model.head.help" in options or "--print_config" in options:
+            continue
+        folder, resumes = tmp_path / str(number), "--ckpt_path" in options and "--stage" not in options
+        place = [] if resumes else ["--run_dir", str(folder)]
+        main([*options, *SHORT, "--data.folds=2", f"--trainer.max_epochs={1 + resumes}", *place])
+        left = run if resumes else folder
+        assert (left / ("predictions.csv" if "predict" in options else "results.json")).is_file(), command
+
+
+def test_readme_is_one_page() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+    assert sum(line.startswith("|---") for line in (ROOT / "README.md").read_text().splitlines()) == 1

@@ -73,7 +73,6 @@ class Task(pl.LightningModule):
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None
-        self.eval_metrics = nn.ModuleDict()
         self.train_means = LossMeans()
         if isinstance(head, FittedHead):
             # DistributedDataParallel and optimisers refuse a module without parameters.
@@ -108,8 +107,8 @@ class Task(pl.LightningModule):
             check_takes_bags(self.head)
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
-        for stage in ("val", "test"):
-            self.eval_metrics[stage] = StageMetrics(labels, f"{stage}_", self.gives_maps, details=stage == "test")
+        self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
+        self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
 
     def setup(self, stage: str) -> None:
         """Build from the trainer's data module, where ``build`` was not called before."""
@@ -189,10 +188,10 @@ class Task(pl.LightningModule):
             super().lr_scheduler_step(scheduler, metric)
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        self._evaluate(batch, "val")
+        self._evaluate(batch, self.val_metrics)
 
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        return self._evaluate(batch, "test")
+        return self._evaluate(batch, self.test_metrics)
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
         global_rows(batch, self.device, current_collective())
@@ -208,26 +207,21 @@ class Task(pl.LightningModule):
                 output["value"] = self.labels.decode(batch["target"])
         return {name: column[real] for name, column in output.items()}
 
-    def _evaluate(self, batch: dict[str, Tensor], stage: str) -> dict[str, Tensor]:
+    def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics) -> dict[str, Tensor]:
         output = self.predict_step(batch, 0)
         if self.train_values is not None:
             counts = train_counts(self.labels, self.train_values, output["value"].double().cpu().numpy())
             output["train_count"] = torch.from_numpy(counts).to(self.device)
-        for means in self._metrics(stage).update(output):
+        for means in metrics.update(output):
             self.log_dict(means, on_step=False, on_epoch=True, batch_size=len(output["index"]))
         return output
 
     def on_validation_epoch_end(self) -> None:
-        self.log_dict(self._metrics("val").finish())
+        self.log_dict(self.val_metrics.finish())
 
     def on_test_epoch_end(self) -> None:
         # Every process has measured all rows, so there is nothing to reduce.
-        self.log_dict(self._metrics("test").finish())
-
-    def _metrics(self, stage: str) -> StageMetrics:
-        metrics = self.eval_metrics[stage]
-        assert isinstance(metrics, StageMetrics)
-        return metrics
+        self.log_dict(self.test_metrics.finish())
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         rest = {"decoder": self.decoder, "preprocessing": self.preprocessing}

@@ -100,7 +100,7 @@ class RampPredictor(FittedHead):
 
 
 def launch(command: Sequence[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "tests"), **environment}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", **environment}
     for name in ("PL_GLOBAL_SEED", "LDL_RUN_DIR", "LOCAL_RANK", "WORLD_SIZE"):
         env.pop(name, None)
     return subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=300)

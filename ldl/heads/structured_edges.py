@@ -148,7 +148,7 @@ class StructuredEdges(ImageHead):
     def forward(self, images: Tensor) -> Tensor:
         """How likely each pixel is an edge: (B, 3, H, W) uint8 RGB to (B, H, W, 2) float32."""
         pictures = images.permute(0, 2, 3, 1).cpu().numpy()
-        strength = torch.empty(pictures.shape[:3])
+        strength = torch.empty(pictures.shape[:3], dtype=torch.float32)
         with self._threads() as threads, torch.autocast("cpu", enabled=False):
             if self._detector is None:
                 self._detector = self._make_detector(threads)

@@ -55,7 +55,9 @@ def test_the_likelihood_never_falls(
         "cut": cut,
         "whitened": whitened,
     }
-    head = fitted(MPLBoost(groups, pooling, r, rounds=12, shrinkage=0.5 + features / 2, **options), rows, target)
+    head = fitted(
+        MPLBoost(groups=groups, pooling=pooling, r=r, rounds=12, shrinkage=0.5 + features / 2, **options), rows, target
+    )
     curve = head.curve[:, 0]
     assert len(curve) > 1 and curve.isfinite().all()
     assert (curve[1:] <= curve[:-1]).all() and curve[-1] < curve[0]
@@ -159,7 +161,7 @@ def test_half_precision_sends_no_instance_elsewhere() -> None:
 @pytest.mark.parametrize("pooling", KINDS)
 def test_an_empty_bag_is_negative(pooling: Any) -> None:
     features, target = some_bags(5)
-    head = fitted(MPLBoost(2, pooling, rounds=5), features, target)
+    head = fitted(MPLBoost(groups=2, pooling=pooling, rounds=5), features, target)
     empty = torch.full((1, 5, 4), torch.nan)
     assert head(empty).tolist() == [[1.0, 0.0]]
     assert head.memberships(empty).tolist() == [[0.5, 0.5]]

@@ -54,7 +54,7 @@ class PatchNeighbours:
         rows, columns, trees = leaves.shape
         queries = describe_all(maps, self.kept.kernel, self.kept.bias)[:rows, :columns].reshape(rows * columns, -1)
         near, real = self._gather(leaves.reshape(-1, trees))
-        weights = torch.zeros(near.shape)
+        weights = self.points.new_zeros(near.shape)
         votes = (real & ~self.flat[near]).any(1)
         # A split of nothing is one empty part.
         parts = [part for part in votes.nonzero().squeeze(1).split(PART) if len(part)]

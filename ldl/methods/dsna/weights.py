@@ -10,7 +10,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ldl.errors import LDLError
 from ldl.methods.dsna.clusters import label_factor, nearest_hull, overlapping_clusters, widest_gap
 from ldl.methods.dsna.sparse import approximate
 
@@ -28,17 +27,6 @@ class Rules(NamedTuple):
     squared: bool
     rounds: int
     tolerance: float
-
-    def check(self, owner: str) -> None:
-        """Raise LDLError for a value out of range, as an option of ``owner``."""
-        for name, least in (("clusters", 1), ("rounds", 1), ("overlap", 0), ("sparsity", 0), ("attraction", 0)):
-            if not getattr(self, name) >= least:
-                raise LDLError(f"{owner}.{name} {getattr(self, name)!r} must be at least {least}")
-        for name in ("tau", "width", "tolerance"):
-            if not getattr(self, name) > 0:
-                raise LDLError(f"{owner}.{name} {getattr(self, name)!r} must be above 0")
-        if not 0 < self.energy <= 1:
-            raise LDLError(f"{owner}.energy {self.energy!r} must be in (0, 1]")
 
 
 def neighbour_weights(

@@ -117,7 +117,7 @@ def test_humans_are_compared_with_the_others(folders: tuple[Path, Path]) -> None
 
 
 def test_human_agreement_on_bsds(ldl_data: Path) -> None:
-    """Every tenth test image here; all 200 give F .803 (benchmarks/edges.py)."""
+    """Every tenth test image here; all 200 give F .803 (benchmarks/edges/baselines.py)."""
     folder = ldl_data / "BSDS500" / "data" / "groundTruth" / "test"
     if not folder.is_dir():
         pytest.skip("LDL_DATA has no BSDS500")

@@ -30,7 +30,7 @@ def test_a_step_has_its_height_as_strength(height: int, sigma: float) -> None:
 
 
 def test_its_place_on_bsds(ldl_data: Path) -> None:
-    """25 test images here; all 200 give ODS .604 (benchmarks/edges.py)."""
+    """25 test images here; all 200 give ODS .604 (benchmarks/edges/baselines.py)."""
     folder = ldl_data / "BSDS500" / "data"
     if not folder.is_dir():
         pytest.skip("LDL_DATA has no BSDS500")

@@ -184,7 +184,10 @@ def test_precision_and_threads_of_the_run_change_no_bit(grown: StructuredEdges) 
     other.load_state_dict(grown.state_dict())
     before = torch.get_num_threads()
     torch.set_num_threads(2)
+    # As Lightning does for --trainer.precision 64-true.
+    torch.set_default_dtype(torch.float64)
     found = edges(other.double())
-    assert torch.get_num_threads() == 2
+    torch.set_default_dtype(torch.float32)
+    assert torch.get_num_threads() == 2 and found.dtype == np.float32
     torch.set_num_threads(before)
     np.testing.assert_array_equal(found, edges(grown))

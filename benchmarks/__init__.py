@@ -1,0 +1,1 @@
+"""What is measured for the results pages; README.md says how."""

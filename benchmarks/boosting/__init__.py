@@ -1,0 +1,1 @@
+"""Boosting on bags and for groups (Babenko et al. 2008)."""

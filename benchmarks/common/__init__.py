@@ -1,0 +1,1 @@
+"""What the scripts share: the command line, folds, figures, tables, times, and what was measured already."""

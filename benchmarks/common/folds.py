@@ -1,0 +1,96 @@
+"""Data sets below LDL_DATA, and heads on their folds."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
+
+# isort: split
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.data import LDLDataModule
+from ldl.data.tables.distributions import read_table
+from ldl.errors import LDLError
+from ldl.head import FittedHead
+from ldl.labels import LabelSpace
+from ldl.metrics import DISTRIBUTION_METRICS
+from ldl.protocols import kfold
+
+FOLDS = 10
+"""Of ``KFold(10, shuffle=True, random_state=0)``, the protocol of all tables of distributions."""
+
+H = TypeVar("H", bound=FittedHead)
+
+
+def data_file(name: str) -> Path:
+    """A file below LDL_DATA (default ``data``). Raises LDLError where it is missing."""
+    root = Path(os.environ.get("LDL_DATA") or "data")
+    if not (root / name).is_file():
+        raise LDLError(f"no data file {root / name}: let LDL_DATA name the folder that has {name}")
+    return root / name
+
+
+def read_set(name: str) -> tuple[Tensor, Tensor]:
+    """Features (N, F) and distributions (N, C) of LDL_DATA/ldl/NAME.mat, float32. Raises LDLError."""
+    table = read_table(data_file(f"ldl/{name}.mat"))
+    features, target = (np.ascontiguousarray(array, np.float32) for array in (table.features, table.distributions))
+    return torch.from_numpy(features), torch.from_numpy(target)
+
+
+def numbered(count: int) -> LabelSpace:
+    """Nominal labels that are called by their numbers."""
+    return LabelSpace.nominal([str(label) for label in range(count)])
+
+
+def score_folds(
+    head: FittedHead | Callable[[int], FittedHead],
+    features: Tensor,
+    target: Tensor,
+    measures: tuple[str, ...],
+    folds: int = FOLDS,
+    val_fraction: float = 0.0,
+) -> np.ndarray:
+    """Each measure's mean over the test rows of each fold, (folds, measures).
+
+    Args:
+        head: A head that is not built, of which every fold gets a copy; or what makes that of a fold from its number.
+        features: (N, F).
+        target: (N, C).
+        measures: Names of measures between distributions.
+        folds: How many of the ten.
+        val_fraction: Share of the training rows that is set aside; where there is one, it is what is tested.
+    """
+    scores = []
+    for fold in range(folds):
+        split = kfold(len(target), FOLDS, fold, 0, val_fraction)
+        rows = split.val if val_fraction else split.test
+        fitted = copy.deepcopy(head) if isinstance(head, FittedHead) else head(fold)
+        fitted.build(features.shape[1], numbered(target.shape[1]))
+        fitted.fit(features[split.train], target[split.train], Collective())
+        predicted, true = fitted(features[rows]).double(), target[rows].double()
+        scores.append([float(DISTRIBUTION_METRICS[name].function(predicted, true).mean()) for name in measures])
+    return np.array(scores)
+
+
+def inputs_of(data: LDLDataModule) -> Tensor:
+    """The inputs of all instances, as evaluation sees them in the selected fold, (size, ...)."""
+    # A loader draws a number, which is not to change what follows.
+    with torch.random.fork_rng(devices=[]):
+        return torch.cat([batch["input"] for batch in data.whole_dataloader()])
+
+
+def fit_rows(head: H, data: LDLDataModule, features: Tensor, rows: np.ndarray) -> H:
+    """The head, built for ``features`` (size, ..., F) of all instances and fitted on some rows."""
+    index = torch.from_numpy(rows)
+    head.build(features.shape[-1], data.labels)
+    value = {"value": data.columns["value"][index]} if head.uses_value else {}
+    head.fit(features[index], data.columns["target"][index], Collective(), **value)
+    return head

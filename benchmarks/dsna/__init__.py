@@ -1,0 +1,1 @@
+"""Discriminative sparse neighbour approximation (Huang, Loy & Tang 2016)."""

@@ -1,0 +1,155 @@
+"""DSNA's solver: speed against a straightforward loop over queries, and its convergence (Huang et al. 2016, Figure 5).
+
+    python benchmarks/dsna/solver.py [--sizes 100 200 300 --chart dsna_convergence.png]
+
+The loop is ADMM as the textbook has it, a query at a time: weights and residual are split off, the step is fixed, and
+every step solves its linear system. Both end when primal and dual residuals are at most 1e-4 of their terms, and run in
+turns in one process; medians of the rounds, seconds of one query. ``gap`` is how far the objective ends from the least
+one. The convergence is that of queries of one person of FG-NET among the neighbours that a forest of the other persons
+finds (where ``ldl/FG-NET_AAM.mat`` is), with labels (DSNA) and without (affine hull).
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
+
+# isort: split
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.folds import fit_rows, inputs_of
+from benchmarks.common.timing import seconds, take_turns
+from ldl.charts.drawing import save
+from ldl.data import FGNETAAM
+from ldl.heads import DSNA, CostSensitiveForest
+from ldl.methods.dsna.neighbourhood import gather_leaves
+from ldl.methods.dsna.sparse import approximate
+
+SPARSITY, ATTRACTION = 0.05, 0.5
+TOLERANCE = 1e-4
+FEATURES = 250
+STEPS = range(1, 61, 3)
+
+
+def main() -> None:
+    """Print a line a size, and draw the chart."""
+    parser = make_parser(__doc__, threads=1)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200, 300], help="members of a cluster")
+    parser.add_argument("--queries", type=int, default=32, help="(default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
+    parser.add_argument("--chart", type=Path, default=Path("dsna_convergence.png"), help="(default: %(default)s)")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print(f"{'members':>8}{'solver':>10}{'CPU':>10}{'loop':>10}{'CPU':>10}{'ratio':>8}{'worst gap':>12}")
+    for size in options.sizes:
+        measure(size, options.queries, options.rounds)
+    data = FGNETAAM()
+    data.setup()
+    print(convergence(data, options.chart))
+
+
+def problems(count: int, members: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Clusters, queries near their members, and anchors."""
+    rng = np.random.default_rng(0)
+    spread = np.geomspace(1, 0.02, FEATURES)
+    points = rng.normal(size=(count, members, FEATURES)) * spread
+    points /= np.sqrt(np.square(points).sum(2).mean())
+    share = rng.dirichlet(np.full(members, 0.05), count)
+    queries = (share[:, None] @ points)[:, 0] + 0.5 * points[:, 0]
+    anchors = rng.dirichlet(np.full(members, 0.05), count)
+    return torch.from_numpy(points), torch.from_numpy(queries), torch.from_numpy(anchors)
+
+
+def loop(points: np.ndarray, query: np.ndarray, anchor: np.ndarray, most: int = 5000) -> float:
+    """The objective that textbook ADMM with steps of 1 ends with."""
+    count = len(points)
+    z, r, u, w = anchor.copy(), query - anchor @ points, np.zeros(count), np.zeros(len(query))
+    for _ in range(most):
+        a = np.linalg.solve(points @ points.T + np.eye(count), points @ (query - r - w) + z - u)
+        fit = query - a @ points
+        before = np.concatenate([z, r])
+        norm = np.linalg.norm(fit - w)
+        r = (fit - w) * max(0.0, 1 - 1 / norm) if norm else fit - w
+        z = shrink(a + u, anchor, SPARSITY, ATTRACTION)
+        u, w = u + a - z, w + r - fit
+        now, split, dual = np.concatenate([z, r]), np.concatenate([a, fit]), np.concatenate([u, w])
+        if np.linalg.norm(split - now) <= TOLERANCE * np.linalg.norm(now) and np.linalg.norm(
+            now - before
+        ) <= TOLERANCE * np.linalg.norm(dual):
+            break
+    residual = np.linalg.norm(query - z @ points)
+    return float(residual + SPARSITY * np.abs(z).sum() + ATTRACTION * np.abs(z - anchor).sum())
+
+
+def shrink(x: np.ndarray, anchor: np.ndarray, sparsity: float, attraction: float) -> np.ndarray:
+    """argmin of both penalties and (z - x)^2 / 2: the best of the kinks and of the stationary points between them."""
+    candidates = np.stack(
+        [np.zeros_like(x), anchor, *(x - s * sparsity - t * attraction for s in (-1, 1) for t in (-1, 1))]
+    )
+    value = sparsity * np.abs(candidates) + attraction * np.abs(candidates - anchor) + np.square(candidates - x) / 2
+    return candidates[value.argmin(0), np.arange(len(x))]
+
+
+def measure(members: int, queries: int, rounds: int) -> None:
+    """One line: seconds a query, of the clock and of the processor."""
+    points, query, anchors = problems(queries, members)
+    found = approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=TOLERANCE)
+    exact = approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=1e-10, iterations=20000)
+    gap = float(((found.objective - exact.objective) / exact.objective).max())
+    few = max(1, queries // 16)
+
+    def ours() -> None:
+        approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=TOLERANCE)
+
+    def theirs() -> None:
+        for problem in zip(points[:few].numpy(), query.numpy(), anchors.numpy()):
+            loop(*problem)
+
+    count = {ours: queries, theirs: few}
+    times = take_turns(count, rounds, lambda solve, _: seconds(solve, count[solve]))
+    (wall, cpu), (slow, slow_cpu) = ((statistics.median(column) for column in zip(*times[solve])) for solve in count)
+    print(f"{members:8}{wall:10.4f}{cpu:10.4f}{slow:10.3f}{slow_cpu:10.3f}{slow / wall:8.0f}{gap:12.1e}", flush=True)
+
+
+@torch.no_grad()
+def convergence(data: FGNETAAM, path: Path) -> Path:
+    """Median gap to the least objective over the iterations, with labels and without."""
+    assert data.values is not None
+    head = DSNA(features=1.0, log_offset=2.0, min_samples=20, seed=0)
+    train, features = data.split.train, inputs_of(data)
+    tested = features[data.split.test]
+    fit_rows(head, data, features, train)
+    queries, estimates = head.map(tested), CostSensitiveForest.point_estimate(head, tested)
+    assert estimates is not None
+    near = gather_leaves(head.forest, head.leaves(tested))
+    weight = near.real.double()
+    points = head.points[near.rows]
+    centre = (weight.unsqueeze(1) @ points) / weight.sum(1)[:, None, None]
+    gap = (torch.from_numpy(data.values[train])[near.rows] - estimates[:, None]).abs()
+    distance = (points - queries[:, None]).norm(dim=2) * gap
+    anchors = (-distance).masked_fill(~near.real, -torch.inf).softmax(1)
+    problem = ((points - centre) * weight.unsqueeze(2), queries - centre.squeeze(1), anchors)
+    figure = Figure(figsize=(5.4, 4), layout="constrained")
+    axis = figure.subplots()
+    for name, attraction in (("DSNA", ATTRACTION), ("affine hull, without labels", 0.0)):
+        least = approximate(*problem, SPARSITY, attraction, tolerance=1e-9, iterations=3000).objective
+        gaps = [approximate(*problem, SPARSITY, attraction, tolerance=0.0, iterations=k).objective for k in STEPS]
+        middle = [float(((objective - least) / least).clamp_min(1e-12).median()) for objective in gaps]
+        axis.semilogy(STEPS, middle, label=name)
+        print(f"{name}: within 1e-2 after {next((k for k, gap in zip(STEPS, middle) if gap < 1e-2), '>60')} iterations")
+    axis.set(xlabel="iteration", ylabel="gap to the least objective, relative", title="a person of FG-NET, median")
+    axis.legend()
+    return save(figure, path)
+
+
+if __name__ == "__main__":
+    launch(main)

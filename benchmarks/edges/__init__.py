@@ -1,0 +1,1 @@
+"""Edges of BSDS500 (Dollar & Zitnick 2015; Huang, Loy & Tang 2016)."""

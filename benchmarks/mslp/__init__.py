@@ -1,0 +1,1 @@
+"""Label embedding by multi-scale locality preservation (Peng et al. 2018)."""

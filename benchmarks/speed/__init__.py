@@ -1,0 +1,1 @@
+"""What loading and heads cost."""

@@ -1,0 +1,1 @@
+"""Structured random forests (Chen et al. 2018)."""

@@ -1,0 +1,1 @@
+"""Heads and peers on tables of label distributions, on the same folds."""

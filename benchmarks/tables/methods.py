@@ -1,0 +1,115 @@
+"""Fits any method of the tabular benchmark: heads of ldl, and peers with ``fit`` and ``predict``."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import logging
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+
+import ldl.heads
+from benchmarks.common.folds import fit_rows, inputs_of
+from ldl.backbones.base import Identity
+from ldl.data import TabularLDL
+from ldl.data.tables.scaling import Scaling
+from ldl.head import FittedHead, Head
+from ldl.schedule import WarmupCosine
+from ldl.task import Task
+
+os.environ.setdefault("KERAS_BACKEND", "torch")  # python-ldl is built on Keras, which else wants TensorFlow
+
+FLOOR = 1e-12
+"""Least probability of peers that predict no distribution, before they are normalised."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method, as the configuration has it.
+
+    Attributes:
+        name: Name in the tables.
+        class_path: A head of ldl by name, or the path of any class with ``fit`` and ``predict``.
+        init_args: Its arguments.
+        grid: Values of arguments to choose from on validation rows.
+        tuning: Arguments while choosing, where the final ones would take long: fewer trees.
+        training: ``epochs``, ``batch_size``, ``lr``, ``weight_decay`` of heads that are trained by gradient.
+        scaling: Of the features, see ``TabularLDL``.
+        seeded: Name of the argument that takes the seed, of peers that have one.
+    """
+
+    name: str
+    class_path: str
+    init_args: dict[str, Any] = field(default_factory=dict)
+    grid: dict[str, list[Any]] = field(default_factory=dict)
+    tuning: dict[str, Any] = field(default_factory=dict)
+    training: dict[str, float] = field(default_factory=dict)
+    scaling: Scaling = "standard"
+    seeded: str | None = None
+
+    def settings(self) -> list[dict[str, Any]]:
+        """All points of the grid."""
+        return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
+
+
+def predict(method: Method, setting: dict[str, Any], data: TabularLDL, rows: np.ndarray, seed: int) -> torch.Tensor:
+    """Fit on the training rows of ``data``, without its validation rows; the distributions of ``rows``, (n, C).
+
+    Args:
+        method: The method.
+        setting: Arguments that replace those of the method; ``scaling`` is the data's.
+        data: Set up, with the fold to train on.
+        rows: Rows to predict.
+        seed: Of everything random.
+    """
+    arguments = {**method.init_args, **setting}
+    pl.seed_everything(seed, workers=True, verbose=False)
+    inputs = inputs_of(data)
+    factory = getattr(ldl.heads, method.class_path, None)
+    if factory is None:
+        return _predict_peer(method, arguments, data, inputs.numpy(), rows, seed)
+    head = factory(**arguments)
+    if isinstance(head, FittedHead):
+        return fit_rows(head, data, inputs, data.split.train)(inputs[rows])
+    return _train(head, method.training, data)(inputs[rows])
+
+
+def _train(head: Head, training: dict[str, float], data: TabularLDL) -> Task:
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    data.batch_size = int(training["batch_size"])
+    task = Task(
+        head,
+        Identity(),
+        optimizer=lambda parameters: torch.optim.AdamW(
+            parameters, lr=training["lr"], weight_decay=training.get("weight_decay", 0.01)
+        ),
+        lr_scheduler=WarmupCosine,
+    )
+    trainer = pl.Trainer(
+        max_epochs=int(training["epochs"]),
+        accelerator="cpu",
+        limit_val_batches=0,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    trainer.fit(task, datamodule=data)
+    return task.eval().requires_grad_(False)
+
+
+def _predict_peer(
+    method: Method, arguments: dict[str, Any], data: TabularLDL, inputs: np.ndarray, rows: np.ndarray, seed: int
+) -> torch.Tensor:
+    module, _, name = method.class_path.rpartition(".")
+    factory = getattr(importlib.import_module(module), name)
+    model = factory(**arguments, **({method.seeded: seed} if method.seeded else {}))
+    model.fit(inputs[data.split.train], data.columns["target"].numpy()[data.split.train])
+    output = np.maximum(np.asarray(model.predict(inputs[rows]), np.float64), FLOOR)
+    return torch.from_numpy(output / output.sum(1, keepdims=True))

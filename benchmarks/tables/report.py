@@ -1,0 +1,146 @@
+"""Tables and the chart of the tabular benchmark, from its cells."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import rankdata, studentized_range, ttest_rel
+
+from benchmarks.common.figures import direction, spread
+from benchmarks.common.tables import markdown
+from ldl.charts.drawing import save
+from ldl.metrics import DISTRIBUTION_METRICS
+
+CONFIDENCE = 0.9
+"""Of the paired t-tests, as in Peng et al. 2018."""
+
+Cells = list[dict[str, Any]]
+
+
+def folds_of(cells: Cells, name: str, method: str, measure: str) -> np.ndarray:
+    """A measure of every fold, each averaged over its seeds; empty where the method failed or was not run."""
+    by_fold = defaultdict(list)
+    for cell in cells:
+        if (cell["set"], cell["method"]) == (name, method) and "measures" in cell:
+            by_fold[cell["fold"]].append(cell["measures"][measure])
+    return np.array([np.mean(by_fold[fold]) for fold in sorted(by_fold)])
+
+
+def verdict(ours: np.ndarray, other: np.ndarray, measure: str) -> str:
+    """``win``, ``tie`` or ``loss`` of the first, by a two-sided paired t-test over the same folds."""
+    difference = (ours - other) * direction(measure)
+    if len(ours) < 2 or np.allclose(difference, 0, atol=1e-6):
+        return "tie"
+    if np.allclose(difference, difference[0]):
+        return "win" if difference[0] < 0 else "loss"
+    if ttest_rel(ours, other).pvalue >= 1 - CONFIDENCE:
+        return "tie"
+    return "win" if difference.mean() < 0 else "loss"
+
+
+def full_tables(cells: Cells, sets: list[str], methods: list[str], protocol: str) -> str:
+    """One table a set, the best of each column in bold, then wins, ties and losses of each method."""
+    text = [protocol, ""]
+    for name in sets:
+        values = {m: {s: folds_of(cells, name, m, s) for s in DISTRIBUTION_METRICS} for m in methods}
+        values = {m: columns for m, columns in values.items() if len(columns["kl"])}
+        best = {s: _best(s, [columns[s] for columns in values.values()]) for s in DISTRIBUTION_METRICS}
+        rows = [
+            [method, *(_cell(folds, folds.mean() == best[measure].mean()) for measure, folds in columns.items())]
+            for method, columns in values.items()
+        ]
+        text += [f"## {name}", "", markdown(["method", *DISTRIBUTION_METRICS], rows), ""]
+    return "\n".join(text + _comparison(cells, sets, methods) + _failures(cells))
+
+
+def summary(cells: Cells, sets: list[str], methods: list[str], measure: str, protocol: str) -> str:
+    """One measure of all methods and sets; in bold the best, and what a paired t-test does not tell from it."""
+    values = {m: {s: folds_of(cells, s, m, measure) for s in sets} for m in methods}
+    best = {name: _best(measure, [columns[name] for columns in values.values()]) for name in sets}
+    rows = []
+    for method, columns in values.items():
+        row = [
+            _cell(folds, len(folds) == len(best[name]) and verdict(best[name], folds, measure) == "tie")
+            for name, folds in columns.items()
+        ]
+        if any(row):
+            rows.append([method, *row])
+    return f"{protocol}\n\n{markdown([measure, *sets], rows)}\n"
+
+
+def _best(measure: str, columns: list[np.ndarray]) -> np.ndarray:
+    """The folds with the best mean; none of none."""
+    there = [folds for folds in columns if len(folds)]
+    return min(there, key=lambda folds: direction(measure) * np.mean(folds)) if there else np.array([])
+
+
+def _cell(folds: np.ndarray, bold: bool) -> str:
+    text = spread(folds, 4)
+    return f"**{text}**" if text and bold else text
+
+
+def _comparison(cells: Cells, sets: list[str], methods: list[str]) -> list[str]:
+    rows = []
+    for ours in methods:
+        row = [ours]
+        for other in methods:
+            pairs = [(folds_of(cells, s, ours, "kl"), folds_of(cells, s, other, "kl")) for s in sets]
+            words = [verdict(a, b, "kl") for a, b in pairs if len(a) and len(a) == len(b)]
+            row.append("" if ours == other else "/".join(str(words.count(word)) for word in ("win", "tie", "loss")))
+        rows.append(row)
+    title = f"## Paired t-tests over the folds, KL, {CONFIDENCE:.0%}"
+    what = "Wins/ties/losses of the row against the column, over the sets."
+    return [title, "", what, "", markdown(["", *methods], rows), ""]
+
+
+def _failures(cells: Cells) -> list[str]:
+    failed = {(cell["method"], cell["error"]) for cell in cells if "error" in cell}
+    return ["## Failed", "", *(f"- {method}: {error}" for method, error in sorted(failed)), ""] if failed else []
+
+
+def write_csv(cells: Cells, path: Path) -> None:
+    """One line a cell."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["set", "method", "seed", "fold", "setting", "seconds", *DISTRIBUTION_METRICS, "error"])
+        for cell in cells:
+            measures = [cell.get("measures", {}).get(name, "") for name in DISTRIBUTION_METRICS]
+            start = [cell[name] for name in ("set", "method", "seed", "fold")]
+            writer.writerow(
+                [*start, cell.get("setting", ""), cell.get("seconds", ""), *measures, cell.get("error", "")]
+            )
+
+
+def ranks(cells: Cells, sets: list[str], methods: list[str]) -> tuple[list[str], np.ndarray]:
+    """Methods that finished every set, and their ranks by mean KL on each, (sets, methods)."""
+    means = {m: [folds_of(cells, s, m, "kl") for s in sets] for m in methods}
+    whole = [m for m in methods if all(len(values) for values in means[m])]
+    return whole, np.array([rankdata([means[m][number].mean() for m in whole]) for number in range(len(sets))])
+
+
+def critical_difference(count: int, sets: int, alpha: float = 0.05) -> float:
+    """Nemenyi's: average ranks of ``count`` methods over ``sets`` differ if further apart (Demsar, JMLR 2006)."""
+    quantile = float(studentized_range.ppf(1 - alpha, count, np.inf)) / np.sqrt(2)
+    return quantile * float(np.sqrt(count * (count + 1) / (6 * sets)))
+
+
+def draw_ranks(names: list[str], table: np.ndarray, path: Path) -> Path:
+    """Average ranks, the best first, each with half the critical difference to both sides."""
+    average = table.mean(0)
+    order = np.argsort(average)
+    figure = Figure(figsize=(7, 0.36 * len(names) + 1.4), layout="constrained")
+    axis = figure.subplots()
+    places = np.arange(len(names))
+    distance = critical_difference(len(names), len(table))
+    axis.errorbar(average[order], places, xerr=distance / 2, fmt="o", capsize=3)
+    axis.set_yticks(places, [names[number] for number in order])
+    axis.invert_yaxis()
+    axis.set_xlabel("average rank by KL")
+    axis.set_title(f"{len(table)} sets; bars that do not overlap differ (Nemenyi, critical difference {distance:.2f})")
+    axis.title.set_fontsize(9)
+    return save(figure, path)

@@ -1,0 +1,25 @@
+"""What loading and heads cost, measured in small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from benchmarks.speed import head_cost, loader
+
+
+def test_head_cost(command: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_cost, "EPOCH_STEPS", 3)
+    small = ("--size", 32, "--batch", 2, "--labels", 5, "--blocks", 2, "--steps", 1, "--updates", 1, "--device", "cpu")
+    text = command(head_cost, "--threads", 1, *small)
+    assert all(what in text for what in ("Softmax step, ms", "LDLF step, ms", "leaf update, ms", "share of an epoch"))
+
+
+def test_made_up_pictures_and_rates(tmp_path: Path) -> None:
+    pictures = sorted(loader.make_pictures(tmp_path / "pictures", 12).iterdir())
+    assert len(pictures) == 12 and Image.open(pictures[0]).size == (112, 112)
+    calls = []
+    assert loader.rate(lambda: calls.append(1), 3, 64, "cpu") > 0 and len(calls) == 3

@@ -1,0 +1,191 @@
+"""The tabular benchmark: it goes on where it stopped, records failures, and its statistics are those of the books."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from places import BENCHMARKS
+
+from benchmarks.tables import tabular
+from benchmarks.tables.choice import Choice, best_rank, open_fold
+from benchmarks.tables.report import critical_difference, folds_of, full_tables, ranks, verdict
+from ldl.cli import main
+from ldl.errors import LDLError
+
+Run = Callable[..., list[dict]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the benchmark on a small set; returns its cells."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(60, 5))
+    target = np.exp(features @ rng.normal(size=(5, 4)))
+    np.savez(tmp_path / "small.npz", features=features, labels=target / target.sum(1, keepdims=True))
+    config = {
+        "sets": {"small": str(tmp_path / "small.npz")},
+        "methods": {
+            "constant": {"class_path": "MeanPredictor"},
+            "AA-kNN": {"class_path": "AAKNN", "grid": {"neighbours": [1, 4, 54]}},
+            "DLDL": {"class_path": "Softmax", "training": {"epochs": 3, "batch_size": 16, "lr": 0.1}},
+            "tree": {"class_path": "sklearn.tree.DecisionTreeRegressor", "seeded": "random_state"},
+            "broken": {"class_path": "sklearn.tree.NoSuchTree"},
+        },
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    threads = torch.get_num_threads()
+
+    def go(*options: str) -> list[dict]:
+        arguments = ["--config", str(tmp_path / "config.yaml"), "--out", str(tmp_path / "out"), "--silent"]
+        monkeypatch.setattr(sys, "argv", ["tabular.py", *arguments, "--threads", str(threads), *options])
+        tabular.main()
+        return [json.loads(line) for line in (tmp_path / "out" / "cells.jsonl").read_text().splitlines()]
+
+    return go
+
+
+def test_all_methods_on_the_same_folds(run: Run, tmp_path: Path) -> None:
+    cells = run()
+    assert len(cells) == 50
+    assert len({(cell["method"], cell["fold"]) for cell in cells}) == 50
+    assert all(("error" in cell) == (cell["method"] == "broken") for cell in cells)
+    means = {name: folds_of(cells, "small", name, "kl").mean() for name in ("constant", "AA-kNN", "DLDL", "tree")}
+    assert all(mean < means["constant"] for name, mean in means.items() if name not in ("constant", "tree"))
+    # Chosen on validation rows: one neighbour is noisy, all of them are the constant.
+    chosen = [cell["setting"]["neighbours"] for cell in cells if cell["method"] == "AA-kNN"]
+    assert chosen.count(54) <= 1
+    text = (tmp_path / "out" / "table.md").read_text()
+    assert "broken: AttributeError" in text and "| AA-kNN | " in text
+    assert (tmp_path / "out" / "ranks.png").stat().st_size > 1000
+    assert len((tmp_path / "out" / "cells.csv").read_text().splitlines()) == 51
+
+
+def test_a_stopped_run_goes_on(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = run("--methods", "constant", "AA-kNN")
+    path = tmp_path / "out" / "cells.jsonl"
+    path.write_text(path.read_text()[:-30])
+    measured = []
+    measure = tabular.measure
+    monkeypatch.setattr(tabular, "measure", lambda *arguments: measured.append(1) or measure(*arguments))
+    after = run("--methods", "constant", "AA-kNN")
+    assert len(measured) == 1
+    assert [cell["measures"] for cell in before] == [cell["measures"] for cell in after]
+
+
+def test_another_setting_is_measured_anew(run: Run, tmp_path: Path) -> None:
+    run("--methods", "AA-kNN")
+    path = tmp_path / "config.yaml"
+    path.write_text(path.read_text().replace("54", "53"))
+    assert len(run("--methods", "AA-kNN")) == 20
+
+
+def test_a_report_measures_nothing_and_leaves_out_what_is_not_complete(run: Run, tmp_path: Path) -> None:
+    run("--methods", "constant", "AA-kNN")
+    path = tmp_path / "out" / "cells.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    assert len(run("--report")) == 19
+    text = (tmp_path / "out" / "table.md").read_text()
+    assert "| AA-kNN | **" in text and "| constant | " not in text
+
+
+def test_failures_are_tried_again(run: Run, tmp_path: Path) -> None:
+    assert all("error" in cell for cell in run("--methods", "broken"))
+    path = tmp_path / "config.yaml"
+    path.write_text(path.read_text().replace("sklearn.tree.NoSuchTree", "MeanPredictor"))
+    cells = run("--methods", "broken")
+    assert len(cells) == 10 and not any("error" in cell for cell in cells)
+
+
+def test_a_missing_file_is_no_failure_of_a_method(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "small.npz").unlink()
+    with pytest.raises(LDLError, match="no data file"):
+        run()
+
+
+def test_runs_of_the_command_line_are_compared(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "crossval"
+    arguments = ["-c", "configs/runs/tabular/meanpredictor.yaml", "--stage", "crossval", "--run_dir", str(path)]
+    own = ["--data.path", str(tmp_path / "small.npz"), "--data.val_fraction", "0"]
+    main(arguments + own + ["--wandb.mode", "disabled"])
+    same = run("--methods", "constant", "--runs", str(path / "results.json"))
+    own_cells = tabular.read_run(path / "results.json", {"small": "small.npz"}, 10)
+    for cell, mine in zip(same, own_cells, strict=True):
+        assert mine["fold"] == cell["fold"] and mine["measures"] == pytest.approx(cell["measures"], rel=1e-4)
+    assert "| MeanPredictor, tuned | " in (tmp_path / "out" / "table.md").read_text()
+    with pytest.raises(LDLError, match="no cross-validation over ten folds"):
+        tabular.read_run(path / "results.json", {"other": "other.mat"}, 10)
+
+
+def test_settings_are_ranked_over_the_measures() -> None:
+    scores = [{"kl": 0.1, "cosine": 0.5}, {"kl": 0.2, "cosine": 0.9}, {"kl": 0.15, "cosine": 0.9}]
+    for names, best in (("kl",), 0), (("cosine",), 1), (("kl", "cosine"), 2):
+        assert best_rank([{name: row[name] for name in names} for row in scores]) == best
+
+
+def test_inner_folds_never_see_the_test_rows(run: Run, tmp_path: Path) -> None:
+    path = str(tmp_path / "small.npz")
+    whole = open_fold(path, "standard", 3, 0.0)
+    parts = Choice(inner_folds=4)._inner(path, "standard", 3)
+    assert sorted(np.concatenate([part.split.val for part in parts])) == sorted(whole.split.train)
+    for part in parts:
+        assert sorted([*part.split.train, *part.split.val]) == sorted(whole.split.train)
+    config = tmp_path / "config.yaml"
+    config.write_text(config.read_text() + "inner_folds: 4\n")
+    chosen = [cell["setting"]["neighbours"] for cell in run("--methods", "AA-kNN")]
+    assert chosen == [4] * 10
+
+
+def test_a_page_gets_its_table(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "tables.md"
+    path.write_text("before\n<!-- begin config -->\nstale\n<!-- end config -->\nafter\n")
+    run("--methods", "constant", "AA-kNN", "--page", str(path))
+    text = path.read_text()
+    assert text.startswith("before\n<!-- begin config -->\nFolds 0 to 9 of KFold(10") and text.endswith("after\n")
+    assert "stale" not in text and "| AA-kNN | **" in text
+    path.write_text("no place")
+    with pytest.raises(LDLError, match="needs one line <!-- begin config -->"):
+        run("--methods", "constant", "--page", str(path))
+
+
+def test_quick_on_real_data(run: Run, ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = run("--quick", "--config", str(BENCHMARKS / "tables" / "tabular.yaml"))
+    missing = {cell["method"] for cell in cells if "error" in cell}
+    assert all("python-ldl" in name for name in missing)
+    assert len(cells) == 2 * len(yaml.safe_load((BENCHMARKS / "tables" / "tabular.yaml").read_text())["methods"])
+
+
+@pytest.mark.parametrize(("count", "quantile"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
+def test_critical_difference_is_that_of_the_tables(count: int, quantile: float) -> None:
+    """Demsar 2006, Table 5."""
+    assert critical_difference(count, 8) == pytest.approx(quantile * (count * (count + 1) / 48) ** 0.5, rel=2e-3)
+
+
+def test_verdicts() -> None:
+    ours = np.array([0.1, 0.12, 0.11, 0.13])
+    noise = np.array([0.001, -0.001, 0.002, 0.0])
+    assert verdict(ours, ours + 0.05 + noise, "kl") == "win"
+    assert verdict(ours, ours + 0.05 + noise, "cosine") == "loss"
+    assert verdict(ours, ours + 5 * noise - 0.001, "kl") == "tie"
+    assert verdict(ours, ours + 1e-9, "kl") == "tie"
+    assert verdict(ours, ours - 0.01, "kl") == "loss"
+
+
+def test_seeds_are_averaged_before_folds_are_compared() -> None:
+    def cell(method: str, seed: int, fold: int, value: float) -> dict:
+        measures = dict.fromkeys(tabular.DISTRIBUTION_METRICS, value)
+        return {"set": "s", "method": method, "seed": seed, "fold": fold, "measures": measures}
+
+    cells = [cell("a", seed, fold, seed + 10 * fold) for seed in range(3) for fold in range(2)]
+    cells += [cell("b", 0, fold, 100.0) for fold in range(2)]
+    np.testing.assert_allclose(folds_of(cells, "s", "a", "kl"), [1, 11])
+    names, table = ranks(cells, ["s"], ["a", "b", "never run"])
+    assert names == ["a", "b"] and table.tolist() == [[1, 2]]
+    text = full_tables(cells, ["s"], ["a", "b", "never run"], "the protocol")
+    assert "| a | **6.0000 ± 7.0711**" in text and "never run | " in text

@@ -20,7 +20,10 @@ from ldl.cli import main
 from ldl.metrics import registry
 from ldl.plugins import discover
 
-PAGES = [ROOT / "README.md", ROOT / "plugins" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / place / "README.md" for place in (".", "plugins", "benchmarks")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!`)!?\[[^\]\[]*\]\(([^)\s]+)\)")
 
@@ -154,6 +157,17 @@ def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         main([*options, *SHORT, "--data.folds=2", f"--trainer.max_epochs={1 + resumes}", *place])
         left = run if resumes else folder
         assert (left / ("predictions.csv" if "predict" in options else "results.json")).is_file(), command
+
+
+def test_benchmarks_find_their_blocks() -> None:
+    """What benchmarks/README.md names in its last column is once on the pages of results."""
+    rows = [line for line in (ROOT / "benchmarks" / "README.md").read_text().splitlines() if line.startswith("| `")]
+    blocks = [block for row in rows for block in re.findall(r"`(\w+)`", row.split("|")[-2])]
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "results").glob("*.md"))
+    assert len(blocks) > 5
+    for block in blocks:
+        assert re.findall(f"<!-- begin {block} -->\n.*?<!-- end {block} -->", pages, re.DOTALL), block
+        assert pages.count(f"<!-- begin {block} -->") == 1, block
 
 
 def test_readme_is_one_page() -> None:

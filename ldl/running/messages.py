@@ -75,7 +75,7 @@ def _unknown_class(name: str, key: str) -> str:
     if base is None:
         return f"{key}: there is no class {name!r}; give an import path"
     known = sorted({cls.__name__ for cls in _subclasses(base)})
-    shown = ", ".join(known) if len(known) <= 24 else f"any {base.__module__}.{base.__name__}"
+    shown = ", ".join(known) if len(known) <= 40 else f"any {base.__module__}.{base.__name__}"
     return f"{key}: there is no {base.__name__} {name!r}{did_you_mean(name, known)} (known: {shown})"
 
 

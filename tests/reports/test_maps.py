@@ -13,12 +13,11 @@ import torch
 from matplotlib.image import imread
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import Dataset
 
 from ldl.backbones.base import Backbone
 from ldl.cli import main
 from ldl.data.base import LDLDataModule
-from ldl.data.instances import ArrayInstances
+from ldl.data.loaded import Loaded
 from ldl.labels import LabelSpace
 from ldl.metrics import functional
 from ldl.reports.planes import read_plane, write_plane
@@ -29,23 +28,21 @@ COUNT, HEIGHT, WIDTH = 12, 9, 14
 class Ground(LDLDataModule):
     """Pictures of sky, wood and water, one a channel, with the shares that three annotators gave to every pixel."""
 
-    def load(self) -> None:
-        self.labels = self.space()
+    def load(self) -> Loaded:
+        labels = self.space()
         rng = np.random.default_rng(0)
-        surest = rng.integers(len(self.labels), size=(COUNT, HEIGHT, WIDTH))
-        shares = np.eye(len(self.labels))[surest] * 2 / 3 + 1 / (3 * len(self.labels))
-        self.targets = torch.tensor(shares, dtype=torch.float32)
-        colours = np.linspace(0, 255, 3 * len(self.labels)).reshape(len(self.labels), 3)
+        surest = rng.integers(len(labels), size=(COUNT, HEIGHT, WIDTH))
+        shares = np.eye(len(labels))[surest] * 2 / 3 + 1 / (3 * len(labels))
+        colours = np.linspace(0, 255, 3 * len(labels)).reshape(len(labels), 3)
         self.images = torch.from_numpy(colours[surest].astype(np.uint8)).permute(0, 3, 1, 2)
-        self.names = [f"part/{number}.7" for number in range(COUNT)]
-        self.size, self.input_shape = COUNT, (3, HEIGHT, WIDTH)
+        target = torch.tensor(shares, dtype=torch.float32)
+        return Loaded(labels, {"target": target}, names=[f"part/{number}.7" for number in range(COUNT)])
 
     def space(self) -> LabelSpace:
         return LabelSpace.nominal(["sky", "wood", "water"])
 
-    def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
-        index = torch.from_numpy(rows)
-        return ArrayInstances({"input": self.images[index], "target": self.targets[index]}, index)
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
+        return self.images[torch.from_numpy(rows)]
 
 
 class Depth(Ground):
@@ -127,7 +124,7 @@ def test_maps_are_numbers_of_labels_in_colours(ground: tuple[Path, dict[str, Any
             assert picture.mode == "P" and picture.text["Description"] == "0 is sky, 1 is wood, 2 is water"
             numbers = np.asarray(picture)
         assert numbers.shape == (HEIGHT, WIDTH)
-        agreed.append((numbers == data.targets[data.names.index(name)].argmax(-1).numpy()).mean())
+        agreed.append((numbers == data.columns["target"][data.names.index(name)].argmax(-1).numpy()).mean())
     assert np.mean(agreed) > 0.6
 
 
@@ -148,7 +145,7 @@ def test_values_of_every_pixel(tmp_path: Path) -> None:
     data = Depth()
     data.load()
     errors = [
-        read_plane(tmp_path / row["map"], labels) - labels.decode(data.targets[int(row["index"])]).numpy()
+        read_plane(tmp_path / row["map"], labels) - labels.decode(data.columns["target"][int(row["index"])]).numpy()
         for row in table(tmp_path)
     ]
     assert np.abs(errors).mean() == pytest.approx(results["mean"]["mae"], abs=1e-3)

@@ -118,7 +118,7 @@ def test_the_best_weights_are_tested(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_sets_without_folds_say_so(tmp_path: Path) -> None:
     with pytest.raises(LDLError, match="BSDS500 has a published split and no folds"):
-        crossvalidate(_task, BSDS500(str(bsds(tmp_path)), crop=32), trainer=ONCE)
+        crossvalidate(_task, BSDS500(path=str(bsds(tmp_path)), crop=32), trainer=ONCE)
     with pytest.raises(LDLError, match=r"fold 3 must be in 0\.\.2"):
         crossvalidate(_task, _digits(), [3], trainer=ONCE)
 
@@ -170,6 +170,6 @@ def test_features_of_scaled_rows_are_those_of_the_fold(tmp_path: Path) -> None:
     for fold in range(2):
         crossvalidate(lambda: Task(MeanPredictor(), Fixed()), data, [fold], trainer=ONCE)
         assert data.backbone_features is not None
-        assert torch.equal(data.backbone_features, data.inputs)
-        seen.append(data.inputs)
+        assert torch.equal(data.backbone_features, data.scaled)
+        seen.append(data.scaled)
     assert not torch.equal(*seen)

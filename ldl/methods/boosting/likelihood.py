@@ -112,9 +112,10 @@ def _lse(
 ) -> tuple[float, float]:
     """log p and log(1 - p) of a bag, as all of its kind here; ``share`` is filled with the softmax of Table 2."""
     top, rest = p.max(), q.max()
-    # The sum over exp(r p) - 1 keeps what tiny p differ by, but must not overflow; likewise for 1 - p = -LSE(-q).
+    # The sum over exp(r p) - 1 keeps what tiny p differ by, but must not overflow; likewise for 1 - p = -LSE(-q), where
+    # that over exp(-r q) - 1 must not be rounded to -1 throughout.
     shift = 0.0 if r * top < 50 else top
-    low = 0.0 if r * rest < 50 else q.min()
+    low = 0.0 if r * rest < 50 and r * q.min() < 5 else q.min()
     above, below = 0.0, 0.0
     for j in range(len(p)):
         more = expm1(r * (p[j] - shift))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -40,6 +40,7 @@ def _loss(
     st.integers(0, 2**31), st.sampled_from(KINDS), st.sampled_from([1.0, 2.5, 20.0, 1000.0]), st.booleans(),
     st.integers(1, 3), st.sampled_from([0.1, 1.0, 8.0]),
 )  # fmt: skip
+@example(11268, "lse", 1000.0, False, 1, 1.0)  # all 1 - p of a bag between 36 / r and 50 / r
 def test_weights_are_the_negative_gradient(
     seed: int, kind: Pooling, r: float, apart: bool, groups: int, spread: float
 ) -> None:

@@ -48,7 +48,7 @@ MOVED = {
     "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
     "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
 }
-"""Where classes are now that checkpoints and configurations of version 0.1 name by another path."""
+"""Where classes are now that checkpoints and configurations from before the move name by another path."""
 
 
 def current_path(path: str) -> str:

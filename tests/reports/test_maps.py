@@ -114,8 +114,7 @@ def test_nominal_labels_have_a_row_an_image_and_no_pixel_in_it(ground: tuple[Pat
 
 def test_maps_are_numbers_of_labels_in_colours(ground: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = ground
-    data = Ground()
-    data.load()
+    data = Ground().load()
     names = {row["name"]: row["map"] for row in table(folder)}
     assert names == {name: f"maps/{name}.png" for name in names}
     agreed = []
@@ -142,8 +141,7 @@ def test_values_of_every_pixel(tmp_path: Path) -> None:
     labels = LabelSpace.ordinal([0, 10, 20, 40], "m")
     with Image.open(tmp_path / row["map"]) as picture:
         assert picture.mode == "I;16" and picture.text["Description"] == "0 is 0 m, 65535 is 40 m"
-    data = Depth()
-    data.load()
+    data = Depth().load()
     errors = [
         read_plane(tmp_path / row["map"], labels) - labels.decode(data.columns["target"][int(row["index"])]).numpy()
         for row in table(tmp_path)

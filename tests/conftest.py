@@ -15,6 +15,14 @@ import torch
 # The tensors here are small, and several test runs may share the cores.
 torch.set_num_threads(1)
 
+STARTS_PROCESSES = {"subprocess", "launch", "succeed"}
+"""Names, one of which a file has that starts processes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that start processes, which take longest, come first: else one of them goes on alone at the end."""
+    items.sort(key=lambda item: not STARTS_PROCESSES & vars(item.getparent(pytest.Module).obj).keys())
+
 
 @pytest.fixture(scope="session")
 def ldl_data() -> Path:

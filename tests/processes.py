@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import subprocess
@@ -16,6 +17,7 @@ import torch
 from places import ROOT
 from torch import Tensor
 
+from ldl.cli import main
 from ldl.collective import Collective
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.errors import LDLError
@@ -109,6 +111,12 @@ def launch(command: Sequence[str], folder: Path, **environment: str) -> subproce
 def succeed(command: Sequence[str], folder: Path) -> None:
     done = launch(command, folder)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def run_here(arguments: Sequence[str], folder: Path) -> None:
+    """A run of this process, which has paid for the imports."""
+    with contextlib.chdir(folder):
+        main(list(arguments))
 
 
 def weights(run: Path) -> dict[str, Tensor]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from places import ROOT
+from processes import run_here, succeed
 from torch import Tensor
 
 from ldl.cli import main
@@ -248,16 +246,14 @@ def test_processes_share_the_trees_of_one_forest(table: Path, tmp_path: Path) ->
     """201 rows, 5 trees: shares are uneven over two and over three processes."""
     states = []
     for count in (1, 2, 3):
-        command = [str(ROOT / "train.py"), "-c", str(ROOT / "configs/runs/tabular_structrf_paper.yaml")]
+        command = ["-c", str(ROOT / "configs/runs/tabular_structrf_paper.yaml")]
         command += [f"--data.path={table}", "--run_dir", f"run{count}", "--wandb.mode=disabled"]
         command += ["--model.head.trees=5", "--trainer.enable_progress_bar=false", "--trainer.accelerator=cpu"]
         command += [f"--trainer.devices={count}", "--trainer.strategy=ddp"] if count > 1 else []
-        env = {name: value for name, value in os.environ.items() if name not in ("PL_GLOBAL_SEED", "LDL_RUN_DIR")}
-        done = subprocess.run(
-            [sys.executable, *command], cwd=tmp_path, env={**env, "OMP_NUM_THREADS": "1"},
-            capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
+        if count == 1:
+            run_here(command, tmp_path)
+        else:
+            succeed([str(ROOT / "train.py"), *command], tmp_path)
         checkpoint = torch.load(tmp_path / f"run{count}/checkpoints/last.ckpt", weights_only=True)
         states.append(checkpoint["state_dict"])
     assert len(states[0]["head.roots"]) == 5

@@ -19,6 +19,7 @@ from processes import (
     assert_close,
     launch,
     logged,
+    run_here,
     succeed,
     weights,
     without_times,
@@ -42,13 +43,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     The two processes end with a run whose data are refused; stderr.txt is what they said.
     """
     folder = tmp_path_factory.mktemp("ddp")
-    one, two = folder / "one.json", folder / "two.json"
-    one.write_text(
-        json.dumps([*command_lines(folder / "one"), [*RUN, *CROSSVAL, "--run_dir", str(folder / "one" / "crossval")]])
-    )
+    for arguments in (*command_lines(folder / "one"), [*RUN, *CROSSVAL, "--run_dir", str(folder / "one" / "crossval")]):
+        run_here(arguments, folder)
+    two = folder / "two.json"
     two.write_text(json.dumps([*command_lines(folder / "two", *TWO), [*RUN, *TWO, "--data.step", "7"]]))
     script = str(ROOT / "tests" / "several_runs.py")
-    succeed([script, str(one)], folder)
     done = launch(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, str(two)], folder)
     (folder / "stderr.txt").write_text(done.stderr)
     return folder

@@ -66,6 +66,8 @@ RUN = [
 
 TWO = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
 
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+
 LEAVES = ["--model.head", "LDLF", "--model.head.trees", "2", "--model.head.depth", "4", "--model.head.outputs", "9"]
 
 HEADS = {

@@ -15,6 +15,7 @@ from processes import (
     LEAVES,
     RUN,
     TOLERANCE,
+    TORCHRUN,
     TWO,
     assert_close,
     launch,
@@ -48,7 +49,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     two = folder / "two.json"
     two.write_text(json.dumps([*command_lines(folder / "two", *TWO), [*RUN, *TWO, "--data.step", "7"]]))
     script = str(ROOT / "tests" / "several_runs.py")
-    done = launch(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, str(two)], folder)
+    done = launch([*TORCHRUN, script, str(two)], folder)
     (folder / "stderr.txt").write_text(done.stderr)
     return folder
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from processes import ROOT, TWO, assert_close, run_here, succeed, weights, without_times
+from processes import ROOT, TORCHRUN, TWO, assert_close, run_here, succeed, weights, without_times
 
 # 31 bags in 3 folds, in batches of 5: both processes come away with unequal shares, and with batches of padding.
 RUN = [
@@ -33,21 +33,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for _ in range(rng.integers(1, 5))
     ]
     (folder / "bags.csv").write_text("\n".join(lines))
-    script = str(ROOT / "tests/several_runs.py")
-    for name, more in (("one", []), ("two", TWO)):
-        commands = [
-            ["-c", str(ROOT / f"configs/runs/bags_{head}.yaml"), "--data.path", str(folder / "bags.csv")]
-            + [*RUN, *options, *more, "--run_dir", str(folder / name / head)]
-            for head, options in HEADS.items()
-        ]
-        if name == "one":
-            for command in commands:
-                run_here(command, folder)
-        else:
-            (folder / "two.json").write_text(json.dumps(commands))
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
-    succeed([*torchrun, script, str(folder / "two.json")], folder)
+    for command in command_lines(folder, "one"):
+        run_here(command, folder)
+    (folder / "two.json").write_text(json.dumps(command_lines(folder, "two", *TWO)))
+    succeed([*TORCHRUN, str(ROOT / "tests/several_runs.py"), str(folder / "two.json")], folder)
     return folder
+
+
+def command_lines(folder: Path, name: str, *more: str) -> list[list[str]]:
+    return [
+        ["-c", str(ROOT / f"configs/runs/bags_{head}.yaml"), "--data.path", str(folder / "bags.csv")]
+        + [*RUN, *options, *more, "--run_dir", str(folder / name / head)]
+        for head, options in HEADS.items()
+    ]
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from fake_edges import bsds
 from PIL import Image
-from processes import ROOT, TWO, assert_close, launch, logged, succeed, weights, without_times
+from processes import ROOT, TORCHRUN, TWO, assert_close, launch, logged, succeed, weights, without_times
 
 # Five training images in batches of two: in the last batch the second process holds nothing but padding. Pixels that
 # are learned from differ in number between crops.
@@ -48,7 +48,7 @@ def by_one_and_by_two(folder: Path, options: list[str], shape: tuple[int, int] =
     script = str(ROOT / "train.py")
     succeed([script, *options, *data, "--run_dir", str(folder / "one")], folder)
     command = [script, *options, *data, *TWO, "--run_dir", str(folder / "two")]
-    done = launch(["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", *command], folder)
+    done = launch([*TORCHRUN, *command], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 

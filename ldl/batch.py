@@ -20,6 +20,21 @@ def learned_rows(batch: Batch) -> int:
     return int((batch["keep"][real] if "keep" in batch else real).sum())
 
 
+class Stop:
+    """Whether the run was told to end, which all processes learn of at the same batch.
+
+    Attributes:
+        signal: Number of the signal that this process got, or 0.
+        agreed: Whether any process had got one when the last batch began.
+    """
+
+    signal: int = 0
+    agreed: bool = False
+
+
+stop = Stop()
+
+
 def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
@@ -28,7 +43,9 @@ def global_rows(batch: dict[str, Any], device: torch.device, collective: Collect
     """
     message: str = batch.get("error", "")
     rows = 0 if message else learned_rows(batch)
-    total, failed = collective.sum(torch.tensor([rows, int(bool(message))], device=device)).tolist()
+    counts = torch.tensor([rows, int(bool(message)), int(stop.signal > 0)], device=device)
+    total, failed, told = collective.sum(counts).tolist()
+    stop.agreed = told > 0
     if failed:
         texts = collective.gather(torch.tensor(list(message.encode()), dtype=torch.uint8, device=device))
         raise SharedError(next(bytes(text.tolist()).decode() for text in texts if len(text)))

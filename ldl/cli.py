@@ -16,7 +16,10 @@ from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
+from ldl.running import stopping
+from ldl.running.failures import in_one_line
 from ldl.running.messages import one_line
+from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
@@ -28,14 +31,16 @@ PATIENCE = 10
 def main(args: list[str] | None = None) -> None:
     """Parse the command line and run it.
 
-    A mistake of the user ends in one line on standard error and exit code 2.
+    A mistake of the user ends in one line on standard error and exit code 2; Ctrl-C, SIGTERM and SIGHUP in one line and
+    128 + signal.
 
     Args:
         args: The command line; None takes the process's.
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        _main(sys.argv[1:] if args is None else args)
+        with stopping.ends_when_told(), stays_open():
+            _main(sys.argv[1:] if args is None else args)
     except LDLError as error:
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
@@ -44,7 +49,19 @@ def main(args: list[str] | None = None) -> None:
             time.sleep(PATIENCE)
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
+    except (OSError, RuntimeError) as error:
+        line = in_one_line(error, stopping.watch.ranks)
+        if line is None:
+            raise
+        if process_rank():
+            # The first process tells it, unless it was lost itself.
+            time.sleep(PATIENCE)
+        if line:
+            print(f"error: {line}", file=sys.stderr)
+        sys.exit(1)
     finally:
+        if sys.exc_info()[0]:
+            stopping.watch.end_ranks()
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
 

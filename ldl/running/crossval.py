@@ -20,6 +20,7 @@ from ldl.metrics.rows import row_metrics
 from ldl.reports.choice import report_for
 from ldl.reports.files import write_json
 from ldl.reports.rows import Report, pictures
+from ldl.running import stopping
 from ldl.running.results import summarize
 from ldl.running.tracking import MetricsFile, finish
 from ldl.running.training import Select, fit_and_test, make_checkpoints
@@ -77,6 +78,7 @@ def crossvalidate(
     seconds = 0.0
     for number in numbers:
         own = None if place is None else place / f"fold_{number}"
+        stopping.watch.fold, stopping.watch.step = number, 0
         data.select_fold(number)
         _seed(seed)
         task = make_task()

@@ -17,6 +17,8 @@ from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running.configs import find_config
+from ldl.running.nodes import meet
+from ldl.running.stopping import attend
 from ldl.running.tracking import WandbOptions
 from ldl.running.training import Select
 from ldl.spec import current_path
@@ -114,7 +116,7 @@ class LDLCLI(LightningCLI):
         taken = {callback.state_key for callback in given}
         callbacks = [callback for callback in callbacks if callback.state_key not in taken]
         try:
-            return write_whole(pl.Trainer(**arguments, callbacks=[*given, *callbacks]))
+            return meet(attend(write_whole(pl.Trainer(**arguments, callbacks=[*given, *callbacks]))))
         except (ValueError, TypeError, MisconfigurationException) as error:
             raise LDLError(f"the trainer refuses its options: {' '.join(str(error).split())}") from error
 

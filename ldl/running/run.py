@@ -25,6 +25,7 @@ from ldl.reports.choice import report_for
 from ldl.reports.files import write_json
 from ldl.running import results, tracking
 from ldl.running.crossval import crossvalidate
+from ldl.running.lock import alone_in
 from ldl.running.parser import LDLCLI
 from ldl.running.training import fit_and_test, make_checkpoints, measure
 from ldl.task import Task
@@ -42,23 +43,24 @@ def run(cli: LDLCLI) -> None:
     checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
     task = _make_task(cli, config, data, checkpoint)
     folder = choose_folder(config, data, type(task.head).__name__)
-    trainer = _make_trainer(cli, config, data, folder, first_step=int(checkpoint.get("global_step", 0)))
-    trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
-    seconds = 0.0
-    try:
-        if config.stage == "predict":
-            _predict(trainer, task, data, config.ckpt_path)
-            return
-        if config.stage == "test":
-            entry = measure(trainer, task, data, config.ckpt_path)
-        else:
-            entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
-        content = results.summarize(task, data, [entry], seed, seconds)
-        if process_rank() == 0:
-            write_json(folder / "results.json", content)
-        _show(folder, content, data)
-    finally:
-        tracking.finish(trainer.loggers)
+    with alone_in(folder):
+        trainer = _make_trainer(cli, config, data, folder, first_step=int(checkpoint.get("global_step", 0)))
+        trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
+        seconds = 0.0
+        try:
+            if config.stage == "predict":
+                _predict(trainer, task, data, config.ckpt_path)
+                return
+            if config.stage == "test":
+                entry = measure(trainer, task, data, config.ckpt_path)
+            else:
+                entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
+            content = results.summarize(task, data, [entry], seed, seconds)
+            if process_rank() == 0:
+                write_json(folder / "results.json", content)
+            _show(folder, content, data)
+        finally:
+            tracking.finish(trainer.loggers)
 
 
 def crossval(cli: LDLCLI) -> None:
@@ -81,7 +83,8 @@ def crossval(cli: LDLCLI) -> None:
         )
 
     seed, select = _seed(cli.config), cli.config.select
-    content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
+    with alone_in(folder):
+        content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
     _show(folder, content, data)
 
 

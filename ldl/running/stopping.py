@@ -1,0 +1,167 @@
+"""A run that is told to end, by Ctrl-C, SIGTERM or SIGHUP: a checkpoint, one line, exit code 128 + signal.
+
+While a model is trained, the batch at hand is finished by all processes together, and saved; anywhere else the run ends
+where it is. What lasts longer than ``PATIENCE``, such as waiting for a process that was killed, is ended by a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
+
+from ldl.batch import stop
+from ldl.collective import process_rank
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE = 20.0
+"""Seconds after which a run that was told to end is ended wherever it is; clusters wait 30 before they kill."""
+AGAIN = 0.5
+"""Seconds after which a Ctrl-C is a second one: launchers hand on the first, which has reached every process."""
+FAREWELL = 5.0
+"""Seconds that launched processes get to end by themselves."""
+
+
+class Stopped(BaseException):
+    """The run was told to end. It is no ``Exception``, so that nothing takes it for a failure."""
+
+
+class Watch:
+    """The signals of one run, and what its last line tells.
+
+    Attributes:
+        trains: Whether the training loop runs, which is left at the end of a batch.
+        step: Number of optimiser steps that were done.
+        fold: The fold of a cross-validation that is trained.
+        checkpoint: What the run can be resumed from, once it is there.
+        launcher: Lightning's, with the processes that it has started.
+    """
+
+    def __init__(self) -> None:
+        self.trains = False
+        self.step = 0
+        self.fold: int | None = None
+        self.checkpoint: Path | None = None
+        self.launcher: Any = None
+        self._received = self._told = False
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal, in the main thread."""
+        stop.signal = stop.signal or number
+        if not self._received and not self.trains:
+            self._received = True
+            raise Stopped
+        self._received = True
+
+    def tell(self, more: str = "") -> int:
+        """Print the line, once and in the first process, and return the exit code.
+
+        The other processes end with 0: a launcher that sees one fail kills the first one while it saves.
+        """
+        if process_rank():
+            return 0
+        if not self._told:
+            self._told = True
+            there = self.checkpoint is not None and self.checkpoint.is_file() and self.fold is None
+            advice = f"go on with --ckpt_path {self.checkpoint}" if there else "start it again"
+            fold = "" if self.fold is None else f" in fold {self.fold}"
+            where = f" at step {self.step}" if self.step else ""
+            name = signal.Signals(stop.signal).name
+            print(f"stopped by {name}{fold}{where}{more}; {advice}", file=sys.stderr, flush=True)
+        return 128 + stop.signal
+
+    def end_ranks(self) -> None:
+        """Wait for the processes that Lightning has launched, which end too, and kill those that stay."""
+        deadline, processes = time.monotonic() + FAREWELL, list(self.ranks)
+        # Lightning's observer would kill this process too, for the first one that does not end well.
+        self.ranks.clear()
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            process.kill()
+
+    def guard(self, told: socket.socket) -> None:
+        """Run in a thread, which sees signals also while the main one waits: hand on the first, end it if need be."""
+        first, second = 0.0, False
+        while not second and (not first or time.monotonic() < first + PATIENCE):
+            ready = select.select([told], [], [], first + PATIENCE - time.monotonic() if first else None)[0]
+            for number in told.recv(64) if ready else b"":
+                if number == 0:
+                    return
+                if number in SIGNALS and not first:
+                    first, stop.signal = time.monotonic(), stop.signal or number
+                    self._signal_ranks(signal.SIGTERM)
+                second |= number == signal.SIGINT and time.monotonic() > first + AGAIN
+        self._signal_ranks(signal.SIGKILL)
+        os._exit(self.tell("" if second else f", which took more than {PATIENCE:.0f} s") or 1)
+
+    @property
+    def ranks(self) -> list[subprocess.Popen[Any]]:
+        """The processes that Lightning has launched, from rank 1."""
+        return getattr(self.launcher, "procs", [])
+
+    def _signal_ranks(self, number: int) -> None:
+        for process in self.ranks:
+            process.send_signal(number)
+
+
+watch = Watch()
+"""That of the run at hand; trainers of Python scripts, which no one watches, leave signals to Lightning."""
+
+
+@contextmanager
+def ends_when_told() -> Iterator[None]:
+    """Handle the signals of a run, but for those that its starter ignores, such as ``nohup``."""
+    global watch
+    stop.signal, stop.agreed, watch = 0, False, Watch()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    told, teller = socket.socketpair()
+    teller.setblocking(False)
+    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in SIGNALS}
+    for number in SIGNALS:
+        if before[number] != signal.SIG_IGN:
+            signal.signal(number, watch.receive)
+    wakeup = signal.set_wakeup_fd(teller.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=watch.guard, args=(told,), daemon=True, name="signals").start()
+    try:
+        yield
+    except BaseException:
+        # Whatever it is: a process that was told may see others go before it.
+        if not stop.signal:
+            raise
+        code = watch.tell()
+        raise SystemExit(code) from None
+    finally:
+        teller.send(b"\0")
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Signals(_SignalConnector):
+    """Lightning's handlers, as for SLURM's requeueing, without that of SIGTERM, which broadcasts and so can hang."""
+
+    def _sigterm_notifier_fn(self, signum: Any, frame: Any) -> None:
+        pass
+
+
+def attend(trainer: pl.Trainer) -> pl.Trainer:
+    """Leave SIGTERM of a trainer to the watch, which hands it on to the processes that the trainer launches."""
+    trainer._signal_connector = _Signals(trainer)
+    watch.launcher = trainer.strategy.launcher
+    return trainer

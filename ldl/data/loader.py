@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import signal
 import threading
 from collections.abc import Iterator
-from multiprocessing import forkserver, get_context, parent_process
+from contextlib import suppress
+from multiprocessing import forkserver, get_context, parent_process, resource_tracker
 from multiprocessing.context import BaseContext
 from typing import Any
 
@@ -69,6 +71,7 @@ def worker_context() -> BaseContext:
     context = get_context("forkserver")
     # All that train.py imports, once, instead of in every worker.
     context.set_forkserver_preload(["ldl.cli"])
+    resource_tracker.ensure_running()  # which unblocks signals
     # The server inherits it: signals to all processes of a terminal or a job are the run's, which needs its batch.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     try:
@@ -76,6 +79,14 @@ def worker_context() -> BaseContext:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return context
+
+
+@atexit.register
+def _end_server() -> None:
+    """End the server, which else goes on for seconds where it is still importing."""
+    if pid := getattr(forkserver._forkserver, "_forkserver_pid", None):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def start_worker(number: int, rank: int, seeded: bool) -> None:

@@ -25,7 +25,7 @@ def in_one_line(error: Exception, ranks: list[subprocess.Popen[Any]]) -> str | N
         place = f"{error.filename} cannot be written or read" if error.filename else "a file cannot be written"
         return f"{place}: {error.strerror}; what was written before is whole: mend that and go on with --ckpt_path"
     if _lost_others(error):
-        return _who_ended(ranks)
+        return who_ended(ranks)
     return None
 
 
@@ -37,8 +37,9 @@ def _lost_others(error: Exception) -> bool:
     return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and ("gloo" in said or "NCCL" in said))
 
 
-def _who_ended(ranks: list[subprocess.Popen[Any]]) -> str:
-    time.sleep(0.5)
+def who_ended(ranks: list[subprocess.Popen[Any]]) -> str:
+    """Which of the launched processes was killed; an empty string where one ended by itself, and so has said why."""
+    time.sleep(0.1)
     for rank, process in enumerate(ranks, start=1):
         code = process.poll()
         if code is not None and code < 0:

@@ -60,7 +60,7 @@ class StopCheckpoint(Checkpoint):
         stopping.watch.trains = False
 
     def _save(self, trainer: pl.Trainer) -> None:
-        trainer.save_checkpoint(self.path)
+        trainer.save_checkpoint(self.path, weights_only=False)
         stopping.watch.checkpoint = self.path
         signals = current_collective().gather(torch.tensor([stop.signal], device=trainer.strategy.root_device))
         stop.signal = int(torch.cat(signals).max())

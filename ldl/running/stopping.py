@@ -21,10 +21,12 @@ from types import FrameType
 from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.strategies.launchers import _SubprocessScriptLauncher
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
 
 from ldl.batch import stop
 from ldl.collective import process_rank
+from ldl.running.failures import who_ended
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 20.0
@@ -32,7 +34,9 @@ PATIENCE = 20.0
 AGAIN = 0.5
 """Seconds after which a Ctrl-C is a second one: launchers hand on the first, which has reached every process."""
 FAREWELL = 5.0
-"""Seconds that launched processes get to end by themselves."""
+"""Seconds that processes get to end by themselves when another has."""
+TICK = 0.5
+"""Seconds between two looks at the launched processes."""
 
 
 class Stopped(BaseException):
@@ -47,7 +51,7 @@ class Watch:
         step: Number of optimiser steps that were done.
         fold: The fold of a cross-validation that is trained.
         checkpoint: What the run can be resumed from, once it is there.
-        launcher: Lightning's, with the processes that it has started.
+        ranks: The processes that Lightning has launched on this machine, from rank 1.
     """
 
     def __init__(self) -> None:
@@ -55,7 +59,7 @@ class Watch:
         self.step = 0
         self.fold: int | None = None
         self.checkpoint: Path | None = None
-        self.launcher: Any = None
+        self.ranks: list[subprocess.Popen[Any]] = []
         self._received = self._told = False
 
     def receive(self, number: int, frame: FrameType | None) -> None:
@@ -84,34 +88,40 @@ class Watch:
         return 128 + stop.signal
 
     def end_ranks(self) -> None:
-        """Wait for the processes that Lightning has launched, which end too, and kill those that stay."""
-        deadline, processes = time.monotonic() + FAREWELL, list(self.ranks)
-        # Lightning's observer would kill this process too, for the first one that does not end well.
-        self.ranks.clear()
-        for process in processes:
+        """Wait for the other processes, which end too, and kill those that stay."""
+        deadline = time.monotonic() + FAREWELL
+        for process in self.ranks:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
             process.kill()
 
     def guard(self, told: socket.socket) -> None:
-        """Run in a thread, which sees signals also while the main one waits: hand on the first, end it if need be."""
-        first, second = 0.0, False
-        while not second and (not first or time.monotonic() < first + PATIENCE):
-            ready = select.select([told], [], [], first + PATIENCE - time.monotonic() if first else None)[0]
+        """Run in a thread, for what the main one cannot see while it waits: end the process where that does not.
+
+        It hands the first signal on to the other processes, and ends with them where one of them is killed.
+        """
+        first = lost = deadline = 0.0
+        while not deadline or time.monotonic() < deadline:
+            ready = select.select([told], [], [], TICK)[0]
             for number in told.recv(64) if ready else b"":
                 if number == 0:
                     return
                 if number in SIGNALS and not first:
                     first, stop.signal = time.monotonic(), stop.signal or number
+                    deadline = first + PATIENCE
                     self._signal_ranks(signal.SIGTERM)
-                second |= number == signal.SIGINT and time.monotonic() > first + AGAIN
+                elif number == signal.SIGINT and time.monotonic() > first + AGAIN:
+                    deadline = first
+            if not first and not lost and any(process.poll() for process in self.ranks):
+                lost = time.monotonic()
+                deadline = lost + FAREWELL
+        if first:
+            code = self.tell("" if deadline == first else f", which took more than {PATIENCE:.0f} s")
+        else:
+            code = 1
+            print(f"error: {who_ended(self.ranks)}", file=sys.stderr, flush=True)
         self._signal_ranks(signal.SIGKILL)
-        os._exit(self.tell("" if second else f", which took more than {PATIENCE:.0f} s") or 1)
-
-    @property
-    def ranks(self) -> list[subprocess.Popen[Any]]:
-        """The processes that Lightning has launched, from rank 1."""
-        return getattr(self.launcher, "procs", [])
+        os._exit(code or 1)
 
     def _signal_ranks(self, number: int) -> None:
         for process in self.ranks:
@@ -161,7 +171,16 @@ class _Signals(_SignalConnector):
 
 
 def attend(trainer: pl.Trainer) -> pl.Trainer:
-    """Leave SIGTERM of a trainer to the watch, which hands it on to the processes that the trainer launches."""
+    """Leave SIGTERM of a trainer, and the processes that it launches, to the watch."""
     trainer._signal_connector = _Signals(trainer)
-    watch.launcher = trainer.strategy.launcher
+    launcher = trainer.strategy.launcher
+    if isinstance(launcher, _SubprocessScriptLauncher):
+        launch = launcher._call_children_scripts
+
+        def launch_ranks() -> None:
+            launch()
+            # Lightning's own observer, which has none left, would kill this process without a word for any that ends.
+            watch.ranks, launcher.procs = launcher.procs, []
+
+        launcher._call_children_scripts = launch_ranks  # type: ignore[method-assign]
     return trainer

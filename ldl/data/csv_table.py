@@ -45,14 +45,9 @@ class CsvTable:
         return [row[place] for row in self.rows]
 
     def numbers(self, names: Sequence[str] | None = None, hint: str = "") -> np.ndarray:
-        """Some columns, or all of them, as a (rows, columns) float64 matrix.
+        """Some columns, or all of them whatever they are called, as a (rows, columns) float64 matrix.
 
-        Args:
-            names: The columns; None takes all, whatever they are called.
-            hint: Is added to the message about a field that is no number.
-
-        Raises:
-            LDLError: a missing or doubled column, or a field that is no finite number.
+        Raises LDLError for a missing or doubled column, or a field that is no finite number, with ``hint`` added.
         """
         places = range(len(self.header)) if names is None else [self.place(name) for name in names]
         matrix = np.array([[_number(row[place]) for place in places] for row in self.rows])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,13 +25,14 @@ class Draw(NamedTuple):
     seed: int
 
 
+@dataclass(eq=False)
 class DealtBatchSampler(Sampler[list[Draw]]):
     """Cuts one permutation, the same on all ranks, into global batches and deals row i to rank i % world_size.
 
     Every rank gets as many batches as the others and batches of equal length; ranks that come away short get
     padding of weight 0. So any number of processes sees the same global batches as one.
 
-    Args:
+    Attributes:
         size: Number of rows of the data set.
         batch_size: Rows of a *global* batch.
         shuffle: Permute the rows, differently every epoch.
@@ -42,23 +44,13 @@ class DealtBatchSampler(Sampler[list[Draw]]):
             on where the other stopped.
     """
 
-    def __init__(
-        self,
-        size: int,
-        batch_size: int,
-        shuffle: bool,
-        seed: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
-        position: Callable[[], tuple[int, int]] = lambda: (0, 0),
-    ) -> None:
-        self.size = size
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-        self.seed = seed
-        self.rank = rank
-        self.world_size = world_size
-        self.position = position
+    size: int
+    batch_size: int
+    shuffle: bool
+    seed: int = 0
+    rank: int = 0
+    world_size: int = 1
+    position: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
     def __len__(self) -> int:
         return -(-self.size // self.batch_size)

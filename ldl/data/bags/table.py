@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.data.csv_table import CsvTable, read_csv
+from ldl.data.csv_table import read_csv
 from ldl.data.tables.distributions import read_file
 from ldl.errors import LDLError
 
@@ -36,7 +36,7 @@ def read_bags(path: Path) -> BagTable:
         LDLError: a missing or unreadable file or column, a field that is no finite number, a label other than 0, 1 or
             -1, or a bag with labels that differ.
     """
-    table: CsvTable = read_file(path, {".csv": partial(read_csv, has_header=lambda first: bool(NAMES & set(first)))})
+    table = read_file(path, partial(read_csv, has_header=lambda first: bool(NAMES & set(first))))
     headed = bool(NAMES & set(table.header))
     label, bag = ("label", "bag") if headed else ("1", "2")
     if not table.rows or len(table.header) < 3:

@@ -19,8 +19,7 @@ Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 def default_train_transforms(mirror: bool = True) -> list[Transform]:
     """Small turns, shifts and scales, brightness and contrast, and now and then a grey or a coarse picture.
 
-    Args:
-        mirror: Whether half of the pictures are mirrored first.
+    With ``mirror`` half of the pictures are mirrored first.
     """
     return [
         *([A.HorizontalFlip(p=0.5)] if mirror else []),

@@ -51,7 +51,7 @@ class Morph(FaceAges):
 
     def read(self) -> FaceRecords:
         """List the pictures by name. Raises LDLError for a row or a name that is not as in the release."""
-        folder = self._folder()
+        folder = self.locate(next((name for name in _USUAL if (self.data_root / name).is_dir()), _USUAL[0]))
         release = [path for path in folder.glob("*.csv") if path.name.lower() == RELEASE_CSV.lower()]
         files, races = read_release(release[0]) if release else _read_folders(folder)
         if self.alignment == "landmarks":
@@ -59,10 +59,6 @@ class Morph(FaceAges):
         if self.alignment == "none" or (self.alignment is None and not self.boxes):
             return named_records(folder, files, races)
         return self._placed(folder, files, races)
-
-    def _folder(self) -> Path:
-        usual = next((name for name in _USUAL if (self.data_root / name).is_dir()), _USUAL[0])
-        return self.locate(usual)
 
     def _placed(self, folder: Path, files: dict[str, str], races: dict[str, str]) -> FaceRecords:
         if not self.boxes:

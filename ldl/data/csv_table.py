@@ -52,8 +52,7 @@ class CsvTable:
         places = range(len(self.header)) if names is None else [self.place(name) for name in names]
         matrix = np.array([[_number(row[place]) for place in places] for row in self.rows])
         matrix = matrix.reshape(len(self.rows), len(places))
-        wrong = np.argwhere(~np.isfinite(matrix))
-        if len(wrong):
+        if len(wrong := np.argwhere(~np.isfinite(matrix))):
             row, column = wrong[0]
             self.refuse(row, places[column], f"not a finite number{hint}")
         return matrix
@@ -78,16 +77,12 @@ class CsvTable:
 def read_csv(
     path: Path, has_header: Callable[[list[str]], bool] = lambda first: True, blanks: bool = False
 ) -> CsvTable:
-    """Read a file of fields with commas between them.
+    """Read a file of fields with commas between them; ``has_header`` tells whether the first row names the columns.
 
-    Args:
-        path: The file, which is there.
-        has_header: Whether the first row names the columns, told from its fields.
-        blanks: Columns have blanks between them where the first row has no comma; the first column of row numbers
-            that pandas writes has then no name, and gets an empty one.
+    With ``blanks`` columns have blanks between them where the first row has no comma; the first column of row numbers
+    that pandas writes has then no name, and gets an empty one.
 
-    Raises:
-        LDLError: a file that cannot be read or is no UTF-8, or a row with more or fewer fields than the first.
+    Raises LDLError: a file that cannot be read or is no UTF-8, or a row with more or fewer fields than the first.
     """
     text, commas = _lines(path, blanks)
     records = list(_records(path, text, commas))

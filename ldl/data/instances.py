@@ -27,7 +27,7 @@ class Source(Protocol):
 
 
 class Instances(Dataset[Batch]):
-    """Instances of a data set, put together to batches as they are drawn.
+    """The instances ``rows`` of a data set, put together to batches as they are drawn.
 
     Args:
         columns: What a batch has besides inputs, for *all* instances of the data set: ``target`` (N, C) and such.
@@ -64,11 +64,7 @@ def collate(batch: Any) -> Any:
 
 
 class Guarded(Dataset[Any]):
-    """Hands a batch that cannot be read on as its error, so that all processes can end together.
-
-    Args:
-        instances: The data set.
-    """
+    """Hands a batch of a data set that cannot be read on as its error, so that all processes can end together."""
 
     def __init__(self, instances: Dataset[Any]) -> None:
         self.instances = instances

@@ -95,8 +95,7 @@ class EdgeImages(Dataset[Batch]):
 def read_scene(image: Path, crop: int = 1) -> tuple[np.ndarray, GroundTruth]:
     """An image, (H, W, 3) uint8, and what its annotators drew.
 
-    Raises:
-        LDLError: they cannot be read, differ in size, or are too small for crops of ``crop`` pixels.
+    Raises LDLError: they cannot be read, differ in size, or are too small for crops of ``crop`` pixels.
     """
     picture, truth = read_picture(image), read_ground_truth(truth_of(image))
     size = "x".join(map(str, picture.shape[:2]))
@@ -114,11 +113,9 @@ def truth_of(image: Path) -> Path:
 
 
 def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
-    """Share of the annotators that drew an edge at each pixel, (H, W) float32 in 0..1.
+    """Share of the annotators that drew an edge at each pixel, (H, W) float32 in 0..1, from ``boundaries`` (A, H, W).
 
-    Args:
-        boundaries: (A, H, W) bool.
-        tolerance: An annotator counts for a pixel up to this far from the line that was drawn, in pixels.
+    An annotator counts for a pixel up to ``tolerance`` pixels from the line that was drawn.
     """
     reach = int(tolerance)
     y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]

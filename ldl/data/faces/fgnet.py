@@ -48,8 +48,7 @@ class FGNET(FaceAges):
         if self.alignment == "box":
             source = self.find(self.boxes) if self.boxes else folder / "face_boxes.json"
             boxes = read_boxes(source)
-            missing = [file for file, stem in zip(files, stems) if stem not in boxes]
-            if missing:
+            if missing := [file for file, stem in zip(files, stems) if stem not in boxes]:
                 raise LDLError(f"{source} has no box of {missing[0]} ({len(missing)} such pictures)")
             return [boxes[stem] for stem in stems]
         return [read_points(folder / "points" / f"{stem}.pts")[list(FGNET_POINTS)] for stem in stems]

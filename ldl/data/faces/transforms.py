@@ -37,10 +37,9 @@ def default_train_transforms(mirror: bool = True) -> list[Transform]:
 
 
 class Pipeline:
-    """Applies transforms one after the other to pictures (height, width, 3) uint8.
+    """Applies albumentations transforms one after the other to pictures (height, width, 3) uint8.
 
-    Args:
-        transforms: albumentations transforms; their result must be a picture (height, width, channels).
+    Their result must be a picture (height, width, channels).
     """
 
     def __init__(self, transforms: Sequence[Transform]) -> None:

@@ -35,17 +35,11 @@ def read_table(
     """Read a table and check every row.
 
     ``.mat`` and ``.npz`` files hold two matrices under one of the usual keys, or under those given. In ``.csv``
-    files the columns named ``label:NAME`` are the distribution, all others are features.
+    files the columns named ``label:NAME`` are the distribution, all others are features. ``normalize`` divides rows
+    of the distributions by their sums, instead of refusing sums other than 1.
 
-    Args:
-        path: The file.
-        feature_key: Name of the features in a .mat or .npz file; None tries the usual ones.
-        target_key: Name of the distributions, likewise.
-        normalize: Divide rows of the distributions by their sums, instead of refusing sums other than 1.
-
-    Raises:
-        LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; a negative
-            probability; a row that does not sum to 1; unequal numbers of rows.
+    Raises LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; a negative
+    probability; a row that does not sum to 1; unequal numbers of rows.
     """
     features, distributions, names = read_file(path, _read_csv, _pick, feature_key, target_key)
     features = check_matrix(path, "features", features)
@@ -95,24 +89,19 @@ def find_name(
 
 def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) -> np.ndarray:
     """Rows on the simplex, float64: checked, and freed of rounding (sums within 1e-3 of 1 are divided out)."""
-    negative = np.argwhere(rows < 0)
-    if len(negative):
+    if len(negative := np.argwhere(rows < 0)):
         row, column = negative[0]
         raise LDLError(
             f"{source}: distribution row {row}, label {column} is {rows[row, column]:g}; mass must not be negative"
         )
     sums = rows.sum(1)
-    if normalize:
-        empty = np.flatnonzero(sums <= 0)
-        if len(empty):
-            raise LDLError(f"{source}: distribution row {empty[0]} is all zero and cannot be normalised; remove it")
-    else:
-        off = np.flatnonzero(np.abs(sums - 1) > 1e-3)
-        if len(off):
-            raise LDLError(
-                f"{source}: distribution row {off[0]} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); "
-                "correct the file, or pass --data.normalize true to divide rows by their sums"
-            )
+    if normalize and len(empty := np.flatnonzero(sums <= 0)):
+        raise LDLError(f"{source}: distribution row {empty[0]} is all zero and cannot be normalised; remove it")
+    if not normalize and len(off := np.flatnonzero(np.abs(sums - 1) > 1e-3)):
+        raise LDLError(
+            f"{source}: distribution row {off[0]} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); "
+            "correct the file, or pass --data.normalize true to divide rows by their sums"
+        )
     return rows / sums[:, None]
 
 
@@ -148,8 +137,7 @@ def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise LDLError(f"{path}: {what} are {array.dtype}, not numbers")
     array = array.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
+    if len(bad := np.argwhere(~np.isfinite(array))):
         row, column = bad[0]
         raise LDLError(
             f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number"

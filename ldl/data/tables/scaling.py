@@ -87,8 +87,7 @@ class FeatureScaler:
 
 
 def _roots(features: np.ndarray) -> np.ndarray:
-    negative = np.argwhere(features < 0)
-    if len(negative):
+    if len(negative := np.argwhere(features < 0)):
         row, column = negative[0]
         raise LDLError(
             f"data.scaling 'hellinger' takes square roots, but a row's feature {column} is {features[row, column]:g}; "

@@ -118,7 +118,6 @@ def match(listed: Sequence[SplitList], cut: Cut) -> list[np.ndarray]:
 
 def _folds(table: CsvTable) -> np.ndarray:
     folds = table.numbers(["fold"])[:, 0]
-    wrong = np.flatnonzero((folds < 0) | (folds % 1 > 0))
-    if len(wrong):
+    if len(wrong := np.flatnonzero((folds < 0) | (folds % 1 > 0))):
         table.refuse(wrong[0], table.place("fold"), "no number of a fold, which are 0, 1, 2, ...")
     return folds.astype(int)

@@ -65,8 +65,7 @@ class Morph(FaceAges):
             raise LDLError("MORPH comes without boxes; name a JSON file of them in data.boxes")
         source = self.find(self.boxes)
         boxes = read_boxes(source)
-        missing = [file for name, file in files.items() if name not in boxes]
-        if missing:
+        if missing := [file for name, file in files.items() if name not in boxes]:
             what = f"{source} has no box of {len(missing)} of {len(files)} pictures, the first: {missing[0]}"
             if not self.skip_unreadable:
                 raise LDLError(f"{what}; leave them out with --data.skip_unreadable true, or set data.alignment: none")

@@ -219,9 +219,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         Raises LDLError where the data lack what batches must have besides ``input`` and ``target``.
         """
         if wants:
-            raise LDLError(
-                f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data such as BSDS500"
-            )
+            raise LDLError(f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data like BSDS500")
         return in_order(self.dataset(self.split.train, train=False), len(self.split.train), 1)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:

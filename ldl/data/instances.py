@@ -23,7 +23,6 @@ class Source(Protocol):
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """See :meth:`ldl.data.base.LDLDataModule.inputs`."""
-        ...
 
 
 class Instances(Dataset[Batch]):
@@ -75,9 +74,6 @@ class Guarded(Dataset[Any]):
 
     def __len__(self) -> int:
         return len(self.instances)  # type: ignore[arg-type]
-
-    def __getitem__(self, draw: Draw) -> Any:
-        return self.instances[draw]
 
     def __getitems__(self, draws: list[Draw]) -> Any:
         try:

@@ -52,7 +52,6 @@ class Mean(Metric):
     ``function`` takes two batches in float64 to a number for every row.
     """
 
-    is_differentiable = False
     full_state_update = False
     total: Tensor
     rows: Tensor

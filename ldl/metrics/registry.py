@@ -56,7 +56,5 @@ def measures(labels: LabelSpace, maps: bool = False) -> list[Measure]:
     known = [measure for table in tables.values() for measure in table or ()]
     own = [measure for measure in _registered.values() if tables[measure.of] is not None]
     if taken := {measure.name for measure in known} & {measure.name for measure in own}:
-        raise LDLError(
-            f"there is a measure {min(taken)!r} of these labels already; give the registered one another name"
-        )
+        raise LDLError(f"there is a measure {min(taken)!r} of these labels already; rename the registered one")
     return known + own

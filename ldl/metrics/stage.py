@@ -74,7 +74,6 @@ class StageMetrics(nn.Module):
 class LineMetrics(Metric):
     """Keeps all rows of ordinal labels, for the measures of :class:`ldl.metrics.ordinal.Rows`, maybe with details."""
 
-    is_differentiable = False
     full_state_update = False
     value: list[Tensor]
 

@@ -84,16 +84,14 @@ class BSDS500(LDLDataModule):
     def dataset(self, rows: np.ndarray, train: bool) -> EdgeImages:
         """The images ``rows``."""
         crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives) if train else None
-        least = self.crop if train else 1
-        return EdgeImages([self.images[row] for row in rows], rows, self.tolerance, least, crops)
+        return EdgeImages(self.images, rows, self.tolerance, self.crop if train else 1, crops)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
         """The images of training, whole, maybe with ``boundaries`` and ``segments`` (1, A, H, W) of the annotators."""
         if unknown := [name for name in wants if name not in GroundTruth._fields]:
             return super().image_dataloader(unknown)
-        rows = self.split.train
-        images = [self.images[row] for row in rows]
-        return in_order(EdgeImages(images, rows, self.tolerance, self.crop, wants=wants), len(rows), 1)
+        images = EdgeImages(self.images, self.split.train, self.tolerance, self.crop, wants=wants)
+        return in_order(images, len(images), 1)
 
     @property
     def eval_batch_size(self) -> int:

@@ -39,8 +39,8 @@ class EdgeImages(Dataset[Batch]):
     """``input`` (3, H, W) uint8 and ``target`` (H, W, 2), the shares of annotators without and with an edge.
 
     Attributes:
-        images: The images.
-        index: (N,) their numbers in the whole data set.
+        images: All images of the data set.
+        index: (N,) the numbers of those that are served.
         tolerance: See :func:`vote_share`.
         least: Smallest side that an image may have, in pixels.
         crops: Serve random crops, with ``keep`` (side, side): the pixels to learn from. None serves whole images.
@@ -57,7 +57,7 @@ class EdgeImages(Dataset[Batch]):
     _kept: dict[int, tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.index)
 
     def __getitem__(self, draw: Draw) -> dict[str, Any]:
         picture, share, drawn = self._read(draw.row)
@@ -79,12 +79,10 @@ class EdgeImages(Dataset[Batch]):
     def _read(self, row: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         if row in self._kept:
             return self._kept[row]
-        image = self.images[row]
+        image = self.images[self.index[row]]
         picture, truth = read_scene(image, self.least)
         if truth.segments is None and "segments" in self.wants:
-            raise LDLError(
-                f"the ground truth of {image} has no Segmentation, which is learned from; add it to the file"
-            )
+            raise LDLError(f"the ground truth of {image} has no Segmentation, which is learned from; add it there")
         drawn = {name: getattr(truth, name) for name in self.wants}
         read = picture, vote_share(truth.boundaries, self.tolerance), drawn
         if self.crops is not None:

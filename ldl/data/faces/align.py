@@ -31,16 +31,12 @@ def similarity(source: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def placement(anchor: np.ndarray | None, width: int, height: int, size: int, margin: float | None) -> np.ndarray:
-    """The (2, 3) matrix from pixels of a picture to pixels of its crop.
+    """The (2, 3) matrix from pixels of a picture of ``width`` and ``height`` to pixels of its crop of side ``size``.
 
-    Args:
-        anchor: (5, 2) eyes, nose and mouth corners as in ``FACE_POINTS``; (4, 2) corners of a box, clockwise from
-            the face's upper left; or None for the whole picture, which then fits into the crop.
-        width: Width of the picture.
-        height: Height of the picture.
-        size: Side of the crop.
-        margin: What is added on every side, as a share of the face's square; None adds ``LANDMARK_MARGIN`` to
-            landmarks and nothing to boxes, which come with the margin of those who drew them.
+    ``anchor`` is (5, 2) eyes, nose and mouth corners as in ``FACE_POINTS``; (4, 2) corners of a box, clockwise from the
+    face's upper left; or None for the whole picture, which then fits into the crop. ``margin`` is what is added on
+    every side, as a share of the face's square; None adds ``LANDMARK_MARGIN`` to landmarks and nothing to boxes, which
+    come with the margin of those who drew them.
 
     Raises LDLError: neither 5 nor 4 points, or points that do not place a face.
     """

@@ -154,7 +154,6 @@ class Faces(LDLDataModule):
 
     @property
     def num_folds(self) -> int:
-        """Number of folds of the protocol, after ``setup``."""
         return self._protocol.count(self._cut)
 
     @property
@@ -169,5 +168,4 @@ class Faces(LDLDataModule):
 
     @property
     def preprocessing(self) -> dict[str, Any]:
-        """What a picture goes through before the backbone, as plain values, for checkpoints."""
         return {"crop_size": self.crop_size, "margin": self.margin, "transforms": self.pipelines[False].to_dict()}

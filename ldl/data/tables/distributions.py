@@ -18,6 +18,7 @@ FEATURE_KEYS = ("features", "feature", "X", "x", "data")
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 LABEL_PREFIX = "label:"
 T = TypeVar("T")
+Parts = tuple[Any, Any, list[str] | None]
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,7 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
     Without ``pick`` these two are refused. Raises LDLError.
     """
     if not path.is_file():
-        raise LDLError(
-            f"no data file at {path}; give --data.path, or the folder it lies in with --data.root or LDL_DATA"
-        )
+        raise LDLError(f"no data file at {path}; give --data.path, or its folder with --data.root or LDL_DATA")
     kind, known = path.suffix.lower(), (".mat", ".npz", ".csv") if pick else (".csv",)
     if kind not in known:
         raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {', '.join(known)}")
@@ -75,15 +74,13 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
         raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
 
 
-def find_name(
-    path: Path, names: Iterable[str], what: str, option: str, wanted: str | None, usual: Sequence[str]
-) -> str:
-    """The wanted one of the names in a file, or the first of the usual ones. Raises LDLError where it is not there."""
+def find_name(path: Path, names: Iterable[str], what: str, option: str, given: str | None, usual: Sequence[str]) -> str:
+    """The given one of the names in a file, or the first of the usual ones. Raises LDLError where it is not there."""
     present = [name for name in names if not name.startswith("__")]
-    for name in [wanted] if wanted else usual:
+    for name in [given] if given else usual:
         if name in present:
             return name
-    missing = f"no key {wanted!r}{did_you_mean(wanted, present)}" if wanted else f"no {what} under {', '.join(usual)}"
+    missing = f"no key {given!r}{did_you_mean(given, present)}" if given else f"no {what} under {', '.join(usual)}"
     raise LDLError(f"{path}: {missing}; it has {', '.join(present[:20]) or 'none'}: pass --data.{option}")
 
 
@@ -105,15 +102,13 @@ def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) 
     return rows / sums[:, None]
 
 
-def _pick(
-    path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None
-) -> tuple[Any, Any, list[str] | None]:
+def _pick(path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None) -> Parts:
     features = find_name(path, arrays, "features", "feature_key", feature_key, FEATURE_KEYS)
     target = find_name(path, arrays, "distributions", "target_key", target_key, TARGET_KEYS)
     return arrays[features], arrays[target], None
 
 
-def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> tuple[Any, Any, list[str] | None]:
+def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> Parts:
     if feature_key or target_key:
         raise LDLError(
             f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its columns {LABEL_PREFIX}NAME"

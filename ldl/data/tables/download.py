@@ -51,23 +51,21 @@ def download_set(name: str, path: Path) -> None:
     """
     if name not in SETS:
         raise LDLError(f"{name} is not among the public sets{did_you_mean(name, SETS)}: {', '.join(SETS)}")
-    part = path.with_name(f"{path.name}.part")
+    url, part = f"{SOURCE}/{name}", path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{part}.lock"):
             if path.is_file():
                 return
-            print(f"downloading {SOURCE}/{name} to {path}", flush=True)
-            _fetch(f"{SOURCE}/{name}", part)
+            print(f"downloading {url} to {path}", flush=True)
+            _fetch(url, part)
             if (found := git_blob(part)) != SETS[name]:
                 part.unlink()
-                raise LDLError(
-                    f"{SOURCE}/{name} is not the published file: checksum {found}, not {SETS[name]}; try again"
-                )
+                raise LDLError(f"{url} is not the published file: checksum {found}, not {SETS[name]}; try again")
             os.replace(part, path)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
         raise LDLError(
-            f"{SOURCE}/{name} cannot be downloaded: {error}; try again, which goes on from there, or put it at {path}"
+            f"{url} cannot be downloaded: {error}; try again, which goes on from there, or put it at {path}"
         ) from None
     except OSError as error:
         raise LDLError(f"{path} cannot be written: {error.strerror}; give another --data.root") from error

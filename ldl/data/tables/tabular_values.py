@@ -83,7 +83,6 @@ class TabularValues(ScaledRows):
 
     @property
     def num_folds(self) -> int:
-        """Number of folds of the protocol, after ``setup``."""
         if self.protocol == "leave_one_group_out" and self.groups is not None:
             return len(np.unique(self.groups))
         return self.folds

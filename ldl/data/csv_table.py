@@ -80,9 +80,8 @@ def read_csv(
     """Read a file of fields with commas between them; ``has_header`` tells whether the first row names the columns.
 
     With ``blanks`` columns have blanks between them where the first row has no comma; the first column of row numbers
-    that pandas writes has then no name, and gets an empty one.
-
-    Raises LDLError: a file that cannot be read or is no UTF-8, or a row with more or fewer fields than the first.
+    that pandas writes has then no name, and gets an empty one. Raises LDLError: a file that cannot be read or is no
+    UTF-8, or a row with more or fewer fields than the first.
     """
     text, commas = _lines(path, blanks)
     records = list(_records(path, text, commas))

@@ -11,13 +11,10 @@ from torch.utils.data import Sampler
 
 
 class Draw(NamedTuple):
-    """One instance of one batch.
+    """One instance of one batch: its row in the data set, its weight, which is 0 for padding and else 1, and its seed.
 
-    Attributes:
-        row: Row of the data set.
-        weight: 1, or 0 for padding.
-        seed: Seed for random augmentation, a function of (seed, epoch, row): the same for any number of
-            processes and workers.
+    The seed, for random augmentation, is a function of (seed, epoch, row): the same for any number of processes and
+    workers.
     """
 
     row: int
@@ -39,9 +36,8 @@ class DealtBatchSampler(Sampler[list[Draw]]):
         seed: Seed of the permutation and of the augmentation.
         rank: Number of this process.
         world_size: Number of processes.
-        position: Called at the start of every pass for the number of the epoch and how many of its batches are
-            done already. It comes from the training loop, not from a counter here, so that a resumed run goes
-            on where the other stopped.
+        position: Called at the start of every pass for the number of the epoch and how many of its batches are done
+            already: from the training loop, not a counter here, so that a resumed run goes on where the other stopped.
     """
 
     size: int

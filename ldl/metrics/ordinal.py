@@ -83,11 +83,11 @@ def line_measures(labels: LabelSpace) -> list[Measure]:
     return [
         line("nll", lambda rows: mean(nll(rows.prediction, rows.value, rows.axis))),
         line("crps", lambda rows: mean(crps(rows.prediction, rows.value, rows.axis)), unit=True),
-        *(line(f"coverage{p}", partial(_coverage, p), None, detail=p != 90) for p in COVERAGES),
+        *(line(f"coverage{p}", lambda rows, p=p: coverage(rows.spans, p), None, detail=p != 90) for p in COVERAGES),
         line("calibration_error", lambda rows: calibration_error(rows.spans)),
         line("gm", lambda rows: geometric_mean(rows.error, rows.floor), unit=True),
         line("balanced_mae", lambda rows: balanced_mae(rows.error, rows.value, rows.labels), unit=True),
-        *(line(f"cs{theta}", partial(_score, theta), True, detail=True) for theta in THETAS),
+        *(line(f"cs{t}", lambda rows, t=t: mean(np.abs(rows.error) <= t), True, detail=True) for t in THETAS),
         *(measure for name in SHOTS for measure in _group(name, "mae", "gm")),
         *(measure for band in bands(labels) for measure in _group(band.name, "mae", "bias")),
     ]
@@ -108,14 +108,6 @@ def _inside(group: str, figure: str, rows: Rows) -> float | None:
     if group not in rows.groups:
         return None
     return FIGURES[figure](rows.error[rows.groups[group]], rows.floor)
-
-
-def _coverage(percent: int, rows: Rows) -> float:
-    return coverage(rows.spans, percent)
-
-
-def _score(theta: int, rows: Rows) -> float:
-    return mean(np.abs(rows.error) <= theta)
 
 
 def measure_rows(rows: Rows, measures: list[Measure] | None = None) -> dict[str, float]:

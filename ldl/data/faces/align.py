@@ -36,9 +36,8 @@ def placement(anchor: np.ndarray | None, width: int, height: int, size: int, mar
     ``anchor`` is (5, 2) eyes, nose and mouth corners as in ``FACE_POINTS``; (4, 2) corners of a box, clockwise from the
     face's upper left; or None for the whole picture, which then fits into the crop. ``margin`` is what is added on
     every side, as a share of the face's square; None adds ``LANDMARK_MARGIN`` to landmarks and nothing to boxes, which
-    come with the margin of those who drew them.
-
-    Raises LDLError: neither 5 nor 4 points, or points that do not place a face.
+    come with the margin of those who drew them. Raises LDLError: neither 5 nor 4 points, or points that do not place a
+    face.
     """
     if anchor is None:
         side = max(width, height)

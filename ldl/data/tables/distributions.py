@@ -37,10 +37,9 @@ def read_table(
 
     ``.mat`` and ``.npz`` files hold two matrices under one of the usual keys, or under those given. In ``.csv``
     files the columns named ``label:NAME`` are the distribution, all others are features. ``normalize`` divides rows
-    of the distributions by their sums, instead of refusing sums other than 1.
-
-    Raises LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; a negative
-    probability; a row that does not sum to 1; unequal numbers of rows.
+    of the distributions by their sums, instead of refusing sums other than 1. Raises LDLError: a missing or unreadable
+    file, key or column; text or NaN among the numbers; a negative probability; a row that does not sum to 1; unequal
+    numbers of rows.
     """
     features, distributions, names = read_file(path, _read_csv, _pick, feature_key, target_key)
     features = check_matrix(path, "features", features)
@@ -76,7 +75,7 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
 
 def find_name(path: Path, names: Iterable[str], what: str, option: str, given: str | None, usual: Sequence[str]) -> str:
     """The given one of the names in a file, or the first of the usual ones. Raises LDLError where it is not there."""
-    present = [name for name in names if not name.startswith("__")]
+    present = [name for name in names if not name.endswith("__")]  # less what scipy adds
     for name in [given] if given else usual:
         if name in present:
             return name

@@ -34,10 +34,8 @@ def read_values(
 
     ``.mat`` and ``.npz`` files hold the features (N, F), the values and maybe the groups (N entries each) under one of
     the usual keys, or under those given. A ``.csv`` names its columns: a value, maybe a group, all others features.
-    The absence of groups is an error only where they are named.
-
-    Raises LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; unequal numbers of
-    rows.
+    The absence of groups is an error only where they are named. Raises LDLError: a missing or unreadable file, key or
+    column; text or NaN among the numbers; unequal numbers of rows.
     """
     features, values, groups = read_file(path, _read_csv, _pick, feature_key, value_key, group_key)
     features = check_matrix(path, "features", features)

@@ -58,9 +58,6 @@ class Morph(FaceAges):
             raise LDLError("MORPH has no landmarks; set data.alignment: box with data.boxes, or none")
         if self.alignment == "none" or (self.alignment is None and not self.boxes):
             return named_records(folder, files, races)
-        return self._placed(folder, files, races)
-
-    def _placed(self, folder: Path, files: dict[str, str], races: dict[str, str]) -> FaceRecords:
         if not self.boxes:
             raise LDLError("MORPH comes without boxes; name a JSON file of them in data.boxes")
         source = self.find(self.boxes)

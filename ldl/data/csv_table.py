@@ -74,9 +74,7 @@ class CsvTable:
         return CsvTable(self.path, [self.header[place] for place in kept], rows, self.lines)
 
 
-def read_csv(
-    path: Path, has_header: Callable[[list[str]], bool] = lambda first: True, blanks: bool = False
-) -> CsvTable:
+def read_csv(path: Path, has_header: Callable[[list[str]], bool] = lambda row: True, blanks: bool = False) -> CsvTable:
     """Read a file of fields with commas between them; ``has_header`` tells whether the first row names the columns.
 
     With ``blanks`` columns have blanks between them where the first row has no comma; the first column of row numbers

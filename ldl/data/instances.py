@@ -26,7 +26,7 @@ class Source(Protocol):
 
 
 class Instances(Dataset[Batch]):
-    """The instances ``rows`` of a data set, put together to batches as they are drawn.
+    """Instances of a data set, put together to batches as they are drawn.
 
     Args:
         columns: What a batch has besides inputs, for *all* instances of the data set: ``target`` (N, C) and such.

@@ -38,10 +38,7 @@ class PictureFolder(LDLDataModule):
     boxes: str | None = None
     cache_dir: str | None = None
     root = None
-    folds = 0
-    fold = 0
-    fold_seed = 0
-    val_fraction = 0.0
+    folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
 
     protocol = "none"
     _trained = None  # type: tuple[LabelSpace, tuple[int, ...], dict[str, Any]] | None

@@ -122,15 +122,13 @@ def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
     return np.asarray(near.mean(0, dtype=np.float32))
 
 
-def _cut(
-    picture: np.ndarray, share: np.ndarray, crops: Crops, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def _cut(image: np.ndarray, share: np.ndarray, crops: Crops, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     y, x = (int(rng.integers(length - crops.side + 1)) for length in share.shape)
-    picture, share = (whole[y : y + crops.side, x : x + crops.side] for whole in (picture, share))
+    image, share = (whole[y : y + crops.side, x : x + crops.side] for whole in (image, share))
     if crops.flips and rng.random() < 0.5:
-        picture, share = picture[:, ::-1], share[:, ::-1]
+        image, share = image[:, ::-1], share[:, ::-1]
     quarters = int(rng.integers(4)) if crops.turns else 0
-    return np.rot90(picture, quarters), np.rot90(share, quarters)
+    return np.rot90(image, quarters), np.rot90(share, quarters)
 
 
 def _keep(share: np.ndarray, crops: Crops, rng: np.random.Generator) -> np.ndarray:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ldl.collective import process_rank
-from ldl.data.csv_table import CsvTable, read_csv, read_header
+from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.faces.morph.names import EXAMPLE, parse_name, stem
 from ldl.data.faces.protocols import Cut
 from ldl.data.faces.records import FaceRecords
@@ -67,11 +67,6 @@ def read_rows(path: Path) -> CsvTable:
     """A list with its header in lower case; a file that begins with a picture has none. Raises LDLError."""
     table = read_csv(path, has_header=lambda first: not any(map(parse_name, first)), blanks=True)
     return replace(table, header=[name.lower() for name in table.header])
-
-
-def tells_races(path: Path) -> bool:
-    """Whether a file, of whatever content, has a column of races. Raises LDLError where it cannot be read."""
-    return "race" in map(str.lower, read_header(path, blanks=True))
 
 
 def list_records(*paths: Path) -> FaceRecords:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ldl.collective import process_rank
+from ldl.data.csv_table import read_header
 from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.boxes import read_boxes
-from ldl.data.faces.morph.lists import named_records, read_list, tells_races
+from ldl.data.faces.morph.lists import named_records, read_list
 from ldl.data.faces.morph.names import EXAMPLE, parse_name, stem
 from ldl.data.faces.morph.protocols import MORPH_PROTOCOLS
 from ldl.data.faces.morph.release import RELEASE_CSV, read_release
@@ -88,7 +89,8 @@ def _read_folders(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
         files[stem(file)] = file
     races: dict[str, str] = {}
     for path in sorted(folder.rglob("*.csv")):
-        if tells_races(path):
+        # It may be of whatever content: only its header is read.
+        if "race" in map(str.lower, read_header(path, blanks=True)):
             index = read_list(path)
             races.update(zip(index.stems, index.races or []))
     return files, races

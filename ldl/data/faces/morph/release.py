@@ -12,7 +12,6 @@ from ldl.data.faces.morph.names import EXAMPLE, MorphName, parse_name, stem
 from ldl.errors import LDLError
 
 RELEASE_CSV = "morph_2008_nonCommercial.csv"
-_COLUMNS = ("id_num", "race", "gender", "age", "photo")
 
 
 def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -25,7 +24,7 @@ def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     release or contradicts the row's person or age, a photo named twice.
     """
     table = read_rows(path)
-    columns = {name: table.column(name) for name in _COLUMNS}
+    columns = {name: table.column(name) for name in ("id_num", "race", "gender", "age", "photo")}
     files: dict[str, str] = {}
     races: dict[str, str] = {}
     genders: list[str] = []

@@ -26,11 +26,7 @@ class EachInstance(Backbone):
     def __post_init__(self) -> None:
         if self.backbone is None:
             self.backbone = Identity()
-
-    @property
-    def is_fixed(self) -> bool:
-        """As the backbone."""
-        return self.backbone.is_fixed
+        self.is_fixed = self.backbone.is_fixed
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the backbone for inputs (J, ...), J of any size. Raises LDLError for inputs that are no bags."""

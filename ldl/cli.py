@@ -35,7 +35,13 @@ def main(args: list[str] | None = None) -> None:
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        _main(sys.argv[1:] if args is None else args)
+        silence()
+        discover()
+        cli = _parse(_with_config(sys.argv[1:] if args is None else args))
+        if cli.config.stage == "crossval":
+            crossval(cli)
+        else:
+            run(cli)
     except LDLError as error:
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
@@ -47,16 +53,6 @@ def main(args: list[str] | None = None) -> None:
     finally:
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
-
-
-def _main(args: list[str]) -> None:
-    silence()
-    discover()
-    cli = _parse(_with_config(args))
-    if cli.config.stage == "crossval":
-        crossval(cli)
-    else:
-        run(cli)
 
 
 def _parse(args: list[str]) -> LDLCLI:

@@ -67,17 +67,14 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     try:
         cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError):
-        hint = (
-            "put its file back into plugins/"
-            if module.startswith("ldl_plugins")
-            else "install the package it comes from"
-        )
+        plugin = module.startswith("ldl_plugins")
+        hint = "put its file back into plugins/" if plugin else "install the package it comes from"
         raise LDLError(f"the checkpoint needs {path}, which cannot be imported; {hint}") from None
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
     try:
-        arguments = {name: _rebuilt(value) for name, value in spec["init_args"].items()}
-        return cls(**arguments)
+        arguments = spec["init_args"].items()
+        return cls(**{name: from_spec(value, nn.Module) if _is_spec(value) else value for name, value in arguments})
     except TypeError as error:
         raise LDLError(
             f"the checkpoint's arguments do not fit {path}: {error}; use the version it was saved with"
@@ -99,10 +96,6 @@ def differences(spec: dict[str, Any], component: object, within: str = "") -> li
         elif old != after.get(name) and not (name in known and known[name].may_change):
             found.append(f"{where} {old!r} instead of {after.get(name)!r}")
     return found
-
-
-def _rebuilt(value: Any) -> Any:
-    return from_spec(value, nn.Module) if _is_spec(value) else value
 
 
 def _is_spec(value: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -60,6 +59,7 @@ class BoostedBags(FittedHead):
     """
 
     takes_bags: ClassVar[bool] = True
+    exact: ClassVar[tuple[str, ...]] = ("threshold",)
     groups = 1
     clustered = 0
     whitened = 0.0
@@ -90,7 +90,9 @@ class BoostedBags(FittedHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""
         if len(labels) != 2:
-            raise LDLError(f"{self._name} needs two labels, the negative one first; the data have {len(labels)}")
+            raise LDLError(
+                f"{type(self).__name__} needs two labels, the negative one first; the data have {len(labels)}"
+            )
         super().build(in_features, labels)
         self._store(Ensemble(), torch.device("cpu"))
 
@@ -101,7 +103,7 @@ class BoostedBags(FittedHead):
         Every process does the same. Raises LDLError: no bags, an empty bag, bags of one class, a feature that is not
         finite, or too few bags to hold some out.
         """
-        bags = pack(self._name, features, target, self.prior)
+        bags = pack(type(self).__name__, features, target, self.prior)
         model = Model(CODES[self.pooling], self.r, self.apart)
         rules = self._rules()
         held_curve: list[float] = []
@@ -183,18 +185,6 @@ class BoostedBags(FittedHead):
             figures["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
         return figures
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> BoostedBags:
-        # Thresholds in half precision would send instances elsewhere.
-        threshold = self.__dict__.get("_buffers", {}).get("threshold")
-        super()._apply(fn, recurse)
-        if threshold is not None:
-            self.threshold = threshold.to(self.feature.device)
-        return self
-
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
-
     def _rules(self) -> Rules:
         tries = max(1, round(self.features * self.in_features))
         threads = self.threads or torch.get_num_threads()
@@ -209,15 +199,14 @@ class BoostedBags(FittedHead):
         try:
             rest, held = next(splitter.split(label, label))
         except ValueError as error:
-            raise LDLError(f"{self._name}.validation {self.validation} of {len(label)} bags: {error}") from error
+            raise LDLError(
+                f"{type(self).__name__}.validation {self.validation} of {len(label)} bags: {error}"
+            ) from error
         return np.sort(rest), np.sort(held)
 
     def _store(self, ensemble: Ensemble, device: torch.device) -> None:
-        columns = list(zip(*ensemble.stumps)) or [(), (), (), ()]
-        for name, column in zip(("feature", "threshold", "low", "high"), columns):
-            dtype = torch.long if name == "feature" else torch.float32
-            self.register_buffer(name, torch.tensor(column, dtype=dtype, device=device))
-        self.register_buffer("group", torch.tensor(ensemble.group, dtype=torch.long, device=device))
-        self.register_buffer("start", torch.tensor(ensemble.start, dtype=torch.float32, device=device))
-        curve = torch.tensor(ensemble.curve or [(math.nan, math.nan)], dtype=torch.float32, device=device)
-        self.register_buffer("curve", curve)
+        stumps = list(zip(*ensemble.stumps)) or [()] * 4
+        learned = [*stumps, ensemble.group, ensemble.start, ensemble.curve or [(math.nan, math.nan)]]
+        for name, values in zip(("feature", "threshold", "low", "high", "group", "start", "curve"), learned):
+            dtype = torch.long if name in ("feature", "group") else torch.float32
+            self.register_buffer(name, torch.tensor(values, dtype=dtype, device=device))

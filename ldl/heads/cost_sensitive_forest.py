@@ -64,15 +64,6 @@ class CostSensitiveForest(FittedHead):
     """
 
     uses_value: ClassVar[bool] = True
-    roots: Tensor = buffer()
-    split: Tensor = buffer()
-    child: Tensor = buffer()
-    threshold: Tensor = buffer()
-    columns: Tensor = buffer()
-    weights: Tensor = buffer()
-    sizes: Tensor = buffer()
-    rows: Tensor = buffer()
-    draws: Tensor = buffer()
     leaf_targets: Tensor = buffer()
     leaf_values: Tensor = buffer()
     centre: Tensor = buffer()
@@ -105,16 +96,12 @@ class CostSensitiveForest(FittedHead):
             one, one - 1, one.clone(), torch.zeros(1).double(), none.reshape(0, 1), torch.zeros(0, 1).double(),
             one + 1, one.clone(), one + 1,
         )  # fmt: skip
-        for name, tensor in forest._asdict().items():
-            self.register_buffer(name, tensor)
+        self.register_buffers(**forest._asdict())
         uniform = torch.full((1, len(labels)), 1 / len(labels)).double()
-        self.register_buffer("leaf_targets", uniform)
         points = labels.points.double() if labels.has_values else torch.zeros(len(labels), 0).double()
-        self.register_buffer("leaf_values", uniform @ points)
-        self.register_buffer("centre", torch.zeros(in_features).double())
-        self.register_buffer("scale", torch.ones(()).double())
-        self.register_buffer("landmark", torch.zeros(0, in_features).double())
-        self.register_buffer("root", torch.zeros(0, 0).double())
+        self.register_buffers(leaf_targets=uniform, leaf_values=uniform @ points)
+        self.register_buffers(centre=torch.zeros(in_features).double(), scale=torch.ones(()).double())
+        self.register_buffers(landmark=torch.zeros(0, in_features).double(), root=torch.zeros(0, 0).double())
 
     @property
     def forest(self) -> ObliqueForest:
@@ -123,16 +110,9 @@ class CostSensitiveForest(FittedHead):
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
-        """Grow the forest on (N, F) and (N, C).
+        """Grow the forest on (N, F) and (N, C), with the labels themselves, (N,) or (N, 2); None decodes ``target``.
 
-        Args:
-            features: (N, F).
-            target: (N, C).
-            collective: Every process calls this.
-            value: (N,) or (N, 2), the labels themselves; None decodes ``target``.
-
-        Raises:
-            LDLError: no rows, a feature that is not finite, or values of which there is no logarithm.
+        Raises LDLError: no rows, a feature that is not finite, or values of which there is no logarithm.
         """
         check_rows(type(self).__name__, features, target)
         target = target.double()
@@ -141,13 +121,11 @@ class CostSensitiveForest(FittedHead):
         truth = self._truth(target, values)
         numbers = range(collective.rank, self.trees, collective.world_size)
         rules = self._rules(mapped.shape[1])
-        grown = grow_oblique(
-            mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, run_seed(self.seed)
-        )
+        seed = run_seed(self.seed)
+        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed)
         trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
         forest = join_oblique(trees, rules.features, features.device, collective)
-        for name, tensor in forest._asdict().items():
-            setattr(self, name, tensor)
+        self.register_buffers(**forest._asdict())
         self.leaf_targets, self.leaf_values = leaf_means(forest, target), leaf_means(forest, values)
 
     def forward(self, features: Tensor) -> Tensor:

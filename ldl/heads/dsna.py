@@ -39,8 +39,8 @@ class DSNA(CostSensitiveForest):
     lack to 1 falls to that mean; distances are divided by the mean one of the neighbourhood; all members of the cluster
     are neighbours of the third term; the labels of a plane are counted by Euclidean distance. The distribution is the
     same combination of the members' distributions, projected onto the simplex; with ``log_offset`` logarithms of values
-    are combined; for labels without values the estimate
-    of a round is the label with the largest weight. With one cluster, ``attraction`` 0 is the hull without labels.
+    are combined; for labels without values the estimate of a round is the label with the largest weight. With one
+    cluster, ``attraction`` 0 is the hull without labels.
 
     Args:
         clusters: K; the paper takes 2 to 4.
@@ -72,16 +72,10 @@ class DSNA(CostSensitiveForest):
     rounds: int = option(default=10, least=1)
     tolerance: float = option(default=1e-5, above=0)
 
-    @property
-    def weighting(self) -> Rules:
-        """How neighbours are weighted."""
-        return Rules(*(getattr(self, name) for name in Rules._fields))
-
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf and one row until fitted. Raises LDLError."""
         super().build(in_features, labels)
-        self.register_buffer("points", torch.zeros(1, in_features).double())
-        self.register_buffer("targets", self.leaf_targets.clone())
+        self.register_buffers(points=torch.zeros(1, in_features).double(), targets=self.leaf_targets.clone())
         self.register_buffer("codes", self._codes(self.targets, self.leaf_values))
 
     @torch.no_grad()
@@ -121,14 +115,14 @@ class DSNA(CostSensitiveForest):
             return self.targets[:0], self.codes[:0]
         queries, leaves = self.map(features), self.leaves(features)
         near, real = gather_leaves(self.forest, leaves)
+        start = None
         if self.start == "forest":
             start = self._codes(self.leaf_targets[leaves].mean(1), self.leaf_values[leaves].mean(1))
-        else:
-            start = None
+        rules = Rules(*(getattr(self, name) for name in Rules._fields))
         settled = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
         ordered = self.labels.has_values
         weights, estimate = neighbour_weights(
-            self.points[near], self.codes[near], real, queries, start, self.weighting, ordered, settled
+            self.points[near], self.codes[near], real, queries, start, rules, ordered, settled
         )
         combined = (weights.unsqueeze(1) @ self.targets[near]).squeeze(1)
         return onto_simplex(combined), self.from_scale(estimate) if ordered else estimate

@@ -12,6 +12,7 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.embedding.kernels import inverse_root
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
 from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.rows import check_rows
@@ -77,13 +78,9 @@ class MSLP(FittedHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one uniform instance until fitted. Raises LDLError."""
         super().build(in_features, labels)
-        self.register_buffer("projection", torch.zeros(in_features, 1))
-        self.register_buffer("centre", torch.zeros(in_features))
-        self.register_buffer("landmark", torch.zeros(0, in_features))
-        self.register_buffer("root", torch.zeros(0, 0))
-        self.register_buffer("width", torch.ones(()))
-        self.register_buffer("points", torch.zeros(1, 1))
-        self.register_buffer("distributions", torch.full((1, len(labels)), 1 / len(labels)))
+        self.register_buffers(projection=torch.zeros(in_features, 1), centre=torch.zeros(in_features))
+        self.register_buffers(landmark=torch.zeros(0, in_features), root=torch.zeros(0, 0), width=torch.ones(()))
+        self.register_buffers(points=torch.zeros(1, 1), distributions=torch.full((1, len(labels)), 1 / len(labels)))
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
@@ -131,9 +128,7 @@ class MSLP(FittedHead):
         gamma = self.gamma if self.gamma is not None else 1 / (features.shape[1] * variance) if variance else 1.0
         self.width = features.new_tensor(gamma)
         self.landmark = features[chosen]
-        values, vectors = torch.linalg.eigh(self._similarity(self.landmark).double())
-        kept = values > 1e-6 * values[-1]
-        self.root = (vectors[:, kept] / values[kept].sqrt()).to(features)
+        self.root = inverse_root(self._similarity(self.landmark).double(), 1e-6).to(features)
 
     def _similarity(self, rows: Tensor) -> Tensor:
         return (-self.width * torch.cdist(rows, self.landmark).square()).exp()

@@ -26,12 +26,9 @@ PATIENCE = 10
 
 
 def main(args: list[str] | None = None) -> None:
-    """Parse the command line and run it.
+    """Parse a command line, None for that of the process, and run it.
 
     A mistake of the user ends in one line on standard error and exit code 2.
-
-    Args:
-        args: The command line; None takes the process's.
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:

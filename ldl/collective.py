@@ -68,10 +68,8 @@ def current_collective() -> Collective:
 
 def interleave(parts: list[Tensor]) -> Tensor:
     """Merge rows dealt out to ranks (row i to rank i % world) back into one order. Inverse of ``rows[rank::world]``."""
-    order = sorted((row, rank) for rank, part in enumerate(parts) for row in range(part.shape[0]))
-    starts = [sum(part.shape[0] for part in parts[:rank]) for rank in range(len(parts))]
-    index = torch.tensor([starts[rank] + row for row, rank in order], dtype=torch.long, device=parts[0].device)
-    return torch.cat(parts)[index]
+    rows = torch.cat([torch.arange(len(part), device=part.device) for part in parts])
+    return torch.cat(parts)[rows.argsort(stable=True)]
 
 
 def process_rank() -> int:

@@ -17,8 +17,7 @@ T = TypeVar("T")
 def to_spec(component: object) -> dict[str, Any]:
     """``{class_path, init_args}`` of an object whose ``__init__`` stores each argument under its own name.
 
-    Raises:
-        LDLError: an argument is not stored, or is neither plain data nor such an object itself.
+    Raises LDLError: an argument is not stored, or is neither plain data nor such an object itself.
     """
     cls = type(component)
     arguments = {}
@@ -59,8 +58,7 @@ def current_path(path: str) -> str:
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     """Rebuild the object of :func:`to_spec`.
 
-    Raises:
-        LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
+    Raises LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
     """
     path = current_path(spec["class_path"])
     module, _, name = path.rpartition(".")

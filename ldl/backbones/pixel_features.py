@@ -97,8 +97,7 @@ class PixelFeatures(TimmNetwork):
         down, right = (-length % self.strides[-1] for length in size)
         inputs = F.pad(inputs, (0, right, 0, down), mode="replicate").contiguous(memory_format=torch.channels_last)
         joined: Tensor | None = None
-        for level in reversed(list(zip(self.network(inputs), self.sides, self.joints))):
-            features, side, joint = level
+        for features, side, joint in reversed(list(zip(self.network(inputs), self.sides, self.joints))):
             features = side(features)
             if joined is not None:
                 features = features + _resize(joined, features.shape[-2:])

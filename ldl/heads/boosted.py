@@ -105,7 +105,11 @@ class BoostedBags(FittedHead):
         """
         bags = pack(type(self).__name__, features, target, self.prior)
         model = Model(CODES[self.pooling], self.r, self.apart)
-        rules = self._rules()
+        tries, threads = max(1, round(self.features * self.in_features)), self.threads or torch.get_num_threads()
+        rules = Rules(
+            self.groups, self.rounds, self.real, self.cut, self.clustered, self.whitened,
+            tries, self.shrinkage, self.max_step, run_seed(self.seed), threads,
+        )  # fmt: skip
         held_curve: list[float] = []
         if self.validation:
             rest, held = self._hold_out(bags)
@@ -184,14 +188,6 @@ class BoostedBags(FittedHead):
         if self.validation:
             figures["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
         return figures
-
-    def _rules(self) -> Rules:
-        tries = max(1, round(self.features * self.in_features))
-        threads = self.threads or torch.get_num_threads()
-        return Rules(
-            self.groups, self.rounds, self.real, self.cut, self.clustered, self.whitened,
-            tries, self.shrinkage, self.max_step, run_seed(self.seed), threads,
-        )  # fmt: skip
 
     def _hold_out(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
         label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()

@@ -119,8 +119,13 @@ class CostSensitiveForest(FittedHead):
         values = self._values(target, value)
         mapped = self._learn_map(features.double())
         truth = self._truth(target, values)
+        width = mapped.shape[1]
+        share = width**-0.5 if self.features is None else self.features
+        rules = ObliqueRules(
+            self.depth, self.min_samples, max(1, round(share * width)), self.sets, self.penalty, self.cap,
+            self.epsilon, self.split_at == "median",
+        )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
-        rules = self._rules(mapped.shape[1])
         seed = run_seed(self.seed)
         grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed)
         trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
@@ -201,10 +206,3 @@ class CostSensitiveForest(FittedHead):
             spread = (mapped - mapped.mean(0)).square().sum(1).mean().sqrt()
             self.root = self.root / torch.where(spread > 0, spread, torch.ones_like(spread))
         return self.map(features)
-
-    def _rules(self, width: int) -> ObliqueRules:
-        share = width**-0.5 if self.features is None else self.features
-        return ObliqueRules(
-            self.depth, self.min_samples, max(1, round(share * width)), self.sets, self.penalty, self.cap,
-            self.epsilon, self.split_at == "median",
-        )  # fmt: skip

@@ -68,5 +68,4 @@ class MaxEnt(FittedHead):
         self.bias.copy_(both[:, -1])
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features (..., F) to distributions (..., C)."""
         return (features.to(self.weight.dtype) @ self.weight.T + self.bias).softmax(-1)

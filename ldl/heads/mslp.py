@@ -95,7 +95,12 @@ class MSLP(FittedHead):
         dimensions = max(1, round(self.ratio * target.shape[1]))
         centred = (mapped - centre).cpu().numpy()
         found, cost = preserve(centred, *graphs, self.beta, self.ridge, dimensions)
-        projection = torch.from_numpy(found if self.metric == "degree" else found / self._root(cost))
+        if self.metric == "commute" and not (cost > 0).all():
+            raise LDLError(
+                f"MSLP.metric 'commute' divides by what each dimension costs, and one costs {cost.min():.3g}; give a "
+                f"ridge above {self.ridge}, or take 'degree'"
+            )
+        projection = torch.from_numpy(found / np.sqrt(cost) if self.metric == "commute" else found)
         # A unit of its own size: that of V^T X^T D+ X V = I is tiny.
         spread = (torch.from_numpy(centred) @ projection).square().mean().sqrt() if projection.numel() else 0.0
         self.centre = centre.to(features)
@@ -108,18 +113,9 @@ class MSLP(FittedHead):
         return (self._map(features.to(self.centre.dtype)) - self.centre) @ self.projection
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features (..., F) to distributions (..., C)."""
         rows = self.embed(features.reshape(-1, features.shape[-1]))
         found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
         return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))
-
-    def _root(self, cost: np.ndarray) -> np.ndarray:
-        if not (cost > 0).all():
-            raise LDLError(
-                f"MSLP.metric 'commute' divides by what each dimension costs, and one costs {cost.min():.3g}; give a "
-                f"ridge above {self.ridge}, or take 'degree'"
-            )
-        return np.sqrt(cost)
 
     def _choose_landmarks(self, features: Tensor) -> None:
         generator = torch.Generator().manual_seed(0)

@@ -101,9 +101,14 @@ class StructRF(FittedHead):
         self._check_rows(features, target)
         rows = features.float().cpu().numpy()
         distributions = np.ascontiguousarray(target.float().cpu().numpy())
+        tries = max(1, round(self.features * self.in_features))
+        rules = Rules(
+            get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
+            self.alpha, self.beta, 32,
+        )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         grown = grow_trees(
-            rows, distributions, self._rules(), numbers,
+            rows, distributions, rules, numbers,
             sampling=self.sampling, replace=self.replace, bins=self.bins, seed=run_seed(self.seed),
             threads=self.threads or torch.get_num_threads(),
         )  # fmt: skip
@@ -150,13 +155,6 @@ class StructRF(FittedHead):
         predicted = average_without(torch.from_numpy(rows[mine]), on_cpu, seen, self.threads or torch.get_num_threads())
         divergence = kl(predicted.double(), torch.from_numpy(distributions[mine]).double())
         return interleave(collective.gather(divergence.to(self.roots.device))).nanmean().float()
-
-    def _rules(self) -> Rules:
-        tries = max(1, round(self.features * self.in_features))
-        return Rules(
-            get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
-            self.alpha, self.beta, 32,
-        )  # fmt: skip
 
     def _check_rows(self, features: Tensor, target: Tensor) -> None:
         if features.ndim != 2 or target.shape != (len(features), len(self.labels)) or not len(features):

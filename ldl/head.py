@@ -218,13 +218,3 @@ class ImageHead(FittedHead):
 def memory_rows(memory: Any, rows: slice) -> Any:
     """Some rows of what a loss gave as ``memory``."""
     return {name: part[rows] for name, part in memory.items()} if isinstance(memory, dict) else memory[rows]
-
-
-def check_takes_bags(head: Head) -> None:
-    """Raise LDLError for a head that takes single instances, where the data are bags."""
-    if not head.takes_bags:
-        name = type(head).__name__
-        raise LDLError(
-            f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
-            f"--model.head.head {name}, or use MILBoost"
-        )

@@ -6,6 +6,7 @@ import copy
 import inspect
 import io
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -95,11 +96,9 @@ def _problem(labels: LabelSpace, bags: bool) -> tuple[Tensor, Tensor]:
 def _check_built(head: Head, labels: LabelSpace) -> None:
     sizes_known = head.is_built and head.labels == labels and head.in_features == FEATURES
     _must(sizes_known, head, "build must call super().build")
-    try:
+    with suppress(LDLError):
         head.build(FEATURES, labels)
-    except LDLError:
-        return
-    _must(False, head, "builds twice; call super().build first, which refuses")
+        _must(False, head, "builds twice; call super().build first, which refuses")
 
 
 def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:

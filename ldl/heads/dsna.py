@@ -101,12 +101,10 @@ class DSNA(CostSensitiveForest):
         step = max(1, PART // (self.points.shape[1] * min(len(self.points), 100)))
         with torch.autocast(features.device.type, enabled=False):
             parts = [self._approximate(part) for part in rows.split(step)]
-        distribution, value = (torch.cat(part).to(dtype) for part in zip(*parts))
-        shape = features.shape[:-1]
-        distribution = distribution.reshape(*shape, distribution.shape[1])
+        whole = (torch.cat(part).to(dtype) for part in zip(*parts))
+        distribution, value = (part.reshape(*features.shape[:-1], part.shape[1]) for part in whole)
         if not self.labels.has_values:
             return distribution, None
-        value = value.reshape(*shape, value.shape[1])
         return distribution, value.squeeze(-1) if self.labels.ndim == 1 else value
 
     def _approximate(self, features: Tensor) -> tuple[Tensor, Tensor]:

@@ -75,10 +75,6 @@ class LDLF(AlternatingHead):
     leaf_smoothing: float = option(default=0.0, least=0)
     leaf_floor: float = option(default=1e-8, least=0)
 
-    def __post_init__(self) -> None:
-        self._ring: deque[tuple[Tensor, Tensor]] = deque()
-        self._observed = 0
-
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the split layer, the choice of units phi and uniform leaves (K, L, C). Raises LDLError."""
         super().build(in_features, labels)
@@ -94,7 +90,8 @@ class LDLF(AlternatingHead):
         self.register_buffer("units", units)
         self.register_buffer("leaves", torch.full((self.trees, leaves, len(labels)), 1 / len(labels)))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
-        self._ring = deque(maxlen=self.batches)
+        self._ring: deque[tuple[Tensor, Tensor]] = deque(maxlen=self.batches)
+        self._observed = 0
 
     def route(self, features: Tensor) -> Tensor:
         """Routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""

@@ -48,8 +48,7 @@ class TorchCollective(Collective):
         rows = torch.tensor([tensor.shape[0]], device=tensor.device)
         counts = [torch.zeros_like(rows) for _ in range(self.world_size)]
         dist.all_gather(counts, rows)
-        longest = max(int(count) for count in counts)
-        padded = tensor.new_zeros(longest, *tensor.shape[1:])
+        padded = tensor.new_zeros(max(map(int, counts)), *tensor.shape[1:])
         padded[: tensor.shape[0]] = tensor
         parts = [torch.empty_like(padded) for _ in range(self.world_size)]
         dist.all_gather(parts, padded)

@@ -83,8 +83,7 @@ def _check_arguments(head: Head) -> None:
 def _problem(labels: LabelSpace, bags: bool) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
     features = torch.randn(ROWS, *([INSTANCES] if bags else []), FEATURES, generator=generator)
-    weights = torch.randn(FEATURES, len(labels), generator=generator)
-    scores = features @ weights
+    scores = features @ torch.randn(FEATURES, len(labels), generator=generator)
     if bags:
         # As many instances as the row's number says, one at least.
         missing = torch.arange(INSTANCES) > torch.arange(ROWS)[:, None] % INSTANCES

@@ -48,9 +48,7 @@ class HOG(Backbone):
         """Images (B, channels, height, width) to (B, F) float32. Raises LDLError for negative pixels under ``root``."""
         from skimage.feature import hog  # takes half a second to import
 
-        images = inputs.float().cpu().numpy()
-        if inputs.dtype == torch.uint8:
-            images = images / 255
+        images = inputs.float().cpu().numpy() / (255 if inputs.dtype == torch.uint8 else 1)
         if self.root and (images < 0).any():
             raise LDLError("HOG takes no square roots of negative pixels; set model.backbone.root: false")
         cell, block = (self.cell, self.cell), (self.block, self.block)

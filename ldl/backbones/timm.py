@@ -118,7 +118,11 @@ class Timm(TimmNetwork):
         self.network = self._create(self.name, bool(self.pretrained) and load_weights and not file, **options)
         self.network.reset_classifier(0)
         if saved is not None:
-            self._load(saved, input_shape[0])
+            # The first layer's weights are for three channels: summed or repeated for another number.
+            first = self.network.pretrained_cfg["first_conv"]
+            for layer in [first] if isinstance(first, str) else first:
+                saved[f"{layer}.weight"] = adapt_input_conv(input_shape[0], saved[f"{layer}.weight"])
+            self.network.load_state_dict(saved)
         config = self.network.pretrained_cfg
         self._register_pixel_scale(config["mean"], config["std"], input_shape[0])
         self._freeze()
@@ -150,7 +154,12 @@ class Timm(TimmNetwork):
         if not file.is_file():
             raise LDLError(f"no weights file at {file}; correct model.backbone.weights")
         if file.suffix == ".ckpt":
-            return self._read_own_checkpoint(file)
+            checkpoint = read_checkpoint(file)
+            saved = checkpoint[CHECKPOINT_KEY]["backbone"]["init_args"].get("name")
+            if saved != self.name:
+                raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
+            prefix, state = "backbone.network.", checkpoint["state_dict"]
+            return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
         try:
             network = timm.create_model(self.name, checkpoint_path=str(file))
         except Exception as error:  # those of pickle, zip, safetensors and timm have no common base
@@ -158,21 +167,6 @@ class Timm(TimmNetwork):
             raise LDLError(f"{file} holds no weights that fit {self.name}: {type(error).__name__} {reason}") from error
         network.reset_classifier(0)  # type: ignore[operator]
         return network.state_dict()
-
-    def _read_own_checkpoint(self, file: Path) -> dict[str, Tensor]:
-        checkpoint = read_checkpoint(file)
-        saved = checkpoint[CHECKPOINT_KEY]["backbone"]["init_args"].get("name")
-        if saved != self.name:
-            raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
-        prefix, state = "backbone.network.", checkpoint["state_dict"]
-        return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-
-    def _load(self, saved: dict[str, Tensor], channels: int) -> None:
-        """Take weights for three channels; the first layer's are summed or repeated for another number."""
-        first = self.network.pretrained_cfg["first_conv"]
-        for layer in [first] if isinstance(first, str) else first:
-            saved[f"{layer}.weight"] = adapt_input_conv(channels, saved[f"{layer}.weight"])
-        self.network.load_state_dict(saved)
 
     def train(self, mode: bool = True) -> Timm:
         """Switch the mode; what is frozen stays in evaluation."""

@@ -19,9 +19,6 @@ from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
 
-Middle = Literal["mean", "median"]
-Kernel = Literal["linear", "rbf", "sum"]
-
 
 @options
 class CostSensitiveForest(FittedHead):
@@ -79,9 +76,9 @@ class CostSensitiveForest(FittedHead):
     penalty: float = option(default=5.0, above=0)
     cap: float = option(default=100.0, least=0)
     epsilon: float = option(default=0.0, least=0)
-    split_at: Middle = "mean"
+    split_at: Literal["mean", "median"] = "mean"
     log_offset: float | None = None
-    kernel: Kernel = "linear"
+    kernel: Literal["linear", "rbf", "sum"] = "linear"
     gamma: float = option(default=0.1, above=0)
     landmarks: int = option(default=1000, least=1)
     sampling: float = option(default=1.0, above=0, most=1)

@@ -15,7 +15,6 @@ from ldl.methods.dsna.simplex import onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.options import buffer, option, options
 
-Start = Literal["cluster", "forest"]
 PART = 2**22
 """Numbers of neighbours' features that are held at a time."""
 SETTLED = 1e-3
@@ -68,7 +67,7 @@ class DSNA(CostSensitiveForest):
     sparsity: float = option(default=0.1, least=0)
     attraction: float = option(default=0.5, least=0)
     squared: bool = False
-    start: Start = "forest"
+    start: Literal["cluster", "forest"] = "forest"
     rounds: int = option(default=10, least=1)
     tolerance: float = option(default=1e-5, above=0)
 

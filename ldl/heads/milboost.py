@@ -69,6 +69,7 @@ class MILBoost(FittedHead):
 
     takes_bags: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("threshold",)
+    # MPLBoost has options of these names.
     groups = 1
     clustered = 0
     whitened = 0.0
@@ -99,9 +100,8 @@ class MILBoost(FittedHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""
         if len(labels) != 2:
-            raise LDLError(
-                f"{type(self).__name__} needs two labels, the negative one first; the data have {len(labels)}"
-            )
+            name = type(self).__name__
+            raise LDLError(f"{name} needs two labels, the negative one first; the data have {len(labels)}")
         super().build(in_features, labels)
         self._store(Ensemble(), torch.device("cpu"))
 
@@ -136,9 +136,8 @@ class MILBoost(FittedHead):
 
         A bag without instances is negative. Raises LDLError where a stump asks for a feature that is NaN.
         """
-        scores = self.scores(features)
-        mask = ~scores.isnan()
-        return torch.stack(pool_logits(2 * scores.flatten(-2), self.pooling, self.r, mask.flatten(-2)), -1).exp()
+        scores = self.scores(features).flatten(-2)
+        return torch.stack(pool_logits(2 * scores, self.pooling, self.r, ~scores.isnan()), -1).exp()
 
     def scores(self, features: Tensor) -> Tensor:
         """h of every instance and group: bags (..., J, F) to (..., J, K); missing instances have NaN."""
@@ -204,9 +203,8 @@ class MILBoost(FittedHead):
         try:
             rest, held = next(splitter.split(label, label))
         except ValueError as error:
-            raise LDLError(
-                f"{type(self).__name__}.validation {self.validation} of {len(label)} bags: {error}"
-            ) from error
+            name = type(self).__name__
+            raise LDLError(f"{name}.validation {self.validation} of {len(label)} bags: {error}") from error
         return np.sort(rest), np.sort(held)
 
     def _store(self, ensemble: Ensemble, device: torch.device) -> None:

@@ -18,9 +18,6 @@ from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 
-Kernel = Literal["linear", "rbf"]
-Metric = Literal["degree", "commute"]
-
 
 @options
 class MSLP(FittedHead):
@@ -69,9 +66,9 @@ class MSLP(FittedHead):
     beta: float = option(default=0.8, least=0, most=1)
     ridge: float = option(default=0.1, least=0)
     ratio: float = option(default=1.0, above=0)
-    metric: Metric = "degree"
+    metric: Literal["degree", "commute"] = "degree"
     neighbours: int = option(default=10, least=1)
-    kernel: Kernel = "linear"
+    kernel: Literal["linear", "rbf"] = "linear"
     gamma: float | None = option(default=None, above=0, null="1 / (F var(X))")
     landmarks: int = option(default=1000, least=1)
 

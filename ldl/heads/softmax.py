@@ -84,8 +84,7 @@ class Softmax(Head):
         if self.objective == "kl":
             return {"kl": _kl(log_p, target)}
         points = self.points.to(log_p.dtype)
-        if value is None:
-            value = self.labels.decode(target)
+        value = self.labels.decode(target) if value is None else value
         true = value.to(log_p.dtype).reshape(*log_p.shape[:-1], self.labels.ndim)
         expectation = log_p.exp() @ points
         gap = (expectation - true).abs().sum(-1).mean()

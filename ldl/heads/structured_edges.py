@@ -131,9 +131,8 @@ class StructuredEdges(ImageHead):
         if not scenes:
             raise LDLError("StructuredEdges is fitted on no images; it needs one at least")
         features = max(1, round(self.share * FEATURES))
-        rules = Rules(
-            max(1, round(features**0.5)), self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage
-        )
+        tries = max(1, round(features**0.5))
+        rules = Rules(tries, self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage)
         numbers = range(collective.rank, self.trees, collective.world_size)
         with self._threads() as threads:
             grown = grow_trees(
@@ -151,7 +150,9 @@ class StructuredEdges(ImageHead):
         strength = torch.empty(pictures.shape[:3], dtype=torch.float32)
         with self._threads() as threads, torch.autocast("cpu", enabled=False):
             if self._detector is None:
-                self._detector = self._make_detector(threads)
+                forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
+                near = PatchNeighbours(forest.kept, rules, threads) if self.dsna and forest.kept else None
+                self._detector = EdgeDetector(forest, self.votes, self.sharpen, self.scales, self.gain, near, threads)
             for row, picture in enumerate(pictures):
                 strength[row] = torch.from_numpy(self._detector.detect(picture))
         return torch.stack([1 - strength, strength], -1).to(images.device)
@@ -160,12 +161,6 @@ class StructuredEdges(ImageHead):
     def forest(self) -> EdgeForest:
         """The trees."""
         return forest_of({name: learned.cpu().numpy() for name, learned in self.named_buffers(recurse=False)})
-
-    def _make_detector(self, threads: int) -> EdgeDetector:
-        forest = self.forest
-        rules = Weighting(*(getattr(self, name) for name in Weighting._fields))
-        neighbours = PatchNeighbours(forest.kept, rules, threads) if self.dsna and forest.kept else None
-        return EdgeDetector(forest, self.votes, self.sharpen, self.scales, self.gain, neighbours, threads)
 
     def _hold(self, forest: EdgeForest, device: torch.device) -> None:
         self._detector = None

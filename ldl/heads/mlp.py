@@ -10,7 +10,7 @@ from torch import nn
 def mlp(
     in_features: int, hidden: Sequence[int], out_features: int, dropout: float, input_dropout: float
 ) -> nn.Sequential:
-    """Linear layers on the last dimension, each ``hidden`` one with ReLU and ``dropout``; ``input_dropout`` before all."""
+    """Linear layers on the last dimension; each ``hidden`` one with ReLU and ``dropout``, the input with its own."""
     layers: list[nn.Module] = [nn.Dropout(input_dropout)] if input_dropout else []
     for width in hidden:
         layers += [nn.Linear(in_features, width), nn.ReLU()]

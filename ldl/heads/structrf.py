@@ -10,7 +10,6 @@ from torch import Tensor
 
 from ldl.batch import run_seed
 from ldl.collective import Collective, interleave
-from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.forest.draws import bootstrap
@@ -18,7 +17,7 @@ from ldl.methods.forest.flat import FlatForest, join_trees, plant
 from ldl.methods.forest.growing import grow_trees
 from ldl.methods.forest.predict import average, average_without
 from ldl.methods.forest.search import Rules
-from ldl.methods.rows import check_finite
+from ldl.methods.rows import check_rows
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
 from ldl.progress import track
@@ -98,7 +97,7 @@ class StructRF(FittedHead):
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
         """Grow the forest on (N, F) and (N, C). Raises LDLError: no rows, or a feature that is not finite."""
-        self._check_rows(features, target)
+        check_rows(type(self).__name__, features, target)
         rows = features.float().cpu().numpy()
         distributions = np.ascontiguousarray(target.float().cpu().numpy())
         tries = max(1, round(self.features * self.in_features))
@@ -155,11 +154,3 @@ class StructRF(FittedHead):
         predicted = average_without(torch.from_numpy(rows[mine]), on_cpu, seen, self.threads or torch.get_num_threads())
         divergence = kl(predicted.double(), torch.from_numpy(distributions[mine]).double())
         return interleave(collective.gather(divergence.to(self.roots.device))).nanmean().float()
-
-    def _check_rows(self, features: Tensor, target: Tensor) -> None:
-        if features.ndim != 2 or target.shape != (len(features), len(self.labels)) or not len(features):
-            raise LDLError(
-                f"StructRF is fitted on features {tuple(features.shape)} and distributions {tuple(target.shape)}; it "
-                f"needs (N, {self.in_features}) and (N, {len(self.labels)}) with N at least 1"
-            )
-        check_finite("StructRF cannot sort", features)

@@ -71,7 +71,7 @@ def _unknown_option(name: str, key: str, classes: list[str], options: list[str])
 
 
 def _unknown_class(name: str, key: str) -> str:
-    base = next((_BASES[prefix] for prefix in _BASES if key == prefix), None)
+    base = _BASES.get(key)
     if base is None:
         return f"{key}: there is no class {name!r}; give an import path"
     known = sorted({cls.__name__ for cls in _subclasses(base)})

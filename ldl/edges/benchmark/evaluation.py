@@ -92,11 +92,7 @@ def evaluate(
 
     # Threads are enough: counting does not hold the interpreter's lock.
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        futures = [pool.submit(compare, name) for name in names]
-        try:
-            done = list(track((future.result() for future in futures), len(names), "evaluating", show_progress))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        done = list(track(pool.map(compare, names), len(names), "evaluating", show_progress))
     return Evaluation(list(names), steps, Counts(*(np.stack(column) for column in zip(*done))))
 
 

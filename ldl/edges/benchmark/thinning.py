@@ -69,6 +69,5 @@ def thin(mask: np.ndarray) -> np.ndarray:
     """Thin a binary map, (H, W) bool, until nothing changes; what lies outside the map counts as empty."""
     padded = np.pad(np.asarray(mask, dtype=np.bool_), 1)
     pixels = np.flatnonzero(padded)
-    flat = padded.ravel()
-    thin_listed(flat, padded.shape[1], pixels, len(pixels))
-    return flat.reshape(padded.shape)[1:-1, 1:-1].copy()
+    thin_listed(padded.ravel(), padded.shape[1], pixels, len(pixels))
+    return padded[1:-1, 1:-1].copy()

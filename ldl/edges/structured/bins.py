@@ -66,6 +66,7 @@ def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
     return Bins(edges, top, low, (_STEPS / width).astype(np.float32), guess)
 
 
+@compiled
 def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
     """Fill in the bins of some features of an image's patches.
 
@@ -76,11 +77,6 @@ def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray,
         cells: (n, 2) int32, first cell row and column of each patch.
         codes: (F, n) uint8, gets how many edges lie below the value: value <= edges[k] is code <= k.
     """
-    _bin_patches(maps, places, bins, np.ascontiguousarray(cells), codes)
-
-
-@compiled
-def _bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
     for f in range(len(codes)):
         m = places.map[f]
         values, edges, guess, low, scale = maps[m], bins.edges[m], bins.guess[m], bins.low[m], bins.scale[m]

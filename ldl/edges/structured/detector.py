@@ -51,9 +51,6 @@ class EdgeDetector:
         height, width = image.shape[:2]
         total = np.zeros((height, width), np.float32)
         for scale in self.scales:
-            if scale == 1:
-                total += self._detect_once(image)
-                continue
             size = max(1, round(width * scale)), max(1, round(height * scale))
             resized = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
             total += cv2.resize(self._detect_once(resized), (width, height), interpolation=cv2.INTER_LINEAR)

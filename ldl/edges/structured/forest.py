@@ -133,19 +133,11 @@ def gather_trees(trees: Sequence[EdgeForest], device: torch.device, collective: 
 
 def join(trees: Sequence[EdgeForest]) -> EdgeForest:
     """Several forests as one, in order."""
-    nodes = np.cumsum([0, *(len(tree.feature) for tree in trees)])
-    leaves = np.cumsum([0, *(len(tree.segments) for tree in trees)])
-    return EdgeForest(
-        np.concatenate([tree.roots + n for tree, n in zip(trees, nodes)]).astype(np.int32),
-        np.concatenate([tree.feature for tree in trees]),
-        np.concatenate([tree.weight for tree in trees]),
-        np.concatenate([tree.threshold for tree in trees]),
-        np.concatenate(
-            [
-                tree.child + np.where(tree.feature[:, 0] < 0, leaf, node)
-                for tree, node, leaf in zip(trees, nodes, leaves)
-            ]
-        ).astype(np.int32),
-        np.concatenate([tree.segments for tree in trees]),
-        join_kept([tree.kept for tree in trees if tree.kept is not None]),
-    )
+    moved = []
+    node = leaf = 0
+    for tree in trees:
+        child = tree.child + np.where(tree.feature[:, 0] < 0, leaf, node)
+        moved.append(tree._replace(roots=(tree.roots + node).astype(np.int32), child=child.astype(np.int32))[:-1])
+        node, leaf = node + len(tree.feature), leaf + len(tree.segments)
+    kept = join_kept([tree.kept for tree in trees if tree.kept is not None])
+    return EdgeForest(*(np.concatenate(column) for column in zip(*moved)), kept)

@@ -59,7 +59,7 @@ def two_classes(
     for i in range(size):
         for p in range(width):
             codes[i, p] -= mean[p]
-        length = _dot(codes[i], codes[i])
+        length = dot(codes[i], codes[i])
         if length > longest:
             longest, start = length, i
     if longest == 0:
@@ -70,11 +70,11 @@ def two_classes(
     for _ in range(ROUNDS):
         following[:] = 0
         for i in range(size):
-            _add(following, codes[i], _dot(codes[i], direction))
-        scale = np.float32(1 / np.sqrt(_dot(following, following)))
+            add_row(following, codes[i], dot(codes[i], direction))
+        scale = np.float32(1 / np.sqrt(dot(following, following)))
         for p in range(width):
             direction[p] = following[p] * scale
-    offset = _dot(mean, direction)
+    offset = dot(mean, direction)
     ones = 0
     for i in range(count):
         score = np.float32(0)
@@ -106,14 +106,14 @@ def middle_segments(segments: np.ndarray, rows: np.ndarray, pairs: np.ndarray) -
 
 
 @inlined_fast
-def _dot(one: np.ndarray, two: np.ndarray) -> float:
-    total = np.float32(0)
+def dot(one: np.ndarray, two: np.ndarray) -> float:
+    total = one.dtype.type(0)
     for p in range(len(one)):
         total += one[p] * two[p]
     return total
 
 
 @inlined_fast
-def _add(total: np.ndarray, row: np.ndarray, factor: float) -> None:
+def add_row(total: np.ndarray, row: np.ndarray, factor: float) -> None:
     for p in range(len(total)):
         total[p] += factor * row[p]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -62,6 +63,7 @@ def score_maps(
         titles: One a picture, or None.
     """
     figure, axes = new_figure(1.6 * len(pictures) + 0.6, 3.6, 2, len(pictures), squeeze=False)
+    marks: list[tuple[np.ndarray, str, dict[str, Any]]]
     marks = [(found, "x", {"color": PREDICTED, "linestyle": "--", "label": "found"})]
     if true is not None:
         marks.insert(0, (true, "o", {"color": TRUE, "linestyle": "-", "label": "true"}))

@@ -63,9 +63,9 @@ def overview(
             picked = np.argsort(true, kind="stable")[spread(len(true), PANELS)]
             pictures = fetch(rows["index"][picked])
             if pictures is not None:
-                shown = (column[picked] for column in (rows["prediction"], true, predicted))
-                titles = _titles(rows["index"][picked], names)
-                drawn["faces"] = faces(folder / "faces.png", pictures, *shown, labels, titles)
+                shown, titles = rows["prediction"][picked], _titles(rows["index"][picked], names)
+                sheet = folder / "faces.png"
+                drawn["faces"] = faces(sheet, pictures, shown, true[picked], predicted[picked], labels, titles)
     return {name: path for name, path in drawn.items() if path is not None}
 
 

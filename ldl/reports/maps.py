@@ -53,7 +53,7 @@ class EachImage(pl.Callback, ABC):
             output = {name: column[place].detach() for name, column in outputs.items()}
             self._done.append((index, self.write(data_of(trainer), index, output, pl_module.labels)))
 
-    on_predict_batch_end = on_test_batch_end
+    on_predict_batch_end = on_test_batch_end  # type: ignore[assignment]
 
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         collective = current_collective()

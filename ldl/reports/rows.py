@@ -49,7 +49,7 @@ class Report(pl.Callback):
         columns = {name: column.float() if column.dtype in half else column for name, column in outputs.items()}
         self._batches.append({name: column.detach().cpu() for name, column in columns.items()})
 
-    on_predict_batch_end = on_test_batch_end
+    on_predict_batch_end = on_test_batch_end  # type: ignore[assignment]
 
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         collective = current_collective()

@@ -97,15 +97,9 @@ def _gain(near: Neighbours, k: int, own: int, other: int, swapped: bool) -> int:
 
 @compiled
 def enter(pixel: int, own: Side, other: Side, near: Neighbours, scratch: Scratch, swapped: bool) -> None:
-    """Let a present pixel without partner compete, and make the assignment optimal again.
+    """Let a present pixel of side ``own`` without partner compete, and make the assignment optimal again.
 
-    Args:
-        pixel: The pixel, of side ``own``.
-        own: Its side.
-        other: The other side.
-        near: The pixels within reach.
-        scratch: Memory of the search.
-        swapped: Whether ``own`` is the second side.
+    ``swapped`` says whether ``own`` is the second side; pixels ``near`` are within reach.
     """
     price = 0
     for k in range(len(near.offsets)):

@@ -44,19 +44,17 @@ def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
         draws: How many values a table is made from, over all images.
     """
     random = np.random.default_rng(seed)
-    values: list[list[np.ndarray]] = [[] for _ in range(2 * CHANNELS)]
+    drawn = []
     count = -(-draws // len(maps))
     for image in maps:
         height, width = image.shape[1:]
         row, column = random.integers(height - SIDE + 1, size=count), random.integers(width - SIDE + 1, size=count)
         one, two = (random.choice(POINTS, (2, count)) for _ in range(2))
-        for c in range(CHANNELS):
-            values[c].append(image[c, row, column])
-            similar = image[CHANNELS + c]
-            difference = similar[row + one[0], column + one[1]] - similar[row + two[0], column + two[1]]
-            values[CHANNELS + c].append(difference)
+        similar = image[CHANNELS:]
+        differences = similar[:, row + one[0], column + one[1]] - similar[:, row + two[0], column + two[1]]
+        drawn.append(np.concatenate([image[:CHANNELS, row, column], differences]))
     shares = np.arange(1, BINS) / BINS
-    edges = np.stack([np.quantile(np.concatenate(drawn), shares) for drawn in values]).astype(np.float32)
+    edges = np.stack([np.quantile(values, shares) for values in np.concatenate(drawn, axis=1)]).astype(np.float32)
     low, width = edges[:, 0], np.maximum(edges[:, -1] - edges[:, 0], np.float32(1e-6))
     # One step back, because a value close to the border of two steps may be rounded into the next.
     starts = low[:, None] + (np.arange(_STEPS) - 1) * (width / _STEPS)[:, None]

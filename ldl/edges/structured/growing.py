@@ -60,15 +60,9 @@ class PatchTree(NamedTuple):
 def grow(
     codes: np.ndarray, maps: np.ndarray, bins: Bins, segments: np.ndarray, rules: Rules, state: np.ndarray
 ) -> PatchTree:
-    """Grow one tree.
+    """Grow one tree on binned features, ``codes`` (F, N) uint8, of segmentations (N, S) uint8.
 
-    Args:
-        codes: (F, N) uint8, binned features.
-        maps: (F,) which of the bins' tables each feature has.
-        bins: The bins.
-        segments: (N, S) uint8, segmentations.
-        rules: How it grows.
-        state: (1,) uint64, random numbers.
+    ``maps`` (F,) says which of the bins' tables each feature has; random numbers come from ``state`` (1,) uint64.
     """
     width, size = codes.shape
     rows, spare = np.arange(size).astype(np.int32), np.empty(size, np.int32)

@@ -128,15 +128,7 @@ def squared_hinge(x: np.ndarray, y: np.ndarray, cost: np.ndarray, shrinkage: flo
 
     It minimises shrinkage / 2 |w|^2 + sum_i cost_i max(0, 1 - y_i w.x_i)^2 / (2 sum_i cost_i), the last weight, of a
     constant, being free. A step is a ridge regression on the rows that have a loss; it ends when these stay the same.
-
-    Args:
-        x: (n, D + 1) float64, the last column 1.
-        y: (n,) -1 or 1.
-        cost: (n,) positive.
-        shrinkage: Positive.
-
-    Returns:
-        (D + 1,) weights.
+    ``x`` are (n, D + 1) float64, the last column 1, ``y`` (n,) -1 or 1, ``cost`` (n,) positive; the weights (D + 1,).
     """
     count, size = x.shape
     active, w = np.ones(count, np.bool_), np.zeros(size)
@@ -167,13 +159,17 @@ def squared_hinge(x: np.ndarray, y: np.ndarray, cost: np.ndarray, shrinkage: flo
 @inlined
 def _standardize(x: np.ndarray, size: int) -> np.ndarray:
     """Bring the first columns to mean 0 and variance 1, in place; constant ones to 0. Returns the divisors."""
-    spread = np.ones(size)
+    spread = np.empty(size)
     for k in range(size):
-        mean = x[:, k].mean()
-        variance = (x[:, k] ** 2).mean() - mean**2
-        if variance > 1e-12:
-            spread[k] = np.sqrt(variance)
-        x[:, k] = (x[:, k] - mean) / spread[k]
+        mean = squares = 0.0
+        for i in range(len(x)):
+            mean += x[i, k]
+            squares += x[i, k] ** 2
+        mean /= len(x)
+        variance = squares / len(x) - mean**2
+        spread[k] = np.sqrt(variance) if variance > 1e-12 else 1.0
+        for i in range(len(x)):
+            x[i, k] = (x[i, k] - mean) / spread[k]
     return spread
 
 

@@ -145,16 +145,24 @@ def vote(
                 first, last = rings.start[leaf, 0], rings.start[leaf, sharpen + 1]
                 if first == last or weight == 0:
                     continue
+                if sharpen == 0:
+                    for k in range(first, last):
+                        _add(votes, top, left, np.int64(rings.pixels[k]), weight, low, high)
+                    continue
                 local[:] = segments[leaf]
-                if sharpen > 0:
-                    _mean_colours(local, colour, top, left, sums)
+                _mean_colours(local, colour, top, left, sums)
                 for k in range(first, rings.start[leaf, sharpen]):
                     _move(local, np.int64(rings.pixels[k]), colour, top, left, sums)
                 for k in range(first, last):
-                    p = np.int64(rings.pixels[k])
-                    y = top + p // LABEL
-                    if low <= y < high and _is_edge(local, p):
-                        votes[y, left + p % LABEL] += weight
+                    if _is_edge(local, np.int64(rings.pixels[k])):
+                        _add(votes, top, left, np.int64(rings.pixels[k]), weight, low, high)
+
+
+@inlined
+def _add(votes: np.ndarray, top: int, left: int, p: int, weight: float, low: int, high: int) -> None:
+    y = top + p // LABEL
+    if low <= y < high:
+        votes[y, left + p % LABEL] += weight
 
 
 @inlined

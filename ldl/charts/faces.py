@@ -68,7 +68,8 @@ def faces(
         right.axvline(value, color="0.15", linewidth=1.2, label="true")
         right.axvline(predicted_value, color=PREDICTED, linewidth=1.2, linestyle="--", label="predicted")
         right.set_title(f"true {_number(value)}, predicted {_number(predicted_value)}", fontsize=9)
-        left.set_title(_short(title), fontsize=8)
+        short = title if len(title) <= MOST_LETTERS else f"{title[: MOST_LETTERS - 8]}…{title[-7:]}"
+        left.set_title(short, fontsize=8)
     handles, names = axes[0, 1].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=9, frameon=False)
     return save(figure, path)
@@ -102,7 +103,3 @@ def _draw(left: Axes, right: Axes, picture: np.ndarray, distribution: np.ndarray
 
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
-
-
-def _short(title: str) -> str:
-    return title if len(title) <= MOST_LETTERS else f"{title[: MOST_LETTERS - 8]}…{title[-7:]}"

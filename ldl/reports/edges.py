@@ -15,10 +15,9 @@ from ldl import charts
 from ldl.charts.drawing import spread
 from ldl.charts.edges import precision_recall
 from ldl.collective import current_collective
-from ldl.edges.benchmark.evaluation import Evaluation, agreement, evaluate, read_edge_map, write_edge_map
+from ldl.edges.benchmark.evaluation import agreement, evaluate, read_edge_map, write_edge_map
 from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.nms import suppress
-from ldl.edges.benchmark.scores import scores
 from ldl.labels import LabelSpace
 from ldl.reports.files import write_json
 from ldl.reports.maps import SHOWN, EachImage
@@ -60,8 +59,7 @@ class EdgeReport(EachImage):
         figures = torch.zeros(len(FIGURES), device=task.device)
         paths: dict[str, Path] = {}
         if collective.rank == 0:
-            evaluation, paths = self._judge(data_of(trainer), index, task, trainer.progress_bar_callback is not None)
-            measured = scores(evaluation.thresholds, evaluation.counts)
+            measured, paths = self._judge(data_of(trainer), index, task, trainer.progress_bar_callback is not None)
             figures = torch.tensor([measured[name] for name in FIGURES]).to(figures)
         figures = collective.broadcast(figures)
         task.log_dict({f"test_{name}": value for name, value in zip(FIGURES, figures)}, rank_zero_only=True)
@@ -69,7 +67,7 @@ class EdgeReport(EachImage):
 
     def _judge(
         self, data: Annotated, index: np.ndarray, task: Any, show_progress: bool
-    ) -> tuple[Evaluation, dict[str, Path]]:
+    ) -> tuple[dict[str, Any], dict[str, Path]]:
         """Evaluate the maps and write ``evaluation.json``; draw the curve, with the annotators' own, and a sheet."""
         files = {row: self._file("edges", data, row) for row in index.tolist()}
         named = {file.stem: row for row, file in files.items()}
@@ -81,9 +79,10 @@ class EdgeReport(EachImage):
             return read_edge_map(files[named[name]]), truth(name)
 
         evaluation = evaluate(list(named), load, show_progress=show_progress)
-        write_json(self.folder / "evaluation.json", evaluation.to_dict())
+        measured = evaluation.to_dict()
+        write_json(self.folder / "evaluation.json", measured)
         if not self.draw:
-            return evaluation, {}
+            return measured, {}
         human = agreement(list(named), truth, show_progress=show_progress)
         folder, name = self.folder / "charts", type(task.head).__name__
         curve = precision_recall(folder / "precision_recall.png", {name: evaluation}, human)
@@ -92,7 +91,7 @@ class EdgeReport(EachImage):
             picture, drawn = data.read(row)
             panels.append((files[row].stem, [picture, drawn.boundaries.mean(0), read_edge_map(files[row])]))
         sheet = charts.maps(folder / "edges.png", panels, ("image", "annotators", "prediction"), task.labels)
-        return evaluation, {"precision_recall": curve, "edges": sheet}
+        return measured, {"precision_recall": curve, "edges": sheet}
 
     def _file(self, kind: str, data: Any, row: int) -> Path:
         return self.folder / kind / f"{Path(name_of(data, row)).name}.png"

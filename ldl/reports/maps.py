@@ -28,12 +28,7 @@ SHOWN = 4
 
 
 class EachImage(pl.Callback, ABC):
-    """The base of reports on maps: each process writes down its images, then all of them are looked at together.
-
-    Args:
-        folder: The run directory.
-        draw: Draw charts.
-    """
+    """The base of reports on maps: each process writes down its images, then all of them are looked at together."""
 
     def __init__(self, folder: Path, draw: bool = True) -> None:
         self.folder = folder

@@ -24,12 +24,7 @@ _BASES: dict[str, type] = {
 
 
 def one_line(message: str, options: list[str]) -> str:
-    """Turn a message of jsonargparse into one line.
-
-    Args:
-        message: What jsonargparse says, over several lines.
-        options: All option names of the parser, without dashes.
-    """
+    """Turn a message of jsonargparse into one line; ``options`` are all names of the parser, without dashes."""
     key = ".".join(re.findall(r'Parser key "([^"]+)"', message))
     classes = re.findall(r"class_path[ =]'([\w.]+)'", message)
     if match := re.search(r"unrecognized arguments: (.*)", message):

@@ -90,7 +90,7 @@ def evaluate(
         except LDLError as error:
             raise LDLError(f"{name}: {error}") from None
 
-    # Threads are enough: counting does not hold the interpreter's lock.
+    # Threads are enough: counting does not hold the interpreter's lock. A mistake cancels the images that wait.
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
         done = list(track(pool.map(compare, names), len(names), "evaluating", show_progress))
     return Evaluation(list(names), steps, Counts(*(np.stack(column) for column in zip(*done))))

@@ -36,12 +36,9 @@ class Bins(NamedTuple):
 
 
 def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
-    """Bins that are about equally full over patches at random places of the images.
+    """Bins that are about equally full over patches at random places of the images, whose feature maps are given.
 
-    Args:
-        maps: (26, h, w) float32 each, of :func:`ldl.edges.structured.channels.feature_maps`.
-        seed: Seed of the places.
-        draws: How many values a table is made from, over all images.
+    Each table is made from about so many ``draws``, over all images.
     """
     random = np.random.default_rng(seed)
     drawn = []
@@ -66,14 +63,9 @@ def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
 
 @compiled
 def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
-    """Fill in the bins of some features of an image's patches.
+    """Fill in ``codes`` (F, n) uint8: F features of the n patches of maps (26, h, w) that start at ``cells`` (n, 2).
 
-    Args:
-        maps: (26, h, w) float32.
-        places: The F features wanted.
-        bins: The bins.
-        cells: (n, 2) int32, first cell row and column of each patch.
-        codes: (F, n) uint8, gets how many edges lie below the value: value <= edges[k] is code <= k.
+    A code is how many edges lie below the value: value <= edges[k] is code <= k.
     """
     for f in range(len(codes)):
         m = places.map[f]

@@ -41,16 +41,10 @@ class PatchNeighbours:
 
     @torch.no_grad()
     def weigh(self, leaves: np.ndarray, maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Kept patches and their weights, which sum to 1, for the patch at each cell.
+        """Kept patches and their weights, (rows, columns, m) int32 and float32, for the patch at each cell.
 
-        Where no neighbour has an edge all weights are 0.
-
-        Args:
-            leaves: (rows, columns, T) int32, the leaves reached.
-            maps: (26, h, w), the feature maps.
-
-        Returns:
-            (rows, columns, m) int32 and float32; filled up with weights of 0.
+        Weights sum to 1, or are all 0 where no neighbour has an edge; places that are left have 0 too. ``leaves``
+        (rows, columns, T) int32 are those reached, ``maps`` (26, h, w) the feature maps.
         """
         rows, columns = leaves.shape[:2]
         queries = describe_all(maps, self.kept.kernel, self.kept.bias)[:rows, :columns].reshape(rows * columns, -1)

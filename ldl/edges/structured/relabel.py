@@ -33,16 +33,9 @@ def two_classes(
 ) -> int:
     """The class of each segmentation of a node: the sign of its first principal component.
 
-    Args:
-        segments: (N, S) uint8.
-        rows: (n,) those of the node.
-        pairs: (P, 2) pixels that are compared.
-        codes: (at least min(n, 1024), P) float32, scratch.
-        state: Random numbers.
-        labels: (at least n) uint8, gets 0 or 1.
-
-    Returns:
-        How many are in class 1: 0 where all codes are equal, else neither 0 nor n, but for rounding.
+    Those of the ``rows`` (n,) of (N, S) uint8 are written into ``labels``, (at least n) uint8. Pixels are compared by
+    ``pairs`` (P, 2); ``codes`` (at least min(n, 1024), P) float32 are scratch. Returns how many are in class 1: 0 where
+    all codes are equal, else neither 0 nor n, but for rounding.
     """
     count, width = len(rows), len(pairs)
     size = min(count, SAMPLE)

@@ -128,9 +128,7 @@ def vote(
         rings: Their pixels; ``sharpen + 1`` rings.
         colour: (H, W, 3) float32.
         sharpen: How many rings may change segment.
-        votes: (H, W) float32, is added to.
-        low: First of its rows that is added to.
-        high: One past the last.
+        votes: (H, W) float32, is added to in rows ``low`` to ``high``, without the last.
     """
     local = np.empty(LABEL * LABEL, np.uint8)
     sums = np.empty((LABEL * LABEL, 4), np.float32)

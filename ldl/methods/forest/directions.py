@@ -62,13 +62,17 @@ def regress(
         svr = LinearSVR(
             C=penalty / 2, epsilon=epsilon, loss="squared_epsilon_insensitive", dual=False, intercept_scaling=10.0
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            svr.fit(rows - centre, values - middle, costs)
+        _fit_quietly(svr, rows - centre, values - middle, costs)
         weights, bias = svr.coef_, float(np.ravel(svr.intercept_)[0])
     else:
         weights, bias = _ridge(rows, values - middle, shares, np.sqrt(costs), 1 / penalty, gram), 0.0
     return weights, middle + bias - centre @ weights
+
+
+def _fit_quietly(model: LinearSVR | LinearSVC, rows: np.ndarray, target: np.ndarray, costs: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, target, costs)
 
 
 def _ridge(
@@ -108,8 +112,6 @@ def separate(rows: np.ndarray, cluster: np.ndarray, costs: np.ndarray, penalty: 
     """
     centre = costs @ rows / costs.sum()
     svc = LinearSVC(C=penalty / 2, loss="squared_hinge", dual=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        svc.fit(rows - centre, cluster, costs)
+    _fit_quietly(svc, rows - centre, cluster, costs)
     weights = svc.coef_[0]
     return weights, float(svc.intercept_[0] - centre @ weights)

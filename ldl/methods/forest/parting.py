@@ -6,6 +6,7 @@ import numpy as np
 
 from ldl.methods.forest.columns import Columns
 from ldl.methods.forest.compiled import inlined
+from ldl.methods.forest.impurity import Split
 from ldl.methods.forest.search import ADAPTIVE, EXACT, HISTOGRAM, RANDOM, Rules
 
 
@@ -54,20 +55,17 @@ def send(
     columns: Columns,
     samples: np.ndarray,
     rows: np.ndarray,
-    first: int,
-    last: int,
     ids: np.ndarray,
     listed: np.ndarray,
     lo: np.ndarray,
     hi: np.ndarray,
-    f: int,
-    cut: float,
+    split: Split,
     rules: Rules,
     right: np.ndarray,
 ) -> None:
     """Say for each row of a node whether it goes right."""
-    for i in range(first, last):
-        row = rows[i]
+    f, cut = split.feature, split.threshold
+    for row in rows:
         if rules.search == HISTOGRAM:
             right[row] = columns.low[f, columns.codes[f, samples[row]]] > cut
         elif rules.search == RANDOM:

@@ -35,7 +35,7 @@ from ldl.methods.forest.impurity import Node, impurity, log_table
 from ldl.methods.forest.ordered import ONES
 from ldl.methods.forest.relabel import two_means
 from ldl.methods.forest.search import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, Rules, search
-from ldl.methods.forest.unordered import widen
+from ldl.methods.forest.unordered import WIDE
 
 FEATURES = 36
 WAYS = {
@@ -73,7 +73,7 @@ def one_search(features: np.ndarray, target: np.ndarray) -> Iterator[tuple[str, 
     scratch = np.empty(target.shape, np.float32)
     ones = two_means(target, rows, ones_each, rows, 0, count, scratch, cluster)
     packed = (1 | cluster.astype(np.int32) << ONES).astype(np.int32)
-    counts = np.array([widen(entry) for entry in packed])
+    counts = 1 | cluster.astype(np.int64) << WIDE
     table = log_table(count)
     whole = impurity(table, count, ones)
     for name, (kind, block) in WAYS.items():

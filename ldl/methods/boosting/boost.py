@@ -85,7 +85,9 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
     train = Scored(bags, model, rules.groups)
     test = None if held is None else Scored(held, model, rules.groups)
     sides = [train] if test is None else [train, test]
-    ensemble = Ensemble(_start(train))
+    up = np.ones(len(bags.rows))
+    # The constant h of greatest likelihood.
+    ensemble = Ensemble(train.step(up, -1, START_LIMIT) or -train.step(-up, -1, START_LIMIT))
     for side in sides:
         side.add(ensemble.start, slice(None))
     ensemble.curve.append((train.loss, math.nan if test is None else test.loss))
@@ -120,12 +122,6 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
             if len(ensemble.stumps) == before and last:
                 break
     return ensemble
-
-
-def _start(train: Scored) -> float:
-    """The constant h of greatest likelihood."""
-    up = np.ones(len(train.scores))
-    return train.step(up, -1, START_LIMIT) or -train.step(-up, -1, START_LIMIT)
 
 
 def _stump(

@@ -18,7 +18,7 @@ from ldl.methods.forest.ordered import ONES
 from ldl.methods.forest.parting import partition, partition_listed, send, take_listed
 from ldl.methods.forest.relabel import all_equal, two_means
 from ldl.methods.forest.search import ADAPTIVE, EXACT, Rules, search
-from ldl.methods.forest.unordered import widen
+from ldl.methods.forest.unordered import WIDE
 
 
 class Tree(NamedTuple):
@@ -109,7 +109,7 @@ def grow(
                 packed[rows[i]] = weight | (weight * cluster[i - first]) << ONES
                 n += weight
                 if not ordered:
-                    own[i - first], counts[i - first] = samples[rows[i]], widen(packed[rows[i]])
+                    own[i - first], counts[i - first] = samples[rows[i]], weight | (weight * cluster[i - first]) << WIDE
             count = last - first
             best, alive[depth + 1] = search(
                 columns, ids, listed, lo[depth, side], hi[depth, side], live[depth : depth + 2], alive[depth],
@@ -123,7 +123,10 @@ def grow(
             continue
         gain[best.feature] += impurity(table, n, ones) - best.impurity
         feature[node], threshold[node], child[node] = best.feature, best.threshold, nodes
-        send(columns, samples, rows[first:last], ids, listed, lo[depth, side], hi[depth, side], best, rules, right)
+        send(columns, samples, rows[first:last], best, rules, right)
+        if ordered:
+            for k in range(lo[depth, side, best.feature], hi[depth, side, best.feature]):
+                right[ids[k]] = listed[k] > best.threshold
         middle = partition(rows, spare, right, first, last)
         grows = False
         # The left child lies on top, so leaves are numbered from left to right, as their rows are.

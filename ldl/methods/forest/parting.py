@@ -7,7 +7,7 @@ import numpy as np
 from ldl.methods.forest.columns import Columns
 from ldl.methods.forest.compiled import inlined
 from ldl.methods.forest.impurity import Split
-from ldl.methods.forest.search import ADAPTIVE, EXACT, HISTOGRAM, RANDOM, Rules
+from ldl.methods.forest.search import HISTOGRAM, RANDOM, Rules
 
 
 @inlined
@@ -52,18 +52,9 @@ def partition_listed(
 
 @inlined
 def send(
-    columns: Columns,
-    samples: np.ndarray,
-    rows: np.ndarray,
-    ids: np.ndarray,
-    listed: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    split: Split,
-    rules: Rules,
-    right: np.ndarray,
+    columns: Columns, samples: np.ndarray, rows: np.ndarray, split: Split, rules: Rules, right: np.ndarray
 ) -> None:
-    """Say for each row of a node whether it goes right."""
+    """Say for each row of a node whether it goes right; where some are listed, whether the other ones do."""
     f, cut = split.feature, split.threshold
     for row in rows:
         if rules.search == HISTOGRAM:
@@ -72,9 +63,6 @@ def send(
             right[row] = columns.values[f, samples[row]] > cut
         else:
             right[row] = columns.default[f] > cut
-    if rules.search == EXACT or rules.search == ADAPTIVE:
-        for k in range(lo[f], hi[f]):
-            right[ids[k]] = listed[k] > cut
 
 
 @inlined

@@ -69,16 +69,10 @@ def average_by_gathers(features: Tensor, forest: FlatForest, depth: int) -> Tens
 
 
 def average_without(features: Tensor, forest: FlatForest, skip: np.ndarray, threads: int = 1) -> Tensor:
-    """Mean over those trees that did not see the row in training; NaN where all did.
+    """Mean (B, C) over those trees that did not see the row in training; NaN where all did.
 
-    Args:
-        features: (B, F) float32 on a CPU.
-        forest: Likewise.
-        skip: (K, B) uint8, 1 where the tree has seen the row; (K, 0) skips no tree.
-        threads: Threads to use.
-
-    Returns:
-        (B, C).
+    ``features`` (B, F) float32 and the forest are on a CPU. ``skip`` (K, B) uint8 is 1 where the tree has seen the row;
+    of shape (K, 0) it skips no tree. ``threads`` share the rows.
     """
     arrays, rows = [tensor.detach().numpy() for tensor in forest], features.contiguous().numpy()
     sums = np.zeros((len(rows), forest.values.shape[1]), arrays[-1].dtype)

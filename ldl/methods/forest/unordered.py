@@ -10,8 +10,9 @@ import numpy as np
 from ldl.methods.forest.columns import BINS, midpoint
 from ldl.methods.forest.compiled import inlined
 from ldl.methods.forest.impurity import Node, Split, better, split_impurity
-from ldl.methods.forest.ordered import MASK, ONES
 
+WIDE = 32
+"""A row's count holds its draws in the lower 32 bits, with room for those of any node, and those in cluster 1 above."""
 FEW = 24
 """Up to so many rows are sorted into place; a histogram would be mostly empty."""
 
@@ -30,7 +31,7 @@ def histogram_feature(
 ) -> tuple[Split, bool]:
     """The best midpoint between occupied bins of feature f, or ``best``; and whether f is constant here.
 
-    Bins have ``codes`` and go from ``low`` to ``high``; ``own`` are the node's rows, ``counts`` their packed counts.
+    Bins have ``codes`` and go from ``low`` to ``high``; ``own`` are the node's rows, ``counts`` their counts.
     """
     bins = np.empty(BINS, np.int64)
     sums = np.empty(BINS, np.int64)
@@ -59,7 +60,7 @@ def histogram_feature(
     left, left_ones = 0, 0
     for k in range(used - 1):
         left += sums[k] & 0xFFFFFFFF
-        left_ones += sums[k] >> 32
+        left_ones += sums[k] >> WIDE
         if left >= node.min_leaf and node.n - left >= node.min_leaf:
             threshold = midpoint(high[bins[k]], low[bins[k + 1]])
             best = better(best, node, split_impurity(table, node, left, left_ones), f, threshold)
@@ -91,13 +92,7 @@ def random_feature(
     total = np.int64(0)
     for i in range(len(own)):
         total += counts[i] * (column[own[i]] <= threshold)
-    left, left_ones = total & 0xFFFFFFFF, total >> 32
+    left, left_ones = total & 0xFFFFFFFF, total >> WIDE
     if left >= node.min_leaf and node.n - left >= node.min_leaf:
         best = better(best, node, split_impurity(table, node, left, left_ones), f, threshold)
     return best, False
-
-
-@inlined
-def widen(packed: int) -> int:
-    """A packed count with room for the draws of any node: 32 bits each."""
-    return np.int64(packed & MASK) | (np.int64(packed >> ONES) << 32)

@@ -69,16 +69,6 @@ def read_rows(path: Path) -> CsvTable:
     return replace(table, header=[name.lower() for name in table.header])
 
 
-def list_records(*paths: Path) -> FaceRecords:
-    """All pictures that the lists name, without any picture being there: to audit protocols.
-
-    The races are those of the lists that have them, and "" elsewhere. Raises LDLError.
-    """
-    lists = [read_list(path) for path in paths]
-    races = {name: race for listed in lists for name, race in zip(listed.stems, listed.races or [])}
-    return named_records(Path(), {name: name for listed in lists for name in listed.stems}, races)
-
-
 def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) -> FaceRecords:
     """Records of ``files`` below ``folder``, whose names say all but the race; both are by stem.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytorch_lightning as pl
 import torch
@@ -15,17 +17,19 @@ from torch import nn
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.plugins import discover
-from ldl.spec import differences, to_spec
+from ldl.spec import differences
 
 CHECKPOINT_KEY = "ldl"
 """Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
+
+MENDED = "what was written before is whole: make room, and go on with --ckpt_path RUN/checkpoints/last.ckpt"
+"""What to do where a file of a run cannot be written."""
 
 
 def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
     """The content of a checkpoint of ldl; plugins are discovered, so that their heads can be rebuilt.
 
-    Raises:
-        LDLError: no such file, a damaged one, one that needs unpickling, or one of another program.
+    Raises LDLError: no such file, a damaged one, one that needs unpickling, or one of another program.
     """
     discover()
     if not Path(path).is_file():
@@ -41,25 +45,10 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     return checkpoint
 
 
-def describe(
-    head: nn.Module, backbone: nn.Module, labels: LabelSpace, input_shape: tuple[int, ...] | None
-) -> dict[str, Any]:
-    """What a checkpoint says of its model: from it and the weights alone the model is built again."""
-    return {
-        "head": to_spec(head),
-        "backbone": to_spec(backbone),
-        "labels": labels.to_dict(),
-        "input_shape": list(input_shape or ()),
-    }
-
-
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:
-    """Refuse a checkpoint of another model than the one configured.
+    """Refuse a checkpoint of another model than the one configured, with an LDLError that names what differs.
 
     Options that ``may_change`` may differ, such as where the first weights came from: the checkpoint's replace them.
-
-    Raises:
-        LDLError: naming what differs.
     """
     if CHECKPOINT_KEY not in checkpoint:
         raise LDLError(
@@ -86,6 +75,31 @@ def _ends(labels: LabelSpace) -> str:
     return f"{labels.names[0]} to {labels.names[-1]} {labels.unit}".strip()
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside ``path``, whose folder is made, which takes its place once all is on the disk; else it goes.
+
+    Raises:
+        LDLError: it cannot be written, as on a full disk; what was at ``path`` is there as before.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        # torch tells in words of its own what became of its file.
+        cause = error if isinstance(error, OSError) else error.__context__
+        if isinstance(cause, OSError) and isinstance(error, OSError | RuntimeError):
+            raise LDLError(f"{path} cannot be written: {cause.strerror}; {MENDED}") from error
+        raise
+
+
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes a checkpoint beside its place and then moves it there: a kill leaves the old one or the new one.
 
@@ -97,14 +111,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         if "://" in str(path):
             super().save_checkpoint(checkpoint, path, storage_options)
             return
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.tmp")
-        with temporary.open("wb") as file:
+        with replacing(Path(path)) as file:
             torch.save(checkpoint, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
 
 
 def write_whole(trainer: pl.Trainer) -> pl.Trainer:

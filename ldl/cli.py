@@ -17,7 +17,7 @@ from ldl.collective import process_rank
 from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
 from ldl.running import stopping
-from ldl.running.failures import in_one_line
+from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
 from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
@@ -28,19 +28,23 @@ PATIENCE = 10
 """Seconds after which a process no longer believes that the first one found its mistake too."""
 
 
+@stays_open()
 def main(args: list[str] | None = None) -> None:
-    """Parse the command line and run it.
+    """Parse a command line, None for that of the process, and run it.
 
     A mistake of the user ends in one line on standard error and exit code 2; Ctrl-C, SIGTERM and SIGHUP in one line and
     128 + signal.
-
-    Args:
-        args: The command line; None takes the process's.
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        with stopping.ends_when_told(), stays_open():
-            _main(sys.argv[1:] if args is None else args)
+        with stopping.ends_when_told():
+            silence()
+            discover()
+            cli = _parse(_with_config(sys.argv[1:] if args is None else args))
+            if cli.config.stage == "crossval":
+                crossval(cli)
+            else:
+                run(cli)
     except LDLError as error:
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
@@ -49,10 +53,10 @@ def main(args: list[str] | None = None) -> None:
             time.sleep(PATIENCE)
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
-    except (OSError, RuntimeError) as error:
-        line = in_one_line(error, stopping.watch.ranks)
-        if line is None:
+    except RuntimeError as error:
+        if not lost_others(error):
             raise
+        line = who_ended(stopping.watch.ranks)
         if process_rank():
             # The first process tells it, unless it was lost itself.
             time.sleep(PATIENCE)
@@ -64,16 +68,6 @@ def main(args: list[str] | None = None) -> None:
             stopping.watch.end_ranks()
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
-
-
-def _main(args: list[str]) -> None:
-    silence()
-    discover()
-    cli = _parse(_with_config(args))
-    if cli.config.stage == "crossval":
-        crossval(cli)
-    else:
-        run(cli)
 
 
 def _parse(args: list[str]) -> LDLCLI:

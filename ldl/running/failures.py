@@ -1,8 +1,7 @@
-"""Failures that come from outside, a full disk or a lost process, in one line."""
+"""Processes of a run that are lost."""
 
 from __future__ import annotations
 
-import errno
 import signal
 import subprocess
 import time
@@ -10,26 +9,8 @@ from typing import Any
 
 import torch.distributed as dist
 
-REASONS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
-"""Of these the place that is written to, and not the program, is the cause."""
 
-
-def in_one_line(error: Exception, ranks: list[subprocess.Popen[Any]]) -> str | None:
-    """What to tell of an error, an empty string where another process tells it, or None: it is no such failure.
-
-    Args:
-        error: What a run ended with.
-        ranks: The processes that this one has launched, from rank 1.
-    """
-    if isinstance(error, OSError) and error.errno in REASONS:
-        place = f"{error.filename} cannot be written or read" if error.filename else "a file cannot be written"
-        return f"{place}: {error.strerror}; what was written before is whole: mend that and go on with --ckpt_path"
-    if _lost_others(error):
-        return who_ended(ranks)
-    return None
-
-
-def _lost_others(error: Exception) -> bool:
+def lost_others(error: Exception) -> bool:
     """Whether an exchange between processes broke; gloo's errors have no class of their own."""
     if not (dist.is_available() and dist.is_initialized()):
         return False

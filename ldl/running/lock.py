@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from ldl.checkpoint import MENDED
 from ldl.collective import process_rank
 from ldl.errors import LDLError
 
 NAME = ".lock"
+REASONS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+"""Of these the disk is the cause, and not the program."""
 
 
 @contextmanager
@@ -21,7 +25,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     The lock is the operating system's, so that of a killed run is gone. A directory that the run leaves empty goes.
 
     Raises:
-        LDLError: another run is in it, or it cannot be written.
+        LDLError: another run is in it, or the disk is full or takes no more.
     """
     if process_rank():
         yield
@@ -39,6 +43,11 @@ def alone_in(folder: Path) -> Iterator[None]:
         raise LDLError(f"--run_dir {folder} cannot be written: {error.strerror}; give another folder") from error
     try:
         yield
+    except OSError as error:
+        if error.errno not in REASONS:
+            raise
+        what = error.filename or f"a file of --run_dir {folder}"
+        raise LDLError(f"{what} cannot be read or written: {error.strerror}; {MENDED}") from error
     finally:
         (folder / NAME).unlink(missing_ok=True)
         lock.release()

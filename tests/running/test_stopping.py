@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,11 @@ import torch
 from places import CONFIGS
 from told import told
 
+from ldl.checkpoint import AtomicCheckpointIO
 from ldl.cli import main
+from ldl.errors import LDLError
+from ldl.reports.files import write_csv
+from ldl.running.lock import alone_in
 
 SMALL = [
     *("-c", str(CONFIGS / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
@@ -73,3 +79,65 @@ def test_told_run_is_saved_and_resumed_exactly(
     resumed, whole = outcome(run), outcome(unbroken)
     assert all(torch.equal(resumed[0][name], tensor) for name, tensor in whole[0].items())
     assert resumed[1:] == whole[1:]
+
+
+def test_fit_of_a_head_ends_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is nothing to save, and nothing is left."""
+    head = ["--model.head", "MeanPredictor", "--model.backbone.flatten", "true"]
+    code, line = end_of([*SMALL, *head, *told("on_fit_start"), "--run_dir", str(tmp_path / "run")], capsys)
+    assert (code, line) == (143, "stopped by SIGTERM; start it again")
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_crossval_and_test_say_where(tmp_path: Path, capsys: pytest.CaptureFixture[str], unbroken: Path) -> None:
+    crossval = ["--stage", "crossval", "--run_dir", str(tmp_path / "folds")]
+    code, line = end_of([*SMALL, *LDLF, *told("on_train_batch_start", 2), *crossval], capsys)
+    assert (code, line) == (143, "stopped by SIGTERM in fold 0 at step 2; start it again")
+    test = ["--stage", "test", "--ckpt_path", str(unbroken / "checkpoints" / "last.ckpt"), "--run_dir", str(tmp_path)]
+    code, line = end_of([*test, *told("on_test_batch_start", 1, signal.SIGINT)], capsys)
+    assert (code, line) == (130, "stopped by SIGINT; start it again")
+
+
+def test_second_run_in_a_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    with alone_in(run):
+        code, line = end_of([*SMALL, *LDLF, "--run_dir", str(run)], capsys)
+        assert [path.name for path in run.iterdir()] == [".lock"]
+    assert code == 2
+    assert line == f"error: another run is in --run_dir {run}; give another folder, or wait until it has ended"
+    assert not run.exists()
+    with alone_in(run):
+        pass
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[int], None]]:
+    """Limits the length of files, as a disk that is almost full does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_full_disk_leaves_the_last_checkpoint(tmp_path: Path, full_disk: Callable[[int], None]) -> None:
+    last = tmp_path / "last.ckpt"
+    AtomicCheckpointIO().save_checkpoint({"weights": torch.zeros(1000)}, last)
+    full_disk(5000)
+    with pytest.raises(LDLError, match=f"^{last} cannot be written: File too large; what was written before is whole"):
+        AtomicCheckpointIO().save_checkpoint({"weights": torch.zeros(10_000)}, last)
+    with pytest.raises(LDLError, match="predictions.csv cannot be written: File too large"):
+        write_csv(tmp_path / "predictions.csv", ["a"], [[1.5]] * 5000)
+    assert [path.name for path in tmp_path.iterdir()] == ["last.ckpt"]
+    assert len(torch.load(last, weights_only=True)["weights"]) == 1000
+
+
+def test_full_disk_ends_a_run_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], unbroken: Path, full_disk: Callable[[int], None]
+) -> None:
+    """A few predictions fit, the charts do not."""
+    few = ["--trainer.limit_test_batches", "1", "--data.batch_size", "20", "--stage", "test"]
+    full_disk(30_000)
+    last = unbroken / "checkpoints" / "last.ckpt"
+    code, line = end_of([*few, "--ckpt_path", str(last), "--run_dir", str(tmp_path)], capsys)
+    assert code == 2
+    assert line.startswith(f"error: a file of --run_dir {tmp_path} cannot be read or written: File too large; what was")
+    assert (tmp_path / "predictions.csv").is_file() and not (tmp_path / "results.json").exists()

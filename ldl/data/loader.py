@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing import forkserver, get_context, parent_process, resource_tracker
+from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from typing import Any
 
@@ -44,15 +44,16 @@ def _with_deaths(batches: Iterator[Any]) -> Iterator[Any]:
             batch = next(batches)
         except StopIteration:
             return
-        except RuntimeError as error:
-            dead = re.search(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\)", str(error))
-            if dead is None:
+        except (RuntimeError, OSError, EOFError):
+            # The server tells of a death a little later than the broken connection.
+            sentinels = {worker.sentinel: worker.pid for worker in getattr(batches, "_workers", [])}
+            dead = [sentinels[sentinel] for sentinel in wait(sentinels, timeout=1.0)]
+            if not dead:
                 raise
             # As a batch, of which all processes learn together.
-            batch = {
-                "error": f"loader process {dead[1]} was killed or has crashed, as for lack of memory; lower "
-                "data.num_workers or data.batch_size"
-            }
+            who = ", ".join(map(str, dead))
+            advice = "as for lack of memory; lower data.num_workers or data.batch_size"
+            batch = {"error": f"loader process {who} was killed or has crashed, {advice}"}
         yield batch
 
 

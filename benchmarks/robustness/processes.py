@@ -35,9 +35,10 @@ class Run:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
+        self.mark = f"LDL_RUN_MARK={os.getpid()}-{port}".encode()
         self.begun = time.monotonic()
         self.code: int | None = None
-        self.leader = _fork(lambda: _ranks(arguments, log, processes, port))
+        self.leader = _fork(lambda: _ranks(arguments, log, processes, port, self.mark))
 
     def kill(self, number: int) -> None:
         """Send all processes a signal, or the first alone those that launchers send it alone."""
@@ -58,15 +59,24 @@ class Run:
     def end(self, seconds: float = 20.0) -> bool:
         """Wait until no process of the run is left; kill those that stay. Whether none stayed."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            try:
-                os.killpg(self.leader, 0)
-            except ProcessLookupError:
-                return True
+        while left := self._left():
+            if time.monotonic() > deadline:
+                for process in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
+                return False
             time.sleep(0.02)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.leader, signal.SIGKILL)
-        return False
+        return True
+
+    def _left(self) -> list[int]:
+        """Processes of the group, and those that it has started in others: loader processes and their server."""
+        found = []
+        for place in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                process = int(place.name)
+                if os.getpgid(process) == self.leader or self.mark in (place / "environ").read_bytes().split(b"\0"):
+                    found.append(process)
+        return found
 
 
 def _fork(work: Callable[[], Any]) -> int:
@@ -87,8 +97,9 @@ def _fork(work: Callable[[], Any]) -> int:
     os._exit(code)
 
 
-def _ranks(arguments: list[str], log: Path, processes: int, port: int) -> None:
+def _ranks(arguments: list[str], log: Path, processes: int, port: int, mark: bytes) -> None:
     os.setsid()
+    os.environ["LDL_RUN_MARK"] = mark.decode().partition("=")[2]
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, 1)
     os.dup2(out, 2)

@@ -116,7 +116,7 @@ class Watch:
                 lost = time.monotonic()
                 deadline = lost + FAREWELL
         if first:
-            code = self.tell("" if deadline == first else f", which took more than {PATIENCE:.0f} s")
+            code = self.tell("" if deadline == first else f", which took more than {PATIENCE:g} s")
         else:
             code = 1
             print(f"error: {who_ended(self.ranks)}", file=sys.stderr, flush=True)

@@ -149,7 +149,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def find(self, given: str) -> Path:
         """A place that an option names: as it stands, or below the data folder."""
-        return place if (place := Path(given)).exists() else self.data_root / given
+        # ``Path.exists`` raises for names that cannot be.
+        return Path(given) if os.path.exists(given) else self.data_root / given
 
     def setup(self, stage: str | None = None) -> None:
         """Load, cut the fold and prepare it, once."""

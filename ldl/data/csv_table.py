@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from ldl.data.files import read_text
 from ldl.errors import LDLError, did_you_mean
 
 
@@ -116,14 +117,8 @@ def read_header(path: Path, blanks: bool = False) -> list[str]:
 
 def _lines(path: Path, blanks: bool) -> tuple[list[str], bool]:
     """The lines of a file, and whether commas part their fields."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LDLError(f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from None
-    except OSError as error:
-        raise LDLError(f"{path} cannot be read: {error.strerror}") from None
     # Copies from other systems end lines in all these ways.
-    lines = [f"{line}\n" for line in re.split(r"\r*\n|\r", text)]
+    lines = [f"{line}\n" for line in re.split(r"\r*\n|\r", read_text(path))]
     return lines, not blanks or "," in next(filter(str.strip, lines), "")
 
 

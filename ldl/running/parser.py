@@ -17,6 +17,7 @@ from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running.configs import find_config
+from ldl.running.ranges import check_ranges
 from ldl.running.tracking import WandbOptions
 from ldl.running.training import Select
 from ldl.spec import current_path
@@ -79,6 +80,10 @@ class LDLCLI(LightningCLI):
         parser.add_argument("--wandb", type=WandbOptions, default=WandbOptions(), help="Weights & Biases.")
 
         self._options += [name.lstrip("-") for action in parser._actions for name in action.option_strings]
+
+    def _set_seed(self) -> None:
+        check_ranges(self.config)
+        super()._set_seed()
 
     def instantiate_classes(self) -> None:
         """Do nothing yet: cross-validation makes a task and a trainer once a fold."""

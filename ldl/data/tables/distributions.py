@@ -12,6 +12,7 @@ import scipy.io
 import scipy.sparse
 
 from ldl.data.csv_table import read_csv
+from ldl.data.files import check_file
 from ldl.errors import LDLError, did_you_mean
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
@@ -57,10 +58,7 @@ def read_table(
 
 def read_file(path: Path, readers: Mapping[str, Callable[..., Any]], *options: Any) -> Any:
     """What the reader of the file's kind gives, called with the path and ``options``. Raises LDLError."""
-    if not path.is_file():
-        raise LDLError(
-            f"no data file at {path}; give --data.path, or the folder it lies in with --data.root or LDL_DATA"
-        )
+    check_file(path, "data file", "give --data.path, or the folder it lies in with --data.root or LDL_DATA")
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {', '.join(readers)}")

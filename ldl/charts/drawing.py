@@ -12,6 +12,9 @@ from ldl.labels import LabelSpace
 
 TRUE, PREDICTED = "0.55", "tab:blue"
 
+MOST_BARS = 200
+"""More labels without an order are drawn as one outline."""
+
 
 def save(figure: Figure, path: Path) -> Path:
     """Write ``figure``, with its folder."""
@@ -45,6 +48,11 @@ def draw_distribution(
         axis.margins(0.15)
         return
     x = np.arange(len(distribution))
+    if len(labels) > MOST_BARS:
+        # A bar each would take minutes to draw, and be thinner than a pixel.
+        axis.stairs(distribution, np.append(x, len(x)) - 0.5, color=color, alpha=0.5, fill=filled, label=label)
+        axis.set_xlabel(f"{len(labels):,} labels", fontsize=8)
+        return
     axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=0.5 if filled else 0.9, label=label)
     if len(labels) <= 12:
         axis.set_xticks(x, labels.names, rotation=30, fontsize=7)

@@ -77,8 +77,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         unserved: Attributes that :meth:`inputs` does not need: loader processes get a copy without them.
     """
 
-    batch_size: int = option(default=64, least=1)
-    num_workers: int = option(default=0, least=0)
+    batch_size: int = option(default=64, least=1, most=2**31 - 1)
+    num_workers: int = option(default=0, least=0, most=256)
     root: str | None = None
     folds: int = 10
     fold: int = option(default=0, least=0)

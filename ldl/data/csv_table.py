@@ -14,6 +14,9 @@ import numpy as np
 from ldl.data.files import read_text
 from ldl.errors import LDLError, did_you_mean
 
+LARGEST = 1e100
+"""Greater numbers are mistakes of writing, and overflow where they are squared."""
+
 
 @dataclass(frozen=True)
 class CsvTable:
@@ -58,10 +61,11 @@ class CsvTable:
         places = range(len(self.header)) if names is None else [self.place(name) for name in names]
         matrix = np.array([[_number(row[place]) for place in places] for row in self.rows])
         matrix = matrix.reshape(len(self.rows), len(places))
-        wrong = np.argwhere(~np.isfinite(matrix))
+        wrong = np.argwhere(~(np.abs(matrix) <= LARGEST))
         if len(wrong):
             row, column = wrong[0]
-            self.refuse(row, places[column], f"not a finite number{hint}")
+            what = "more than 1e100" if np.isfinite(matrix[row, column]) else "not a finite number"
+            self.refuse(row, places[column], f"{what}{hint}")
         return matrix
 
     def refuse(self, row: int, place: int, why: str) -> NoReturn:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-from ldl.data.csv_table import read_csv
+from ldl.data.csv_table import LARGEST, read_csv
 from ldl.data.files import check_file
 from ldl.errors import LDLError, did_you_mean
 
@@ -146,10 +146,11 @@ def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise LDLError(f"{path}: {what} are {array.dtype}, not numbers")
     array = array.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(array))
+    bad = np.argwhere(~(np.abs(array) <= LARGEST))
     if len(bad):
         row, column = bad[0]
         raise LDLError(
-            f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number"
+            f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number, "
+            f"at most {LARGEST:g}"
         )
     return array

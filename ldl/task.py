@@ -60,8 +60,8 @@ class Task(pl.LightningModule):
         decoder: Decoder = "expectation",
     ) -> None:
         super().__init__()
-        if mixup < 0:
-            raise LDLError(f"model.mixup {mixup!r} must be 0 (none) or positive")
+        if not 0 <= mixup <= 1000:
+            raise LDLError(f"model.mixup {mixup!r} must be in 0..1000, 0 for none")
         self.head = head
         self.backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         self.optimizer = optimizer

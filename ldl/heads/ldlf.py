@@ -58,14 +58,14 @@ class LDLF(AlternatingHead):
     leaves: Tensor = buffer()
     steps: Tensor = buffer()
 
-    trees: int = option(default=5, least=1)
+    trees: int = option(default=5, least=1, most=10_000)
     depth: int = option(default=7, least=2, most=16, what="2^(depth-1) leaves a tree")
-    outputs: int | None = 64
+    outputs: int | None = option(default=64, least=1, most=2**20, null="a unit per node")
     iterations: int = option(default=20, least=1)
-    batches: int = option(default=100, least=1)
-    buffer_rows: int | None = None
+    batches: int = option(default=100, least=1, most=100_000)
+    buffer_rows: int | None = option(default=None, least=1, null="all rows")
     routing: Literal["step", "current"] = "step"
-    hidden: Sequence[int] = option(default=(), least=1)
+    hidden: Sequence[int] = option(default=(), least=1, most=2**16)
     dropout: float = option(default=0.0, least=0, below=1)
     feature_dropout: float = option(default=0.0, least=0, below=1)
     tree_dropout: float = option(default=0.0, least=0, below=1)

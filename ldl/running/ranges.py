@@ -30,6 +30,9 @@ RANGES = {
 }
 """Numbers that Lightning does not check, by their names on the command line."""
 
+CHECKED = ("model.head.", "model.backbone.", "data.")
+"""Options of classes that check their ranges themselves (:mod:`ldl.options`)."""
+
 GROUPS = ("trainer", "model", "data", "wandb")
 
 
@@ -54,7 +57,7 @@ def check_ranges(config: Namespace) -> None:
             if name.rpartition(".")[2] in PLACES and (not value or "\0" in value):
                 raise LDLError(f"{name} is {value!r}, which is no place; name a file or folder, or leave it out")
             continue
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value) and not name.startswith(CHECKED):
             raise LDLError(f"{name} is {value}, which is no finite number; correct it")
         known = RANGES.get(name)
         if known is not None and not isinstance(value, bool) and not known.accepts(value):

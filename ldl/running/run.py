@@ -28,7 +28,7 @@ from ldl.running.crossval import crossvalidate
 from ldl.running.folder import nothing_left
 from ldl.running.parser import LDLCLI
 from ldl.running.refusals import refusals
-from ldl.running.training import fit_and_test, make_checkpoints, measure
+from ldl.running.training import check_validates, fit_and_test, make_checkpoints, measure
 from ldl.task import Task
 
 RUN_DIR_VARIABLE = "LDL_RUN_DIR"
@@ -137,6 +137,8 @@ def _make_trainer(
         options = replace(options, group=options.group or group)
         ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), first_step)
     trainer = cli.make_trainer(config, callbacks, **ours)
+    if config.stage == "fit" and config.select == "best":
+        check_validates(trainer)
     if process_rank() == 0:
         try:
             folder.mkdir(parents=True, exist_ok=True)

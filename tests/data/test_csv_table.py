@@ -60,7 +60,7 @@ def test_all_readers_say_the_same(reader: str, tmp_path: Path) -> None:
     doubled = said(f"{header},{name}\n{first},1\n")
     assert doubled == f": column {name!r} is there twice; give every column a name of its own"
     assert said(f"{header}\n{first}\n".encode() + b"\xe4,1\n") == (
-        f" is no text in UTF-8: byte {len(header) + len(first) + 2} is 0xe4"
+        f" is no text in UTF-8: byte {len(header) + len(first) + 2} is 0xe4, in line 3; save it as UTF-8"
     )
 
 

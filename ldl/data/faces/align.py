@@ -43,7 +43,7 @@ def placement(anchor: np.ndarray | None, width: int, height: int, size: int, mar
             landmarks and nothing to boxes, which come with the margin of those who drew them.
 
     Raises:
-        LDLError: neither 5 nor 4 points, or points that do not place a face.
+        LDLError: neither 5 nor 4 points, points that do not place a face, or a mirrored box.
     """
     if anchor is None:
         side = max(width, height)
@@ -54,8 +54,16 @@ def placement(anchor: np.ndarray | None, width: int, height: int, size: int, mar
         raise LDLError(f"a face is placed by 5 landmarks or 4 corners of a box, got points of shape {anchor.shape}")
     if margin is None:
         margin = LANDMARK_MARGIN if len(anchor) == 5 else 0.0
+    if len(anchor) == 4 and _area(anchor) <= 0:
+        raise LDLError(f"the box {anchor.round(1).tolist()} is mirrored or empty; its corners go clockwise")
     target = size * (margin + templates[len(anchor)]) / (1 + 2 * margin)
     return similarity(anchor, target - 0.5)
+
+
+def _area(corners: np.ndarray) -> float:
+    """Area of a polygon, (n, 2); negative where its corners go anticlockwise."""
+    x, y = corners.T
+    return float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum() / 2)
 
 
 def crop(picture: np.ndarray, anchor: np.ndarray | None, size: int, margin: float | None) -> np.ndarray:

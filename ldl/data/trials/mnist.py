@@ -28,7 +28,7 @@ class ShiftedDigits(Trials):
     """
 
     digit: int = option(default=3, least=0, most=9)
-    margin: int = option(default=8, least=0, what="in pixels")
+    margin: int = option(default=8, least=0, most=4096, what="in pixels")
     train_fraction: float = 0.1
     batch_size: int = 50
 

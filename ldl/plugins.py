@@ -17,6 +17,9 @@ GROUP = "ldl.plugins"
 PACKAGE = "ldl_plugins"
 """Files of a plugins folder are imported as ``ldl_plugins.<file>``."""
 
+left_out: dict[str, str] = {}
+"""Why each plugin that failed to import did, by its file or entry point."""
+
 plugin_folders: list[Path] = []
 """The folders that were discovered, in order."""
 
@@ -92,5 +95,5 @@ def _report_once(message: str) -> None:
 
 
 def _report(what: str, error: BaseException) -> None:
-    reason = " ".join(str(error).split())
-    _report_once(f"plugin {what} left out: {type(error).__name__}: {reason}")
+    left_out[what] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    _report_once(f"plugin {what} left out: {left_out[what]}")

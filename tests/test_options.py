@@ -274,7 +274,7 @@ def test_help_of_a_backbone(capsys: pytest.CaptureFixture[str]) -> None:
         (["--model.head=LDLF", "--model.head.dept=3"], "LDLF has no option 'dept'; did you mean 'depth'"),
         (["--model.head=MSLP", "--model.head.kernel=poly"], "model.head.kernel is 'poly', but must be one of"),
         (["--model.head=Lazy", "--model.head.numbr=3"], "Lazy has no option 'numbr'; did you mean 'number'"),
-        (["--model.head=Softmax", "--model.head.hidden=[0]"], "Softmax.hidden [0] must be at least 1"),
+        (["--model.head=Softmax", "--model.head.hidden=[0]"], "Softmax.hidden [0] must be in 1..65536"),
     ],
 )
 def test_the_command_line_says_what_is_wrong(

@@ -127,7 +127,9 @@ def _text(number: Any) -> str:
         return str(number) if isinstance(number, str) else str(number).lower()
     # Seeds are bounded by a power of two.
     bits = number.bit_length() if isinstance(number, int) else 0
-    return f"2^{bits} - 1" if bits > 20 and number == 2**bits - 1 else f"{number:g}"
+    if bits > 20 and number in (2**bits - 1, 2 ** (bits - 1)):
+        return f"2^{bits} - 1" if number == 2**bits - 1 else f"2^{bits - 1}"
+    return f"{number:g}"
 
 
 def option(

@@ -20,7 +20,7 @@ from ldl.callbacks import FitHead, LeafUpdate
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
 from ldl.collective import current_collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_takes_bags, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, check_takes_bags, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -105,6 +105,7 @@ class Task(pl.LightningModule):
         width = self.backbone.build(tuple(input_shape), load_weights)
         if self.backbone.gives_bags:
             check_takes_bags(self.head)
+        check_memory(self.head, width, labels)
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)

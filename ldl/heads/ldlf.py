@@ -20,6 +20,9 @@ from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
 
+MOST_LEAVES = 2**22
+"""Leaves of all trees: a row's routing then takes 16 MB."""
+
 
 @options
 class LDLF(AlternatingHead):
@@ -201,6 +204,11 @@ class LDLF(AlternatingHead):
 
     def _check_together(self) -> None:
         labels, nodes = len(self.labels), 2 ** (self.depth - 1) - 1
+        if self.trees * (nodes + 1) > MOST_LEAVES:
+            raise LDLError(
+                f"LDLF.trees {self.trees} of depth {self.depth} have {self.trees * (nodes + 1):,} leaves, more than "
+                f"{MOST_LEAVES:,}, to all of which every row is routed; grow fewer or smaller trees"
+            )
         if self.outputs is not None and self.outputs < nodes:
             raise LDLError(
                 f"LDLF.outputs {self.outputs!r} must be at least {nodes}, the split nodes of a tree of depth "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ def nothing_left(folder: Path) -> Iterator[None]:
     What was in the folder before stays as it was.
     """
     there = _content(folder)
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    missing = [place for place in (folder, *folder.parents) if not os.path.exists(place)]
     config = folder / "config.yaml"
     before = config.read_bytes() if config in there else None
     try:
@@ -36,4 +37,4 @@ def nothing_left(folder: Path) -> Iterator[None]:
 
 
 def _content(folder: Path) -> set[Path]:
-    return set(folder.rglob("*")) if folder.is_dir() else set()
+    return set(folder.rglob("*")) if os.path.isdir(folder) else set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,8 +42,17 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(words in text for words in SHORTAGES):
         return f"not enough memory: {text}; ask for less, such as smaller batches, fewer trees or smaller layers"
     raised_by = _module_of(error)
+    if raised_by.startswith("jsonargparse") and isinstance(error, ValueError):
+        return _of_parser(str(error))
     speaker = next((name for name in SPEAKERS if raised_by == name or raised_by.startswith(f"{name}.")), None)
     return f"{SPEAKERS[speaker]}: {text}" if speaker and isinstance(error, KINDS) else None
+
+
+def _of_parser(text: str) -> str:
+    """What a class said that jsonargparse could not make, without the other types it has tried."""
+    said = re.split(r"\n\s*Given value type:", text.rpartition("Errors:\n")[2])[0]
+    first = re.split(r"\n\s*- (?:Import path|Expected)", said)[0]
+    return " ".join(first.split()).removeprefix("- ")[:300]
 
 
 def _module_of(error: Exception) -> str:

@@ -54,7 +54,7 @@ class Pipeline:
             transform.set_random_seed((seed * 1000003 + number) % 2**32)
             try:
                 picture = transform(image=picture)["image"]
-            except (ValueError, TypeError, RuntimeError, cv2.error) as error:
+            except Exception as error:  # those of albumentations and OpenCV have no common base
                 shape, reason = "x".join(map(str, picture.shape)), " ".join(str(error).split())[:160]
                 raise LDLError(
                     f"transform {type(transform).__name__} cannot take a picture of {shape}: {reason}; correct "

@@ -72,7 +72,7 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
         if (size := parts[-1]["features"].shape[1:]) != (first := parts[0]["features"].shape[1:]):
             raise LDLError(
                 f"{type(task.head).__name__} is fitted on all instances at once, but their features are of several "
-                f"sizes, such as {tuple(first)} and {tuple(size)}; take a head that learns by gradient, or StructuredEdges"
+                f"sizes, such as {tuple(first)} and {tuple(size)}; take a head that learns by gradient"
             )
     task.train(training)
     counts = collective.gather(torch.tensor([len(part["target"]) for part in parts], device=task.device))

@@ -1,8 +1,9 @@
-"""What the charts share: a distribution drawn into a panel, panels in rows, and the file."""
+"""What the charts share: figures and their files, instances to show, a distribution drawn into a panel."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,11 +17,22 @@ MOST_BARS = 200
 """More labels without an order are drawn as one outline."""
 
 
+def new_figure(width: float, height: float, *shape: int, **layout: Any) -> tuple[Figure, Any]:
+    """A figure, its sides in inches, with its panel; of a ``shape`` (rows, columns) with an array of them."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(*shape, **layout)
+
+
 def save(figure: Figure, path: Path) -> Path:
     """Write ``figure``, with its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     return path
+
+
+def spread(count: int, most: int) -> np.ndarray:
+    """At most ``most`` of the numbers below ``count``, evenly spaced, so that a chart is the same from run to run."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
 
 def draw_distribution(
@@ -34,8 +46,7 @@ def draw_distribution(
         else:
             axis.plot(x, distribution, color=color, label=label)
         axis.set_xlabel(labels.unit, fontsize=8)
-        return
-    if labels.kind == "grid":
+    elif labels.kind == "grid":
         first, second = labels.points.T.tolist()
         style = (
             {"color": color, "alpha": 0.5, "linewidths": 0} if filled else {"facecolors": "none", "edgecolors": color}
@@ -46,13 +57,13 @@ def draw_distribution(
         axis.set_xlabel(f"{names[1]} {labels.unit}".rstrip(), fontsize=8)
         axis.set_ylabel(f"{names[0]} {labels.unit}".rstrip(), fontsize=8)
         axis.margins(0.15)
-        return
-    x = np.arange(len(distribution))
-    if len(labels) > MOST_BARS:
+    elif len(labels) > MOST_BARS:
         # A bar each would take minutes to draw, and be thinner than a pixel.
-        axis.stairs(distribution, np.append(x, len(x)) - 0.5, color=color, alpha=0.5, fill=filled, label=label)
+        edges = np.arange(len(distribution) + 1) - 0.5
+        axis.stairs(distribution, edges, color=color, alpha=0.5, fill=filled, label=label)
         axis.set_xlabel(f"{len(labels):,} labels", fontsize=8)
-        return
-    axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=0.5 if filled else 0.9, label=label)
-    if len(labels) <= 12:
-        axis.set_xticks(x, labels.names, rotation=30, fontsize=7)
+    else:
+        x, alpha = np.arange(len(distribution)), 0.5 if filled else 0.9
+        axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=alpha, label=label)
+        if len(labels) <= 12:
+            axis.set_xticks(x, labels.names, rotation=30, fontsize=7)

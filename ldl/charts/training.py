@@ -6,9 +6,8 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save, spread
 from ldl.labels import LabelSpace
 
 MOST_LEAVES = 512
@@ -20,15 +19,15 @@ def leaves(path: Path, leaf_distributions: np.ndarray, labels: LabelSpace, usage
 
     Of more than ``MOST_LEAVES`` those that hold most are drawn, and the title says so.
     """
-    title, shown = "leaf distributions of the first tree", np.arange(len(usage))
+    title = "leaf distributions of the first tree"
     if len(usage) > MOST_LEAVES:
         shown = np.sort(np.argsort(-usage, kind="stable")[:MOST_LEAVES])
         title += f":\nthe {MOST_LEAVES} that hold most of {len(usage):,}"
         leaf_distributions, usage = leaf_distributions[shown], usage[shown]
-    figure = Figure(figsize=(8, 1.5 + 0.09 * len(leaf_distributions)), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[5, 1], sharey=True)
+    height = 1.5 + 0.09 * len(leaf_distributions)
+    figure, (left, right) = new_figure(8, height, 1, 2, width_ratios=[5, 1], sharey=True)
     image = left.imshow(leaf_distributions, aspect="auto", interpolation="nearest", cmap="viridis")
-    ticks = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), 9)).round().astype(int))
+    ticks = spread(len(labels), 9)
     left.set_xticks(ticks, [labels.names[tick] for tick in ticks], rotation=0 if labels.has_values else 30)
     left.set(xlabel=labels.unit or "label", ylabel="leaf", title=title)
     figure.colorbar(image, ax=left, label="probability")
@@ -41,8 +40,7 @@ def learning_curves(path: Path, metrics_csv: Path) -> Path | None:
     """Training loss and validation KL over epochs, from Lightning's ``metrics.csv``; None where it has neither."""
     with metrics_csv.open() as file:
         rows = list(csv.DictReader(file))
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(6, 4)
     for name, label in (("train_loss", "training loss"), ("val_kl", "validation KL")):
         points = [(float(row["epoch"]), float(row[name])) for row in rows if row.get(name)]
         if points:

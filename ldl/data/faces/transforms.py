@@ -17,11 +17,7 @@ Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 
 
 def default_train_transforms(mirror: bool = True) -> list[Transform]:
-    """Small turns, shifts and scales, brightness and contrast, and now and then a grey or a coarse picture.
-
-    Args:
-        mirror: Whether half of the pictures are mirrored first.
-    """
+    """Small turns, shifts and scales, brightness and contrast, now and then grey or coarse; ``mirror`` mirrors half."""
     return [
         *([A.HorizontalFlip(p=0.5)] if mirror else []),
         A.Affine(
@@ -38,11 +34,7 @@ def default_train_transforms(mirror: bool = True) -> list[Transform]:
 
 
 class Pipeline:
-    """Applies transforms one after the other to pictures (height, width, 3) uint8.
-
-    Args:
-        transforms: albumentations transforms; their result must be a picture (height, width, channels).
-    """
+    """Applies albumentations transforms in turn to pictures (height, width, 3) uint8, to (height, width, channels)."""
 
     def __init__(self, transforms: Sequence[Transform]) -> None:
         self.transforms = list(transforms)
@@ -66,9 +58,10 @@ class Pipeline:
         """Transformed pictures, (B, channels, height, width), each with a seed of its own. Raises LDLError."""
         made = [self(picture, int(seed)) for picture, seed in zip(pictures, seeds)]
         if len(shapes := {picture.shape for picture in made}) > 1:
+            such = " and ".join(map(str, sorted(shapes)[:2]))
             raise LDLError(
-                f"picture transforms give pictures of several sizes, such as {' and '.join(map(str, sorted(shapes)[:2]))}"
-                ", which make no batch; end them with Resize, or with a crop of one size"
+                f"picture transforms give pictures of several sizes, such as {such}, which make no batch; "
+                "end them with Resize, or with a crop of one size"
             )
         done = np.stack(made)
         if done.ndim != 4:

@@ -28,6 +28,7 @@ class ScaledRows(LDLDataModule):
             deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
             (ranks, mapped to such a distribution), or ``none``.
         clip: Scaled features are cut off at plus and minus this; None leaves them.
+        download: Download a public set of this name (``ldl.data.tables.download.SETS``) where the file is not there.
 
     Attributes:
         features: (rows, F) as they are in the file, float64.
@@ -37,6 +38,7 @@ class ScaledRows(LDLDataModule):
     path: str = option(kw_only=True)
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
+    download: bool = False
 
     features: np.ndarray = buffer()
     scaled: Tensor = buffer()
@@ -44,8 +46,11 @@ class ScaledRows(LDLDataModule):
 
     @property
     def file(self) -> Path:
-        """The file ``path``: as it stands, or below the data folder."""
-        return self.find(self.path)
+        """The file ``path``: as it stands, or below the data folder; downloaded where that is asked for."""
+        path = self.find(self.path)
+        if self.download and not path.is_file():
+            download_set(path.name, path)
+        return path
 
     def rows_of(self, instances: np.ndarray) -> np.ndarray:
         """The rows of the table that belong to some instances; the default has a row an instance."""
@@ -76,27 +81,8 @@ class ScaledRows(LDLDataModule):
         if len(wrong):
             row, column = wrong[0]
             raise LDLError(
-                f"{self.path}: row {row}, feature {column} is {self.features[row, column]:g}, which scaling "
-                f"{self.scaling!r} makes {scaled[row, column]:g}; features are float32, at most {LARGEST:.2g}: correct it, or "
-                "choose another data.scaling"
+                f"{self.path}: row {row}, feature {column} is {self.features[row, column]:g}, with scaling "
+                f"{self.scaling!r} {scaled[row, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose "
+                "another data.scaling"
             )
         self.scaled = torch.tensor(scaled, dtype=torch.float32)
-
-
-@options
-class ScaledTable(ScaledRows):
-    """A table of features with a row an instance.
-
-    Args:
-        download: Download a public set of this name (``ldl.data.tables.download.SETS``) where the file is not there.
-    """
-
-    download: bool = False
-
-    @property
-    def file(self) -> Path:
-        """The file ``path``, downloaded where that is asked for."""
-        path = super().file
-        if self.download and not path.is_file():
-            download_set(path.name, path)
-        return path

@@ -88,13 +88,11 @@ class TabularValues(ScaledRows):
         return self.folds
 
     def _label_space(self, values: np.ndarray) -> LabelSpace:
-        ends = [
-            float(values.min()) if self.low is None else self.low,
-            float(values.max()) if self.high is None else self.high,
-        ]
-        check_count((ends[1] - ends[0]) / self.step, "widen data.step, or bring data.low and data.high together")
-        low = np.floor(values.min() / self.step) * self.step if self.low is None else self.low
-        high = np.ceil(values.max() / self.step) * self.step if self.high is None else self.high
+        low = float(values.min()) if self.low is None else self.low
+        high = float(values.max()) if self.high is None else self.high
+        check_count((high - low) / self.step, "widen data.step, or bring data.low and data.high together")
+        low = np.floor(low / self.step) * self.step if self.low is None else low
+        high = np.ceil(high / self.step) * self.step if self.high is None else high
         count = math.floor((high - low) / self.step + 1e-9) + 1
         if len(outside := np.flatnonzero(~((values >= low) & (values <= low + (count - 1) * self.step)))):
             row = outside[0]

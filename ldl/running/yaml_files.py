@@ -13,6 +13,9 @@ from ldl.errors import LDLError
 MOST = 100_000
 """Values of a file, counted as often as aliases repeat them."""
 
+LONGEST = 1_000_000
+"""Letters of a file."""
+
 
 def check_config(path: Path) -> None:
     """Refuse a file that is no configuration.
@@ -22,8 +25,11 @@ def check_config(path: Path) -> None:
             without end, or that aliases multiply to more than ``MOST``.
     """
     text = read_text(path, "configuration", "correct -c")
+    if len(text) > LONGEST:
+        raise LDLError(f"{path} has {len(text):,} letters, more than {LONGEST:,}; a configuration is a few lines long")
     try:
-        root = yaml.compose(text, yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader)
+        # Not the loader in C, which deep nesting kills with the process.
+        root = yaml.compose(text, yaml.SafeLoader)
         if root is None:
             raise LDLError(f"{path} is empty; a configuration is a mapping, such as trainer: {{max_epochs: 3}}")
         if not isinstance(root, yaml.MappingNode):

@@ -212,7 +212,7 @@ def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
         (["path,age", "a.png,nan"], {}, "line 2, column 'age' is 'nan', not a finite number"),
         (["path,age", "a.png,3"], {"alignment": "box"}, "has no columns x0, y0, x1, y1; set data.alignment: none"),
         (["path,age"], {}, "holds no pictures of FaceFolder"),
-        (["path,age", "a.png,3"], {"crop_size": 4}, "FaceFolder.crop_size 4 must be at least 8, in pixels"),
+        (["path,age", "a.png,3"], {"crop_size": 4}, "FaceFolder.crop_size 4 must be in 8..4096, in pixels"),
         (
             ["path,age", "a.png,3"],
             {"margin": -0.1},

@@ -235,7 +235,9 @@ def _rising(values: Sequence[float]) -> tuple[float, ...]:
     axis = tuple(float(value) for value in values)
     if not axis or not all(map(math.isfinite, axis)) or any(not low < high for low, high in zip(axis, axis[1:])):
         raise LDLError(f"label values must be finite, rise strictly and be at least one, got {list(values)[:8]!r}")
-    if max(map(abs, axis)) > LARGEST or any(not low < high for low, high in pairwise(np.asarray(axis, np.float32).tolist())):
+    if max(map(abs, axis)) > LARGEST or any(
+        not low < high for low, high in pairwise(np.asarray(axis, np.float32).tolist())
+    ):
         raise LDLError(
             f"label values must be at most {LARGEST:g} and differ in float32, which has seven digits, got "
             f"{list(values)[:8]!r}; take values from a smaller one, or in another unit"

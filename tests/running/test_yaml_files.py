@@ -33,7 +33,10 @@ LAUGHS = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         (b"trainer:\n  1: 2\n", ": line 2 has a key that is no text"),
         (b"trainer:\n  null: 2\n", ": line 2 has a key that is no text"),
         (b"trainer:\n  [a]: 2\n", ": line 2 has a key that is no text"),
-        (b"trainer:\n  max_epochs: 1\n  max_epochs: 2\n", ": line 3 gives 'max_epochs' again, after line 2; remove one"),
+        (
+            b"trainer:\n  max_epochs: 1\n  max_epochs: 2\n",
+            ": line 3 gives 'max_epochs' again, after line 2; remove one",
+        ),
         (b"a: &a\n  b: *a\n", ": line 1 contains itself"),
         (LAUGHS.encode(), "has aliases that make more than 100,000 values of it"),
         (b"a: " + b"[" * 200_000 + b"]" * 200_000, "is nested too deep"),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import albumentations as A
 import cv2
 import numpy as np
 import pytest
@@ -218,6 +219,11 @@ def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
             {"margin": -0.1},
             "FaceFolder.margin -0.1 must be in 0..2, a share of the face's square",
         ),
+        (["path,age,x0,y0,x1,y1", "a.png,3,9,0,0,9"], {}, r"a\.png: the box .* is mirrored or empty"),
+        (["path,age", "a.png,3"], {"max_age": 1_000_000}, "FaceFolder.max_age 1000000 must be in 0..1000, years"),
+        (["path,age", "a.png,3"], {"train_transforms": [A.RandomCrop(64, 64)]}, "RandomCrop cannot take a picture of"),
+        (["path,age", "a.png,3"], {"train_transforms": [A.RandomScale(p=1)]}, "pictures of several sizes"),
+        (["path,age", "a.png,3"], {"eval_transforms": [A.Crop(0, 0, 64, 64)]}, "Crop cannot take a picture of"),
         (["path,age", "a.png,3"], {"protocol": "startified"}, "stratified"),
         (["path,age", "a.png,3"], {"split_list": "x.txt"}, "protocol stratified follows no list"),
     ],

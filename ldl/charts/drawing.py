@@ -41,12 +41,12 @@ def draw_distribution(
     """A distribution, (C,), as a curve over ordinal labels, as circles over points of a plane, as bars over others."""
     if labels.kind == "ordinal":
         each = -(-len(distribution) // MOST_POINTS)
-        x, distribution = (column[::each] for column in (np.array(labels.axes[0]), distribution))
+        x, distribution = np.array(labels.axes[0])[::each], _pooled(distribution, each).max(1)
         if filled:
             axis.fill_between(x, distribution, color=color, alpha=0.5, linewidth=0, label=label)
         else:
             axis.plot(x, distribution, color=color, label=label)
-        axis.set_xlabel(labels.unit if each == 1 else f"{labels.unit} (every {each}th label)".lstrip(), fontsize=8)
+        axis.set_xlabel(labels.unit if each == 1 else f"{labels.unit} (highest of {each})".lstrip(), fontsize=8)
     elif labels.kind == "grid":
         shown = np.sort(np.argsort(-distribution, kind="stable")[:MOST_POINTS])
         (first, second), distribution = labels.points.numpy()[shown].T, distribution[shown]

@@ -180,7 +180,7 @@ def test_overview_shows_the_pictures_of_its_rows_from_young_to_old(tmp_path: Pat
     ("labels", "said"),
     [
         (LabelSpace.nominal([str(number) for number in range(3000)]), "3,000 labels, 30 a bar"),
-        (LabelSpace.ordinal(range(90_000), "years"), "years (every 45th label)"),
+        (LabelSpace.ordinal(range(90_000), "years"), "years (highest of 45)"),
         (LabelSpace.grid(range(200), range(200), "degrees"), "second axis degrees"),
     ],
     ids=["nominal", "ordinal", "grid"],

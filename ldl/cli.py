@@ -19,6 +19,7 @@ from ldl.plugins import discover, project_root
 from ldl.running.messages import one_line
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
+from ldl.running.refusals import refusals
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
 
 PATIENCE = 10
@@ -35,10 +36,11 @@ def main(args: list[str] | None = None) -> None:
         silence()
         discover()
         cli = _parse(_with_config(sys.argv[1:] if args is None else args))
-        if cli.config.stage == "crossval":
-            crossval(cli)
-        else:
-            run(cli)
+        with refusals():
+            if cli.config.stage == "crossval":
+                crossval(cli)
+            else:
+                run(cli)
     except LDLError as error:
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
@@ -74,7 +76,7 @@ def _with_config(args: list[str]) -> list[str]:
     if path := _value_of("--ckpt_path", args):
         run = Path(path).parent.parent
         stage = _value_of("--stage", args) or "fit"
-        if (run / "config.yaml").is_file():
+        if os.path.isfile(run / "config.yaml"):
             return ["-c", str(run / "config.yaml"), *(["--run_dir", str(run)] if stage == "fit" else []), *args]
         if stage in ("test", "predict"):
             args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]

@@ -19,6 +19,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_range, check_simplex
 
 
 @options
@@ -95,6 +96,12 @@ class LDLF(AlternatingHead):
         self.register_buffer("leaves", torch.full((self.trees, leaves, len(labels)), 1 / len(labels)))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
         self._ring = deque(maxlen=self.batches)
+
+    def check_state(self) -> None:
+        """Raise LDLError where split nodes name no units, or leaves hold no distributions."""
+        super().check_state()
+        check_range(self, "units", self.units, self.outputs or self.units.numel())
+        check_simplex(self, "leaves", self.leaves)
 
     def route(self, features: Tensor) -> Tensor:
         """Routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""

@@ -159,8 +159,10 @@ class FittedHead(Head):
 
     Attributes:
         shows_progress: Whether ``fit`` may draw a progress bar; ``FitHead`` sets it as the trainer's bars are.
+        resizes: Buffers take the shapes that are loaded.
     """
 
+    resizes: ClassVar[bool] = True
     shows_progress: bool = False
 
     @abstractmethod

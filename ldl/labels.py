@@ -15,6 +15,8 @@ from ldl.errors import LDLError
 Decoder = Literal["expectation", "argmax", "median"]
 Encoder = Literal["gaussian", "triangle"]
 Kind = Literal["nominal", "ordinal", "grid"]
+MOST_POINTS = 10**6
+"""Of the grid in a file."""
 
 
 @dataclass(frozen=True)
@@ -213,16 +215,29 @@ class LabelSpace:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> LabelSpace:
-        """Rebuild a label space from :meth:`to_dict`."""
-        cells = state.get("cells")
-        return cls(
-            state["kind"],
-            tuple(state["names"]),
-            tuple(map(tuple, state["axes"])),
-            state["unit"],
-            tuple(state.get("axis_names", ())),
-            None if cells is None else tuple(cells),
-        )
+        """Rebuild a label space from :meth:`to_dict`. Raises LDLError for what that cannot have given."""
+        try:
+            names, axes, cells = state["names"], state["axes"], state.get("cells")
+            if state["kind"] == "nominal":
+                made = cls.nominal(names)
+            elif state["kind"] == "ordinal":
+                made = cls.ordinal(*axes, state["unit"])
+            else:
+                made = cls._grid_of(axes, cells, state["unit"], state.get("axis_names", ()))
+            if {"axis_names": [], "cells": None} | state == made.to_dict() | {"unit": state["unit"]}:
+                return made
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise LDLError(f"these are no labels: {' '.join(str(error).split())[:160]}") from None
+        raise LDLError(f"these are no labels: a {state['kind']} space of {len(names)} names does not fit its axes")
+
+    @classmethod
+    def _grid_of(cls, axes: list[list[float]], cells: list[int] | None, unit: str, names: Sequence[str]) -> LabelSpace:
+        first, second = axes
+        size = len(first) * len(second)
+        if size > MOST_POINTS or any(not 0 <= cell < size for cell in cells or ()):
+            raise LDLError(f"a grid of {size} points is too large, or has cells outside of it")
+        only = None if cells is None else [(first[cell // len(second)], second[cell % len(second)]) for cell in cells]
+        return cls.grid(first, second, unit, names, only)
 
 
 def _rising(values: Sequence[float]) -> tuple[float, ...]:

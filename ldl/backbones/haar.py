@@ -61,6 +61,8 @@ class Haar(Backbone):
         self.gives_bags = self.window is not None
         channels, *sides = input_shape
         height, width = sides if self.window is None else (self.window, self.window)
+        # What numpy takes is not counted where a checkpoint's size is (ldl.trust.size).
+        torch.empty(self.pool, MOST, 5, dtype=torch.long)
         corners, weights = _draw(
             self.pool, (channels, height, width), self.largest, np.random.default_rng(run_seed(self.seed))
         )

@@ -111,7 +111,8 @@ class MSLP(FittedHead):
         """Raise LDLError where the buffers are no embedding of points with distributions."""
         mapped, root = ("D", "Z D") if len(self.landmark) else ("F", "Z Z")
         check_shapes(
-            self, {"C": len(self.labels), "F": self.in_features}, landmark="Z F", root=root, width="", centre=mapped, projection=f"{mapped} E", points="N E", distributions="N C",
+            self, {"C": len(self.labels), "F": self.in_features}, landmark="Z F", root=root, width="", centre=mapped,
+            projection=f"{mapped} E", points="N E", distributions="N C",
         )  # fmt: skip
         for name in ("landmark", "root", "width", "centre", "projection", "points"):
             check_numbers(self, name, getattr(self, name))

@@ -126,11 +126,18 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
     It is a plugin of ``Trainer``; the trainers of ``train.py`` and of cross-validation have it by themselves.
     Lightning writes to the system's temporary folder; from there to another disk a move is a copy.
+
+    It removes files only from folders that it has written to: which ones to remove, a resumed checkpoint says.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folders: set[str] = set()
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         if "://" in str(path):
             super().save_checkpoint(checkpoint, path, storage_options)
+            self._folders.add(_folder(path))
             return
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -140,6 +147,15 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        self._folders.add(_folder(path))
+
+    def remove_checkpoint(self, path: str | Path) -> None:
+        if _folder(path) in self._folders and ("://" in str(path) or Path(path).is_file()):
+            super().remove_checkpoint(path)
+
+
+def _folder(path: str | Path) -> str:
+    return str(path).rpartition("/")[0] if "://" in str(path) else str(Path(path).parent.resolve())
 
 
 def write_whole(trainer: pl.Trainer) -> pl.Trainer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import torch
@@ -204,14 +204,7 @@ class LabelSpace:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, as stored in checkpoints; :meth:`from_dict` is the inverse."""
-        return {
-            "kind": self.kind,
-            "names": list(self.names),
-            "axes": [list(axis) for axis in self.axes],
-            "unit": self.unit,
-            "axis_names": list(self.axis_names),
-            "cells": None if self.cells is None else list(self.cells),
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> LabelSpace:
@@ -224,7 +217,7 @@ class LabelSpace:
                 made = cls.ordinal(*axes, state["unit"])
             else:
                 made = cls._grid_of(axes, cells, state["unit"], state.get("axis_names", ()))
-            if {"axis_names": [], "cells": None} | state == made.to_dict() | {"unit": state["unit"]}:
+            if made == cls(**{name: _tuples(value) for name, value in state.items()}):
                 return made
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise LDLError(f"these are no labels: {' '.join(str(error).split())[:160]}") from None
@@ -238,6 +231,10 @@ class LabelSpace:
             raise LDLError(f"a grid of {size} points is too large, or has cells outside of it")
         only = None if cells is None else [(first[cell // len(second)], second[cell % len(second)]) for cell in cells]
         return cls.grid(first, second, unit, names, only)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _rising(values: Sequence[float]) -> tuple[float, ...]:

@@ -20,8 +20,7 @@ T = TypeVar("T")
 def to_spec(component: object) -> dict[str, Any]:
     """``{class_path, init_args}`` of an object whose ``__init__`` stores each argument under its own name.
 
-    Raises:
-        LDLError: an argument is not stored, or is neither plain data nor such an object itself.
+    Raises LDLError: an argument is not stored, or is neither plain data nor such an object itself.
     """
     cls = type(component)
     arguments = {}
@@ -62,15 +61,15 @@ def current_path(path: str) -> str:
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     """Rebuild the object of :func:`to_spec`.
 
-    Raises:
-        LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
+    Raises LDLError: the class is not imported, is no ``base``, or does not take these arguments.
     """
     check_spec(spec, "the checkpoint's model")
     path = current_path(spec["class_path"])
     cls = _find(path)
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
-    arguments = {name: _rebuilt(value) for name, value in spec["init_args"].items()}
+    given = spec["init_args"].items()
+    arguments = {name: from_spec(value, nn.Module) if _is_spec(value) else value for name, value in given}
     for name, kind in _kinds(cls).items():
         if name in arguments and not fits(arguments[name], kind):
             raise LDLError(f"the checkpoint's {cls.__name__}.{name} {arguments[name]!r} must be {shown(kind)}")
@@ -120,10 +119,6 @@ def differences(spec: dict[str, Any], component: object, within: str = "") -> li
         elif old != after.get(name) and not (name in known and known[name].may_change):
             found.append(f"{where} {old!r} instead of {after.get(name)!r}")
     return found
-
-
-def _rebuilt(value: Any) -> Any:
-    return from_spec(value, nn.Module) if _is_spec(value) else value
 
 
 def _is_spec(value: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from packaging.version import Version
+from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.callbacks.leaf_update import STATE_KEY
@@ -26,6 +27,13 @@ from ldl.trust.size import check_size
 
 OLDEST = Version("2.6")
 """Lightning with whose checkpoints a run can go on."""
+
+
+def restore_data(data: LDLDataModule, checkpoint: dict[str, Any], path: str) -> None:
+    """Let data that are set up take what a checkpoint says of them, such as its scaling. Raises LDLError."""
+    if (state := checkpoint.get(type(data).__qualname__)) is not None:
+        with _told(path):
+            data.load_state_dict(state)
 
 
 def check_model(task: Task, data: LDLDataModule, checkpoint: dict[str, Any], path: str) -> None:
@@ -95,10 +103,19 @@ def rehearse_trainer(trainer: pl.Trainer, checkpoint: dict[str, Any], path: str)
         for callback in trainer.callbacks:  # type: ignore[attr-defined]
             if (state := states.get(callback.state_key)) is not None:
                 check_alike(state, callback.state_dict(), f"callbacks.{type(callback).__name__}")
+                if isinstance(callback, ModelCheckpoint):
+                    _check_places(state, callback)
                 copy.copy(callback).load_state_dict(copy.deepcopy(state))
         precision = trainer.precision_plugin
         if (state := checkpoint.get(type(precision).__qualname__)) is not None:
             copy.deepcopy(precision).load_state_dict(state)
+
+
+def _check_places(state: dict[str, Any], callback: ModelCheckpoint) -> None:
+    """Files of a ``ModelCheckpoint``, which it may load again, must lie where a path leads."""
+    for name in ("best_model_path", "last_model_path", "kth_best_model_path"):
+        if "://" in state.get(name, "") and "://" not in str(callback.dirpath):
+            raise LDLError(f"callbacks.ModelCheckpoint.{name} is {state[name][:80]!r}, which is no file")
 
 
 @contextmanager
@@ -111,6 +128,6 @@ def _told(path: str) -> Iterator[None]:
     except Exception as error:  # anything may be in the entries of a file
         kind = "" if isinstance(error, LDLError) else f"{type(error).__name__} "
         raise LDLError(
-            f"{path} cannot be resumed: {kind}{' '.join(str(error).split())[:300]}; resume with the model, optimiser "
-            "and scheduler it was saved with"
+            f"{path} does not fit: {kind}{' '.join(str(error).split())[:300]}; use the model, optimiser, scheduler and "
+            "data it was saved with"
         ) from error

@@ -25,7 +25,7 @@ from ldl.reports.choice import report_for
 from ldl.running import results, tracking
 from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
-from ldl.running.resume import check_model, rehearse_model, rehearse_trainer
+from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
 from ldl.running.training import fit_and_test, make_checkpoints, measure, seed_everything
 from ldl.task import Task
 
@@ -100,12 +100,15 @@ def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: 
     if config.stage == "fit" and checkpoint:
         check_same_model(checkpoint, task.head, task.backbone)
         data.setup()
+        restore_data(data, checkpoint, config.ckpt_path)
         check_model(task, data, checkpoint, config.ckpt_path)
     elif config.stage in ("test", "predict"):
         if not checkpoint:
             raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
         task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder)
         data.follow(task.labels, task.input_shape, task.preprocessing)
+        data.setup()
+        restore_data(data, checkpoint, config.ckpt_path)
     data.setup()
     task.build(data.labels, data.input_shape)
     try:

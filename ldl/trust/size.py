@@ -19,8 +19,8 @@ EACH = 2**18
 """Bytes that a tensor counts for at least, so that endless many small ones are counted too."""
 
 
-class _TooLarge(Exception):
-    pass
+class _TooLarge(BaseException):
+    """No ``except Exception`` on the way may take it."""
 
 
 class _Count(TorchDispatchMode):

@@ -14,6 +14,7 @@ import yaml
 
 from ldl.checkpoint import AtomicCheckpointIO
 from ldl.cli import main
+from ldl.task import Task
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -80,6 +81,8 @@ def drop(*path: Any) -> Change:
 
 
 FIT = ("loops", "fit_loop")
+LAST = "ModelCheckpoint{'monitor': None, 'mode': 'min', 'every_n_train_steps': 0, 'every_n_epochs': 1, "
+LAST += "'train_time_interval': None}"
 STOPPING = "EarlyStopping{'monitor': 'val_kl', 'mode': 'min'}"
 GROUP = ("optimizer_states", 0, "param_groups", 0)
 
@@ -89,17 +92,17 @@ GROUP = ("optimizer_states", 0, "param_groups", 0)
     [
         (drop("optimizer_states"), "KeyError 'optimizer_states'"),
         (put([], "optimizer_states"), "it has 0 optimisers and 1 schedulers"),
-        (put("all", "optimizer_states"), "cannot be resumed"),
-        (put([{}], "optimizer_states"), "cannot be resumed"),
+        (put("all", "optimizer_states"), "does not fit"),
+        (put([{}], "optimizer_states"), "does not fit"),
         (drop(*GROUP, "betas"), "KeyError 'betas'"),
-        (put("fast", *GROUP, "lr"), "cannot be resumed"),
-        (put([], *GROUP, "params"), "cannot be resumed"),
+        (put("fast", *GROUP, "lr"), "does not fit"),
+        (put([], *GROUP, "params"), "does not fit"),
         (drop("optimizer_states", 0, "state", 0, "exp_avg"), "KeyError 'exp_avg'"),
-        (put(torch.ones(7), "optimizer_states", 0, "state", 0, "exp_avg"), "cannot be resumed"),
+        (put(torch.ones(7), "optimizer_states", 0, "state", 0, "exp_avg"), "does not fit"),
         (drop("lr_schedulers"), "KeyError 'lr_schedulers'"),
         (put([], "lr_schedulers"), "1 optimisers and 0 schedulers"),
         (put("many", "lr_schedulers", 0, "T_max"), "lr_schedulers.0.T_max is a str, not a int"),
-        (put(5, "lr_schedulers", 0, "step"), "cannot be resumed"),
+        (put(5, "lr_schedulers", 0, "step"), "does not fit"),
         (drop("pytorch-lightning_version"), "KeyError 'pytorch-lightning_version'"),
         (put("new", "pytorch-lightning_version"), "InvalidVersion"),
         (put("1.5", "pytorch-lightning_version"), "it is of Lightning 1.5"),
@@ -110,12 +113,17 @@ GROUP = ("optimizer_states", 0, "param_groups", 0)
         (put(-3, *FIT, "epoch_progress", "current", "processed"), "processed is out of range"),
         (put(10**9, *FIT, "epoch_progress", "current", "processed"), "it has trained 1000000000 epochs"),
         (put(7, *FIT, "epoch_progress", "reset"), "has an entry 'reset'"),
-        (put([], "callbacks"), "cannot be resumed"),
+        (put([], "callbacks"), "does not fit"),
         (put("soon", "callbacks", STOPPING, "wait_count"), "wait_count is a str, not a int"),
-        (put("ring", "leaf_update"), "cannot be resumed"),
+        (put("ring", "leaf_update"), "does not fit"),
         (put(torch.tensor([10**6]), "leaf_update", "rows"), "the recent samples are not those"),
-        (put({"loss": torch.ones(1)}, "train_means"), "cannot be resumed"),
+        (put({"loss": torch.ones(1)}, "train_means"), "does not fit"),
         (put(torch.ones(9), "state_dict", "head.leaves"), "its head.leaves has shape"),
+        (put("local:///etc", "callbacks", LAST, "best_model_path"), "best_model_path is 'local:///etc'"),
+        (put(torch.zeros(4), "TabularLDL", "scale"), "scale of the features is no scaling"),
+        (put(torch.ones(3), "TabularLDL", "mean"), "does not fit"),
+        (drop("TabularLDL", "mean"), "mean of the features is no scaling"),
+        (drop("TabularLDL", "kind"), "KeyError 'kind'"),
         (put(2**30, "ldl", "head", "init_args", "trees"), "head has trees 1073741824 instead of 2"),
     ],
 )  # fmt: skip
@@ -135,7 +143,38 @@ def test_changed_training_state_is_refused(
 def test_another_optimiser_is_refused(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     last = copy_of(run, tmp_path)
     for given in ("--model.optimizer=SGD", "--model.lr_scheduler=null"):
-        assert "scheduler it was saved with" in refused(capsys, "--ckpt_path", last, given, "--trainer.max_epochs=2")
+        assert "scheduler and data it was saved with" in refused(
+            capsys, "--ckpt_path", last, given, "--trainer.max_epochs=2"
+        )
+
+
+@pytest.mark.parametrize("stage", ["test", "predict"])
+def test_changed_scaling_is_refused(run: Path, tmp_path: Path, stage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    last = copy_of(run, tmp_path)
+    checkpoint = torch.load(last, weights_only=True)
+    checkpoint["TabularLDL"]["scale"][0] = 0
+    torch.save(checkpoint, last)
+    assert "is no scaling" in refused(capsys, "--stage", stage, "--ckpt_path", last, "--run_dir", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_other_rows_are_scaled_as_in_training(run: Path, tmp_path: Path) -> None:
+    """The checkpoint's weights and scaling, by hand, on a table that has another mean and deviation."""
+    table = run.parent / "table.csv"
+    values = np.loadtxt(table, delimiter=",", skiprows=1)
+    values[:, :4] = 3 * values[:, :4] + 1
+    header = table.read_text().splitlines()[0]
+    np.savetxt(tmp_path / "other.csv", values, delimiter=",", header=header, comments="")
+    last = run / "checkpoints/last.ckpt"
+    options = {"ckpt_path": last, "run_dir": tmp_path / "test", "data.path": tmp_path / "other.csv"}
+    main(["--stage=test", *(f"--{name}={path}" for name, path in options.items())])
+    found = np.genfromtxt(tmp_path / "test/predictions.csv", delimiter=",", names=True)
+    scaling = torch.load(last, weights_only=True)["TabularLDL"]
+    rows = (torch.from_numpy(values[:, :4]) - scaling["mean"]) / scaling["scale"]
+    with torch.no_grad():
+        wanted = Task.load_from_checkpoint(last)(rows.float())[found["index"].astype(int)]
+    predicted = np.stack([found[name] for name in found.dtype.names if name.startswith("predict")][:3], 1)
+    np.testing.assert_allclose(predicted, wanted, atol=1e-5)
 
 
 def test_an_unchanged_copy_goes_on(run: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from ldl.data.base import LDLDataModule
 from ldl.data.tables.download import download_set
 from ldl.data.tables.scaling import FeatureScaler, Scaling
+from ldl.errors import LDLError
 from ldl.options import buffer, option, options
 
 
@@ -46,6 +47,11 @@ class ScaledRows(LDLDataModule):
         """The file ``path``: as it stands, or below the data folder; downloaded where that is asked for."""
         path = self.find(self.path)
         if self.download and not path.is_file():
+            if not path.resolve().is_relative_to(self.data_root.resolve()):
+                raise LDLError(
+                    f"data.path {self.path} leads out of the data folder {self.data_root}, into which sets are "
+                    "downloaded; give a path below it, or another --data.root"
+                )
             download_set(path.name, path)
         return path
 

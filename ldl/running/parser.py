@@ -16,6 +16,7 @@ from pytorch_lightning.strategies.launchers.multiprocessing import _MultiProcess
 from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.running.class_paths import check_factories
 from ldl.running.configs import find_config
 from ldl.running.ranges import check_ranges
 from ldl.running.refusals import refusals
@@ -58,6 +59,7 @@ class LDLCLI(LightningCLI):
                 auto_configure_optimizers=False,
                 load_from_checkpoint_support=False,
             )
+        check_factories(self.config.model)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         parser.add_argument(

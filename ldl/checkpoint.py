@@ -33,9 +33,9 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     Raises LDLError: no such file, a damaged one, one that needs unpickling, or one of another program.
     """
     discover()
-    path = Path(path)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise LDLError(f"no checkpoint at {path}; give --ckpt_path a file, such as RUN/checkpoints/last.ckpt")
+    path = Path(path)
     check_archive(path, packed=False)
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)

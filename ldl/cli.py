@@ -20,6 +20,7 @@ from ldl.running.class_paths import class_paths
 from ldl.running.messages import one_line
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
+from ldl.running.refusals import refusals
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
 
 PATIENCE = 10
@@ -38,10 +39,11 @@ def main(args: list[str] | None = None) -> None:
         args = sys.argv[1:] if args is None else args
         with class_paths(_found_beside(args)):
             cli = _parse(_with_config(args))
-            if cli.config.stage == "crossval":
-                crossval(cli)
-            else:
-                run(cli)
+            with refusals():
+                if cli.config.stage == "crossval":
+                    crossval(cli)
+                else:
+                    run(cli)
     except LDLError as error:
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
@@ -93,7 +95,7 @@ def _found_beside(args: list[str]) -> Path | None:
     """The configuration of the checkpoint's run, where none is named."""
     path = None if _names_config(args) else _value_of("--ckpt_path", args)
     config = Path(path).parent.parent / "config.yaml" if path else None
-    return config if config and config.is_file() else None
+    return config if config and os.path.isfile(config) else None
 
 
 def _value_of(option: str, args: list[str]) -> str | None:

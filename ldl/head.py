@@ -23,6 +23,8 @@ steps, :class:`FittedHead` is fitted in one go on extracted features, or, as :cl
 
 from __future__ import annotations
 
+import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -228,6 +230,27 @@ class ImageHead(FittedHead):
     def fit(self, features: Tensor, target: Tensor, collective: Collective, **wanted: Tensor) -> None:
         """Fit on images of one size, (N, 3, H, W) and (N, H, W, C), and what the head wants besides."""
         self.fit_images([{"input": features, "target": target, **wanted}], collective)
+
+
+def check_memory(head: Head, in_features: int, labels: LabelSpace) -> None:
+    """Raise LDLError for a head that would not fit into the machine's memory, before it is made."""
+    trial = copy.deepcopy(head)
+    try:
+        with torch.random.fork_rng([]), torch.device("meta"):
+            trial.build(in_features, labels)
+    except Exception:
+        return  # ``build`` says itself what is wrong
+    size, there = sum(part.nbytes for part in [*trial.parameters(), *trial.buffers()]), machine_memory()
+    if size > there:
+        raise LDLError(
+            f"{type(head).__name__} with these options has {size / 1e9:,.0f} GB of weights, and the machine has "
+            f"{there / 1e9:,.0f} GB of memory; ask for fewer or smaller trees and layers"
+        )
+
+
+def machine_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _check_loaded(head: Head, keys: Any) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +19,12 @@ Encoder = Literal["gaussian", "triangle"]
 Kind = Literal["nominal", "ordinal", "grid"]
 MOST_POINTS = 10**6
 """Of the grid in a file."""
+
+MOST_LABELS = 100_000
+"""Every row has an entry a label, and so has every leaf."""
+
+LARGEST = 1e15
+"""Values are squared and summed in float32, which ends at 3e38."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,8 @@ class LabelSpace:
 
     @classmethod
     def nominal(cls, names: Sequence[str]) -> LabelSpace:
-        """Labels without an order, such as emotions. Raises LDLError for none or repeated names."""
+        """Labels without an order, such as emotions. Raises LDLError for none, too many or repeated names."""
+        check_count(len(names))
         if not names or len(set(names)) != len(names):
             raise LDLError(f"label names must be unique and at least one, got {list(names)!r}")
         return cls("nominal", tuple(names))
@@ -78,6 +87,7 @@ class LabelSpace:
                 names that are not two.
         """
         axes = (_rising(first), _rising(second))
+        check_count(len(axes[0]) * len(axes[1]))
         pairs = [(a, b) for a in axes[0] for b in axes[1]]
         if axis_names and len(set(axis_names)) != 2:
             raise LDLError(f"a grid has two axes, so axis_names must be two different names, got {list(axis_names)!r}")
@@ -238,8 +248,22 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
+def check_count(count: float, fix: str = "give fewer") -> None:
+    """Raise LDLError for more than ``MOST_LABELS`` labels; ``fix`` says what makes them fewer."""
+    if not count <= MOST_LABELS:
+        raise LDLError(f"there would be {count:,.6g} labels, more than {MOST_LABELS:,}; {fix}")
+
+
 def _rising(values: Sequence[float]) -> tuple[float, ...]:
+    check_count(len(values))
     axis = tuple(float(value) for value in values)
     if not axis or not all(map(math.isfinite, axis)) or any(not low < high for low, high in zip(axis, axis[1:])):
         raise LDLError(f"label values must be finite, rise strictly and be at least one, got {list(values)[:8]!r}")
+    if max(map(abs, axis)) > LARGEST or any(
+        not low < high for low, high in pairwise(np.asarray(axis, np.float32).tolist())
+    ):
+        raise LDLError(
+            f"label values must be at most {LARGEST:g} and differ in float32, which has seven digits, got "
+            f"{list(values)[:8]!r}; take values from a smaller one, or in another unit"
+        )
     return axis

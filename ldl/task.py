@@ -20,7 +20,7 @@ from ldl.callbacks import FitHead, LeafUpdate
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.collective import current_collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -60,8 +60,8 @@ class Task(pl.LightningModule):
         decoder: Decoder = "expectation",
     ) -> None:
         super().__init__()
-        if mixup < 0:
-            raise LDLError(f"model.mixup {mixup!r} must be 0 (none) or positive")
+        if not 0 <= mixup <= 1000:
+            raise LDLError(f"model.mixup {mixup!r} must be in 0..1000, 0 for none")
         if decoder not in (decoders := get_args(Decoder)):
             raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
         self.head = head
@@ -110,6 +110,7 @@ class Task(pl.LightningModule):
                 f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
                 f"--model.head.head {name}, or use MILBoost"
             )
+        check_memory(self.head, width, labels)
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)

@@ -41,7 +41,7 @@ class Haar(Backbone):
     corners: Tensor = buffer()
     weights: Tensor = buffer()
 
-    pool: int = option(default=1000, least=1)
+    pool: int = option(default=1000, least=1, most=10**6)
     window: int | None = None
     stride: int = option(default=1, least=1)
     largest: float = option(default=0.5, above=0, most=1, what="a share of the window")

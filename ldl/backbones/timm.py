@@ -128,11 +128,22 @@ class Timm(TimmNetwork):
         self._register_pixel_scale(config["mean"], config["std"], input_shape[0])
         self._freeze()
         self.network.to(memory_format=torch.channels_last)
-        with torch.no_grad():
-            features = self.network.eval()(torch.zeros(1, *input_shape)).shape[-1]
+        features = self._width(input_shape)
         # Trainers do not always call train() before the first batch: a frozen network must be in evaluation already.
         self.train(self.training)
-        return int(features)
+        return features
+
+    @torch.no_grad()
+    def _width(self, input_shape: tuple[int, ...]) -> int:
+        """The number of features that the network makes of such images. Raises LDLError for a size it does not take."""
+        try:
+            return int(self.network.eval()(torch.zeros(1, *input_shape)).shape[-1])
+        except (RuntimeError, AssertionError, ValueError) as error:
+            shape = "x".join(map(str, input_shape))
+            raise LDLError(
+                f"{self.name} does not take images of {shape}: {' '.join(str(error).split())[:160]}; set "
+                "data.crop_size to the size it was made for, or take another network"
+            ) from error
 
     def _take(self, saved: dict[str, Tensor], channels: int) -> None:
         """Take weights; those of the first layer are for three channels: summed or repeated for another number."""

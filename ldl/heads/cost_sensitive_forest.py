@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Literal
 
 import torch
@@ -72,13 +73,13 @@ class CostSensitiveForest(FittedHead):
     landmark: Tensor = buffer()
     root: Tensor = buffer()
 
-    trees: int = option(default=20, least=1)
+    trees: int = option(default=20, least=1, most=10_000)
     depth: int = option(default=10, least=0)
     min_samples: int = option(default=5, least=1)
     features: float | None = option(default=None, above=0, most=1, null="the square root of their number")
-    sets: int = option(default=5, least=1)
+    sets: int = option(default=5, least=1, most=1000)
     penalty: float = option(default=5.0, above=0)
-    cap: float = option(default=100.0, least=0)
+    cap: float = option(default=100.0, least=0, most=math.inf)
     epsilon: float = option(default=0.0, least=0)
     split_at: Literal["mean", "median"] = "mean"
     log_offset: float | None = None

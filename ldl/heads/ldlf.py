@@ -21,6 +21,9 @@ from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
 from ldl.trust.learned import check_range, check_simplex, refuse
 
+MOST_LEAVES = 2**22
+"""Leaves of all trees: a row's routing then takes 16 MB."""
+
 
 @options
 class LDLF(AlternatingHead):
@@ -59,14 +62,14 @@ class LDLF(AlternatingHead):
     leaves: Tensor = buffer()
     steps: Tensor = buffer()
 
-    trees: int = option(default=5, least=1)
+    trees: int = option(default=5, least=1, most=10_000)
     depth: int = option(default=7, least=2, most=16, what="2^(depth-1) leaves a tree")
-    outputs: int | None = 64
+    outputs: int | None = option(default=64, least=1, most=2**20, null="a unit per node")
     iterations: int = option(default=20, least=1)
-    batches: int = option(default=100, least=1)
-    buffer_rows: int | None = None
+    batches: int = option(default=100, least=1, most=100_000)
+    buffer_rows: int | None = option(default=None, least=1, null="all rows")
     routing: Literal["step", "current"] = "step"
-    hidden: Sequence[int] = option(default=(), least=1)
+    hidden: Sequence[int] = option(default=(), least=1, most=2**16)
     dropout: float = option(default=0.0, least=0, below=1)
     feature_dropout: float = option(default=0.0, least=0, below=1)
     tree_dropout: float = option(default=0.0, least=0, below=1)
@@ -207,6 +210,11 @@ class LDLF(AlternatingHead):
 
     def _check_together(self) -> None:
         labels, nodes = len(self.labels), 2 ** (self.depth - 1) - 1
+        if self.trees * (nodes + 1) > MOST_LEAVES:
+            raise LDLError(
+                f"LDLF.trees {self.trees} of depth {self.depth} have {self.trees * (nodes + 1):,} leaves, more than "
+                f"{MOST_LEAVES:,}, to all of which every row is routed; grow fewer or smaller trees"
+            )
         if self.outputs is not None and self.outputs < nodes:
             raise LDLError(
                 f"LDLF.outputs {self.outputs!r} must be at least {nodes}, the split nodes of a tree of depth "

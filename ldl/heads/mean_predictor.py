@@ -25,8 +25,8 @@ class MeanPredictor(FittedHead):
         self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Store the mean of ``target`` (N, C)."""
-        self.mean.copy_(target.double().mean(0))
+        """Store the mean of ``target`` (N, ..., C)."""
+        self.mean.copy_(target.double().flatten(0, -2).mean(0))
 
     def check_state(self) -> None:
         """Raise LDLError where the mean is no distribution over the labels."""

@@ -85,7 +85,7 @@ class MILBoost(FittedHead):
 
     pooling: Pooling = "lse"
     r: float = option(default=5.0, least=1, below=math.inf, what="large is sharp")
-    rounds: int = option(default=64, least=0)
+    rounds: int = option(default=64, least=0, most=10**6)
     real: bool = True
     cut: Cut = "bound"
     features: float = option(default=1.0, above=0, most=1)
@@ -96,7 +96,7 @@ class MILBoost(FittedHead):
     validation: float = option(default=0.0, least=0, below=1, what="a share of the bags")
     patience: int = option(default=20, least=1)
     seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""

@@ -71,7 +71,7 @@ class StructRF(FittedHead):
     importances: Tensor = buffer()
     out_of_bag_kl: Tensor = buffer()
 
-    trees: int = option(default=50, least=1)
+    trees: int = option(default=50, least=1, most=10_000)
     depth: int = option(default=20, least=0, most=64)
     sampling: float = option(default=0.8, above=0, most=1, what="a share")
     replace: bool = True
@@ -85,7 +85,7 @@ class StructRF(FittedHead):
     bins: int = option(default=256, least=2, most=256)
     out_of_bag: bool = True
     seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""

@@ -13,6 +13,7 @@ from ldl.backbones.base import Backbone
 from ldl.data.base import LDLDataModule
 from ldl.errors import did_you_mean
 from ldl.head import Head
+from ldl.plugins import left_out
 from ldl.running.class_paths import ALLOWED
 
 _BASES: dict[str, type] = {
@@ -43,7 +44,9 @@ def one_line(message: str, options: list[str]) -> str:
     ):
         return f"{key}: there are several classes {match[1]!r}; give the full path, one of {match[2]}"
     if match := re.search(r"Expected a dot import path string: (\S+)", message):
-        return _unknown_class(match[1], key)
+        return _unknown_class(match[1], key) + _left_out()
+    if match := re.search(r"given class_path '([\w.]+)':\s*(?:module .* has no attribute|No module named)", message):
+        return f"{key}: there is no class {match[1]!r}; correct its import path{_left_out()}"
     if match := re.search(r"Literal\[(.*?)\]+\. Got value: (.*)", message):
         return f"{key} is {match[2]!r}, but must be one of {match[1]}"
     value = re.search(r"(?:Got|Given) value: (.*)", message)
@@ -84,6 +87,11 @@ def _unknown_class(name: str, key: str) -> str:
     known = sorted({cls.__name__ for cls in _subclasses(base)})
     shown = ", ".join(known) if len(known) <= 40 else f"any {base.__module__}.{base.__name__}"
     return f"{key}: there is no {base.__name__} {name!r}{did_you_mean(name, known)} (known: {shown})"
+
+
+def _left_out() -> str:
+    """Plugins that failed to import: what is not known may have been theirs."""
+    return "".join(f"; plugin {what} was left out: {reason[:200]}" for what, reason in left_out.items())
 
 
 def _subclasses(base: type) -> Iterator[type]:

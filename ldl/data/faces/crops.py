@@ -88,10 +88,11 @@ def _make(records: FaceRecords, size: int, margin: float | None, file: Path, fai
     failed: dict[int, str] = {}
 
     def make(row: int) -> None:
+        path = records.folder / records.files[row]
         try:
-            array[row] = crop(read_picture(records.folder / records.files[row]), records.anchor(row), size, margin)
+            array[row] = crop(read_picture(path), records.anchor(row), size, margin)
         except LDLError as error:
-            failed[row] = str(error)
+            failed[row] = str(error) if str(path) in str(error) else f"{path}: {error}"
 
     threads = cv2.getNumThreads()
     cv2.setNumThreads(1)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 Alignment = Literal["landmarks", "box", "none"]
 
+TRIED = 4
+"""Draws after which transforms of random size have shown it."""
+
 
 @options
 class Faces(LDLDataModule):
@@ -68,7 +71,7 @@ class Faces(LDLDataModule):
     split_list: str | None = None
     alignment: Alignment | None = None
     boxes: str | None = None
-    crop_size: int = option(default=112, least=8, what="in pixels")
+    crop_size: int = option(default=112, least=8, most=4096, what="in pixels")
     margin: float | None = option(
         default=None, least=0, most=2, what="a share of the face's square", null="the usual one"
     )
@@ -124,6 +127,9 @@ class Faces(LDLDataModule):
                 "mend them, or leave them out with --data.skip_unreadable true"
             )
         self.rows = self.crops.readable(len(records))
+        # Transforms that cannot take these pictures, or give them several sizes, are found before training begins.
+        for pipeline in self.pipelines.values():
+            pipeline.batch([self.crops[self.rows[0]]] * TRIED, np.arange(TRIED))
         self.records = known = records.take(self.rows)
         if known.persons is None:
             self.leaky = None

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-from ldl.data.csv_table import read_csv
+from ldl.data.csv_table import LARGEST, read_csv
+from ldl.data.files import check_file
 from ldl.errors import LDLError, did_you_mean
 from ldl.trust.archive import check_archive, check_mat
 
@@ -57,8 +58,7 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
 
     Without ``pick`` these two are refused. Raises LDLError.
     """
-    if not path.is_file():
-        raise LDLError(f"no data file at {path}; give --data.path, or its folder with --data.root or LDL_DATA")
+    check_file(path, "data file", "give --data.path, or its folder with --data.root or LDL_DATA")
     kind, known = path.suffix.lower(), (".mat", ".npz", ".csv") if pick else (".csv",)
     if kind not in known:
         raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {', '.join(known)}")
@@ -138,9 +138,10 @@ def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise LDLError(f"{path}: {what} are {array.dtype}, not numbers")
     array = array.astype(np.float64)
-    if len(bad := np.argwhere(~np.isfinite(array))):
+    if len(bad := np.argwhere(~(np.abs(array) <= LARGEST))):
         row, column = bad[0]
         raise LDLError(
-            f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number"
+            f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number, "
+            f"at most {LARGEST:g}"
         )
     return array

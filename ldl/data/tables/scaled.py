@@ -15,6 +15,8 @@ from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.errors import LDLError
 from ldl.options import buffer, option, options
 
+LARGEST = float(np.finfo(np.float32).max)
+
 
 @options
 class ScaledRows(LDLDataModule):
@@ -79,4 +81,13 @@ class ScaledRows(LDLDataModule):
         return self.scaled[torch.from_numpy(rows)]
 
     def _scale(self) -> None:
-        self.scaled = torch.tensor(self.scaler.transform(self.features), dtype=torch.float32)
+        scaled = self.scaler.transform(self.features)
+        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST))
+        if len(wrong):
+            row, column = wrong[0]
+            raise LDLError(
+                f"{self.path}: row {row}, feature {column} is {self.features[row, column]:g}, with scaling "
+                f"{self.scaling!r} {scaled[row, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose "
+                "another data.scaling"
+            )
+        self.scaled = torch.tensor(scaled, dtype=torch.float32)

@@ -224,7 +224,8 @@ class LabelSpace:
             if state["kind"] == "nominal":
                 made = cls.nominal(names)
             elif state["kind"] == "ordinal":
-                made = cls.ordinal(*axes, state["unit"])
+                (axis,) = axes
+                made = cls.ordinal(axis, state["unit"])
             else:
                 made = cls._grid_of(axes, cells, state["unit"], state.get("axis_names", ()))
             texts = isinstance(made.unit, str) and all(isinstance(name, str) for name in made.names + made.axis_names)

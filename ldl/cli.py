@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import jsonargparse
@@ -18,11 +19,15 @@ from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
 from ldl.running.messages import one_line
 from ldl.running.parser import LDLCLI
+from ldl.running.plugin_errors import plugin_error
 from ldl.running.quiet import silence
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
 
 PATIENCE = 10
 """Seconds after which a process no longer believes that the first one found its mistake too."""
+
+TRACEBACK_VARIABLE = "LDL_TRACEBACK"
+"""Set to anything, it shows where a refusal comes from; for authors of plugins."""
 
 
 def main(args: list[str] | None = None) -> None:
@@ -35,8 +40,10 @@ def main(args: list[str] | None = None) -> None:
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        _main(sys.argv[1:] if args is None else args)
+        _run(sys.argv[1:] if args is None else args)
     except LDLError as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            traceback.print_exception(error)
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
             sys.exit(0)
@@ -47,6 +54,16 @@ def main(args: list[str] | None = None) -> None:
     finally:
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
+
+
+def _run(args: list[str]) -> None:
+    try:
+        _main(args)
+    except Exception as error:
+        line = None if isinstance(error, LDLError) else plugin_error(error)
+        if line is None:
+            raise
+        raise LDLError(line) from error
 
 
 def _main(args: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +17,11 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import FitHead, LeafUpdate
+from ldl.callbacks import FitHead, LeafUpdate, Settle, StayStopped
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
+from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
+from ldl.checks.numbers import explain_loss, explain_prediction, is_distribution
+from ldl.checks.watch import Watch
 from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_takes_bags, memory_rows
@@ -46,6 +50,7 @@ class Task(pl.LightningModule):
         mixup: Mix pairs of training instances with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value: ``expectation``, ``argmax`` or ``median``. It changes the
             reported errors and is recorded with them.
+        check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
     """
 
     def __init__(
@@ -58,18 +63,24 @@ class Task(pl.LightningModule):
         lr_monitor: str = "val_kl",
         mixup: float = 0.0,
         decoder: Decoder = "expectation",
+        check_finite: bool = True,
     ) -> None:
         super().__init__()
         if mixup < 0:
             raise LDLError(f"model.mixup {mixup!r} must be 0 (none) or positive")
-        self.head = head
-        self.backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
+        backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
+        check_made(head)
+        check_made(backbone)
+        self.head, self.backbone = head, backbone
         self.optimizer = optimizer
         self.lr_scheduler = lr_scheduler
         self.lr_interval = lr_interval
         self.lr_monitor = lr_monitor
         self.mixup = mixup
         self.decoder = decoder
+        self.check_finite = check_finite
+        self.watch = Watch()
+        self.kept_contract = False
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None
@@ -106,6 +117,7 @@ class Task(pl.LightningModule):
         if self.backbone.gives_bags:
             check_takes_bags(self.head)
         self.head.build(width, labels)
+        check_built(self.head, width, labels)
         self.input_shape = tuple(input_shape)
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
         self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
@@ -127,10 +139,9 @@ class Task(pl.LightningModule):
             )
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """The callback that drives an alternating or a fitted head."""
-        if isinstance(self.head, AlternatingHead):
-            return [LeafUpdate()]
-        return [FitHead()] if isinstance(self.head, FittedHead) else []
+        """What drives an alternating or a fitted head, and what every run needs."""
+        drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
+        return [*drives, *([FitHead()] if isinstance(self.head, FittedHead) else []), Settle(), StayStopped()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
@@ -143,7 +154,9 @@ class Task(pl.LightningModule):
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
-        return self._as_bags(batch["features"] if "features" in batch else self.backbone(batch["input"]))
+        features = self._as_bags(batch["features"] if "features" in batch else self.backbone(batch["input"]))
+        check_features(self.backbone, features, self.head, len(batch["index"]))
+        return features
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
@@ -156,7 +169,7 @@ class Task(pl.LightningModule):
         seed_batch(self.trainer.fit_loop.total_batch_idx, self.global_rank)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        total = global_rows(batch, self.device, current_collective())
+        total = self._global_rows(batch)
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         rows = learned_rows(batch)
@@ -167,13 +180,29 @@ class Task(pl.LightningModule):
         if "keep" in batch:
             features, target = features[batch["keep"]], target[batch["keep"]]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
+        if not self.kept_contract:
+            numbers = None if "keep" in batch else batch["index"]
+            check_forward(self.head, features, target, self.watch, numbers)
         losses = self.head.loss(features, target, **extra)
+        if not self.kept_contract:
+            check_losses(self.head, losses)
+            self.kept_contract = True
         memory = losses.pop("memory", features.detach())
+        if self.check_finite:
+            self._watch_loss(losses["loss"].detach(), batch)
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
         seen = slice(None if rows else 0)
         return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
+
+    def _global_rows(self, batch: dict[str, Tensor]) -> int:
+        return global_rows(batch, self.device, current_collective(), self.watch)
+
+    def _watch_loss(self, loss: Tensor, batch: dict[str, Tensor]) -> None:
+        rates = [group["lr"] for optimizer in self.trainer.optimizers for group in optimizer.param_groups]
+        step, epoch = self.trainer.global_step, self.current_epoch
+        self.watch.note(loss.isfinite(), partial(explain_loss, loss, batch, step, epoch, rates))
 
     def on_train_epoch_end(self) -> None:
         for name, mean in self.train_means.compute().items():
@@ -194,9 +223,13 @@ class Task(pl.LightningModule):
         return self._evaluate(batch, self.test_metrics)
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        global_rows(batch, self.device, current_collective())
-        features = self.features(batch)
-        distribution, value = self.head.predict(features)
+        self._global_rows(batch)
+        distribution, value = self.head.predict(self.features(batch))
+        rows, classes = len(batch["index"]), len(self.labels)
+        check_output(self.head, distribution, (rows, -1, -1, classes) if self.gives_maps else (rows, classes))
+        if self.check_finite:
+            good = is_distribution(distribution, value)
+            self.watch.note(good, partial(explain_prediction, self.head, distribution, value, batch["index"]))
         real = batch["weight"] > 0
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})

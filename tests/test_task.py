@@ -11,7 +11,7 @@ from torch.optim import SGD
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.timm import Timm
-from ldl.callbacks import FitHead, LeafUpdate
+from ldl.callbacks import FitHead, LeafUpdate, Settle, StayStopped
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -54,9 +54,9 @@ def test_fit_test_and_reload(head: Head, backbone: Backbone, precision: str, tmp
 
 
 def test_callbacks_come_with_the_head(tmp_path: Path) -> None:
-    for head, callback in ((LDLF(), LeafUpdate), (MeanPredictor(), FitHead)):
-        assert [type(found) for found in Task(head).configure_callbacks()] == [callback]
-    assert Task(Softmax()).configure_callbacks() == []
+    every = [Settle, StayStopped]
+    for head, callbacks in ((LDLF(), [LeafUpdate]), (MeanPredictor(), [FitHead]), (Softmax(), [])):
+        assert [type(found) for found in Task(head).configure_callbacks()] == [*callbacks, *every]
 
 
 def test_mean_predictor_learns_the_mean_of_the_training_part(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import FitHead, LeafUpdate, Settle, StayStopped
+from ldl.callbacks import FitHead, LeafUpdate, Resume, Settle
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.numbers import explain_loss, explain_prediction, is_distribution
@@ -141,7 +141,7 @@ class Task(pl.LightningModule):
     def configure_callbacks(self) -> list[pl.Callback]:
         """What drives an alternating or a fitted head, and what every run needs."""
         drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
-        return [*drives, *([FitHead()] if isinstance(self.head, FittedHead) else []), Settle(), StayStopped()]
+        return [*drives, *([FitHead()] if isinstance(self.head, FittedHead) else []), Resume(), Settle()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
@@ -205,8 +205,13 @@ class Task(pl.LightningModule):
         self.watch.note(loss.isfinite(), partial(explain_loss, loss, batch, step, epoch, rates))
 
     def on_train_epoch_end(self) -> None:
-        for name, mean in self.train_means.compute().items():
-            self.log(f"train_{name}", mean, sync_dist=False, rank_zero_only=False)
+        means = {f"train_{name}": mean for name, mean in self.train_means.compute().items()}
+        self.log_dict(means, sync_dist=False, rank_zero_only=False, logger=False)
+        # Lightning would write them down after the epoch's checkpoint: a kill between the two would lose them.
+        row = {**{name: float(mean) for name, mean in means.items()}, "epoch": self.current_epoch}
+        for logger in self.loggers if means else ():
+            logger.log_metrics(row, self.trainer.fit_loop.epoch_loop._batches_that_stepped - 1)
+            logger.save()
         self.train_means.reset()
         if isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
             step_plateau(scheduler, self.lr_monitor, self.trainer)

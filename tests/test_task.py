@@ -11,7 +11,7 @@ from torch.optim import SGD
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.timm import Timm
-from ldl.callbacks import FitHead, LeafUpdate, Settle, StayStopped
+from ldl.callbacks import FitHead, LeafUpdate, Resume, Settle
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -54,7 +54,7 @@ def test_fit_test_and_reload(head: Head, backbone: Backbone, precision: str, tmp
 
 
 def test_callbacks_come_with_the_head(tmp_path: Path) -> None:
-    every = [Settle, StayStopped]
+    every = [Resume, Settle]
     for head, callbacks in ((LDLF(), [LeafUpdate]), (MeanPredictor(), [FitHead]), (Softmax(), [])):
         assert [type(found) for found in Task(head).configure_callbacks()] == [*callbacks, *every]
 

@@ -2,7 +2,7 @@
 
 from ldl.callbacks.fit_head import FitHead
 from ldl.callbacks.leaf_update import LeafUpdate
+from ldl.callbacks.resume import Resume
 from ldl.callbacks.settle import Settle
-from ldl.callbacks.stay_stopped import StayStopped
 
-__all__ = ["FitHead", "LeafUpdate", "Settle", "StayStopped"]
+__all__ = ["FitHead", "LeafUpdate", "Settle", "Resume"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 
+from ldl.checks.precision import warn_of_bf16
 from ldl.collective import current_collective
 
 
@@ -14,6 +15,9 @@ class Settle(pl.Callback):
 
     ``Task`` adds it by itself.
     """
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        warn_of_bf16(str(trainer.precision), pl_module.device)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         pl_module.watch.settle(pl_module.device, current_collective())

@@ -19,7 +19,7 @@ from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
 from ldl.running.messages import one_line
 from ldl.running.parser import LDLCLI
-from ldl.running.plugin_errors import plugin_error
+from ldl.running.plugin_errors import plugins_named
 from ldl.running.quiet import silence
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
 
@@ -31,16 +31,20 @@ TRACEBACK_VARIABLE = "LDL_TRACEBACK"
 
 
 def main(args: list[str] | None = None) -> None:
-    """Parse the command line and run it.
+    """Parse a command line, None for that of the process, and run it.
 
     A mistake of the user ends in one line on standard error and exit code 2.
-
-    Args:
-        args: The command line; None takes the process's.
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        _run(sys.argv[1:] if args is None else args)
+        with plugins_named():
+            silence()
+            discover()
+            cli = _parse(_with_config(sys.argv[1:] if args is None else args))
+            if cli.config.stage == "crossval":
+                crossval(cli)
+            else:
+                run(cli)
     except LDLError as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exception(error)
@@ -54,26 +58,6 @@ def main(args: list[str] | None = None) -> None:
     finally:
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
-
-
-def _run(args: list[str]) -> None:
-    try:
-        _main(args)
-    except Exception as error:
-        line = None if isinstance(error, LDLError) else plugin_error(error)
-        if line is None:
-            raise
-        raise LDLError(line) from error
-
-
-def _main(args: list[str]) -> None:
-    silence()
-    discover()
-    cli = _parse(_with_config(args))
-    if cli.config.stage == "crossval":
-        crossval(cli)
-    else:
-        run(cli)
 
 
 def _parse(args: list[str]) -> LDLCLI:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,20 +16,20 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import FitHead, LeafUpdate, Resume, Settle
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
+from ldl.callbacks import FitHead, LeafUpdate, Resume, Settle, write_down
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
-from ldl.checks.numbers import explain_loss, explain_prediction, is_distribution
+from ldl.checks.numbers import watch_loss, watch_prediction
 from ldl.checks.watch import Watch
 from ldl.collective import current_collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_takes_bags, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
 from ldl.metrics.stage import StageMetrics
 from ldl.schedule import parameter_groups, schedule, step_plateau
-from ldl.spec import from_spec
+from ldl.spec import from_spec, to_spec
 
 MEANS_KEY = "train_means"
 
@@ -102,8 +101,7 @@ class Task(pl.LightningModule):
     def build(self, labels: LabelSpace, input_shape: tuple[int, ...], load_weights: bool = True) -> None:
         """Create backbone, head and metrics for this label space and shape of one input; later calls do nothing.
 
-        Raises:
-            LDLError: backbone or head cannot be made so, or was built for another label space.
+        Raises LDLError: backbone or head cannot be made so, or was built for another label space.
         """
         if self.input_shape is not None:
             check_same_inputs((self.labels, self.input_shape), (labels, tuple(input_shape)))
@@ -114,8 +112,12 @@ class Task(pl.LightningModule):
                 "images, and they alone, take WholeImages; leave model.backbone out, or null"
             )
         width = self.backbone.build(tuple(input_shape), load_weights)
-        if self.backbone.gives_bags:
-            check_takes_bags(self.head)
+        if self.backbone.gives_bags and not self.head.takes_bags:
+            name = type(self.head).__name__
+            raise LDLError(
+                f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
+                f"--model.head.head {name}, or use MILBoost"
+            )
         self.head.build(width, labels)
         check_built(self.head, width, labels)
         self.input_shape = tuple(input_shape)
@@ -181,15 +183,14 @@ class Task(pl.LightningModule):
             features, target = features[batch["keep"]], target[batch["keep"]]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         if not self.kept_contract:
-            numbers = None if "keep" in batch else batch["index"]
-            check_forward(self.head, features, target, self.watch, numbers)
+            check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
         losses = self.head.loss(features, target, **extra)
         if not self.kept_contract:
             check_losses(self.head, losses)
             self.kept_contract = True
         memory = losses.pop("memory", features.detach())
         if self.check_finite:
-            self._watch_loss(losses["loss"].detach(), batch)
+            watch_loss(self.watch, losses["loss"].detach(), batch, self.trainer)
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
@@ -199,19 +200,10 @@ class Task(pl.LightningModule):
     def _global_rows(self, batch: dict[str, Tensor]) -> int:
         return global_rows(batch, self.device, current_collective(), self.watch)
 
-    def _watch_loss(self, loss: Tensor, batch: dict[str, Tensor]) -> None:
-        rates = [group["lr"] for optimizer in self.trainer.optimizers for group in optimizer.param_groups]
-        step, epoch = self.trainer.global_step, self.current_epoch
-        self.watch.note(loss.isfinite(), partial(explain_loss, loss, batch, step, epoch, rates))
-
     def on_train_epoch_end(self) -> None:
         means = {f"train_{name}": mean for name, mean in self.train_means.compute().items()}
         self.log_dict(means, sync_dist=False, rank_zero_only=False, logger=False)
-        # Lightning would write them down after the epoch's checkpoint: a kill between the two would lose them.
-        row = {**{name: float(mean) for name, mean in means.items()}, "epoch": self.current_epoch}
-        for logger in self.loggers if means else ():
-            logger.log_metrics(row, self.trainer.fit_loop.epoch_loop._batches_that_stepped - 1)
-            logger.save()
+        write_down(self.trainer, means)
         self.train_means.reset()
         if isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
             step_plateau(scheduler, self.lr_monitor, self.trainer)
@@ -233,14 +225,12 @@ class Task(pl.LightningModule):
         rows, classes = len(batch["index"]), len(self.labels)
         check_output(self.head, distribution, (rows, -1, -1, classes) if self.gives_maps else (rows, classes))
         if self.check_finite:
-            good = is_distribution(distribution, value)
-            self.watch.note(good, partial(explain_prediction, self.head, distribution, value, batch["index"]))
+            watch_prediction(self.watch, self.head, distribution, value, batch["index"])
         real = batch["weight"] > 0
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
         if self.labels.has_values:
-            decoded = self.labels.decode(distribution, self.decoder) if value is None else value
-            output["predicted_value"] = decoded
+            output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
         return {name: column[real] for name, column in output.items()}
@@ -262,8 +252,15 @@ class Task(pl.LightningModule):
         self.log_dict(self.test_metrics.finish())
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        rest = {"decoder": self.decoder, "preprocessing": self.preprocessing}
-        checkpoint[CHECKPOINT_KEY] = describe(self.head, self.backbone, self.labels, self.input_shape) | rest
+        # From this and the weights alone ``load_from_checkpoint`` builds the model again.
+        checkpoint[CHECKPOINT_KEY] = {
+            "head": to_spec(self.head),
+            "backbone": to_spec(self.backbone),
+            "labels": self.labels.to_dict(),
+            "input_shape": list(self.input_shape or ()),
+            "decoder": self.decoder,
+            "preprocessing": self.preprocessing,
+        }
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

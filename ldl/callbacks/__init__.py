@@ -2,7 +2,7 @@
 
 from ldl.callbacks.fit_head import FitHead
 from ldl.callbacks.leaf_update import LeafUpdate
-from ldl.callbacks.resume import Resume
+from ldl.callbacks.resume import Resume, write_down
 from ldl.callbacks.settle import Settle
 
-__all__ = ["FitHead", "LeafUpdate", "Settle", "Resume"]
+__all__ = ["FitHead", "LeafUpdate", "Resume", "Settle", "write_down"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks.early_stopping import EarlyStopping, EarlyStoppingReason
+from torch import Tensor
 
 MEASURED_KEY = "measured"
 
@@ -36,3 +37,11 @@ class Resume(pl.Callback):
             if isinstance(callback, EarlyStopping)
         )
         trainer.should_stop = trainer.should_stop or any(stopped)
+
+
+def write_down(trainer: pl.Trainer, means: dict[str, Tensor]) -> None:
+    """Log the means of an epoch at its end. Lightning would after its checkpoint: a kill in between would lose them."""
+    row = {**{name: float(mean) for name, mean in means.items()}, "epoch": trainer.current_epoch}
+    for logger in trainer.loggers if means else ():
+        logger.log_metrics(row, trainer.fit_loop.epoch_loop._batches_that_stepped - 1)
+        logger.save()

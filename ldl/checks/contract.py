@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ldl.checks.numbers import explain_prediction, is_distribution
+from ldl.checks.numbers import watch_prediction
 from ldl.checks.watch import Watch
 from ldl.errors import LDLError, SharedError
 from ldl.head import Head, ImageHead
@@ -73,8 +72,7 @@ def check_forward(head: Head, features: Tensor, target: Tensor, watch: Watch, in
     for module, mode in modes:
         module.training = mode
     check_output(head, prediction, tuple(target.shape))
-    numbers = torch.arange(len(prediction)) if index is None else index
-    watch.note(is_distribution(prediction), partial(explain_prediction, head, prediction, None, numbers))
+    watch_prediction(watch, head, prediction, None, torch.arange(len(prediction)) if index is None else index)
 
 
 def check_losses(head: Head, losses: Any) -> None:

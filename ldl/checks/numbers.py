@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
+
+from ldl.checks.watch import Watch
 
 SHOWN = 10
 """Rows that are named."""
@@ -35,6 +39,18 @@ def without_nan(head: nn.Module) -> Tensor:
 
 def _learned(head: nn.Module) -> list[Tensor]:
     return [tensor for tensor in head.state_dict().values() if tensor.is_floating_point()]
+
+
+def watch_loss(watch: Watch, loss: Tensor, batch: dict[str, Tensor], trainer: pl.Trainer) -> None:
+    """Note the loss of a batch."""
+    rates = [group["lr"] for optimizer in trainer.optimizers for group in optimizer.param_groups]
+    explain = partial(explain_loss, loss, batch, trainer.global_step, trainer.current_epoch, rates)
+    watch.note(loss.isfinite(), explain)
+
+
+def watch_prediction(watch: Watch, head: nn.Module, prediction: Tensor, value: Tensor | None, index: Tensor) -> None:
+    """Note the predictions (B, ..., C) of the instances ``index`` (B,)."""
+    watch.note(is_distribution(prediction, value), partial(explain_prediction, head, prediction, value, index))
 
 
 def explain_loss(loss: Tensor, batch: dict[str, Tensor], step: int, epoch: int, rates: Sequence[float]) -> str:

@@ -28,7 +28,7 @@ class FitHead(pl.Callback):
     their usual course.
     """
 
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, collective = pl_module.head, current_collective()
         assert isinstance(head, FittedHead)
         trainer.fit_loop.max_epochs = 1

@@ -153,7 +153,7 @@ def test_the_set_of_features_with_the_largest_gain_of_balanced_labels_is_kept(or
         labels[:2] = 2
         shift = rng.uniform(0.5, 4, 2)
         features = rng.normal(size=(90, 2)) + np.stack([shift[0] * (labels == 1), shift[1] * (labels == 2)], 1)
-        codes = np.array([0.0, 2, 1])[labels][:, None] if ordered else np.eye(3)[labels]
+        codes = np.array([0.0, 1, 4])[labels][:, None] if ordered else np.eye(3)[labels]
         truth = Truth(codes, labels, ordered, ordered)
         alone = [_parts(features[:, [column]], truth, seed) for column in (0, 1)]
         best = int(np.argmin([_loss_of_parts(parts, truth) for parts in alone]))

@@ -23,6 +23,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, ReduceLROnPlat
 
 from ldl.backbones.base import Identity
 from ldl.checkpoint import AtomicCheckpointIO
+from ldl.collective import Collective
 from ldl.data.rotated_digits import RotatedDigits
 from ldl.errors import LDLError
 from ldl.heads import LDLF, Softmax
@@ -73,8 +74,7 @@ def final_state(trainer: pl.Trainer) -> dict[str, Tensor]:
     state["learning rate"] = torch.tensor(optimizer["param_groups"][0]["lr"])
     state.update({f"optimizer {n} {name}": t for n, entry in optimizer["state"].items() for name, t in entry.items()})
     head = trainer.lightning_module.head
-    state.update({f"ring {n}": torch.cat([part.flatten() for part in batch]) for n, batch in enumerate(head._ring)})
-    state["observed"] = torch.tensor(head._observed)
+    state.update({f"ring {name}": tensor for name, tensor in head.memory_state(Collective()).items()})
     state.update({f"metric {name}": value for name, value in trainer.callback_metrics.items()})
     return state
 

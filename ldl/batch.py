@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ldl.checks.watch import Watch, raise_together
 from ldl.collective import Collective
-from ldl.errors import SharedError
 
 Batch = dict[str, Tensor]
 
@@ -20,17 +20,19 @@ def learned_rows(batch: Batch) -> int:
     return int((batch["keep"][real] if "keep" in batch else real).sum())
 
 
-def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:
+def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
-    Raises SharedError, on all processes, where one of them could not read its share.
+    Raises SharedError, on all processes, where one of them could not read its share, or where what ``watch`` noted of
+    its step before went wrong.
     """
+    watch = watch or Watch()
     message: str = batch.get("error", "")
-    rows = 0 if message else learned_rows(batch)
-    total, failed = collective.sum(torch.tensor([rows, int(bool(message))], device=device)).tolist()
-    if failed:
-        texts = collective.gather(torch.tensor(list(message.encode()), dtype=torch.uint8, device=device))
-        raise SharedError(next(bytes(text.tolist()).decode() for text in texts if len(text)))
+    counts = torch.tensor([0 if message else learned_rows(batch), int(bool(message))], device=device)
+    total, unread, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
+    if unread or wrong:
+        raise_together(message or watch.why(), device, collective)
+    watch.clear()
     return total
 
 

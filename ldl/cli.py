@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import jsonargparse
@@ -19,12 +20,16 @@ from ldl.plugins import discover, project_root
 from ldl.running.class_paths import class_paths
 from ldl.running.messages import one_line
 from ldl.running.parser import LDLCLI
+from ldl.running.plugin_errors import plugins_named
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
 
 PATIENCE = 10
 """Seconds after which a process no longer believes that the first one found its mistake too."""
+
+TRACEBACK_VARIABLE = "LDL_TRACEBACK"
+"""Set to anything, it shows where a refusal comes from; for authors of plugins."""
 
 
 def main(args: list[str] | None = None) -> None:
@@ -34,17 +39,20 @@ def main(args: list[str] | None = None) -> None:
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        silence()
-        discover()
-        args = sys.argv[1:] if args is None else args
-        with class_paths(_found_beside(args)):
-            cli = _parse(_with_config(args))
-            with refusals():
-                if cli.config.stage == "crossval":
-                    crossval(cli)
-                else:
-                    run(cli)
+        with plugins_named():
+            silence()
+            discover()
+            args = sys.argv[1:] if args is None else args
+            with class_paths(_found_beside(args)):
+                cli = _parse(_with_config(args))
+                with refusals():
+                    if cli.config.stage == "crossval":
+                        crossval(cli)
+                    else:
+                        run(cli)
     except LDLError as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            traceback.print_exception(error)
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
             sys.exit(0)

@@ -109,7 +109,7 @@ def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: 
     elif config.stage in ("test", "predict"):
         if not checkpoint:
             raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
-        task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder)
+        task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder, check_finite=task.check_finite)
         data.follow(task.labels, task.input_shape, task.preprocessing)
         data.setup()
         restore_data(data, checkpoint, config.ckpt_path)

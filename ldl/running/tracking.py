@@ -57,6 +57,36 @@ def resolve_mode(mode: str) -> str:
     return "online" if logged_in else "offline"
 
 
+class _WholeWriter(ExperimentWriter):
+    """Rewrites its file beside its place: a kill leaves the old one or the new one."""
+
+    def start(self, rows: list[dict[str, str]]) -> None:
+        """Begin with these rows."""
+        self.metrics_keys = sorted(set().union(*rows))
+        self._write(rows)
+
+    def _check_log_dir_exists(self) -> None:
+        pass  # Lightning would delete the file.
+
+    def _rewrite_with_new_header(self, fieldnames: list[str]) -> None:
+        self._write(read_rows(Path(self.metrics_file_path)))
+
+    def _write(self, rows: list[dict[str, str]]) -> None:
+        temporary = f"{self.metrics_file_path}.tmp"
+        with open(temporary, "w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=self.metrics_keys)
+            writer.writeheader()
+            writer.writerows(rows)
+        os.replace(temporary, self.metrics_file_path)
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file, but for the last one where a kill cut it short."""
+    with path.open(newline="") as file:
+        lines = file.readlines()
+    return list(csv.DictReader(line for line in lines if line.endswith("\n")))
+
+
 class MetricsFile(CSVLogger):
     """``metrics.csv``, which a resumed run continues: rows of steps that are trained again give way.
 
@@ -76,14 +106,13 @@ class MetricsFile(CSVLogger):
     def experiment(self) -> ExperimentWriter:
         if self._experiment is None:
             path = Path(self.log_dir) / ExperimentWriter.NAME_METRICS_FILE
-            kept: list[dict[str, Any]] = []
-            if path.is_file():
-                with path.open(newline="") as file:
-                    rows = [row for row in csv.DictReader(file) if row.get("step")]
-                kept = [{k: v for k, v in row.items() if v} for row in rows if int(row["step"]) < self.first_step]
-                path.unlink()
-            self._experiment = ExperimentWriter(log_dir=self.log_dir)
-            self._experiment.metrics = kept
+            rows = [row for row in read_rows(path) if row.get("step")] if path.is_file() else []
+            kept = [{k: v for k, v in row.items() if v} for row in rows if int(row["step"]) < self.first_step]
+            self._experiment = writer = _WholeWriter(log_dir=self.log_dir)
+            if kept:
+                writer.start(kept)
+            else:
+                path.unlink(missing_ok=True)
         return self._experiment  # type: ignore[return-value]
 
 

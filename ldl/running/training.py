@@ -43,7 +43,8 @@ def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last")
     }
     last = ModelCheckpoint(filename="last", **options)
     if len(data.split.val):
-        return [last, ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options)]
+        # The last comes last: killed before it, a resumed run trains the epoch again and finds the same best.
+        return [ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options), last]
     if select == "best":
         raise LDLError("--select best needs a validation part; set data.val_fraction above 0")
     return [last]

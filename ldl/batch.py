@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ldl.checks.watch import Watch, raise_together
 from ldl.collective import Collective
-from ldl.errors import SharedError
 
 Batch = dict[str, Tensor]
 
@@ -35,19 +35,22 @@ class Stop:
 stop = Stop()
 
 
-def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:
+def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
-    Raises SharedError, on all processes, where one of them could not read its share.
+    Raises SharedError, on all processes, where one of them could not read its share, or where what ``watch`` noted of
+    its step before went wrong.
     """
+    watch = watch or Watch()
     message: str = batch.get("error", "")
-    rows = 0 if message else learned_rows(batch)
-    counts = torch.tensor([rows, int(bool(message)), int(stop.signal > 0)], device=device)
-    total, failed, told = collective.sum(counts).tolist()
+    counts = torch.tensor(
+        [0 if message else learned_rows(batch), int(bool(message)), int(stop.signal > 0)], device=device
+    )
+    total, unread, told, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
+    if unread or wrong:
+        raise_together(message or watch.why(), device, collective)
+    watch.clear()
     stop.agreed = told > 0
-    if failed:
-        texts = collective.gather(torch.tensor(list(message.encode()), dtype=torch.uint8, device=device))
-        raise SharedError(next(bytes(text.tolist()).decode() for text in texts if len(text)))
     return total
 
 

@@ -112,6 +112,7 @@ def test_weights_at_hand_need_no_hub(place: str, tmp_path: Path, monkeypatch: py
     folder.mkdir()
     save_file(network.state_dict(), folder / f"{SMALL}.some_tag.safetensors")
     monkeypatch.delenv("LDL_DATA", raising=False)
+    monkeypatch.delenv("LDL_WEIGHTS", raising=False)
     monkeypatch.setenv(place, str(folder if place == "LDL_WEIGHTS" else tmp_path / "data"))
     assert local_weights(SMALL) == folder / f"{SMALL}.some_tag.safetensors"
     assert local_weights("mobilenetv2_100") is None
@@ -154,3 +155,8 @@ def test_a_run_gives_its_backbone_to_the_next(tmp_path: Path, monkeypatch: pytes
     assert all(torch.equal(value, expected[name]) for name, value in backbone.state_dict().items())
     with pytest.raises(LDLError, match=f"holds a backbone {SMALL}, not mobilenetv2_050"):
         Timm("mobilenetv2_050", weights=str(tmp_path / "first.ckpt")).build(SHAPE)
+
+
+def test_a_size_that_the_network_does_not_take_is_refused() -> None:
+    with pytest.raises(LDLError, match=r"vit_tiny_patch16_224 does not take images of 3x32x32: .*data\.crop_size"):
+        Timm("vit_tiny_patch16_224").build((3, 32, 32))

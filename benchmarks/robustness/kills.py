@@ -11,7 +11,6 @@ last bit, and so must ``metrics.csv``, but for the means of an epoch that was ki
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import json
 import os
@@ -41,6 +40,7 @@ from benchmarks.common.store import Row, Store
 from benchmarks.common.tables import markdown, show, write_block
 from benchmarks.robustness.processes import Run
 from ldl.cli import main as train
+from ldl.errors import LDLError
 
 QUIET = (
     "--wandb.mode disabled --trainer.accelerator cpu --trainer.enable_progress_bar false "
@@ -69,6 +69,7 @@ def cases(folder: Path) -> dict[str, Case]:
     softmax = f"--model.head Softmax {DIGITS} --model.mixup 0.4 --model.backbone.flatten true"
     table = f"--data.path {data_file('ldl/SJAFFE.mat')} --data.val_fraction 0.1"
     bags = f"--data.path {data_file('mil/musk1.csv')}"
+    forest = "--model.head.trees 2 --model.head.votes 1 --model.head.patches 300"
     structrf = f"{table} --model.head.trees 20 --model.head.depth 10"
     return {
         "LDLF, joint": Case(digits, joint),
@@ -83,7 +84,7 @@ def cases(folder: Path) -> dict[str, Case]:
         "DSNA": Case(run_config("tabular", "dsna"), f"{table} --model.head.trees 5"),
         "MSLP": Case(run_config("tabular", "mslp"), table),
         "MILBoost": Case(run_config("bags", "milboost"), bags),
-        "StructuredEdges": Case(run_config("bsds", "structured"), f"{_edges(folder)} {SMALL} --model.head.patches 300"),
+        "StructuredEdges": Case(run_config("bsds", "structured"), f"{_edges(folder)} {forest}"),
         "cross-validation": Case(digits, f"{joint} --trainer.max_epochs 3 --stage crossval"),
         "cross-validation of two": Case(digits, f"{joint} --trainer.max_epochs 2 --stage crossval", 2),
     }
@@ -105,12 +106,11 @@ def trials(case: Case, signals: list[int], rng: np.random.Generator, folder: Pat
     """Run a case, then once more for each signal, which comes at a random moment; what became of each."""
     options = ["-c", str(case.config), *QUIET.split(), *case.options.split()]
     # Here, so that compiled code is compiled once: forked processes have it. They cannot share a server of loaders.
-    with (folder / "first.log").open("w") as log, contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
-        train([*options, "--data.num_workers", "0", "--run_dir", str(folder / "first")])
+    train([*options, "--data.num_workers", "0", "--run_dir", str(folder / "first")])
     unbroken = folder / "unbroken"
     run = Run([*options, "--run_dir", str(unbroken)], folder / "unbroken.log", case.processes)
     if run.wait() != 0:
-        raise RuntimeError(f"the run fails by itself: {(folder / 'unbroken.log').read_text()[-2000:]}")
+        raise LDLError(f"the run of {case} fails by itself: {(folder / 'unbroken.log').read_text()[-2000:]}")
     seconds = time.monotonic() - run.begun
     for number, sent in enumerate(signals):
         place, log_file = folder / str(number), folder / f"{number}.log"

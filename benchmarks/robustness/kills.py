@@ -4,14 +4,13 @@
 
 Every run is short. SIGKILL goes to all its processes, SIGINT too, as from a terminal, SIGTERM to the first one, as from
 a launcher. A run with a checkpoint is resumed from it, any other one started again in the same directory, as are
-cross-validations. Then its checkpoints, results and predictions must be those of the run that was never killed, to the
-last bit, and so must ``metrics.csv``, but for the means of an epoch that was killed between its checkpoint and its row.
+cross-validations. Then its checkpoints, results, predictions and ``metrics.csv`` must be those of the run that was
+never killed, to the last bit, and none of its processes may be left.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import shutil
@@ -148,8 +147,6 @@ def different(run: Path, other: Path) -> list[str]:
             same = _content(one) == _content(two)
         elif name.name == "results.json":
             same = all(_figures(one)[key] == _figures(two)[key] for key in ("folds", "mean", "std"))
-        elif name.name == "metrics.csv":
-            same = _same_rows(one, two)
         else:
             same = name.name == "config.yaml" or one.read_bytes() == two.read_bytes()
         found += [] if same else [str(name)]
@@ -174,18 +171,6 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, bytes]]:
 
 def _figures(path: Path) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in json.loads(path.read_text()).items()}
-
-
-def _same_rows(one: Path, two: Path) -> bool:
-    """Whether all rows are there in order, but for one of the means of an epoch."""
-    with one.open() as file, two.open() as other:
-        rows, whole = (
-            [{name: value for name, value in row.items() if value} for row in csv.DictReader(stream)]
-            for stream in (file, other)
-        )
-    missing = [row for row in whole if row not in rows]
-    lost = all(any(name.startswith("train_") for name in row) for row in missing)
-    return len(missing) <= 1 and lost and rows == [row for row in whole if row in rows]
 
 
 def tabulate(rows: list[Row]) -> list[list[str]]:

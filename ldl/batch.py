@@ -43,14 +43,12 @@ def global_rows(batch: dict[str, Any], device: torch.device, collective: Collect
     """
     watch = watch or Watch()
     message: str = batch.get("error", "")
-    counts = torch.tensor(
-        [0 if message else learned_rows(batch), int(bool(message)), int(stop.signal > 0)], device=device
-    )
+    counts = torch.tensor([0 if message else learned_rows(batch), bool(message), stop.signal > 0], device=device)
     total, unread, told, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
+    stop.agreed = told > 0
     if unread or wrong:
         raise_together(message or watch.why(), device, collective)
     watch.clear()
-    stop.agreed = told > 0
     return total
 
 

@@ -210,12 +210,30 @@ TOGETHER: dict[str, Case] = {
     ),
     "optimiser that is a process": Case(
         "--model.optimizer '{\"class_path\": \"subprocess.check_output\", \"init_args\": {\"args\": \"touch PWNED\"}}'",
-        "subprocess.check_output",
+        "check_output",
     ),
     "optimiser that needs closures": Case("--model.optimizer LBFGS"),
     "optimiser for sparse gradients": Case("--model.optimizer SparseAdam", "SparseAdam"),
     "betas out of range": Case("--model.optimizer.betas [2,2]", "beta"),
     "one beta": Case("--model.optimizer.betas [0.9]", "betas"),
+}
+
+
+# What the line says where it does not name the option: the value is known too late for that, and the fix is said.
+SAID = {
+    "data.label_names [a,a,b]": "unique|'a', 'a'",
+    "data.label_values [1,1,2]": "rise strictly",
+    "data.label_values [3,2,1]": "rise strictly",
+    "data.label_values [0,1,1e308]": "1e+15",
+    "trainer.precision transformer-engine": "trainer|transformer_engine",
+    "trainer.accelerator tpu": "trainer|torch_xla",
+    "trainer.max_time nonsense": "trainer|nonsense",
+    "model.optimizer.lr -1": "optimiser|-1",
+    "model.head MILBoost": "MILBoost|two labels",
+    "model.head StructuredEdges": "WholeImages|images",
+    "model.backbone Timm": "Timm|images",
+    "model.backbone HOG": "HOG|images",
+    "model.backbone PixelFeatures": "PixelFeatures|images",
 }
 
 
@@ -225,7 +243,9 @@ def cases() -> dict[str, Case]:
     for base, table in REFUSED.items():
         for option, values in table.items():
             for value in values:
-                found[f"{_head(base)}{option} {value}"] = Case(f"--{option}={value}", option.rpartition(".")[2], base=base)
+                name = f"{option} {value}"
+                says = SAID.get(name, option.rpartition(".")[2])
+                found[f"{_head(base)}{name}"] = Case(f"--{option}={value}", says, base=base)
     for base, lines in ACCEPTED.items():
         found |= {f"{_head(base)}{line.replace('--', '')}, fine": Case(line, base=base) for line in lines}
     return found

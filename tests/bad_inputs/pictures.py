@@ -68,7 +68,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "margin that is NaN": ("--data.margin .nan", "margin nan"),
     "margin of 1e9": ("--data.margin 1e9", "margin"),
     "sigma of 0": ("--data.sigma 0", "sigma 0"),
-    "ages to a million": ("--data.max_age 1000000", "max_age|labels"),
+    "ages to a million": ("--data.max_age 1000000", "max_age 1000000"),
     "ages from above": ("--data.min_age 90 --data.max_age 10", "min_age"),
     "unknown protocol": ("--data.protocol whatever", "protocol|'whatever'"),
     "list for a protocol without": ("--data.split_list nothing.txt", "split_list"),
@@ -136,6 +136,6 @@ def _tree(here: Path) -> Path:
 
 
 def _first(folder: Path, pattern: str) -> Path:
-    return sorted(folder.rglob(pattern))[0]
+    return sorted(path for path in folder.rglob(pattern) if path.parent.name == "train")[0]
 
 

@@ -62,7 +62,7 @@ CSV: dict[str, tuple[str | bytes, str]] = {
     "sum of 2": (SOUND + "1,2,1,1\n", "a.csv|row 20|sums to 2|--data.normalize"),
     "sum of 0": (SOUND + "1,2,0,0\n", "a.csv|row 20|sums to 0"),
     "features beyond float32": (HUGE, ""),
-    "features beyond scaling": (TOO_HUGE, "a.csv|1e+|row"),
+    "features beyond scaling": (TOO_HUGE, "a.csv|line 2|'f0'|more than 1e100"),
     "a name that climbs": (SOUND.replace("label:a", "label:../../a"), ""),
     "a name written from right to left": (SOUND.replace("label:a", "label:\u202ea"), ""),
 } | {
@@ -167,7 +167,7 @@ PLACES: dict[str, tuple[Callable[[Path], object] | None, str, str]] = {
     "a link to nothing": (lambda here: (here / "a.csv").symlink_to(here / "b.csv"), "a.csv", "a.csv"),
     "below a file": (lambda here: (here / "a.csv").write_text(SOUND), "a.csv/b.csv", "b.csv"),
     "a name without end": (None, "a" * 5000 + ".csv", "too long"),
-    "NUL in the name": (None, "a\0.csv", "a\0.csv"),
+    "NUL in the name": (None, "a\0.csv", "a\\x00.csv"),
     "another ending": (lambda here: (here / "a.xls").write_text(SOUND), "a.xls", "'.xls'|.csv"),
     "capitals": (lambda here: (here / "a.CSV").write_text(SOUND), "a.CSV", ""),
 }
@@ -194,7 +194,7 @@ def cases() -> dict[str, Case]:
         )
     sums = {"0": ".25,.75\n1,2,0,0", "1e308": "1e308,1e308", "1e-320": "1e-320,1e-320"}
     for name, row in sums.items():
-        says = "row 21|zero" if name == "0" else "" if name == "1e-320" else "a.csv|row"
+        says = "row 21|zero" if name == "0" else "" if name == "1e-320" else "a.csv|line 22|more than 1e100"
         content = f"{SOUND}1,2,{row}\n"
         found[f"csv, {name} to normalise"] = Case(
             "--data.normalize true", says, _writes("a.csv", content), TABLE % ("a.csv", "Softmax")

@@ -8,12 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bad_inputs import options, pictures, tables, values, yaml_files
+from bad_inputs.cases import CLASSES
 from bad_inputs.harness import Case, outcome
 
-CASES: dict[str, Case] = {
-    name: case for part in (options, tables, values, yaml_files, pictures) for name, case in part.cases().items()
-}
+CASES: dict[str, Case] = {name: case for cases in CLASSES.values() for name, case in cases.items()}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -15,7 +15,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 CONTENT: dict[str, tuple[str | bytes, str]] = {
     "sound": ("seed_everything: 3\n", ""),
     "byte order mark": ("seed_everything: 3\n".encode("utf-8-sig"), ""),
-    "empty": ("", ""),
+    "empty": ("", "a.yaml is empty"),
     "latin-1": ("model: {decoder: größe}\n".encode("latin-1"), "a.yaml|line 1|UTF-8|0xf6"),
     "utf-16": ("model: {}\n".encode("utf-16"), "a.yaml|line 1|UTF-8|0xff"),
     "NUL": (b"model: {}\0\n", "a.yaml"),
@@ -59,7 +59,7 @@ CONTENT: dict[str, tuple[str | bytes, str]] = {
     "a plugin that runs": (f"trainer: {{plugins: [{RUNS_A_COMMAND}]}}\n", "os.system"),
     "a profiler that runs": (f"trainer: {{profiler: {RUNS_A_COMMAND}}}\n", "os.system"),
     "an accelerator that runs": (f"trainer: {{accelerator: {RUNS_A_COMMAND}}}\n", "os.system"),
-    "wandb that runs": (f"wandb: {RUNS_A_COMMAND}\n", "wandb"),
+    "wandb that runs": (f"wandb: {RUNS_A_COMMAND}\n", "os.system"),
 }
 
 

@@ -23,8 +23,7 @@ def learned_rows(batch: Batch) -> int:
 def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
-    Raises:
-        SharedError: on all processes, where one of them could not read its share.
+    Raises SharedError, on all processes, where one of them could not read its share.
     """
     message: str = batch.get("error", "")
     rows = 0 if message else learned_rows(batch)
@@ -36,13 +35,7 @@ def global_rows(batch: dict[str, Any], device: torch.device, collective: Collect
 
 
 def loss_scale(rows: int, total: int, world_size: int) -> float:
-    """Factor of this rank's mean loss: DDP averages over ranks, but these may hold different numbers of rows.
-
-    Args:
-        rows: The :func:`learned_rows` of this rank.
-        total: Those of all ranks together.
-        world_size: Number of ranks.
-    """
+    """Factor of the mean loss of a rank with ``rows`` of ``total`` learned rows: DDP averages as if all had as many."""
     return float(rows > 0) if world_size == 1 else rows * world_size / max(1, total)
 
 
@@ -54,25 +47,16 @@ def without_padding(batch: Batch) -> Batch:
 
 
 def seed_batch(number: int, rank: int) -> None:
-    """Seed torch for one batch: Lightning stores no random state, and a resumed run repeats what it would have drawn.
-
-    Args:
-        number: How many batches the run has trained before.
-        rank: Number of the process.
-    """
+    """Seed torch for batch ``number`` of the run, on a process: Lightning stores no random state to resume with."""
     torch.manual_seed(hash((run_seed(), number, rank)) % 2**63)
 
 
 def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     """Mix every instance with another one of the batch (Zhang et al. 2018): a mixture of distributions is one again.
 
-    One share, drawn from Beta(alpha, alpha), holds for the whole batch: lower ``alpha`` mixes less. ``input`` or
-    ``features``, ``target`` and ``value`` (so the expectation of the target still is the value) are mixed, the
+    One share, drawn from Beta(alpha, alpha), holds for the whole batch: the lower ``alpha`` > 0, the less is mixed.
+    ``input`` or ``features``, ``target`` and ``value`` (so the expectation of the target still is the value) are, the
     rest stays.
-
-    Args:
-        batch: ``input`` or ``features`` (B, ...), ``target`` (B, C) and maybe ``value`` (B, ...).
-        alpha: Parameter of the Beta distribution, positive.
     """
     target = batch["target"]
     share = torch.distributions.Beta(alpha, alpha).sample().to(target)

@@ -15,7 +15,7 @@ from torch import nn
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.plugins import discover
-from ldl.spec import differences, to_spec
+from ldl.spec import differences
 
 CHECKPOINT_KEY = "ldl"
 """Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
@@ -24,8 +24,7 @@ CHECKPOINT_KEY = "ldl"
 def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
     """The content of a checkpoint of ldl; plugins are discovered, so that their heads can be rebuilt.
 
-    Raises:
-        LDLError: no such file, a damaged one, one that needs unpickling, or one of another program.
+    Raises LDLError: no such file, a damaged one, one that needs unpickling, or one of another program.
     """
     discover()
     if not Path(path).is_file():
@@ -41,25 +40,10 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     return checkpoint
 
 
-def describe(
-    head: nn.Module, backbone: nn.Module, labels: LabelSpace, input_shape: tuple[int, ...] | None
-) -> dict[str, Any]:
-    """What a checkpoint says of its model: from it and the weights alone the model is built again."""
-    return {
-        "head": to_spec(head),
-        "backbone": to_spec(backbone),
-        "labels": labels.to_dict(),
-        "input_shape": list(input_shape or ()),
-    }
-
-
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:
-    """Refuse a checkpoint of another model than the one configured.
+    """Refuse a checkpoint of another model than the one configured, with an LDLError that names what differs.
 
     Options that ``may_change`` may differ, such as where the first weights came from: the checkpoint's replace them.
-
-    Raises:
-        LDLError: naming what differs.
     """
     if CHECKPOINT_KEY not in checkpoint:
         raise LDLError(

@@ -26,16 +26,19 @@ PATIENCE = 10
 
 
 def main(args: list[str] | None = None) -> None:
-    """Parse the command line and run it.
+    """Parse a command line, None for that of the process, and run it.
 
     A mistake of the user ends in one line on standard error and exit code 2.
-
-    Args:
-        args: The command line; None takes the process's.
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        _main(sys.argv[1:] if args is None else args)
+        silence()
+        discover()
+        cli = _parse(_with_config(sys.argv[1:] if args is None else args))
+        if cli.config.stage == "crossval":
+            crossval(cli)
+        else:
+            run(cli)
     except LDLError as error:
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
@@ -47,16 +50,6 @@ def main(args: list[str] | None = None) -> None:
     finally:
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
-
-
-def _main(args: list[str]) -> None:
-    silence()
-    discover()
-    cli = _parse(_with_config(args))
-    if cli.config.stage == "crossval":
-        crossval(cli)
-    else:
-        run(cli)
 
 
 def _parse(args: list[str]) -> LDLCLI:

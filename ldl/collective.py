@@ -48,8 +48,7 @@ class TorchCollective(Collective):
         rows = torch.tensor([tensor.shape[0]], device=tensor.device)
         counts = [torch.zeros_like(rows) for _ in range(self.world_size)]
         dist.all_gather(counts, rows)
-        longest = max(int(count) for count in counts)
-        padded = tensor.new_zeros(longest, *tensor.shape[1:])
+        padded = tensor.new_zeros(max(map(int, counts)), *tensor.shape[1:])
         padded[: tensor.shape[0]] = tensor
         parts = [torch.empty_like(padded) for _ in range(self.world_size)]
         dist.all_gather(parts, padded)
@@ -68,10 +67,8 @@ def current_collective() -> Collective:
 
 def interleave(parts: list[Tensor]) -> Tensor:
     """Merge rows dealt out to ranks (row i to rank i % world) back into one order. Inverse of ``rows[rank::world]``."""
-    order = sorted((row, rank) for rank, part in enumerate(parts) for row in range(part.shape[0]))
-    starts = [sum(part.shape[0] for part in parts[:rank]) for rank in range(len(parts))]
-    index = torch.tensor([starts[rank] + row for row, rank in order], dtype=torch.long, device=parts[0].device)
-    return torch.cat(parts)[index]
+    rows = torch.cat([torch.arange(len(part), device=part.device) for part in parts])
+    return torch.cat(parts)[rows.argsort(stable=True)]
 
 
 def process_rank() -> int:

@@ -23,9 +23,9 @@ steps, :class:`FittedHead` is fitted in one go on extracted features, or, as :cl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -147,9 +147,12 @@ class FittedHead(Head):
     """A head without gradients, fitted once on the features of the whole training set (``FitHead``).
 
     Attributes:
+        exact: Buffers that keep their precision whatever that of the head becomes, such as thresholds: rounded ones
+            would send rows elsewhere.
         shows_progress: Whether ``fit`` may draw a progress bar; ``FitHead`` sets it as the trainer's bars are.
     """
 
+    exact: ClassVar[tuple[str, ...]] = ()
     shows_progress: bool = False
 
     @abstractmethod
@@ -163,6 +166,18 @@ class FittedHead(Head):
     def summary(self) -> dict[str, float]:
         """Figures that ``fit`` measured and that are worth logging; none by default."""
         return {}
+
+    def register_buffers(self, **tensors: Tensor) -> None:
+        """Register, or replace, several buffers by name."""
+        for name, tensor in tensors.items():
+            self.register_buffer(name, tensor)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        before = {name: getattr(self, name) for name in self.exact if name in self._buffers}
+        super()._apply(fn, recurse)
+        for name, buffer in before.items():
+            setattr(self, name, buffer.to(getattr(self, name).device))
+        return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # The shapes of fitted buffers are known only after fitting: take those of the checkpoint.
@@ -203,13 +218,3 @@ class ImageHead(FittedHead):
 def memory_rows(memory: Any, rows: slice) -> Any:
     """Some rows of what a loss gave as ``memory``."""
     return {name: part[rows] for name, part in memory.items()} if isinstance(memory, dict) else memory[rows]
-
-
-def check_takes_bags(head: Head) -> None:
-    """Raise LDLError for a head that takes single instances, where the data are bags."""
-    if not head.takes_bags:
-        name = type(head).__name__
-        raise LDLError(
-            f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
-            f"--model.head.head {name}, or use MILBoost"
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import torch
@@ -202,27 +202,16 @@ class LabelSpace:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, as stored in checkpoints; :meth:`from_dict` is the inverse."""
-        return {
-            "kind": self.kind,
-            "names": list(self.names),
-            "axes": [list(axis) for axis in self.axes],
-            "unit": self.unit,
-            "axis_names": list(self.axis_names),
-            "cells": None if self.cells is None else list(self.cells),
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> LabelSpace:
         """Rebuild a label space from :meth:`to_dict`."""
-        cells = state.get("cells")
-        return cls(
-            state["kind"],
-            tuple(state["names"]),
-            tuple(map(tuple, state["axes"])),
-            state["unit"],
-            tuple(state.get("axis_names", ())),
-            None if cells is None else tuple(cells),
-        )
+        return cls(**{name: _tuples(value) for name, value in state.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def _rising(values: Sequence[float]) -> tuple[float, ...]:

@@ -204,11 +204,8 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
 def options_of(component: object) -> dict[str, Option]:
     """The options of an object, or a class, by name; none where its class has an ``__init__`` of its own."""
     cls = component if isinstance(component, type) else type(component)
-    return getattr(cls, OPTIONS, {}) if OPTIONS in _owner_of_init(cls).__dict__ else {}
-
-
-def _owner_of_init(cls: type) -> type:
-    return next(base for base in cls.__mro__ if "__init__" in base.__dict__)
+    owner = next(base for base in cls.__mro__ if "__init__" in base.__dict__)
+    return getattr(cls, OPTIONS, {}) if OPTIONS in owner.__dict__ else {}
 
 
 def check_options(component: object) -> None:

@@ -56,10 +56,8 @@ def discover(folder: Path | None = None) -> list[str]:
 
 
 def _import_file(name: str, path: Path) -> bool:
-    if PACKAGE not in sys.modules:
-        package = ModuleType(PACKAGE)
-        package.__path__ = []
-        sys.modules[PACKAGE] = package
+    package = sys.modules.setdefault(PACKAGE, ModuleType(PACKAGE))
+    package.__path__ = []
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -68,9 +66,9 @@ def _import_file(name: str, path: Path) -> bool:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        _report(str(path), error)
+        _report(str(path), f"{type(error).__name__}: {error}")
         return False
-    setattr(sys.modules[PACKAGE], path.stem, module)
+    setattr(package, path.stem, module)
     return True
 
 
@@ -82,15 +80,10 @@ def _import_entry_points() -> list[str]:
             entry.load()
             found.append(entry.value)
         except (Exception, SystemExit) as error:
-            _report(f"{entry.name} ({entry.value})", error)
+            _report(f"{entry.name} ({entry.value})", f"{type(error).__name__}: {error}")
     return found
 
 
-@cache
-def _report_once(message: str) -> None:
-    warnings.warn(message, stacklevel=4)
-
-
-def _report(what: str, error: BaseException) -> None:
-    reason = " ".join(str(error).split())
-    _report_once(f"plugin {what} left out: {type(error).__name__}: {reason}")
+@cache  # each is reported once
+def _report(what: str, reason: str) -> None:
+    warnings.warn(f"plugin {what} left out: {' '.join(reason.split())}", stacklevel=3)

@@ -11,20 +11,10 @@ T = TypeVar("T")
 
 
 def track(items: Iterable[T], total: int, what: str, show: bool) -> Iterator[T]:
-    """Yield the items, with a bar while they come if ``show``.
-
-    Args:
-        items: What is worked on.
-        total: How many there are.
-        what: The words before the bar.
-        show: Whether there is a bar at all.
-    """
+    """Yield the items, of which there are ``total``; if ``show``, with a bar behind the words ``what``."""
     if not show:
         yield from items
         return
     parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn()) as progress:
-        task = progress.add_task(what, total=total)
-        for item in items:
-            yield item
-            progress.advance(task)
+        yield from progress.track(items, total, description=what)

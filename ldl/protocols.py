@@ -54,12 +54,7 @@ def with_validation(
 
 
 def kfold(
-    size: int,
-    folds: int,
-    fold: int,
-    seed: int = 0,
-    val_fraction: float = 0.0,
-    groups: np.ndarray | None = None,
+    size: int, folds: int, fold: int, seed: int = 0, val_fraction: float = 0.0, groups: np.ndarray | None = None
 ) -> Fold:
     """One fold of scikit-learn's ``KFold(folds, shuffle=True, random_state=seed)``.
 
@@ -113,15 +108,12 @@ def stratified_kfold(
         # scikit-learn refuses where no bin could be in all folds.
         width *= 2
         bins = np.floor((values - values.min()) / width).astype(int)
-    splitter: StratifiedKFold | StratifiedGroupKFold = (
-        StratifiedKFold(folds, shuffle=True, random_state=seed)
-        if groups is None
-        else StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-    )
+    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
     with warnings.catch_warnings():
         # A bin with fewer instances than folds cannot be in all of them; the others are stratified all the same.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        train, test = list(splitter.split(np.zeros(len(bins)), bins, groups))[fold]
+        parts = splitter(folds, shuffle=True, random_state=seed).split(np.zeros(len(bins)), bins, groups)
+        train, test = list(parts)[fold]
     return train, test
 
 

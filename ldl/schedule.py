@@ -54,24 +54,19 @@ def parameter_groups(
 ) -> list[dict[str, Any]]:
     """Groups for an optimiser: what trains of ``parameters``, and of ``own`` among them with a rate ``lr``."""
     owned = {id(parameter) for parameter in own}
-    parts: tuple[tuple[Iterable[nn.Parameter], dict[str, Any]], ...] = (
-        ([parameter for parameter in parameters if id(parameter) not in owned], {}),
-        (own, {"lr": lr}),
-    )
-    groups = [{"params": [p for p in part if p.requires_grad], **options} for part, options in parts]
+    rest = [parameter for parameter in parameters if id(parameter) not in owned]
+    groups: list[dict[str, Any]] = [{"params": rest}, {"params": own, "lr": lr}]
+    groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in groups]
     return [group for group in groups if group["params"]]
 
 
 def schedule(
     scheduler: LRScheduler | ReduceLROnPlateau, interval: str, monitor: str, steps: Callable[[], int] | None
 ) -> dict[str, Any]:
-    """What Lightning wants to know of a scheduler.
+    """What Lightning wants to know of a scheduler; ``steps`` gives the optimiser's of the training, where there is one.
 
-    Args:
-        scheduler: Any; ReduceLROnPlateau steps once an epoch, :class:`WarmupCosine` at every step.
-        interval: ``epoch`` or ``step``, for the others.
-        monitor: What ReduceLROnPlateau watches.
-        steps: Gives the number of optimiser steps of the training; None where there is none.
+    ReduceLROnPlateau, which watches ``monitor``, steps once an epoch, :class:`WarmupCosine` at every step, others by
+    ``interval``, ``epoch`` or ``step``.
     """
     if isinstance(scheduler, WarmupCosine):
         interval = "step"
@@ -85,8 +80,7 @@ def schedule(
 def step_plateau(scheduler: ReduceLROnPlateau, monitor: str, trainer: pl.Trainer) -> None:
     """Step by what was measured, at the end of an epoch.
 
-    Raises:
-        LDLError: nothing of that name was measured, but for a run that has just resumed.
+    Raises LDLError where nothing of that name was measured, but for a run that has just resumed.
     """
     metrics = trainer.callback_metrics
     if not trainer.is_last_batch:

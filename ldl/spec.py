@@ -17,8 +17,7 @@ T = TypeVar("T")
 def to_spec(component: object) -> dict[str, Any]:
     """``{class_path, init_args}`` of an object whose ``__init__`` stores each argument under its own name.
 
-    Raises:
-        LDLError: an argument is not stored, or is neither plain data nor such an object itself.
+    Raises LDLError: an argument is not stored, or is neither plain data nor such an object itself.
     """
     cls = type(component)
     arguments = {}
@@ -59,25 +58,21 @@ def current_path(path: str) -> str:
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     """Rebuild the object of :func:`to_spec`.
 
-    Raises:
-        LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
+    Raises LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
     """
     path = current_path(spec["class_path"])
     module, _, name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError):
-        hint = (
-            "put its file back into plugins/"
-            if module.startswith("ldl_plugins")
-            else "install the package it comes from"
-        )
+        plugin = module.startswith("ldl_plugins")
+        hint = "put its file back into plugins/" if plugin else "install the package it comes from"
         raise LDLError(f"the checkpoint needs {path}, which cannot be imported; {hint}") from None
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
     try:
-        arguments = {name: _rebuilt(value) for name, value in spec["init_args"].items()}
-        return cls(**arguments)
+        arguments = spec["init_args"].items()
+        return cls(**{name: from_spec(value, nn.Module) if _is_spec(value) else value for name, value in arguments})
     except TypeError as error:
         raise LDLError(
             f"the checkpoint's arguments do not fit {path}: {error}; use the version it was saved with"
@@ -99,10 +94,6 @@ def differences(spec: dict[str, Any], component: object, within: str = "") -> li
         elif old != after.get(name) and not (name in known and known[name].may_change):
             found.append(f"{where} {old!r} instead of {after.get(name)!r}")
     return found
-
-
-def _rebuilt(value: Any) -> Any:
-    return from_spec(value, nn.Module) if _is_spec(value) else value
 
 
 def _is_spec(value: Any) -> bool:

@@ -17,16 +17,16 @@ from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import FitHead, LeafUpdate
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, read_checkpoint
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, read_checkpoint
 from ldl.collective import current_collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_takes_bags, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
 from ldl.metrics.stage import StageMetrics
 from ldl.schedule import parameter_groups, schedule, step_plateau
-from ldl.spec import from_spec
+from ldl.spec import from_spec, to_spec
 
 MEANS_KEY = "train_means"
 
@@ -91,8 +91,7 @@ class Task(pl.LightningModule):
     def build(self, labels: LabelSpace, input_shape: tuple[int, ...], load_weights: bool = True) -> None:
         """Create backbone, head and metrics for this label space and shape of one input; later calls do nothing.
 
-        Raises:
-            LDLError: backbone or head cannot be made so, or was built for another label space.
+        Raises LDLError: backbone or head cannot be made so, or was built for another label space.
         """
         if self.input_shape is not None:
             check_same_inputs((self.labels, self.input_shape), (labels, tuple(input_shape)))
@@ -103,8 +102,12 @@ class Task(pl.LightningModule):
                 "images, and they alone, take WholeImages; leave model.backbone out, or null"
             )
         width = self.backbone.build(tuple(input_shape), load_weights)
-        if self.backbone.gives_bags:
-            check_takes_bags(self.head)
+        if self.backbone.gives_bags and not self.head.takes_bags:
+            name = type(self.head).__name__
+            raise LDLError(
+                f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
+                f"--model.head.head {name}, or use MILBoost"
+            )
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
@@ -195,14 +198,12 @@ class Task(pl.LightningModule):
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
         global_rows(batch, self.device, current_collective())
-        features = self.features(batch)
-        distribution, value = self.head.predict(features)
+        distribution, value = self.head.predict(self.features(batch))
         real = batch["weight"] > 0
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
         if self.labels.has_values:
-            decoded = self.labels.decode(distribution, self.decoder) if value is None else value
-            output["predicted_value"] = decoded
+            output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
         return {name: column[real] for name, column in output.items()}
@@ -224,8 +225,15 @@ class Task(pl.LightningModule):
         self.log_dict(self.test_metrics.finish())
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        rest = {"decoder": self.decoder, "preprocessing": self.preprocessing}
-        checkpoint[CHECKPOINT_KEY] = describe(self.head, self.backbone, self.labels, self.input_shape) | rest
+        # From this and the weights alone ``load_from_checkpoint`` builds the model again.
+        checkpoint[CHECKPOINT_KEY] = {
+            "head": to_spec(self.head),
+            "backbone": to_spec(self.backbone),
+            "labels": self.labels.to_dict(),
+            "input_shape": list(self.input_shape or ()),
+            "decoder": self.decoder,
+            "preprocessing": self.preprocessing,
+        }
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import copy
 import inspect
 import io
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -54,14 +54,14 @@ def check_head(make: Callable[[], Head]) -> None:
             continue
         accepted.append(labels.kind)
         if isinstance(head, ImageHead):
-            _check_images(head, make(), labels)
+            _check_images(head, make, labels)
             continue
         features, target = _problem(labels, head.takes_bags)
         _check_built(head, labels)
         _check_learning(head, features, target)
         _check_output(head, features, labels)
         _check_better_than_constant(head, features, target)
-        _check_saving(head, features, make, labels)
+        _check_saving(head, features, make)
     _must(bool(accepted), make(), "refuses every label space: build must accept nominal, ordinal or grid labels")
 
 
@@ -76,17 +76,14 @@ def _check_arguments(head: Head) -> None:
         _must(f"{name}:" in documented, head, f"{where} must be described under 'Args:' in the class docstring")
         _must(hasattr(head, name), head, f"{where} must be stored as self.{name}")
     _must(not head.is_built, head, "is built by __init__; parameters belong into build()")
-    rebuilt = from_spec(to_spec(head), Head)  # type: ignore[type-abstract]
-    _must(
-        to_spec(rebuilt) == to_spec(head), head, "does not come back from its arguments; __init__ must only store them"
-    )
+    rebuilt = to_spec(from_spec(to_spec(head), Head))  # type: ignore[type-abstract]
+    _must(rebuilt == to_spec(head), head, "does not come back from its arguments; __init__ must only store them")
 
 
 def _problem(labels: LabelSpace, bags: bool) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
     features = torch.randn(ROWS, *([INSTANCES] if bags else []), FEATURES, generator=generator)
-    weights = torch.randn(FEATURES, len(labels), generator=generator)
-    scores = features @ weights
+    scores = features @ torch.randn(FEATURES, len(labels), generator=generator)
     if bags:
         # As many instances as the row's number says, one at least.
         missing = torch.arange(INSTANCES) > torch.arange(ROWS)[:, None] % INSTANCES
@@ -96,14 +93,11 @@ def _problem(labels: LabelSpace, bags: bool) -> tuple[Tensor, Tensor]:
 
 
 def _check_built(head: Head, labels: LabelSpace) -> None:
-    _must(
-        head.is_built and head.labels == labels and head.in_features == FEATURES, head, "build must call super().build"
-    )
-    try:
+    sizes_known = head.is_built and head.labels == labels and head.in_features == FEATURES
+    _must(sizes_known, head, "build must call super().build")
+    with suppress(LDLError):
         head.build(FEATURES, labels)
-    except LDLError:
-        return
-    _must(False, head, "builds twice; call super().build first, which refuses")
+        _must(False, head, "builds twice; call super().build first, which refuses")
 
 
 def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
@@ -129,7 +123,10 @@ def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
         losses["loss"].backward()
         optimizer.step()
         if isinstance(head, AlternatingHead):
-            _observe_and_update(head, losses.get("memory", features), target)
+            head.observe(losses.get("memory", features), target)
+            if head.update_due:
+                head.update(Collective())
+                _must(not head.update_due, head, "is due for an update right after one")
     if isinstance(head, AlternatingHead):
         head.observe(memory_rows(losses.get("memory", features), slice(0)), target[:0])
         head.update(Collective())
@@ -137,52 +134,47 @@ def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
     _must(after < before, head, f"does not learn: its loss went from {before:.4f} to {after:.4f} in 60 steps")
 
 
-def _observe_and_update(head: AlternatingHead, memory: Any, target: Tensor) -> None:
-    head.observe(memory, target)
-    if head.update_due:
-        head.update(Collective())
-        _must(not head.update_due, head, "is due for an update right after one")
+@torch.no_grad()
+def _check_forward(head: Head, inputs: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """The output, of a shape and on the simplex, and the same under autocast, of which that holds too."""
+    output = head.eval()(inputs)
+    _must(output.shape == shape, head, f"forward gives {tuple(output.shape)} for inputs {tuple(inputs.shape)}")
+    _must(torch.equal(output, head(inputs)), head, "gives another output for the same input in eval mode")
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = head(inputs)
+    for found, when in ((output, ""), (mixed, " under autocast")):
+        _must(found.dtype == torch.float32, head, f"gives {found.dtype}{when}; distributions must stay float32")
+        sums = found.sum(-1)
+        good = bool((found >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+        ends = f"smallest entry {found.min():.3g}, sums {sums.min():.5f} to {sums.max():.5f}"
+        _must(good, head, f"leaves the simplex{when}: {ends}")
+    return output, mixed
 
 
+@torch.no_grad()
 def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
-    head.eval()
-    with torch.no_grad():
-        output = head(features)
-        _must(output.shape == (ROWS, len(labels)), head, f"forward gives {tuple(output.shape)} for {ROWS} rows")
-        _on_simplex(head, output)
-        _must(torch.equal(output, head(features)), head, "gives another output for the same input in eval mode")
-        grid = head(features.reshape(4, 3, 4, *features.shape[1:]))
-        _must(grid.shape == (4, 3, 4, len(labels)), head, "must act on the last dimension of (..., F)")
-        _must(torch.allclose(grid.reshape(ROWS, -1), output, atol=1e-5), head, "treats (..., F) unlike rows")
-        _must(
-            torch.allclose(head(features[:1]), output[:1], atol=1e-5),
-            head,
-            "treats one row unlike many: rows must not mix",
-        )
-        _must(head(features[:0]).shape == (0, len(labels)), head, "must take an empty batch")
-        value = head.point_estimate(features)
-        if value is not None:
-            wanted = (ROWS,) if labels.ndim == 1 else (ROWS, labels.ndim)
-            _must(value.shape == wanted, head, f"point_estimate gives {tuple(value.shape)}, not {wanted}")
-        both = head.predict(features)
-        same = (both[1] is None) if value is None else (both[1] is not None and torch.equal(both[1], value))
-        _must(torch.equal(both[0], output) and same, head, "predict must give what forward and point_estimate give")
-        with torch.autocast("cpu", torch.bfloat16):
-            mixed = head(features)
-        _must(
-            mixed.dtype == torch.float32, head, f"gives {mixed.dtype} under autocast; distributions must stay float32"
-        )
-        _on_simplex(head, mixed)
-        double = copy.deepcopy(head).double()(features.double())
-        _must(
-            double.dtype == torch.float64, head, f"gives {double.dtype} after .double(); keep the features' precision"
-        )
+    output, _ = _check_forward(head, features, (ROWS, len(labels)))
+    grid = head(features.reshape(4, 3, 4, *features.shape[1:]))
+    _must(grid.shape == (4, 3, 4, len(labels)), head, "must act on the last dimension of (..., F)")
+    _must(torch.allclose(grid.reshape(ROWS, -1), output, atol=1e-5), head, "treats (..., F) unlike rows")
+    alone = head(features[:1])
+    _must(torch.allclose(alone, output[:1], atol=1e-5), head, "treats one row unlike many: rows must not mix")
+    _must(head(features[:0]).shape == (0, len(labels)), head, "must take an empty batch")
+    value = head.point_estimate(features)
+    if value is not None:
+        wanted = (ROWS,) if labels.ndim == 1 else (ROWS, labels.ndim)
+        _must(value.shape == wanted, head, f"point_estimate gives {tuple(value.shape)}, not {wanted}")
+    both = head.predict(features)
+    same = (both[1] is None) if value is None else (both[1] is not None and torch.equal(both[1], value))
+    _must(torch.equal(both[0], output) and same, head, "predict must give what forward and point_estimate give")
+    found = copy.deepcopy(head).double()(features.double()).dtype
+    _must(found == torch.float64, head, f"gives {found} after .double(); keep the features' precision")
 
 
+@torch.no_grad()
 def _check_better_than_constant(head: Head, features: Tensor, target: Tensor) -> None:
     """A head may aim at the distribution or at the value alone; in one of them it must beat a constant."""
-    with torch.no_grad():
-        output = head(features)
+    output = head(features)
     uniform = kl(torch.full_like(target, 1 / target.shape[-1]), target).mean()
     better = bool(kl(output, target).mean() < uniform)
     if head.labels.has_values:
@@ -191,21 +183,18 @@ def _check_better_than_constant(head: Head, features: Tensor, target: Tensor) ->
     _must(better, head, "is no better on its training rows than a constant, neither in KL nor in the decoded value")
 
 
-def _check_saving(head: Head, features: Tensor, make: Callable[[], Head], labels: LabelSpace) -> None:
+@torch.no_grad()
+def _check_saving(head: Head, inputs: Tensor, make: Callable[[], Head]) -> None:
     file = io.BytesIO()
     torch.save(head.state_dict(), file)
     file.seek(0)
     torch.manual_seed(2)
     other = make()
-    other.build(FEATURES, labels)
+    other.build(head.in_features, head.labels)
     other.load_state_dict(torch.load(file, weights_only=True))
-    with torch.no_grad():
-        same = torch.equal(other.eval()(features), head(features))
-    _must(
-        same,
-        head,
-        "predicts differently after its state_dict was loaded: what is learned belongs into parameters and buffers",
-    )
+    fix = "what is learned belongs into parameters and buffers"
+    same = torch.equal(other.eval()(inputs), head(inputs))
+    _must(same, head, f"predicts differently after its state_dict was loaded: {fix}")
     if isinstance(head, AlternatingHead) and isinstance(other, AlternatingHead):
         state = head.memory_state(Collective())
         other.load_memory_state(state, Collective())
@@ -214,26 +203,16 @@ def _check_saving(head: Head, features: Tensor, make: Callable[[], Head], labels
         _must(equal, head, "does not restore the samples it remembers from memory_state")
 
 
-def _check_images(head: ImageHead, other: Head, labels: LabelSpace) -> None:
+def _check_images(head: ImageHead, make: Callable[[], Head], labels: LabelSpace) -> None:
     batches = [_picture(labels, number, (64 + 8 * number, 96 - 4 * number)) for number in range(3)]
     wanted = {"input", "target", *head.wants}
     head.fit_images([{name: batch[name] for name in wanted} for batch in batches], Collective())
-    head.eval()
-    other.build(3, labels)
-    other.load_state_dict(head.state_dict())
     trials = [batch["input"] for batch in batches] + [batches[0]["input"][..., :33, :47]]
     with torch.no_grad():
         for images in trials:
-            output, shape = head(images), (1, *images.shape[2:], len(labels))
-            _must(output.shape == shape, head, f"forward gives {tuple(output.shape)} for images {tuple(images.shape)}")
-            _must(output.dtype == torch.float32, head, f"gives {output.dtype}; distributions must be float32")
-            _on_simplex(head, output)
-            _must(torch.equal(output, head(images)), head, "gives another output for the same image in eval mode")
-            _must(
-                torch.equal(output, other.eval()(images)), head, "predicts differently after its state_dict was loaded"
-            )
-            with torch.autocast("cpu", torch.bfloat16):
-                _must(torch.equal(output, head(images)), head, "gives another output under autocast")
+            output, mixed = _check_forward(head, images, (1, *images.shape[2:], len(labels)))
+            _must(torch.equal(output, mixed), head, "gives another output under autocast")
+            _check_saving(head, images, make)
         first, last = (images[..., :40, :40] for images in (trials[0], trials[2]))
         alone = torch.cat([head(first), head(last)])
         _must(torch.equal(head(torch.cat([first, last])), alone), head, "treats one image unlike many")
@@ -261,27 +240,17 @@ def _picture(labels: LabelSpace, number: int, size: tuple[int, int]) -> dict[str
     }
 
 
+@torch.no_grad()
 def _mean_loss(head: Head, features: Tensor, target: Tensor) -> float:
-    training = head.training
-    head.eval()
-    with torch.no_grad():
-        loss = float(head.loss(features, target, **_extra(head, target))["loss"])
-    head.train(training)
-    return loss
+    loss = head.eval().loss(features, target, **_extra(head, target))["loss"]
+    head.train()
+    return float(loss)
 
 
 def _extra(head: Head, target: Tensor) -> dict[str, Tensor | None]:
     if not head.uses_value:
         return {}
     return {"value": head.labels.decode(target) if head.labels.has_values else None}
-
-
-def _on_simplex(head: Head, output: Tensor) -> None:
-    sums = output.sum(-1)
-    good = bool((output >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
-    _must(
-        good, head, f"leaves the simplex: smallest entry {output.min():.3g}, sums {sums.min():.5f} to {sums.max():.5f}"
-    )
 
 
 def _must(condition: bool, head: Head, message: str) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.heads.boosted import BoostedBags
+from ldl.heads import MILBoost
 from ldl.labels import LabelSpace
 
 LABELS = LabelSpace.nominal(["negative", "positive"])
@@ -23,7 +23,7 @@ def some_bags(seed: int, bags: int = 60, longest: int = 5, width: int = 4) -> tu
     return features, torch.eye(2)[label]
 
 
-def fitted(head: BoostedBags, features: Tensor, target: Tensor) -> Any:
+def fitted(head: MILBoost, features: Tensor, target: Tensor) -> Any:
     head.build(features.shape[-1], LABELS)
     head.fit(features, target, Collective())
     return head

@@ -31,11 +31,11 @@ from benchmarks.structrf.tables import MEASURES
 from ldl.heads import StructRF
 from ldl.methods.forest.columns import make_columns
 from ldl.methods.forest.draws import stream
-from ldl.methods.forest.impurity import impurity, log_table
+from ldl.methods.forest.impurity import Node, impurity, log_table
 from ldl.methods.forest.ordered import ONES
 from ldl.methods.forest.relabel import two_means
 from ldl.methods.forest.search import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, Rules, search
-from ldl.methods.forest.unordered import widen
+from ldl.methods.forest.unordered import WIDE
 
 FEATURES = 36
 WAYS = {
@@ -73,22 +73,23 @@ def one_search(features: np.ndarray, target: np.ndarray) -> Iterator[tuple[str, 
     scratch = np.empty(target.shape, np.float32)
     ones = two_means(target, rows, ones_each, rows, 0, count, scratch, cluster)
     packed = (1 | cluster.astype(np.int32) << ONES).astype(np.int32)
-    counts = np.array([widen(entry) for entry in packed])
+    counts = 1 | cluster.astype(np.int64) << WIDE
     table = log_table(count)
     whole = impurity(table, count, ones)
     for name, (kind, block) in WAYS.items():
         columns = make_columns(features, LAYOUTS[kind])
         rules = Rules(kind, 1, 2, 1, 0.0, width, 0.25, 8.0, block)
         lo, hi = columns.start[:-1].astype(np.int32), columns.start[1:].astype(np.int32)
-        live, kept = np.arange(width, dtype=np.int32), np.empty(width, np.int32)
+        live = np.tile(np.arange(width, dtype=np.int32), (2, 1))
         state = stream(0, 0)
         once = partial(
-            search, columns, columns.rows, columns.listed, lo, hi, live, width, kept,
-            packed, rows, counts, table, count, ones, count, whole, rules, state,
+            search, columns, columns.rows, columns.listed, lo, hi, live, width,
+            packed, rows, counts, table, Node(count, ones, count, 1), rules, state,
         )  # fmt: skip
         # The first call loads the machine code.
-        found = once()
-        yield name, found[4], (whole - found[2]) / count, 1e3 * median(seconds(once).clock for _ in range(7))
+        found = once()[0]
+        milliseconds = 1e3 * median(seconds(once).clock for _ in range(7))
+        yield name, found.evaluations, (whole - found.impurity) / count, milliseconds
 
 
 def compare_searches(options: argparse.Namespace) -> None:

@@ -26,12 +26,9 @@ class Backbone(nn.Module, ABC):
     """
 
     lr: float | None = None
+    is_fixed: bool = False
     gives_maps: bool = False
     gives_bags: bool = False
-
-    @property
-    def is_fixed(self) -> bool:
-        return False
 
     def __init__(self) -> None:
         super().__init__()

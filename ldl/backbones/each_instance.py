@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.errors import LDLError
+from ldl.methods.boosting.packing import present
 from ldl.options import option, options
 
 
@@ -26,11 +27,7 @@ class EachInstance(Backbone):
     def __post_init__(self) -> None:
         if self.backbone is None:
             self.backbone = Identity()
-
-    @property
-    def is_fixed(self) -> bool:
-        """As the backbone."""
-        return self.backbone.is_fixed
+        self.is_fixed = self.backbone.is_fixed
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the backbone for inputs (J, ...), J of any size. Raises LDLError for inputs that are no bags."""
@@ -49,9 +46,7 @@ class EachInstance(Backbone):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Bags (B, J, ...) to (B, J, F), NaN where there is no instance."""
-        exists = torch.ones(inputs.shape[:2], dtype=torch.bool, device=inputs.device)
-        if inputs.is_floating_point():
-            exists = ~inputs.flatten(2).isnan().all(-1)
+        exists = present(inputs.flatten(2))
         found = self.backbone(inputs[exists])
         features = found.new_full((*exists.shape, found.shape[-1]), torch.nan)
         return features.index_put((exists,), found)

@@ -36,6 +36,7 @@ class Haar(Backbone):
         seed: Seed of the features; None takes the run's.
     """
 
+    is_fixed = True
     corners: Tensor = buffer()
     weights: Tensor = buffer()
 
@@ -46,11 +47,6 @@ class Haar(Backbone):
     balanced: bool = False
     seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
 
-    @property
-    def is_fixed(self) -> bool:
-        """Always: nothing is learned."""
-        return True
-
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Draw the features for pictures (channels, height, width). Raises LDLError."""
         self.check_images(input_shape)
@@ -58,11 +54,9 @@ class Haar(Backbone):
         if self.window is not None and not 1 <= self.window <= most:
             raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole picture")
         self.gives_bags = self.window is not None
-        channels, *sides = input_shape
-        height, width = sides if self.window is None else (self.window, self.window)
-        corners, weights = _draw(
-            self.pool, (channels, height, width), self.largest, np.random.default_rng(run_seed(self.seed))
-        )
+        sides = input_shape[1:] if self.window is None else (self.window, self.window)
+        rng = np.random.default_rng(run_seed(self.seed))
+        corners, weights = _draw(self.pool, input_shape[0], sides, self.largest, rng)
         if self.balanced:
             used = weights != 0
             weights -= used * (weights.sum(1) / used.sum(1))[:, None]
@@ -111,10 +105,9 @@ class Haar(Backbone):
 
 
 def _draw(
-    pool: int, shape: tuple[int, int, int], largest: float, rng: np.random.Generator
+    pool: int, channels: int, sides: tuple[int, ...], largest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Channel, top, left, bottom and right of every rectangle, (F, 4, 5), and the weights (F, 4), 0 for none."""
-    channels, *sides = shape
     corners = np.empty((pool, MOST, 5), np.int64)
     corners[..., 0] = rng.integers(channels, size=(pool, MOST))
     for axis, side in enumerate(sides):

@@ -25,15 +25,12 @@ class HOG(Backbone):
         root: Take square roots of the pixels first, which evens out light.
     """
 
+    is_fixed = True
+
     orientations: int = option(default=9, least=1)
     cell: int = option(default=8, least=1)
     block: int = option(default=2, least=1)
     root: bool = True
-
-    @property
-    def is_fixed(self) -> bool:
-        """Always."""
-        return True
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Return the number of features of images (channels, height, width). Raises LDLError."""
@@ -51,21 +48,13 @@ class HOG(Backbone):
         """Images (B, channels, height, width) to (B, F) float32. Raises LDLError for negative pixels under ``root``."""
         from skimage.feature import hog  # takes half a second to import
 
-        images = inputs.float().cpu().numpy()
-        if inputs.dtype == torch.uint8:
-            images = images / 255
+        images = inputs.float().cpu().numpy() / (255 if inputs.dtype == torch.uint8 else 1)
         if self.root and (images < 0).any():
             raise LDLError("HOG takes no square roots of negative pixels; set model.backbone.root: false")
-        options = {
-            "orientations": self.orientations,
-            "pixels_per_cell": (self.cell, self.cell),
-            "cells_per_block": (self.block, self.block),
-            "transform_sqrt": self.root,
-            "channel_axis": 0,
-        }
+        cell, block = (self.cell, self.cell), (self.block, self.block)
         features = np.empty((len(images), self._count(images.shape[1:])), np.float32)
         for row, image in enumerate(images):
-            features[row] = hog(image, **options)
+            features[row] = hog(image, self.orientations, cell, block, transform_sqrt=self.root, channel_axis=0)
         return torch.from_numpy(features).to(inputs.device)
 
     def _count(self, shape: tuple[int, ...]) -> int:

@@ -8,27 +8,22 @@ from typing import Any, Literal
 import timm
 import torch
 import torch.nn.functional as F
-from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ldl.backbones.base import Backbone
-from ldl.backbones.timm import check_model, local_weights, register_pixel_scale
+from ldl.backbones.timm import TimmNetwork, local_weights
 from ldl.errors import LDLError
-from ldl.options import buffer, option, options
+from ldl.options import option, options
 
 
 @options
-class PixelFeatures(Backbone):
+class PixelFeatures(TimmNetwork):
     """The feature maps of a timm network, from coarse to fine added up to one map with features at every pixel.
 
     Side outputs as in HED (Xie & Tu 2015), joined as in feature pyramids (Lin et al. 2017). It hands on (B, H, W, F),
     so that any head gives a distribution at each pixel.
 
     Args:
-        name: Model name; ``timm.list_models()`` has it.
-        pretrained: Load timm's pretrained weights: a file ``NAME*.safetensors`` in the environment's ``LDL_WEIGHTS``,
-            or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says so.
         width: Features F at every pixel.
         scales: Sizes, as factors, at which an image is looked at in evaluation; the features are averaged.
         mirror: In evaluation, average the features of each image and of its mirror image.
@@ -37,12 +32,9 @@ class PixelFeatures(Backbone):
     """
 
     gives_maps = True
-    network: Any = buffer()
-    mean: Tensor = buffer()
-    std: Tensor = buffer()
 
     name: str = "mobilenetv2_100"
-    pretrained: bool | Literal["auto"] = option(default="auto", may_change=True)
+    pretrained: bool | Literal["auto"] = "auto"
     width: int = option(default=32, least=1)
     scales: Sequence[float] = option(default=(1.0,), above=0, may_change=True)
     mirror: bool = option(default=False, may_change=True)
@@ -52,34 +44,22 @@ class PixelFeatures(Backbone):
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, any height, any width) and return F. Raises LDLError."""
         self.check_images(input_shape)
-        check_model(self.name)
         if not self.scales:
             raise LDLError("PixelFeatures.scales [] must have one factor at least, such as 1.0")
-        self.network = self._create(input_shape[0], load_weights)
+        options: dict[str, Any] = {"features_only": True, "in_chans": input_shape[0]}
+        wanted = bool(self.pretrained) and load_weights
+        if file := wanted and local_weights(self.name):
+            options |= {"pretrained": True, "pretrained_cfg_overlay": {"file": str(file)}}
+        self.network = self._create(f"the feature maps of {self.name}", wanted and not file, **options)
         channels = self.network.feature_info.channels()
         self.strides = self.network.feature_info.reduction()
         self.sides = nn.ModuleList(nn.Conv2d(count, self.width, 1) for count in channels)
         self.joints = nn.ModuleList(nn.Conv2d(self.width, self.width, 3, padding=1) for _ in channels)
         config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
-        register_pixel_scale(self, config.mean, config.std, input_shape[0])
+        self._register_pixel_scale(config.mean, config.std, input_shape[0])
         self.to(memory_format=torch.channels_last)
         self.train(self.training)
         return self.width
-
-    def _create(self, channels: int, load_weights: bool) -> Any:
-        options: dict[str, Any] = {"features_only": True, "in_chans": channels}
-        file = local_weights(self.name) if self.pretrained and load_weights else None
-        if file is not None:
-            options["pretrained_cfg_overlay"] = {"file": str(file)}
-        try:
-            return timm.create_model(self.name, pretrained=bool(self.pretrained) and load_weights, **options)
-        except (RuntimeError, OSError, TypeError, ValueError, AttributeError) as error:
-            if self.pretrained == "auto" and load_weights and file is None:
-                rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
-                return self._create(channels, load_weights=False)
-            raise LDLError(
-                f"timm cannot make the feature maps of {self.name}: {' '.join(str(error).split())[:300]}"
-            ) from error
 
     def tuned_parameters(self) -> list[nn.Parameter]:
         """Those of the pretrained network; the layers that join its maps are new."""
@@ -117,8 +97,7 @@ class PixelFeatures(Backbone):
         down, right = (-length % self.strides[-1] for length in size)
         inputs = F.pad(inputs, (0, right, 0, down), mode="replicate").contiguous(memory_format=torch.channels_last)
         joined: Tensor | None = None
-        for level in reversed(list(zip(self.network(inputs), self.sides, self.joints))):
-            features, side, joint = level
+        for features, side, joint in reversed(list(zip(self.network(inputs), self.sides, self.joints))):
             features = side(features)
             if joined is not None:
                 features = features + _resize(joined, features.shape[-2:])

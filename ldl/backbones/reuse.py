@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,20 +19,17 @@ from ldl.spec import to_spec
 def reuse_features(backbone: Backbone, data: LDLDataModule, device: torch.device) -> None:
     """Let the data serve features in place of inputs, where the backbone is fixed and the data allow it.
 
-    Features are those of evaluation: without random transforms. They are kept under a key of the weights, the
-    backbone's options and the inputs: in the data module, for all its folds, and, where it has a ``content_key``, on
-    disk; processes that ask at the same time wait for the first. A backbone of another key replaces them; features
-    that the data module was given by hand stay.
-
-    Args:
-        backbone: The backbone, built.
-        data: The data module, set up.
-        device: Where the features are computed.
+    Features are those of evaluation: without random transforms. They are computed on ``device`` and kept under a key
+    of the weights, the backbone's options and the inputs: in the data module, for all its folds, and, where it has a
+    ``content_key``, on disk; processes that ask at the same time wait for the first. A backbone of another key replaces
+    them; features that the data module was given by hand stay.
     """
     if data.backbone_features is not None and data.features_key is None:
         return
     content = data.content_key
-    key = _key(backbone, content or _inputs(data)) if backbone.is_fixed and data.columns else None
+    # Inputs of which there is no description are those of this data module, and of one fold where it prepares these.
+    inputs = "" if type(data).prepare_fold is LDLDataModule.prepare_fold else f"fold {data.fold}"
+    key = _key(backbone, content or inputs) if backbone.is_fixed and data.columns else None
     if key == data.features_key:
         return
     if key is None:
@@ -44,12 +40,6 @@ def reuse_features(backbone: Backbone, data: LDLDataModule, device: torch.device
         data.use_features(_from_disk(key, backbone, data, device), key)
 
 
-def _inputs(data: LDLDataModule) -> str:
-    """What tells the inputs of a data module, of which there is no description, from its others."""
-    learns = type(data).prepare_fold is not LDLDataModule.prepare_fold
-    return f"fold {data.fold}" if learns else ""
-
-
 def _from_disk(key: str, backbone: Backbone, data: LDLDataModule, device: torch.device) -> Tensor:
     folder = cache_root(data.cache_dir) / "features"
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +47,9 @@ def _from_disk(key: str, backbone: Backbone, data: LDLDataModule, device: torch.
     with FileLock(folder / f"{key}.lock"):
         if not file.is_file():
             print(f"computing the features of {data.size} instances into {folder}", flush=True)
-            _save(file, _extract(backbone, data, device).numpy())
+            temporary = file.with_suffix(".tmp.npy")
+            np.save(temporary, _extract(backbone, data, device).numpy())
+            os.replace(temporary, file)
     return torch.from_numpy(np.load(file))
 
 
@@ -75,9 +67,3 @@ def _key(backbone: Backbone, content: str) -> str:
     for name, value in sorted(backbone.state_dict().items()):
         digest.update(name.encode() + value.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:20]
-
-
-def _save(file: Path, features: np.ndarray) -> None:
-    temporary = file.with_suffix(".tmp.npy")
-    np.save(temporary, features)
-    os.replace(temporary, file)

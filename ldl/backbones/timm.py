@@ -22,32 +22,9 @@ from ldl.options import buffer, option, options
 
 def local_weights(name: str) -> Path | None:
     """The weights file of a timm model in ``LDL_WEIGHTS``, or in ``weights`` beside the data folder, or None."""
-    folders = [
-        Path(os.environ.get("LDL_WEIGHTS") or "weights"),
-        Path(os.environ.get("LDL_DATA") or "data").parent / "weights",
-    ]
-    found = [
-        file
-        for folder in folders
-        for file in sorted(folder.glob("*.safetensors"))
-        if file.name.partition(".")[0] == name
-    ]
-    return found[0] if found else None
-
-
-def check_model(name: str) -> None:
-    """Raise LDLError for a model that timm does not have."""
-    if not timm.is_model(name):
-        raise LDLError(f"timm has no model {name!r}{did_you_mean(name, timm.list_models())}; see timm.list_models()")
-
-
-def register_pixel_scale(backbone: Backbone, mean: Sequence[float], std: Sequence[float], channels: int) -> None:
-    """Make the buffers ``mean`` and ``std`` (channels, 1, 1) of pixels of 0 to 255."""
-    for name, values in (("mean", mean), ("std", std)):
-        value = torch.tensor(values)
-        # As many channels as the network was trained with, or their mean for each of another number.
-        value = value if len(value) == channels else value.mean().expand(channels)
-        backbone.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
+    own, data = Path(os.environ.get("LDL_WEIGHTS") or "weights"), Path(os.environ.get("LDL_DATA") or "data")
+    files = (file for folder in (own, data.parent / "weights") for file in sorted(folder.glob("*.safetensors")))
+    return next((file for file in files if file.name.partition(".")[0] == name), None)
 
 
 _not_on_hub: set[str] = set()
@@ -55,14 +32,55 @@ _not_on_hub: set[str] = set()
 
 
 @options
-class Timm(Backbone):
-    """Any timm network, up to its pooled features.
+class TimmNetwork(Backbone):
+    """What backbones made of a timm network share.
 
     Args:
         name: Model name, as ``timm.list_models()`` has it.
         pretrained: Load timm's pretrained weights: a file ``NAME*.safetensors`` in the environment's ``LDL_WEIGHTS``,
             or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says
             so, where neither can be had.
+    """
+
+    network: Any = buffer()
+    mean: Tensor = buffer()
+    std: Tensor = buffer()
+
+    name: str = "resnet18"
+    pretrained: bool | Literal["auto"] = option(default=False, may_change=True)
+
+    def check_images(self, input_shape: tuple[int, ...]) -> None:
+        """Raise LDLError also for a model that timm does not have."""
+        super().check_images(input_shape)
+        if not timm.is_model(self.name):
+            near = did_you_mean(self.name, timm.list_models())
+            raise LDLError(f"timm has no model {self.name!r}{near}; see timm.list_models()")
+
+    def _create(self, what: str, from_hub: bool, **options: Any) -> Any:
+        from_hub = from_hub and not (self.pretrained == "auto" and self.name in _not_on_hub)
+        try:
+            return timm.create_model(self.name, **{"pretrained": from_hub, **options})
+        except (RuntimeError, OSError, TypeError, ValueError, AttributeError) as error:
+            if from_hub and self.pretrained == "auto":
+                rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
+                _not_on_hub.add(self.name)
+                return self._create(what, False, **options)
+            raise LDLError(f"timm cannot make {what}: {' '.join(str(error).split())[:300]}") from error
+
+    def _register_pixel_scale(self, mean: Sequence[float], std: Sequence[float], channels: int) -> None:
+        """Make the buffers ``mean`` and ``std`` (channels, 1, 1) of pixels of 0 to 255."""
+        for name, values in (("mean", mean), ("std", std)):
+            value = torch.tensor(values)
+            # As many channels as the network was trained with, or their mean for each of another number.
+            value = value if len(value) == channels else value.mean().expand(channels)
+            self.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
+
+
+@options
+class Timm(TimmNetwork):
+    """Any timm network, up to its pooled features.
+
+    Args:
         weights: A local weights file (.safetensors, .pth), or a checkpoint of ldl (.ckpt), to load instead.
         freeze: Keep the network fixed, normalisation statistics included. Its features are then computed once.
         freeze_groups: Keep the first groups of layers fixed, counted as timm does for layer-wise learning rates
@@ -74,12 +92,6 @@ class Timm(Backbone):
         compiled: Compile the training step with ``torch.compile``: a minute at the start, then faster.
     """
 
-    network: Any = buffer()
-    mean: Tensor = buffer()
-    std: Tensor = buffer()
-
-    name: str = "resnet18"
-    pretrained: bool | Literal["auto"] = option(default=False, may_change=True)
     weights: str | None = option(default=None, may_change=True)
     freeze: bool = option(default=False, may_change=True)
     freeze_groups: int = option(default=0, least=0, may_change=True)
@@ -90,25 +102,29 @@ class Timm(Backbone):
     compiled: bool = option(default=False, may_change=True)
 
     def __post_init__(self) -> None:
+        self.is_fixed = self.freeze
         self._fixed: list[nn.Module] = []
         self._compiled: Any = None
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, height, width). Raises LDLError."""
         self.check_images(input_shape)
-        check_model(self.name)
         if self.weights and self.pretrained is True:
             raise LDLError("give either Timm.weights or Timm.pretrained: true, not both")
-        options: dict[str, Any] = {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
-        options |= {"in_chans": input_shape[0], "drop_rate": self.drop_rate}
+        options: dict[str, Any] = {"in_chans": input_shape[0], "drop_rate": self.drop_rate}
+        options |= {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
         file = (self.weights or (self.pretrained and local_weights(self.name))) if load_weights else None
         saved = self._read_weights(Path(file)) if file else None
-        self.network = self._create(options, from_hub=bool(self.pretrained) and load_weights and not file)
+        self.network = self._create(self.name, bool(self.pretrained) and load_weights and not file, **options)
         self.network.reset_classifier(0)
         if saved is not None:
-            self._load(saved, input_shape[0])
+            # The first layer's weights are for three channels: summed or repeated for another number.
+            first = self.network.pretrained_cfg["first_conv"]
+            for layer in [first] if isinstance(first, str) else first:
+                saved[f"{layer}.weight"] = adapt_input_conv(input_shape[0], saved[f"{layer}.weight"])
+            self.network.load_state_dict(saved)
         config = self.network.pretrained_cfg
-        register_pixel_scale(self, config["mean"], config["std"], input_shape[0])
+        self._register_pixel_scale(config["mean"], config["std"], input_shape[0])
         self._freeze()
         self.network.to(memory_format=torch.channels_last)
         with torch.no_grad():
@@ -117,25 +133,8 @@ class Timm(Backbone):
         self.train(self.training)
         return int(features)
 
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the network never changes, so that its features may be computed once."""
-        return self.freeze
-
-    def _create(self, options: dict[str, Any], from_hub: bool) -> Any:
-        from_hub = from_hub and not (self.pretrained == "auto" and self.name in _not_on_hub)
-        try:
-            return timm.create_model(self.name, pretrained=from_hub, **options)
-        except (RuntimeError, OSError, TypeError, ValueError) as error:
-            if from_hub and self.pretrained == "auto":
-                rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
-                _not_on_hub.add(self.name)
-                return self._create(options, from_hub=False)
-            raise LDLError(f"timm cannot make {self.name}: {' '.join(str(error).split())[:300]}") from error
-
     def _freeze(self) -> None:
         if self.freeze:
-            self.network.requires_grad_(False)
             self._fixed = [self.network]
         elif self.freeze_groups:
             groups = group_modules(self.network, self.network.group_matcher(coarse=False))
@@ -147,15 +146,20 @@ class Timm(Backbone):
                 )
             modules = dict(self.network.named_modules())
             self._fixed = [modules[name] for number in numbers[: self.freeze_groups] for name in groups[number]]
-            for module in self._fixed:
-                module.requires_grad_(False)
+        for module in self._fixed:
+            module.requires_grad_(False)
 
     def _read_weights(self, file: Path) -> dict[str, Tensor]:
         """The weights file, as the network without classifier has it. Raises LDLError."""
         if not file.is_file():
             raise LDLError(f"no weights file at {file}; correct model.backbone.weights")
         if file.suffix == ".ckpt":
-            return self._read_own_checkpoint(file)
+            checkpoint = read_checkpoint(file)
+            saved = checkpoint[CHECKPOINT_KEY]["backbone"]["init_args"].get("name")
+            if saved != self.name:
+                raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
+            prefix, state = "backbone.network.", checkpoint["state_dict"]
+            return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
         try:
             network = timm.create_model(self.name, checkpoint_path=str(file))
         except Exception as error:  # those of pickle, zip, safetensors and timm have no common base
@@ -163,21 +167,6 @@ class Timm(Backbone):
             raise LDLError(f"{file} holds no weights that fit {self.name}: {type(error).__name__} {reason}") from error
         network.reset_classifier(0)  # type: ignore[operator]
         return network.state_dict()
-
-    def _read_own_checkpoint(self, file: Path) -> dict[str, Tensor]:
-        checkpoint = read_checkpoint(file)
-        saved = checkpoint[CHECKPOINT_KEY]["backbone"]["init_args"].get("name")
-        if saved != self.name:
-            raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
-        prefix, state = "backbone.network.", checkpoint["state_dict"]
-        return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-
-    def _load(self, saved: dict[str, Tensor], channels: int) -> None:
-        """Take weights for three channels; the first layer's are summed or repeated for another number."""
-        first = self.network.pretrained_cfg["first_conv"]
-        for layer in [first] if isinstance(first, str) else first:
-            saved[f"{layer}.weight"] = adapt_input_conv(channels, saved[f"{layer}.weight"])
-        self.network.load_state_dict(saved)
 
     def train(self, mode: bool = True) -> Timm:
         """Switch the mode; what is frozen stays in evaluation."""
@@ -196,17 +185,13 @@ class Timm(Backbone):
         inputs = inputs.contiguous(memory_format=torch.channels_last)
         with torch.no_grad() if self.freeze else nullcontext():
             if self.training and self.compiled:
-                return self._compiled_network(inputs)
+                # The function, not the module, which would put all parameters into checkpoints a second time.
+                self._compiled = self._compiled or torch.compile(self.network.forward)
+                return self._compiled(inputs)
             features = self.network(inputs)
             if self.mirror and not self.training:
                 features = (features + self.network(inputs.flip(-1))) / 2
             return features
-
-    def _compiled_network(self, inputs: Tensor) -> Tensor:
-        # The function, not the module: a compiled module would put all parameters into checkpoints a second time.
-        if self._compiled is None:
-            self._compiled = torch.compile(self.network.forward)
-        return self._compiled(inputs)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_compiled": None}

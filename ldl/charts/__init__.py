@@ -2,9 +2,8 @@
 
 from ldl.charts.classes import error_curves, likelihood, roc
 from ldl.charts.errors import bands, cumulative_score, values
-from ldl.charts.faces import faces, prediction
+from ldl.charts.faces import distributions, faces, prediction
 from ldl.charts.found import groups, score_maps
-from ldl.charts.instances import distributions
 from ldl.charts.maps import maps
 from ldl.charts.overview import overview
 from ldl.charts.reliability import calibration

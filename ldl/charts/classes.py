@@ -11,13 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from sklearn.metrics import auc, roc_curve
 
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save
 
 
 def roc(path: Path, curves: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Path:
     """ROC curves: by the name of each, scores (n,), of any scale, and whether the instance is positive (n,)."""
-    figure = Figure(figsize=(5.4, 5), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(5.4, 5)
     for name, (scores, positive) in curves.items():
         false, true, _ = roc_curve(positive, scores)
         axis.plot(false, true, label=f"{name}, area {auc(false, true):.3f}".removeprefix(", "))
@@ -48,8 +47,7 @@ def error_curves(path: Path, curves: Mapping[str, np.ndarray], title: str) -> Pa
 
 
 def _rounds(curves: Mapping[str, np.ndarray], label: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(6, 4)
     for name, curve in curves.items():
         axis.plot(np.arange(len(curve)), curve, label=name)
     axis.set(xlabel="stumps", ylabel=label)

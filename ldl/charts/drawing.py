@@ -1,8 +1,9 @@
-"""What the charts share: a distribution drawn into a panel, panels in rows, and the file."""
+"""What the charts share: figures and their files, instances to show, a distribution drawn into a panel."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,11 +14,22 @@ from ldl.labels import LabelSpace
 TRUE, PREDICTED = "0.55", "tab:blue"
 
 
+def new_figure(width: float, height: float, *shape: int, **layout: Any) -> tuple[Figure, Any]:
+    """A figure, its sides in inches, with its panel; of a ``shape`` (rows, columns) with an array of them."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(*shape, **layout)
+
+
 def save(figure: Figure, path: Path) -> Path:
     """Write ``figure``, with its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     return path
+
+
+def spread(count: int, most: int) -> np.ndarray:
+    """At most ``most`` of the numbers below ``count``, evenly spaced, so that a chart is the same from run to run."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
 
 def draw_distribution(
@@ -31,8 +43,7 @@ def draw_distribution(
         else:
             axis.plot(x, distribution, color=color, label=label)
         axis.set_xlabel(labels.unit, fontsize=8)
-        return
-    if labels.kind == "grid":
+    elif labels.kind == "grid":
         first, second = labels.points.T.tolist()
         style = (
             {"color": color, "alpha": 0.5, "linewidths": 0} if filled else {"facecolors": "none", "edgecolors": color}
@@ -43,8 +54,8 @@ def draw_distribution(
         axis.set_xlabel(f"{names[1]} {labels.unit}".rstrip(), fontsize=8)
         axis.set_ylabel(f"{names[0]} {labels.unit}".rstrip(), fontsize=8)
         axis.margins(0.15)
-        return
-    x = np.arange(len(distribution))
-    axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=0.5 if filled else 0.9, label=label)
-    if len(labels) <= 12:
-        axis.set_xticks(x, labels.names, rotation=30, fontsize=7)
+    else:
+        x, alpha = np.arange(len(distribution)), 0.5 if filled else 0.9
+        axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=alpha, label=label)
+        if len(labels) <= 12:
+            axis.set_xticks(x, labels.names, rotation=30, fontsize=7)

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save
 from ldl.edges.benchmark.evaluation import Evaluation
 from ldl.edges.benchmark.scores import Optimum, curve, optimum, scores
 
 
 def precision_recall(path: Path, evaluations: Mapping[str, Evaluation], human: Optimum | None = None) -> Path:
     """Precision over recall of detectors, by name, with lines of equal F-measure and the annotators' agreement."""
-    figure = Figure(figsize=(6, 6), layout="constrained")
-    axis = figure.subplots()
-    _iso_f(axis)
+    figure, axis = new_figure(6, 6)
+    for f in np.arange(1, 10) / 10:
+        recall = np.linspace(f / (2 - f), 1, 100)
+        axis.plot(recall, f * recall / (2 * recall - f), color="0.85", linewidth=0.8)
+        axis.text(0.985, f / (2 - f), f"F {f:g}", color="0.6", fontsize=7, ha="right", va="bottom")
     for name, evaluation in evaluations.items():
         whole = curve(evaluation.counts)
         best = optimum(evaluation.thresholds, whole)
@@ -34,11 +34,3 @@ def precision_recall(path: Path, evaluations: Mapping[str, Evaluation], human: O
     axis.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axis.legend(loc="lower left", fontsize=8)
     return save(figure, path)
-
-
-def _iso_f(axis: Axes) -> None:
-    for f in np.arange(1, 10) / 10:
-        recall = np.linspace(f / (2 - f), 1, 100)
-        precision = f * recall / (2 * recall - f)
-        axis.plot(recall, precision, color="0.85", linewidth=0.8)
-        axis.text(0.985, f / (2 - f), f"F {f:g}", color="0.6", fontsize=7, ha="right", va="bottom")

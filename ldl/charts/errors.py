@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ldl.charts.drawing import PREDICTED, TRUE, save
+from ldl.charts.drawing import PREDICTED, TRUE, new_figure, save
 from ldl.labels import LabelSpace
 from ldl.metrics.groups import band_groups, mean
 
@@ -16,11 +15,9 @@ from ldl.metrics.groups import band_groups, mean
 def values(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpace) -> Path:
     """Predicted against true values, (n,) each; on a grid (n, 2), one panel an axis."""
     predicted, true = predicted.reshape(len(predicted), -1), true.reshape(len(true), -1)
-    figure = Figure(figsize=(5 * predicted.shape[1], 4.6), layout="constrained")
+    figure, (axes,) = new_figure(5 * predicted.shape[1], 4.6, 1, predicted.shape[1], squeeze=False)
     names = labels.axis_names or [""] * predicted.shape[1]
-    for axis, p, y, span, name in zip(
-        figure.subplots(1, predicted.shape[1], squeeze=False)[0], predicted.T, true.T, labels.axes, names
-    ):
+    for axis, p, y, span, name in zip(axes, predicted.T, true.T, labels.axes, names):
         axis.plot([span[0], span[-1]], [span[0], span[-1]], color=TRUE, linewidth=1)
         axis.scatter(y, p, s=7, alpha=0.5, color=PREDICTED, linewidths=0)
         axis.set(
@@ -36,8 +33,7 @@ def cumulative_score(path: Path, predicted: np.ndarray, true: np.ndarray, labels
     error = np.sort(np.abs(np.asarray(predicted, np.float64) - true))
     tolerances = np.linspace(0, 10, 101)
     share = np.searchsorted(error, tolerances, side="right") / len(error)
-    figure = Figure(figsize=(5.4, 4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(5.4, 4)
     axis.plot(tolerances, share, color=PREDICTED)
     axis.scatter(tolerances[::10], share[::10], color=PREDICTED, s=14)
     axis.annotate(f"CS(5) {share[50]:.3f}", (5, share[50]), (8, -14), textcoords="offset points")
@@ -55,19 +51,15 @@ def cumulative_score(path: Path, predicted: np.ndarray, true: np.ndarray, labels
 def bands(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpace) -> Path | None:
     """MAE, bias and number of instances for every ten units of the true value; None where there are no such bands.
 
-    Args:
-        path: The PNG.
-        predicted: (n,) decoded values.
-        true: (n,) true values.
-        labels: Ordinal labels.
+    Values are (n,) each, and those of ordinal labels.
     """
     error = np.asarray(predicted, np.float64) - true
     groups = [(name, error[members]) for name, members in band_groups(np.asarray(true), labels) if members.any()]
     if not groups:
         return None
     x, names = np.arange(len(groups)), [name.replace("_", "\u2013") for name, _ in groups]
-    figure = Figure(figsize=(max(5.0, 1.6 + 0.62 * len(groups)), 5.6), layout="constrained")
-    top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=[3, 2, 1.4])
+    width = max(5.0, 1.6 + 0.62 * len(groups))
+    figure, (top, middle, bottom) = new_figure(width, 5.6, 3, 1, sharex=True, height_ratios=[3, 2, 1.4])
     top.bar(x, [mean(np.abs(part)) for _, part in groups], color=PREDICTED)
     middle.bar(x, [mean(part) for _, part in groups], color="tab:orange")
     middle.axhline(0, color="0.3", linewidth=0.8)

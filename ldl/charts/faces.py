@@ -1,4 +1,4 @@
-"""Pictures beside what was predicted of them."""
+"""Single instances: what was predicted of each, beside its picture where it is one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,32 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from ldl.charts.drawing import PREDICTED, draw_distribution, save
+from ldl.charts.drawing import PREDICTED, TRUE, draw_distribution, new_figure, save
 from ldl.labels import LabelSpace
 
 MOST_LETTERS = 20
 """Longer titles would run into the panels beside them."""
+
+
+def distributions(path: Path, predicted: np.ndarray, target: np.ndarray, labels: LabelSpace, titles: list[str]) -> Path:
+    """Predicted against true distributions, (n, C) each, one panel an instance."""
+    columns = min(3, len(predicted))
+    rows = -(-len(predicted) // columns)
+    figure, axes = new_figure(4.2 * columns, 2.6 * rows, rows, columns, squeeze=False)
+    axes = axes.ravel()
+    for axis in axes[len(predicted) :]:
+        axis.set_visible(False)
+    for axis, p, d, title in zip(axes, predicted, target, titles):
+        draw_distribution(axis, d, labels, color=TRUE, label="true", filled=True)
+        draw_distribution(axis, p, labels, color=PREDICTED, label="predicted", filled=False)
+        axis.set_title(title, fontsize=9)
+    legend = axes[0].legend(fontsize=8)
+    if labels.kind == "grid":
+        # In the legend a circle is of one size, whatever the first panel's largest is.
+        for handle in legend.legend_handles:
+            handle.set_sizes([40])
+    return save(figure, path)
 
 
 def faces(
@@ -37,19 +56,21 @@ def faces(
     """
     columns = min(3, len(pictures))
     rows = -(-len(pictures) // columns)
-    figure = Figure(figsize=(4.6 * columns, 2.1 * rows + 0.35), layout="constrained")
-    panels = figure.subplots(rows, 2 * columns, squeeze=False, width_ratios=[1, 1.6] * columns).reshape(-1, 2)
-    for unused in panels[len(pictures) :].ravel():
+    ratios = [1, 1.6] * columns
+    figure, axes = new_figure(4.6 * columns, 2.1 * rows + 0.35, rows, 2 * columns, squeeze=False, width_ratios=ratios)
+    pairs = axes.reshape(-1, 2)
+    for unused in pairs[len(pictures) :].ravel():
         unused.set_visible(False)
     for (left, right), picture, distribution, value, predicted_value, title in zip(
-        panels, pictures, predicted, values, predicted_values, titles
+        pairs, pictures, predicted, values, predicted_values, titles
     ):
         _draw(left, right, picture, distribution, labels)
         right.axvline(value, color="0.15", linewidth=1.2, label="true")
         right.axvline(predicted_value, color=PREDICTED, linewidth=1.2, linestyle="--", label="predicted")
         right.set_title(f"true {_number(value)}, predicted {_number(predicted_value)}", fontsize=9)
-        left.set_title(_short(title), fontsize=8)
-    handles, names = panels[0, 1].get_legend_handles_labels()
+        short = title if len(title) <= MOST_LETTERS else f"{title[: MOST_LETTERS - 8]}…{title[-7:]}"
+        left.set_title(short, fontsize=8)
+    handles, names = axes[0, 1].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=9, frameon=False)
     return save(figure, path)
 
@@ -61,8 +82,7 @@ def prediction(
 
     ``value`` is the decoded value, marked in the distribution of ordinal labels; None marks nothing.
     """
-    figure = Figure(figsize=(7.5, 3.2), layout="constrained")
-    left, axis = figure.subplots(1, 2, width_ratios=[1, 1.6])
+    figure, (left, axis) = new_figure(7.5, 3.2, 1, 2, width_ratios=[1, 1.6])
     _draw(left, axis, picture, distribution, labels)
     if labels.kind != "grid":
         axis.set_ylabel("probability")
@@ -83,7 +103,3 @@ def _draw(left: Axes, right: Axes, picture: np.ndarray, distribution: np.ndarray
 
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
-
-
-def _short(title: str) -> str:
-    return title if len(title) <= MOST_LETTERS else f"{title[: MOST_LETTERS - 8]}…{title[-7:]}"

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save
 from ldl.labels import LabelSpace
 
 MOST_NAMED = 20
@@ -34,8 +33,7 @@ def maps(
         labels: What maps hold: of two nominal labels the strength of the second in 0..1, dark where strong; of more
             the number of a label; of ordinal labels a value; on a grid values of the first and second axis in turn.
     """
-    figure = Figure(figsize=(3 * len(titles), 2.6 * len(panels)), layout="constrained")
-    grid = figure.subplots(len(panels), len(titles), squeeze=False)
+    figure, grid = new_figure(3 * len(titles), 2.6 * len(panels), len(panels), len(titles), squeeze=False)
     for axes, (name, (picture, *shown)) in zip(grid, panels):
         if picture is not None:
             axes[0].imshow(picture, cmap="gray", vmin=0, vmax=255)

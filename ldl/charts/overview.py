@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from ldl.charts.classes import roc
+from ldl.charts.drawing import spread
 from ldl.charts.errors import bands, cumulative_score, values
-from ldl.charts.faces import faces
-from ldl.charts.instances import distributions
+from ldl.charts.faces import distributions, faces
 from ldl.charts.reliability import calibration
 from ldl.labels import LabelSpace
 
@@ -43,8 +43,7 @@ def overview(
     """
     drawn: dict[str, Path | None] = {}
     if "target" in rows:
-        # Evenly spaced over the rows, so that the picture is the same from run to run.
-        picked = _spread(len(rows["index"]))
+        picked = spread(len(rows["index"]), PANELS)
         titles = _titles(rows["index"][picked], names)
         drawn["distributions"] = distributions(
             folder / "distributions.png", rows["prediction"][picked], rows["target"][picked], labels, titles
@@ -60,29 +59,15 @@ def overview(
             drawn["bands"] = bands(folder / "bands.png", predicted, true, labels)
             drawn["calibration"] = calibration(folder / "calibration.png", rows["prediction"], true, labels)
         if labels.kind == "ordinal" and fetch is not None:
-            drawn["faces"] = _faces(folder / "faces.png", rows, labels, fetch, names)
+            # From the least to the greatest true value, so that the sheet covers them all.
+            picked = np.argsort(true, kind="stable")[spread(len(true), PANELS)]
+            pictures = fetch(rows["index"][picked])
+            if pictures is not None:
+                shown, titles = rows["prediction"][picked], _titles(rows["index"][picked], names)
+                sheet = folder / "faces.png"
+                drawn["faces"] = faces(sheet, pictures, shown, true[picked], predicted[picked], labels, titles)
     return {name: path for name, path in drawn.items() if path is not None}
-
-
-def _faces(
-    path: Path,
-    rows: dict[str, np.ndarray],
-    labels: LabelSpace,
-    fetch: Callable[[np.ndarray], np.ndarray | None],
-    names: list[str] | None,
-) -> Path | None:
-    # From the least to the greatest true value, so that the sheet covers them all.
-    picked = np.argsort(rows["value"], kind="stable")[_spread(len(rows["value"]))]
-    pictures = fetch(rows["index"][picked])
-    if pictures is None:
-        return None
-    predicted, values, decoded = (rows[name][picked] for name in ("prediction", "value", "predicted_value"))
-    return faces(path, pictures, predicted, values, decoded, labels, _titles(rows["index"][picked], names))
 
 
 def _titles(index: np.ndarray, names: list[str] | None) -> list[str]:
     return [f"instance {number}" if names is None else Path(names[number]).name for number in index]
-
-
-def _spread(count: int) -> np.ndarray:
-    return np.unique(np.linspace(0, count - 1, PANELS).round().astype(int))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ldl.charts.drawing import PREDICTED, TRUE, save
+from ldl.charts.drawing import PREDICTED, TRUE, new_figure, save
 from ldl.labels import LabelSpace
 from ldl.metrics.predictive import calibration_error, coverage, pit, pit_share, reliability
 
@@ -15,21 +14,14 @@ LEVELS = np.linspace(0, 1, 41)
 
 
 def calibration(path: Path, prediction: np.ndarray, value: np.ndarray, labels: LabelSpace) -> Path:
-    """Reliability curve and histogram of the probability integral transform.
+    """Reliability curve and histogram of the probability integral transform, (n, C) and (n,), of ordinal labels.
 
     On the left the share of true values at or below every predicted quantile, which is the diagonal where
     predictions are calibrated; on the right how often the true value falls into each tenth of the predicted mass:
     flat where calibrated, a heap in the middle where distributions are too wide, two at the ends where too narrow.
-
-    Args:
-        path: The PNG.
-        prediction: (n, C) predicted distributions.
-        value: (n,) true values.
-        labels: Ordinal labels.
     """
     spans = pit(prediction, value, np.array(labels.axes[0]))
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = new_figure(9, 4.2, 1, 2)
     left.plot([0, 1], [0, 1], color=TRUE, linewidth=1, label="calibrated")
     left.plot(LEVELS, reliability(spans, LEVELS), color=PREDICTED, label="predicted")
     left.set(

@@ -6,18 +6,17 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save, spread
 from ldl.labels import LabelSpace
 
 
 def leaves(path: Path, leaf_distributions: np.ndarray, labels: LabelSpace, usage: np.ndarray) -> Path:
     """All leaves of one tree, (L, C), a row a leaf; ``usage`` (L,) is the share of a test batch that each holds."""
-    figure = Figure(figsize=(8, 1.5 + 0.09 * len(leaf_distributions)), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[5, 1], sharey=True)
+    height = 1.5 + 0.09 * len(leaf_distributions)
+    figure, (left, right) = new_figure(8, height, 1, 2, width_ratios=[5, 1], sharey=True)
     image = left.imshow(leaf_distributions, aspect="auto", interpolation="nearest", cmap="viridis")
-    ticks = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), 9)).round().astype(int))
+    ticks = spread(len(labels), 9)
     left.set_xticks(ticks, [labels.names[tick] for tick in ticks], rotation=0 if labels.has_values else 30)
     left.set(xlabel=labels.unit or "label", ylabel="leaf", title="leaf distributions of the first tree")
     figure.colorbar(image, ax=left, label="probability")
@@ -30,8 +29,7 @@ def learning_curves(path: Path, metrics_csv: Path) -> Path | None:
     """Training loss and validation KL over epochs, from Lightning's ``metrics.csv``; None where it has neither."""
     with metrics_csv.open() as file:
         rows = list(csv.DictReader(file))
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(6, 4)
     for name, label in (("train_loss", "training loss"), ("val_kl", "validation KL")):
         points = [(float(row["epoch"]), float(row[name])) for row in rows if row.get(name)]
         if points:

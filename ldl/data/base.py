@@ -108,12 +108,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """Read the files. Raises LDLError."""
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
-        """The inputs of some instances, (B, ...). It runs in loader processes, on a copy without ``unserved``.
+        """The inputs (B, ...) of the instances ``rows`` (B,). It runs in loader processes, without ``unserved``.
 
-        Args:
-            rows: (B,) the instances, by number.
-            seeds: (B,) a seed each for random augmentation, so that it is the same in any process.
-            train: Ask for random augmentation.
+        ``train`` asks for random augmentation: ``seeds`` (B,) make it the same in any process.
         """
         raise LDLError(f"{type(self).__name__} must define inputs(rows, seeds, train), or dataset(rows, train)")
 
@@ -222,9 +219,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         Raises LDLError where the data lack what batches must have besides ``input`` and ``target``.
         """
         if wants:
-            raise LDLError(
-                f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data such as BSDS500"
-            )
+            raise LDLError(f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data like BSDS500")
         return in_order(self.dataset(self.split.train, train=False), len(self.split.train), 1)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
@@ -238,7 +233,12 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def _loader(self, rows: np.ndarray, train: bool, persistent: bool = False) -> DataLoader[Any]:
         collective = current_collective()
-        self._check_trainer(collective.world_size)
+        connector = getattr(self.trainer, "_accelerator_connector", None)
+        if collective.world_size > 1 and getattr(connector, "use_distributed_sampler", False):
+            raise LDLError(
+                "Trainer(use_distributed_sampler=True) would cut the dealt batches a second time; "
+                "pass use_distributed_sampler=False, as the command line does"
+            )
         features = self.backbone_features
         dataset = (
             self.dataset(rows, train) if features is None else Instances({**self.columns, "features": features}, rows)
@@ -269,14 +269,6 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         begun = self.trainer.fit_loop.epoch_progress.current.ready
         batches = self.trainer.fit_loop.epoch_loop.batch_progress
         return (begun, 0) if batches.is_last_batch else (max(0, begun - 1), batches.current.processed)  # type: ignore[attr-defined]
-
-    def _check_trainer(self, world_size: int) -> None:
-        connector = getattr(self.trainer, "_accelerator_connector", None)
-        if world_size > 1 and getattr(connector, "use_distributed_sampler", False):
-            raise LDLError(
-                "Trainer(use_distributed_sampler=True) would cut the dealt batches a second time; "
-                "pass use_distributed_sampler=False, as the command line does"
-            )
 
 
 def in_order(dataset: Dataset[Any], size: int, batch_size: int) -> DataLoader[Any]:

@@ -45,20 +45,14 @@ class CsvTable:
         return [row[place] for row in self.rows]
 
     def numbers(self, names: Sequence[str] | None = None, hint: str = "") -> np.ndarray:
-        """Some columns, or all of them, as a (rows, columns) float64 matrix.
+        """Some columns, or all of them whatever they are called, as a (rows, columns) float64 matrix.
 
-        Args:
-            names: The columns; None takes all, whatever they are called.
-            hint: Is added to the message about a field that is no number.
-
-        Raises:
-            LDLError: a missing or doubled column, or a field that is no finite number.
+        Raises LDLError for a missing or doubled column, or a field that is no finite number, with ``hint`` added.
         """
         places = range(len(self.header)) if names is None else [self.place(name) for name in names]
         matrix = np.array([[_number(row[place]) for place in places] for row in self.rows])
         matrix = matrix.reshape(len(self.rows), len(places))
-        wrong = np.argwhere(~np.isfinite(matrix))
-        if len(wrong):
+        if len(wrong := np.argwhere(~np.isfinite(matrix))):
             row, column = wrong[0]
             self.refuse(row, places[column], f"not a finite number{hint}")
         return matrix
@@ -80,19 +74,12 @@ class CsvTable:
         return CsvTable(self.path, [self.header[place] for place in kept], rows, self.lines)
 
 
-def read_csv(
-    path: Path, has_header: Callable[[list[str]], bool] = lambda first: True, blanks: bool = False
-) -> CsvTable:
-    """Read a file of fields with commas between them.
+def read_csv(path: Path, has_header: Callable[[list[str]], bool] = lambda row: True, blanks: bool = False) -> CsvTable:
+    """Read a file of fields with commas between them; ``has_header`` tells whether the first row names the columns.
 
-    Args:
-        path: The file, which is there.
-        has_header: Whether the first row names the columns, told from its fields.
-        blanks: Columns have blanks between them where the first row has no comma; the first column of row numbers
-            that pandas writes has then no name, and gets an empty one.
-
-    Raises:
-        LDLError: a file that cannot be read or is no UTF-8, or a row with more or fewer fields than the first.
+    With ``blanks`` columns have blanks between them where the first row has no comma; the first column of row numbers
+    that pandas writes has then no name, and gets an empty one. Raises LDLError: a file that cannot be read or is no
+    UTF-8, or a row with more or fewer fields than the first.
     """
     text, commas = _lines(path, blanks)
     records = list(_records(path, text, commas))

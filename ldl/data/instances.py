@@ -23,7 +23,6 @@ class Source(Protocol):
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """See :meth:`ldl.data.base.LDLDataModule.inputs`."""
-        ...
 
 
 class Instances(Dataset[Batch]):
@@ -64,11 +63,7 @@ def collate(batch: Any) -> Any:
 
 
 class Guarded(Dataset[Any]):
-    """Hands a batch that cannot be read on as its error, so that all processes can end together.
-
-    Args:
-        instances: The data set.
-    """
+    """Hands a batch of a data set that cannot be read on as its error, so that all processes can end together."""
 
     def __init__(self, instances: Dataset[Any]) -> None:
         self.instances = instances
@@ -79,9 +74,6 @@ class Guarded(Dataset[Any]):
 
     def __len__(self) -> int:
         return len(self.instances)  # type: ignore[arg-type]
-
-    def __getitem__(self, draw: Draw) -> Any:
-        return self.instances[draw]
 
     def __getitems__(self, draws: list[Draw]) -> Any:
         try:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.faces.boxes import read_boxes
@@ -39,10 +38,7 @@ class PictureFolder(LDLDataModule):
     boxes: str | None = None
     cache_dir: str | None = None
     root = None
-    folds = 0
-    fold = 0
-    fold_seed = 0
-    val_fraction = 0.0
+    folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
 
     protocol = "none"
     _trained = None  # type: tuple[LabelSpace, tuple[int, ...], dict[str, Any]] | None
@@ -65,16 +61,12 @@ class PictureFolder(LDLDataModule):
         self.pipeline = Pipeline.from_dict(preprocessing["transforms"])
         folder = Path(self.path)
         files = [path.relative_to(folder).as_posix() for path in list_pictures(folder)]
-        records = FaceRecords(folder, files, np.full(len(files), np.nan), anchors=self._anchors(files))
+        boxes = {} if self.boxes is None else read_boxes(Path(self.boxes))
+        anchors = [boxes.get(Path(file).stem.lower()) for file in files]
+        records = FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors)
         crop_size, margin = preprocessing["crop_size"], preprocessing["margin"]
         self.crops = cached_crops(records, crop_size, margin, cache_root(self.cache_dir))
-        failed = self.crops.failed
-        if len(failed) == len(files):
-            raise LDLError(f"not one of {len(files)} pictures can be read, the first: {failed[0]}")
-        if failed and process_rank() == 0:
-            print(f"left out {len(failed)} of {len(files)} pictures:")
-            print("\n".join(f"  {reason}" for reason in failed.values()), flush=True)
-        self.rows = np.setdiff1d(np.arange(len(files)), list(failed))
+        self.rows = self.crops.readable(len(files))
         return Loaded(labels, {}, names=[files[row] for row in self.rows])
 
     def cut(self) -> Fold:
@@ -85,9 +77,3 @@ class PictureFolder(LDLDataModule):
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The pictures ``rows``."""
         return self.pipeline.batch([self.crops[row] for row in self.rows[rows]], seeds)
-
-    def _anchors(self, files: list[str]) -> list[np.ndarray | None] | None:
-        if self.boxes is None:
-            return None
-        boxes = read_boxes(Path(self.boxes))
-        return [boxes.get(Path(file).stem.lower()) for file in files]

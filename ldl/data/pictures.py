@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,7 @@ def read_picture(path: Path) -> np.ndarray:
     """A picture as RGB, (height, width, 3) uint8, turned as its EXIF entry says.
 
     Grey pictures get three equal channels, 16-bit ones their upper eight bits, transparent ones a white ground.
-
-    Raises:
-        LDLError: a missing, damaged or unknown file.
+    Raises LDLError for a missing, damaged or unknown file.
     """
     try:
         with Image.open(path) as opened:
@@ -44,11 +41,7 @@ def list_pictures(folder: Path) -> list[Path]:
     """All picture files below a folder, sorted. Raises LDLError where it is no folder or has none."""
     if not folder.is_dir():
         raise LDLError(f"no folder at {folder}; give the folder that holds the pictures")
-    found = [path for path in _files(folder) if path.suffix.lower() in SUFFIXES]
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not found:
         raise LDLError(f"{folder} holds no pictures; files that end in {', '.join(SUFFIXES)} are read")
     return found
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())

@@ -46,17 +46,12 @@ class RotatedDigits(LDLDataModule):
         if half < 1 or abs(half * self.step - self.max_angle) > 1e-6:
             raise LDLError(f"RotatedDigits.step {self.step:g} must divide max_angle {self.max_angle:g}")
         labels = LabelSpace.ordinal([self.step * k for k in range(-half, half + 1)], "degrees")
-        digits = np.pad(load_digits().images / 16.0, ((0, 0), (2, 2), (2, 2)))
-        angles = np.random.default_rng(self.turn_seed).uniform(
-            -self.max_angle, self.max_angle, (len(digits), self.turns)
-        )
-        images = [
-            ndimage.rotate(digit, angle, reshape=False, order=1) for digit, row in zip(digits, angles) for angle in row
-        ]
+        digits = np.pad(load_digits().images / 16.0, ((0, 0), (2, 2), (2, 2))).repeat(self.turns, axis=0)
+        angles = np.random.default_rng(self.turn_seed).uniform(-self.max_angle, self.max_angle, len(digits))
+        images = [ndimage.rotate(digit, angle, reshape=False, order=1) for digit, angle in zip(digits, angles)]
         self.images = torch.tensor(np.stack(images), dtype=torch.float32).unsqueeze(1)
-        values = angles.ravel()
-        target = labels.encode(torch.tensor(values, dtype=torch.float32), self.sigma)
-        return Loaded(labels, {"target": target}, values, np.repeat(np.arange(len(digits)), self.turns))
+        target = labels.encode(torch.tensor(angles, dtype=torch.float32), self.sigma)
+        return Loaded(labels, {"target": target}, angles, np.arange(len(digits)) // self.turns)
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The turned digits ``rows``; training adds no augmentation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +11,10 @@ from torch.utils.data import Sampler
 
 
 class Draw(NamedTuple):
-    """One instance of one batch.
+    """One instance of one batch: its row in the data set, its weight, which is 0 for padding and else 1, and its seed.
 
-    Attributes:
-        row: Row of the data set.
-        weight: 1, or 0 for padding.
-        seed: Seed for random augmentation, a function of (seed, epoch, row): the same for any number of
-            processes and workers.
+    The seed, for random augmentation, is a function of (seed, epoch, row): the same for any number of processes and
+    workers.
     """
 
     row: int
@@ -24,41 +22,31 @@ class Draw(NamedTuple):
     seed: int
 
 
+@dataclass(eq=False)
 class DealtBatchSampler(Sampler[list[Draw]]):
     """Cuts one permutation, the same on all ranks, into global batches and deals row i to rank i % world_size.
 
     Every rank gets as many batches as the others and batches of equal length; ranks that come away short get
     padding of weight 0. So any number of processes sees the same global batches as one.
 
-    Args:
+    Attributes:
         size: Number of rows of the data set.
         batch_size: Rows of a *global* batch.
         shuffle: Permute the rows, differently every epoch.
         seed: Seed of the permutation and of the augmentation.
         rank: Number of this process.
         world_size: Number of processes.
-        position: Called at the start of every pass for the number of the epoch and how many of its batches are
-            done already. It comes from the training loop, not from a counter here, so that a resumed run goes
-            on where the other stopped.
+        position: Called at the start of every pass for the number of the epoch and how many of its batches are done
+            already: from the training loop, not a counter here, so that a resumed run goes on where the other stopped.
     """
 
-    def __init__(
-        self,
-        size: int,
-        batch_size: int,
-        shuffle: bool,
-        seed: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
-        position: Callable[[], tuple[int, int]] = lambda: (0, 0),
-    ) -> None:
-        self.size = size
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-        self.seed = seed
-        self.rank = rank
-        self.world_size = world_size
-        self.position = position
+    size: int
+    batch_size: int
+    shuffle: bool
+    seed: int = 0
+    rank: int = 0
+    world_size: int = 1
+    position: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
     def __len__(self) -> int:
         return -(-self.size // self.batch_size)

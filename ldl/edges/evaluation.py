@@ -41,13 +41,9 @@ def main(args: list[str] | None = None) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     shared = {"max_dist": options.max_dist, "workers": options.workers, "show_progress": sys.stderr.isatty()}
+    levels, thinning = options.thresholds, not options.no_thinning
     evaluation = evaluate_folder(
-        options.pred,
-        options.gt,
-        options.allow_empty,
-        levels=options.thresholds,
-        thinning=not options.no_thinning,
-        **shared,
+        options.pred, options.gt, options.allow_empty, levels=levels, thinning=thinning, **shared
     )
     content = evaluation.to_dict()
     point = None

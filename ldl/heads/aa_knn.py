@@ -40,7 +40,6 @@ class AAKNN(FittedHead):
         self.points, self.distributions = features.float(), target.float()
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features (..., F) to distributions (..., C)."""
         rows = features.reshape(-1, features.shape[-1]).to(self.points.dtype)
         found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
         return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))

@@ -19,9 +19,6 @@ from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
 
-Middle = Literal["mean", "median"]
-Kernel = Literal["linear", "rbf", "sum"]
-
 
 @options
 class CostSensitiveForest(FittedHead):
@@ -64,15 +61,6 @@ class CostSensitiveForest(FittedHead):
     """
 
     uses_value: ClassVar[bool] = True
-    roots: Tensor = buffer()
-    split: Tensor = buffer()
-    child: Tensor = buffer()
-    threshold: Tensor = buffer()
-    columns: Tensor = buffer()
-    weights: Tensor = buffer()
-    sizes: Tensor = buffer()
-    rows: Tensor = buffer()
-    draws: Tensor = buffer()
     leaf_targets: Tensor = buffer()
     leaf_values: Tensor = buffer()
     centre: Tensor = buffer()
@@ -88,9 +76,9 @@ class CostSensitiveForest(FittedHead):
     penalty: float = option(default=5.0, above=0)
     cap: float = option(default=100.0, least=0)
     epsilon: float = option(default=0.0, least=0)
-    split_at: Middle = "mean"
+    split_at: Literal["mean", "median"] = "mean"
     log_offset: float | None = None
-    kernel: Kernel = "linear"
+    kernel: Literal["linear", "rbf", "sum"] = "linear"
     gamma: float = option(default=0.1, above=0)
     landmarks: int = option(default=1000, least=1)
     sampling: float = option(default=1.0, above=0, most=1)
@@ -105,16 +93,12 @@ class CostSensitiveForest(FittedHead):
             one, one - 1, one.clone(), torch.zeros(1).double(), none.reshape(0, 1), torch.zeros(0, 1).double(),
             one + 1, one.clone(), one + 1,
         )  # fmt: skip
-        for name, tensor in forest._asdict().items():
-            self.register_buffer(name, tensor)
+        self.register_buffers(**forest._asdict())
         uniform = torch.full((1, len(labels)), 1 / len(labels)).double()
-        self.register_buffer("leaf_targets", uniform)
         points = labels.points.double() if labels.has_values else torch.zeros(len(labels), 0).double()
-        self.register_buffer("leaf_values", uniform @ points)
-        self.register_buffer("centre", torch.zeros(in_features).double())
-        self.register_buffer("scale", torch.ones(()).double())
-        self.register_buffer("landmark", torch.zeros(0, in_features).double())
-        self.register_buffer("root", torch.zeros(0, 0).double())
+        self.register_buffers(leaf_targets=uniform, leaf_values=uniform @ points)
+        self.register_buffers(centre=torch.zeros(in_features).double(), scale=torch.ones(()).double())
+        self.register_buffers(landmark=torch.zeros(0, in_features).double(), root=torch.zeros(0, 0).double())
 
     @property
     def forest(self) -> ObliqueForest:
@@ -123,31 +107,27 @@ class CostSensitiveForest(FittedHead):
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
-        """Grow the forest on (N, F) and (N, C).
+        """Grow the forest on (N, F) and (N, C), with the labels themselves, (N,) or (N, 2); None decodes ``target``.
 
-        Args:
-            features: (N, F).
-            target: (N, C).
-            collective: Every process calls this.
-            value: (N,) or (N, 2), the labels themselves; None decodes ``target``.
-
-        Raises:
-            LDLError: no rows, a feature that is not finite, or values of which there is no logarithm.
+        Raises LDLError: no rows, a feature that is not finite, or values of which there is no logarithm.
         """
         check_rows(type(self).__name__, features, target)
         target = target.double()
         values = self._values(target, value)
         mapped = self._learn_map(features.double())
         truth = self._truth(target, values)
+        width = mapped.shape[1]
+        share = width**-0.5 if self.features is None else self.features
+        rules = ObliqueRules(
+            self.depth, self.min_samples, max(1, round(share * width)), self.sets, self.penalty, self.cap,
+            self.epsilon, self.split_at == "median",
+        )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
-        rules = self._rules(mapped.shape[1])
-        grown = grow_oblique(
-            mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, run_seed(self.seed)
-        )
+        seed = run_seed(self.seed)
+        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed)
         trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
         forest = join_oblique(trees, rules.features, features.device, collective)
-        for name, tensor in forest._asdict().items():
-            setattr(self, name, tensor)
+        self.register_buffers(**forest._asdict())
         self.leaf_targets, self.leaf_values = leaf_means(forest, target), leaf_means(forest, values)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -223,10 +203,3 @@ class CostSensitiveForest(FittedHead):
             spread = (mapped - mapped.mean(0)).square().sum(1).mean().sqrt()
             self.root = self.root / torch.where(spread > 0, spread, torch.ones_like(spread))
         return self.map(features)
-
-    def _rules(self, width: int) -> ObliqueRules:
-        share = width**-0.5 if self.features is None else self.features
-        return ObliqueRules(
-            self.depth, self.min_samples, max(1, round(share * width)), self.sets, self.penalty, self.cap,
-            self.epsilon, self.split_at == "median",
-        )  # fmt: skip

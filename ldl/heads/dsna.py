@@ -15,7 +15,6 @@ from ldl.methods.dsna.simplex import onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.options import buffer, option, options
 
-Start = Literal["cluster", "forest"]
 PART = 2**22
 """Numbers of neighbours' features that are held at a time."""
 SETTLED = 1e-3
@@ -39,8 +38,8 @@ class DSNA(CostSensitiveForest):
     lack to 1 falls to that mean; distances are divided by the mean one of the neighbourhood; all members of the cluster
     are neighbours of the third term; the labels of a plane are counted by Euclidean distance. The distribution is the
     same combination of the members' distributions, projected onto the simplex; with ``log_offset`` logarithms of values
-    are combined; for labels without values the estimate
-    of a round is the label with the largest weight. With one cluster, ``attraction`` 0 is the hull without labels.
+    are combined; for labels without values the estimate of a round is the label with the largest weight. With one
+    cluster, ``attraction`` 0 is the hull without labels.
 
     Args:
         clusters: K; the paper takes 2 to 4.
@@ -68,20 +67,14 @@ class DSNA(CostSensitiveForest):
     sparsity: float = option(default=0.1, least=0)
     attraction: float = option(default=0.5, least=0)
     squared: bool = False
-    start: Start = "forest"
+    start: Literal["cluster", "forest"] = "forest"
     rounds: int = option(default=10, least=1)
     tolerance: float = option(default=1e-5, above=0)
-
-    @property
-    def weighting(self) -> Rules:
-        """How neighbours are weighted."""
-        return Rules(*(getattr(self, name) for name in Rules._fields))
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf and one row until fitted. Raises LDLError."""
         super().build(in_features, labels)
-        self.register_buffer("points", torch.zeros(1, in_features).double())
-        self.register_buffer("targets", self.leaf_targets.clone())
+        self.register_buffers(points=torch.zeros(1, in_features).double(), targets=self.leaf_targets.clone())
         self.register_buffer("codes", self._codes(self.targets, self.leaf_values))
 
     @torch.no_grad()
@@ -107,12 +100,10 @@ class DSNA(CostSensitiveForest):
         step = max(1, PART // (self.points.shape[1] * min(len(self.points), 100)))
         with torch.autocast(features.device.type, enabled=False):
             parts = [self._approximate(part) for part in rows.split(step)]
-        distribution, value = (torch.cat(part).to(dtype) for part in zip(*parts))
-        shape = features.shape[:-1]
-        distribution = distribution.reshape(*shape, distribution.shape[1])
+        whole = (torch.cat(part).to(dtype) for part in zip(*parts))
+        distribution, value = (part.reshape(*features.shape[:-1], part.shape[1]) for part in whole)
         if not self.labels.has_values:
             return distribution, None
-        value = value.reshape(*shape, value.shape[1])
         return distribution, value.squeeze(-1) if self.labels.ndim == 1 else value
 
     def _approximate(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,14 +112,14 @@ class DSNA(CostSensitiveForest):
             return self.targets[:0], self.codes[:0]
         queries, leaves = self.map(features), self.leaves(features)
         near, real = gather_leaves(self.forest, leaves)
+        start = None
         if self.start == "forest":
             start = self._codes(self.leaf_targets[leaves].mean(1), self.leaf_values[leaves].mean(1))
-        else:
-            start = None
+        rules = Rules(*(getattr(self, name) for name in Rules._fields))
         settled = SETTLED * float((self.codes.amax(0) - self.codes.amin(0)).max())
         ordered = self.labels.has_values
         weights, estimate = neighbour_weights(
-            self.points[near], self.codes[near], real, queries, start, self.weighting, ordered, settled
+            self.points[near], self.codes[near], real, queries, start, rules, ordered, settled
         )
         combined = (weights.unsqueeze(1) @ self.targets[near]).squeeze(1)
         return onto_simplex(combined), self.from_scale(estimate) if ordered else estimate

@@ -75,10 +75,6 @@ class LDLF(AlternatingHead):
     leaf_smoothing: float = option(default=0.0, least=0)
     leaf_floor: float = option(default=1e-8, least=0)
 
-    def __post_init__(self) -> None:
-        self._ring: deque[tuple[Tensor, Tensor]] = deque()
-        self._observed = 0
-
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the split layer, the choice of units phi and uniform leaves (K, L, C). Raises LDLError."""
         super().build(in_features, labels)
@@ -94,7 +90,8 @@ class LDLF(AlternatingHead):
         self.register_buffer("units", units)
         self.register_buffer("leaves", torch.full((self.trees, leaves, len(labels)), 1 / len(labels)))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
-        self._ring = deque(maxlen=self.batches)
+        self._ring: deque[tuple[Tensor, Tensor]] = deque(maxlen=self.batches)
+        self._observed = 0
 
     def route(self, features: Tensor) -> Tensor:
         """Routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""
@@ -104,7 +101,7 @@ class LDLF(AlternatingHead):
             # One index_select over the flat units is much faster, its backward too, than an index per tree.
             nodes = scores.index_select(-1, self.units.flatten()).unflatten(-1, self.units.shape)
             if self.anneal != 1:
-                nodes = nodes * self._sharpness()
+                nodes = nodes * (1 + (self.anneal - 1) * (self.steps / self.anneal_steps).clamp_max(1))
             return route(torch.sigmoid(nodes))
 
     def forward(self, features: Tensor) -> Tensor:
@@ -121,7 +118,9 @@ class LDLF(AlternatingHead):
         routing = self.route(features)
         losses = kl(self._mix(routing), target.to(routing).unsqueeze(-2))
         if self.training and self.ensemble == "alternating":
-            loss = losses[..., self._tree_of_step()].mean()
+            # Drawn from the step alone, so that all ranks train the same tree.
+            generator = torch.Generator().manual_seed(int(self.steps))
+            loss = losses[..., int(torch.randint(self.trees, (), generator=generator))].mean()
         elif self.training and self.tree_dropout:
             kept = torch.rand_like(losses) >= self.tree_dropout
             loss = (losses * kept).sum() / kept.sum().clamp_min(1)
@@ -147,17 +146,14 @@ class LDLF(AlternatingHead):
     @torch.no_grad()
     def update(self, collective: Collective) -> None:
         """Solve the leaves on the ring of all ranks (Algorithm 1, line 8)."""
-        kept = torch.cat([kept for kept, _ in self._ring])
-        target = torch.cat([target for _, target in self._ring])
+        kept, target = (torch.cat(part) for part in zip(*self._ring))
         if self.routing == "current":
             training = self.training
             self.eval()
             kept = self.route(kept)
             self.train(training)
-        leaves = update_leaves(
-            kept, target, self.leaves, self.iterations, collective, self.leaf_smoothing, self.leaf_floor
-        )
-        self.leaves.copy_(leaves)
+        options = self.iterations, collective, self.leaf_smoothing, self.leaf_floor
+        self.leaves.copy_(update_leaves(kept, target, self.leaves, *options))
         self._observed = 0
 
     @torch.no_grad()
@@ -172,32 +168,21 @@ class LDLF(AlternatingHead):
         batches = [[interleave(collective.gather(part)) for part in batch] for batch in self._ring]
         state = {"observed": torch.tensor(self._observed), "rows": torch.tensor([len(kept) for kept, _ in batches])}
         if batches:
-            state["kept"] = torch.cat([kept for kept, _ in batches])
-            state["target"] = torch.cat([target for _, target in batches])
+            state["kept"], state["target"] = (torch.cat(part) for part in zip(*batches))
         return state
 
     def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None:
         """Deal the saved ring back to the ranks."""
         self._observed = int(state["observed"])
         self._ring.clear()
-        rows = state["rows"].tolist()
-        if not rows:
-            return
-        device = self.leaves.device
-        mine = slice(collective.rank, None, collective.world_size)
-        for kept, target in zip(state["kept"].split(rows), state["target"].split(rows)):
-            self._ring.append((kept[mine].to(device), target[mine].to(device)))
+        if rows := state["rows"].tolist():
+            device, mine = self.leaves.device, slice(collective.rank, None, collective.world_size)
+            for kept, target in zip(state["kept"].split(rows), state["target"].split(rows)):
+                self._ring.append((kept[mine].to(device), target[mine].to(device)))
 
     def _mix(self, routing: Tensor) -> Tensor:
         with torch.autocast(routing.device.type, enabled=False):
             return mix(routing, self.leaves.to(routing.dtype))
-
-    def _sharpness(self) -> Tensor:
-        return 1 + (self.anneal - 1) * (self.steps / self.anneal_steps).clamp_max(1)
-
-    def _tree_of_step(self) -> int:
-        # Drawn from the step alone, so that all ranks train the same tree.
-        return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(int(self.steps))))
 
     def _check_together(self) -> None:
         labels, nodes = len(self.labels), 2 ** (self.depth - 1) - 1

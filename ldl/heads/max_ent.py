@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from scipy.optimize import minimize
+from scipy.special import log_softmax
 from torch import Tensor
 
 from ldl.collective import Collective
@@ -39,8 +40,7 @@ class MaxEnt(FittedHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers ``weight`` (C, F) and ``bias`` (C,), zero until fitted."""
         super().build(in_features, labels)
-        self.register_buffer("weight", torch.zeros(len(labels), in_features))
-        self.register_buffer("bias", torch.zeros(len(labels)))
+        self.register_buffers(weight=torch.zeros(len(labels), in_features), bias=torch.zeros(len(labels)))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
         """Fit on (N, F) and (N, C). Raises LDLError for a feature that is not finite."""
@@ -50,12 +50,10 @@ class MaxEnt(FittedHead):
 
         def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
             both = flat.reshape(shape)
-            scores = rows @ both[:, :-1].T + both[:, -1]
-            scores -= scores.max(1, keepdims=True)
-            log_sum = np.log(np.exp(scores).sum(1, keepdims=True))
-            difference = (np.exp(scores - log_sum) * wanted.sum(1, keepdims=True) - wanted) / len(rows)
+            logs = log_softmax(rows @ both[:, :-1].T + both[:, -1], axis=1)
+            difference = (np.exp(logs) * wanted.sum(1, keepdims=True) - wanted) / len(rows)
             gradient = np.concatenate([difference.T @ rows + self.l2 * both[:, :-1], difference.sum(0)[:, None]], 1)
-            cross_entropy = -(wanted * (scores - log_sum)).sum() / len(rows)
+            cross_entropy = -(wanted * logs).sum() / len(rows)
             return cross_entropy + self.l2 / 2 * float((both[:, :-1] ** 2).sum()), gradient.ravel()
 
         bar = iter(track(range(self.iterations), self.iterations, "fitting", self.shows_progress))
@@ -70,5 +68,4 @@ class MaxEnt(FittedHead):
         self.bias.copy_(both[:, -1])
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features (..., F) to distributions (..., C)."""
         return (features.to(self.weight.dtype) @ self.weight.T + self.bias).softmax(-1)

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from ldl.heads.boosted import BoostedBags
-from ldl.options import options
+import math
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from sklearn.model_selection import StratifiedShuffleSplit
+from torch import Tensor
+
+from ldl import charts
+from ldl.batch import run_seed
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.head import FittedHead
+from ldl.labels import LabelSpace
+from ldl.methods.boosting.boost import Ensemble, Rules, boost
+from ldl.methods.boosting.likelihood import CODES, Bags, Model
+from ldl.methods.boosting.packing import choose, flat_scores, pack, present
+from ldl.methods.boosting.places import locate
+from ldl.methods.boosting.pooling import Pooling, pool_logits
+from ldl.methods.boosting.stumps import Cut
+from ldl.options import buffer, option, options
+
+MOST_MAPPED = 8
+"""Pictures that are shown with the scores of all places in them."""
 
 
 @options
-class MILBoost(BoostedBags):
+class MILBoost(FittedHead):
     """MIL-Boost: a bag is positive if one of its instances is, and which one nobody says.
 
     An instance has the probability sigmoid(2 h), h a sum of decision stumps; that of a bag is a soft maximum over its
@@ -18,4 +41,175 @@ class MILBoost(BoostedBags):
 
     It takes bags (..., J, F), missing instances NaN; single rows are bags of one.
     ``instances`` gives the probabilities of instances, ``scores`` their h.
+
+    Args:
+        pooling: Soft maximum over the instances, and over the groups where there are several. Of probabilities
+            (Table 1): ``lse`` log-sum-exponential, ``gm`` generalised mean, ``nor`` noisy or, ``isr``; of h:
+            ``lse_score``, log-sum-exponential (Eq. 20).
+        r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1; the paper does not say which it took.
+        rounds: T, stumps a group.
+        real: Stumps say half the log odds of the weights on their sides, instead of -1 and 1.
+        cut: What the cut of a real stump is best at: ``error``, the weighted error, as a discrete stump's (Fig. 6), or
+            ``bound``, sqrt(W+ W-) summed over its sides (Schapire & Singer 1999).
+        features: Share of the features that a stump tries, in (0, 1]; less than 1 draws them anew for each.
+        shrinkage: Factor of every step of the line search, in (0, 1].
+        max_step: The most that one stump may move h; it binds where a stump separates the bags perfectly.
+        prior: Weight of positive bags against negative ones, in (0, 1); .5 balances them, None takes the data's.
+        apart: Negative bags count as their instances, each known to be negative (Eq. 22).
+        validation: Share of the training bags held out to choose the number of rounds, up to ``rounds``, by their
+            likelihood; then all bags are boosted so many rounds. 0 holds out none.
+        patience: Rounds without a better likelihood of the held-out bags after which the choice is made.
+        seed: Seed of what is drawn; None takes the run's.
+        threads: Threads that look for a stump; None takes torch's. The result does not depend on it.
+
+    Attributes:
+        curve: (rounds + 1, 2) negative log likelihood of the training bags before the first round and after each,
+            and of the bags that were held out to choose the number of rounds (NaN without, and where none were left).
     """
+
+    takes_bags: ClassVar[bool] = True
+    exact: ClassVar[tuple[str, ...]] = ("threshold",)
+    # MPLBoost has options of these names.
+    groups = 1
+    clustered = 0
+    whitened = 0.0
+
+    feature: Tensor = buffer()
+    threshold: Tensor = buffer()
+    low: Tensor = buffer()
+    high: Tensor = buffer()
+    group: Tensor = buffer()
+    start: Tensor = buffer()
+    curve: Tensor = buffer()
+
+    pooling: Pooling = "lse"
+    r: float = option(default=5.0, least=1, below=math.inf, what="large is sharp")
+    rounds: int = option(default=64, least=0)
+    real: bool = True
+    cut: Cut = "bound"
+    features: float = option(default=1.0, above=0, most=1)
+    shrinkage: float = option(default=1.0, above=0, most=1)
+    max_step: float = option(default=4.0, above=0, below=math.inf)
+    prior: float | None = option(default=None, above=0, below=1, null="the data's")
+    apart: bool = False
+    validation: float = option(default=0.0, least=0, below=1, what="a share of the bags")
+    patience: int = option(default=20, least=1)
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
+    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""
+        if len(labels) != 2:
+            name = type(self).__name__
+            raise LDLError(f"{name} needs two labels, the negative one first; the data have {len(labels)}")
+        super().build(in_features, labels)
+        self._store(Ensemble(), torch.device("cpu"))
+
+    @torch.no_grad()
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        """Boost on bags (B, J, F) and labels (B, 2); soft labels count as both, by their shares.
+
+        Every process does the same. Raises LDLError: no bags, an empty bag, bags of one class, a feature that is not
+        finite, or too few bags to hold some out.
+        """
+        bags = pack(type(self).__name__, features, target, self.prior)
+        model = Model(CODES[self.pooling], self.r, self.apart)
+        tries, threads = max(1, round(self.features * self.in_features)), self.threads or torch.get_num_threads()
+        rules = Rules(
+            self.groups, self.rounds, self.real, self.cut, self.clustered, self.whitened,
+            tries, self.shrinkage, self.max_step, run_seed(self.seed), threads,
+        )  # fmt: skip
+        held_curve: list[float] = []
+        if self.validation:
+            rest, held = self._hold_out(bags)
+            trial = boost(choose(bags, rest), model, rules, choose(bags, held), self.patience)
+            share = (bags.positive[held] + bags.negative[held]).sum()
+            held_curve = [loss / share for _, loss in trial.curve]
+            rules = rules._replace(rounds=int(np.argmin(held_curve)))
+        ensemble = boost(bags, model, rules)
+        padding = [math.nan] * len(ensemble.curve)
+        ensemble.curve = [(loss, held) for (loss, _), held in zip(ensemble.curve, held_curve + padding)]
+        self._store(ensemble, features.device)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Bags (..., J, F) to the probabilities (..., 2) of negative and positive, at least float32.
+
+        A bag without instances is negative. Raises LDLError where a stump asks for a feature that is NaN.
+        """
+        scores = self.scores(features).flatten(-2)
+        return torch.stack(pool_logits(2 * scores, self.pooling, self.r, ~scores.isnan()), -1).exp()
+
+    def scores(self, features: Tensor) -> Tensor:
+        """h of every instance and group: bags (..., J, F) to (..., J, K); missing instances have NaN."""
+        exists = present(features)
+        rows = features[exists].float()
+        found = flat_scores(rows, self.feature, self.threshold, self.low, self.high, self.group, self.groups)
+        found = found.to(torch.promote_types(found.dtype, torch.float32)) + self.start
+        return found.new_full((*exists.shape, self.groups), torch.nan).index_put((exists,), found)
+
+    def instances(self, features: Tensor) -> Tensor:
+        """Probability that an instance is positive: bags (..., J, F) to (..., J); missing instances have NaN."""
+        scores = self.scores(features)
+        pooled = pool_logits(2 * scores.nan_to_num(), self.pooling, self.r)[1].exp()
+        return torch.where(scores[..., 0].isnan(), torch.nan, pooled)
+
+    def memberships(self, features: Tensor) -> Tensor:
+        """Share of every group in the probability of a bag: (..., J, F) to (..., K), on the simplex.
+
+        The probabilities of the groups, each a soft maximum over the instances, divided by their sum; equal shares
+        for a bag without instances.
+        """
+        scores = self.scores(features)
+        logs = pool_logits(2 * scores, self.pooling, self.r, ~scores.isnan(), -2)[1]
+        return torch.softmax(logs.nan_to_num(neginf=torch.finfo(logs.dtype).min), -1)
+
+    def chart_order(self, prediction: Tensor) -> Tensor:
+        """The likeliest positives first."""
+        return prediction[:, 1].argsort(descending=True, stable=True)
+
+    @torch.no_grad()
+    def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
+        """The likelihood by rounds; of grey pictures found positive also their groups, and the places in them."""
+        drawn = {}
+        if len(self.curve) > 1:
+            drawn["likelihood"] = charts.likelihood(folder / "likelihood.png", self.curve.cpu().numpy())
+        boxes, pictures = batch.get("boxes"), batch.get("input", torch.empty(0))
+        positive = torch.nonzero(batch["prediction"][:, 1] > 0.5)[:, 0]
+        positive = positive if boxes is None else positive[:MOST_MAPPED]
+        if pictures.dtype != torch.uint8 or pictures.ndim != 4 or pictures.shape[1] != 1 or not len(positive):
+            return drawn
+        grey, scores = pictures[positive, 0].cpu().numpy(), self.scores(batch["features"][positive])
+        if self.groups > 1:
+            drawn["groups"] = charts.groups(folder / "groups.png", grey, scores.amax(1).argmax(-1).cpu().numpy())
+        if boxes is not None:
+            truth = batch.get("truth", torch.empty(0))
+            true = truth[positive].cpu().numpy() if truth.ndim == 2 else None
+            window, stride = int(boxes[0, 2] - boxes[0, 0]), int(boxes.diff(dim=0).amax()) if len(boxes) > 1 else 1
+            maps = scores.amax(-1).reshape(len(positive), len(boxes[:, 0].unique()), -1).cpu().numpy()
+            path, places = folder / "score_maps.png", locate(maps) * stride
+            drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
+        return drawn
+
+    def summary(self) -> dict[str, float]:
+        """Negative log likelihood of the training bags, the stumps, and what held-out bags had at best."""
+        figures = {"boosting_nll": float(self.curve[-1, 0]), "stumps": float(len(self.feature))}
+        if self.validation:
+            figures["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
+        return figures
+
+    def _hold_out(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
+        label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()
+        splitter = StratifiedShuffleSplit(1, test_size=self.validation, random_state=run_seed(self.seed) % 2**32)
+        try:
+            rest, held = next(splitter.split(label, label))
+        except ValueError as error:
+            name = type(self).__name__
+            raise LDLError(f"{name}.validation {self.validation} of {len(label)} bags: {error}") from error
+        return np.sort(rest), np.sort(held)
+
+    def _store(self, ensemble: Ensemble, device: torch.device) -> None:
+        stumps = list(zip(*ensemble.stumps)) or [()] * 4
+        learned = [*stumps, ensemble.group, ensemble.start, ensemble.curve or [(math.nan, math.nan)]]
+        for name, values in zip(("feature", "threshold", "low", "high", "group", "start", "curve"), learned):
+            dtype = torch.long if name in ("feature", "group") else torch.float32
+            self.register_buffer(name, torch.tensor(values, dtype=dtype, device=device))

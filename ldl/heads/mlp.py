@@ -10,15 +10,7 @@ from torch import nn
 def mlp(
     in_features: int, hidden: Sequence[int], out_features: int, dropout: float, input_dropout: float
 ) -> nn.Sequential:
-    """Linear layers with ReLU and dropout between them; acts on the last dimension.
-
-    Args:
-        in_features: Size of the input.
-        hidden: Widths of the hidden layers; empty for one linear layer.
-        out_features: Size of the output.
-        dropout: Dropout probability after each hidden layer.
-        input_dropout: Dropout probability on the input.
-    """
+    """Linear layers on the last dimension; each ``hidden`` one with ReLU and ``dropout``, the input with its own."""
     layers: list[nn.Module] = [nn.Dropout(input_dropout)] if input_dropout else []
     for width in hidden:
         layers += [nn.Linear(in_features, width), nn.ReLU()]

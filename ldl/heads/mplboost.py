@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ldl.heads.boosted import BoostedBags
+from ldl.heads.milboost import MILBoost
 from ldl.options import option, options
 
 
 @options
-class MPLBoost(BoostedBags):
+class MPLBoost(MILBoost):
     """MPL-Boost: positives fall into K groups that nobody names; each gets a classifier of its own.
 
     An instance has K probabilities sigmoid(2 h^k); that of a bag is a soft maximum over groups and instances at once

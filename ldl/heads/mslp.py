@@ -12,13 +12,11 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.embedding.kernels import inverse_root
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
 from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
-
-Kernel = Literal["linear", "rbf"]
-Metric = Literal["degree", "commute"]
 
 
 @options
@@ -68,22 +66,18 @@ class MSLP(FittedHead):
     beta: float = option(default=0.8, least=0, most=1)
     ridge: float = option(default=0.1, least=0)
     ratio: float = option(default=1.0, above=0)
-    metric: Metric = "degree"
+    metric: Literal["degree", "commute"] = "degree"
     neighbours: int = option(default=10, least=1)
-    kernel: Kernel = "linear"
+    kernel: Literal["linear", "rbf"] = "linear"
     gamma: float | None = option(default=None, above=0, null="1 / (F var(X))")
     landmarks: int = option(default=1000, least=1)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one uniform instance until fitted. Raises LDLError."""
         super().build(in_features, labels)
-        self.register_buffer("projection", torch.zeros(in_features, 1))
-        self.register_buffer("centre", torch.zeros(in_features))
-        self.register_buffer("landmark", torch.zeros(0, in_features))
-        self.register_buffer("root", torch.zeros(0, 0))
-        self.register_buffer("width", torch.ones(()))
-        self.register_buffer("points", torch.zeros(1, 1))
-        self.register_buffer("distributions", torch.full((1, len(labels)), 1 / len(labels)))
+        self.register_buffers(projection=torch.zeros(in_features, 1), centre=torch.zeros(in_features))
+        self.register_buffers(landmark=torch.zeros(0, in_features), root=torch.zeros(0, 0), width=torch.ones(()))
+        self.register_buffers(points=torch.zeros(1, 1), distributions=torch.full((1, len(labels)), 1 / len(labels)))
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
@@ -98,7 +92,12 @@ class MSLP(FittedHead):
         dimensions = max(1, round(self.ratio * target.shape[1]))
         centred = (mapped - centre).cpu().numpy()
         found, cost = preserve(centred, *graphs, self.beta, self.ridge, dimensions)
-        projection = torch.from_numpy(found if self.metric == "degree" else found / self._root(cost))
+        if self.metric == "commute" and not (cost > 0).all():
+            raise LDLError(
+                f"MSLP.metric 'commute' divides by what each dimension costs, and one costs {cost.min():.3g}; give a "
+                f"ridge above {self.ridge}, or take 'degree'"
+            )
+        projection = torch.from_numpy(found / np.sqrt(cost) if self.metric == "commute" else found)
         # A unit of its own size: that of V^T X^T D+ X V = I is tiny.
         spread = (torch.from_numpy(centred) @ projection).square().mean().sqrt() if projection.numel() else 0.0
         self.centre = centre.to(features)
@@ -111,18 +110,9 @@ class MSLP(FittedHead):
         return (self._map(features.to(self.centre.dtype)) - self.centre) @ self.projection
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features (..., F) to distributions (..., C)."""
         rows = self.embed(features.reshape(-1, features.shape[-1]))
         found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
         return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))
-
-    def _root(self, cost: np.ndarray) -> np.ndarray:
-        if not (cost > 0).all():
-            raise LDLError(
-                f"MSLP.metric 'commute' divides by what each dimension costs, and one costs {cost.min():.3g}; give a "
-                f"ridge above {self.ridge}, or take 'degree'"
-            )
-        return np.sqrt(cost)
 
     def _choose_landmarks(self, features: Tensor) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -131,9 +121,7 @@ class MSLP(FittedHead):
         gamma = self.gamma if self.gamma is not None else 1 / (features.shape[1] * variance) if variance else 1.0
         self.width = features.new_tensor(gamma)
         self.landmark = features[chosen]
-        values, vectors = torch.linalg.eigh(self._similarity(self.landmark).double())
-        kept = values > 1e-6 * values[-1]
-        self.root = (vectors[:, kept] / values[kept].sqrt()).to(features)
+        self.root = inverse_root(self._similarity(self.landmark).double(), 1e-6).to(features)
 
     def _similarity(self, rows: Tensor) -> Tensor:
         return (-self.width * torch.cdist(rows, self.landmark).square()).exp()

@@ -71,12 +71,9 @@ class Softmax(Head):
         return self._log_softmax(features).exp()
 
     def loss(self, features: Tensor, target: Tensor, value: Tensor | None = None, **extra: Any) -> dict[str, Tensor]:
-        """The objective, averaged over all leading dimensions, and its parts.
+        """The objective for ``target`` (..., C), averaged over all leading dimensions, and its parts.
 
-        Args:
-            features: (..., F).
-            target: (..., C), on the simplex.
-            value: The label itself, (...,) or (..., 2); None takes the target's expectation.
+        ``value`` is the label itself, (...,) or (..., 2); None takes the target's expectation.
         """
         log_p = self._log_softmax(features)
         with torch.autocast(features.device.type, enabled=False):
@@ -87,8 +84,7 @@ class Softmax(Head):
         if self.objective == "kl":
             return {"kl": _kl(log_p, target)}
         points = self.points.to(log_p.dtype)
-        if value is None:
-            value = self.labels.decode(target)
+        value = self.labels.decode(target) if value is None else value
         true = value.to(log_p.dtype).reshape(*log_p.shape[:-1], self.labels.ndim)
         expectation = log_p.exp() @ points
         gap = (expectation - true).abs().sum(-1).mean()

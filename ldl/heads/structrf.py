@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -11,7 +10,6 @@ from torch import Tensor
 
 from ldl.batch import run_seed
 from ldl.collective import Collective, interleave
-from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.forest.draws import bootstrap
@@ -19,7 +17,7 @@ from ldl.methods.forest.flat import FlatForest, join_trees, plant
 from ldl.methods.forest.growing import grow_trees
 from ldl.methods.forest.predict import average, average_without
 from ldl.methods.forest.search import Rules
-from ldl.methods.rows import check_finite
+from ldl.methods.rows import check_rows
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
 from ldl.progress import track
@@ -67,11 +65,8 @@ class StructRF(FittedHead):
         out_of_bag_kl: The out-of-bag estimate of the mean KL divergence, in nats; NaN where there is none.
     """
 
+    exact: ClassVar[tuple[str, ...]] = ("threshold",)
     roots: Tensor = buffer()
-    feature: Tensor = buffer()
-    threshold: Tensor = buffer()
-    child: Tensor = buffer()
-    values: Tensor = buffer()
     importances: Tensor = buffer()
     out_of_bag_kl: Tensor = buffer()
 
@@ -94,23 +89,25 @@ class StructRF(FittedHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
         super().build(in_features, labels)
-        self.register_buffer("roots", torch.zeros(1, dtype=torch.int32))
-        self.register_buffer("feature", torch.full((1,), -1, dtype=torch.int32))
-        self.register_buffer("threshold", torch.zeros(1))
-        self.register_buffer("child", torch.zeros(1, dtype=torch.int32))
-        self.register_buffer("values", torch.full((1, len(labels)), 1 / len(labels)))
-        self.register_buffer("importances", torch.zeros(in_features))
-        self.register_buffer("out_of_bag_kl", torch.tensor(float("nan")))
+        zero, uniform = torch.zeros(1, dtype=torch.int32), torch.full((1, len(labels)), 1 / len(labels))
+        forest = FlatForest(zero, zero - 1, torch.zeros(1), zero.clone(), uniform)
+        self.register_buffers(**forest._asdict())
+        self.register_buffers(importances=torch.zeros(in_features), out_of_bag_kl=torch.tensor(torch.nan))
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
         """Grow the forest on (N, F) and (N, C). Raises LDLError: no rows, or a feature that is not finite."""
-        self._check_rows(features, target)
+        check_rows(type(self).__name__, features, target)
         rows = features.float().cpu().numpy()
         distributions = np.ascontiguousarray(target.float().cpu().numpy())
+        tries = max(1, round(self.features * self.in_features))
+        rules = Rules(
+            get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
+            self.alpha, self.beta, 32,
+        )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         grown = grow_trees(
-            rows, distributions, self._rules(), numbers,
+            rows, distributions, rules, numbers,
             sampling=self.sampling, replace=self.replace, bins=self.bins, seed=run_seed(self.seed),
             threads=self.threads or torch.get_num_threads(),
         )  # fmt: skip
@@ -119,8 +116,7 @@ class StructRF(FittedHead):
             trees.append(plant(tree, distributions))
             gains[number] = tree.gain
         forest = join_trees(trees, distributions.shape[1], features.device, collective)
-        for name, tensor in forest._asdict().items():
-            setattr(self, name, tensor)
+        self.register_buffers(**forest._asdict())
         gain = interleave(collective.gather(torch.from_numpy(gains).to(features.device))).sum(0)
         self.importances = (gain / gain.sum() if gain.sum() > 0 else gain).float()
         if self.out_of_bag:
@@ -139,19 +135,11 @@ class StructRF(FittedHead):
     @property
     def forest(self) -> FlatForest:
         """The trees."""
-        return FlatForest(self.roots, self.feature, self.threshold, self.child, self.values)
+        return FlatForest(*(getattr(self, name) for name in FlatForest._fields))
 
     def summary(self) -> dict[str, float]:
         """The out-of-bag estimate, where there is one."""
         return {} if bool(self.out_of_bag_kl.isnan()) else {"out_of_bag_kl": float(self.out_of_bag_kl)}
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> StructRF:
-        # Thresholds in half precision would send rows elsewhere.
-        threshold = self.__dict__.get("_buffers", {}).get("threshold")
-        super()._apply(fn, recurse)
-        if threshold is not None:
-            self.threshold = threshold.to(self.roots.device)
-        return self
 
     def _measure_out_of_bag(self, rows: np.ndarray, distributions: np.ndarray, collective: Collective) -> Tensor:
         """Processes share the rows; each row's sum runs over the trees in order, so the bits agree."""
@@ -166,18 +154,3 @@ class StructRF(FittedHead):
         predicted = average_without(torch.from_numpy(rows[mine]), on_cpu, seen, self.threads or torch.get_num_threads())
         divergence = kl(predicted.double(), torch.from_numpy(distributions[mine]).double())
         return interleave(collective.gather(divergence.to(self.roots.device))).nanmean().float()
-
-    def _rules(self) -> Rules:
-        tries = max(1, round(self.features * self.in_features))
-        return Rules(
-            get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
-            self.alpha, self.beta, 32,
-        )  # fmt: skip
-
-    def _check_rows(self, features: Tensor, target: Tensor) -> None:
-        if features.ndim != 2 or target.shape != (len(features), len(self.labels)) or not len(features):
-            raise LDLError(
-                f"StructRF is fitted on features {tuple(features.shape)} and distributions {tuple(target.shape)}; it "
-                f"needs (N, {self.in_features}) and (N, {len(self.labels)}) with N at least 1"
-            )
-        check_finite("StructRF cannot sort", features)

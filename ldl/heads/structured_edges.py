@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -70,6 +70,7 @@ class StructuredEdges(ImageHead):
     """
 
     wants: ClassVar[tuple[str, ...]] = ("boundaries", "segments")
+    exact: ClassVar[tuple[str, ...]] = ("weight", "threshold", "kept_points", "kept_kernel", "kept_bias")
     roots: Tensor = buffer()
     _detector: EdgeDetector | None = buffer()
 
@@ -130,15 +131,13 @@ class StructuredEdges(ImageHead):
         if not scenes:
             raise LDLError("StructuredEdges is fitted on no images; it needs one at least")
         features = max(1, round(self.share * FEATURES))
-        rules = Rules(
-            max(1, round(features**0.5)), self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage
-        )
+        tries = max(1, round(features**0.5))
+        rules = Rules(tries, self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage)
         numbers = range(collective.rank, self.trees, collective.world_size)
-        seed = run_seed() if self.seed is None else self.seed
         with self._threads() as threads:
             grown = grow_trees(
                 scenes, rules, numbers, features=features, patches=self.patches, kept=self.kept,
-                components=self.components, seed=seed, threads=threads,
+                components=self.components, seed=run_seed(self.seed), threads=threads,
             )  # fmt: skip
             mine = list(track(grown, len(numbers), "growing trees", self.shows_progress))
         device = self.roots.device
@@ -151,7 +150,9 @@ class StructuredEdges(ImageHead):
         strength = torch.empty(pictures.shape[:3], dtype=torch.float32)
         with self._threads() as threads, torch.autocast("cpu", enabled=False):
             if self._detector is None:
-                self._detector = self._make_detector(threads)
+                forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
+                near = PatchNeighbours(forest.kept, rules, threads) if self.dsna and forest.kept else None
+                self._detector = EdgeDetector(forest, self.votes, self.sharpen, self.scales, self.gain, near, threads)
             for row, picture in enumerate(pictures):
                 strength[row] = torch.from_numpy(self._detector.detect(picture))
         return torch.stack([1 - strength, strength], -1).to(images.device)
@@ -161,16 +162,9 @@ class StructuredEdges(ImageHead):
         """The trees."""
         return forest_of({name: learned.cpu().numpy() for name, learned in self.named_buffers(recurse=False)})
 
-    def _make_detector(self, threads: int) -> EdgeDetector:
-        forest = self.forest
-        rules = Weighting(*(getattr(self, name) for name in Weighting._fields))
-        neighbours = PatchNeighbours(forest.kept, rules, threads) if self.dsna and forest.kept else None
-        return EdgeDetector(forest, self.votes, self.sharpen, self.scales, self.gain, neighbours, threads)
-
     def _hold(self, forest: EdgeForest, device: torch.device) -> None:
         self._detector = None
-        for name, array in forest.arrays().items():
-            self.register_buffer(name, torch.from_numpy(array).to(device))
+        self.register_buffers(**{name: torch.from_numpy(array).to(device) for name, array in forest.arrays().items()})
 
     @contextmanager
     def _threads(self) -> Iterator[int]:
@@ -185,14 +179,6 @@ class StructuredEdges(ImageHead):
     def _load_from_state_dict(self, *args: Any) -> None:
         self._detector = None
         super()._load_from_state_dict(*args)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> StructuredEdges:
-        # Sums and thresholds in another precision would send patches elsewhere.
-        before = dict(self.named_buffers(recurse=False))
-        super()._apply(fn, recurse)
-        for name, learned in before.items():
-            setattr(self, name, learned.to(getattr(self, name).device))
-        return self
 
 
 def _scenes(batch: Batch) -> list[Scene]:

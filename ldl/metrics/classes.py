@@ -27,7 +27,6 @@ class AUC(Metric):
     ``update(prediction, target)`` takes (..., 2) twice; an instance is of the class of most mass.
     """
 
-    is_differentiable = False
     full_state_update = False
     score: list[Tensor]
     label: list[Tensor]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,16 +19,12 @@ BAND = 10
 """Width of the bands of values, in the labels' unit: decades, where that is years."""
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """The values from ``low`` up to, but not including, ``high``; ``name`` is such as ``20_29``."""
 
+    name: str
     low: float
     high: float
-
-    @property
-    def name(self) -> str:
-        return f"{self.low:g}_{self.high - 1:g}"
 
 
 def bands(labels: LabelSpace) -> list[Band]:
@@ -40,7 +36,7 @@ def bands(labels: LabelSpace) -> list[Band]:
     if labels.kind != "ordinal" or not 2 * BAND <= axis[-1] - axis[0] <= 20 * BAND:
         return []
     first, last = int(axis[0] // BAND), int(axis[-1] // BAND)
-    return [Band(BAND * number, BAND * (number + 1)) for number in range(first, last + 1)]
+    return [Band(f"{low:g}_{low + BAND - 1:g}", low, low + BAND) for low in range(first * BAND, last * BAND + 1, BAND)]
 
 
 def train_counts(labels: LabelSpace, train_values: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -78,8 +74,8 @@ def shot_groups(train_count: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 def band_groups(value: np.ndarray, labels: LabelSpace) -> Iterator[tuple[str, np.ndarray]]:
     """Names such as ``20_29`` with the instances, (n,) of bool, whose true value lies there."""
-    for band in bands(labels):
-        yield band.name, (value >= band.low) & (value < band.high)
+    for name, low, high in bands(labels):
+        yield name, (value >= low) & (value < high)
 
 
 def mean(values: np.ndarray) -> float:

@@ -49,11 +49,9 @@ class Measure:
 class Mean(Metric):
     """Mean of a measure over rows, summed in float64: exact over any number of processes, and NaN before any row.
 
-    Args:
-        function: Of two batches in float64 to a number for every row.
+    ``function`` takes two batches in float64 to a number for every row.
     """
 
-    is_differentiable = False
     full_state_update = False
     total: Tensor
     rows: Tensor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -15,6 +15,14 @@ from ldl.metrics.predictive import COVERAGES, calibration_error, coverage, crps,
 
 THETAS = tuple(theta for theta in range(11) if theta != 5)
 """Tolerances of the cumulative scores ``cs0`` to ``cs10``; ``cs5`` is one of the value metrics already."""
+
+FIGURES: dict[str, Callable[[np.ndarray, float], float]] = {
+    "n": lambda error, floor: float(len(error)),
+    "mae": lambda error, floor: mean(np.abs(error)),
+    "bias": lambda error, floor: mean(error),
+    "gm": geometric_mean,
+}
+"""What is measured of a group: functions of its errors, and of what they are raised to in geometric means."""
 
 
 @dataclass(frozen=True)
@@ -75,54 +83,31 @@ def line_measures(labels: LabelSpace) -> list[Measure]:
     return [
         line("nll", lambda rows: mean(nll(rows.prediction, rows.value, rows.axis))),
         line("crps", lambda rows: mean(crps(rows.prediction, rows.value, rows.axis)), unit=True),
-        *(line(f"coverage{p}", partial(_coverage, p), None, detail=p != 90) for p in COVERAGES),
+        *(line(f"coverage{p}", lambda rows, p=p: coverage(rows.spans, p), None, detail=p != 90) for p in COVERAGES),
         line("calibration_error", lambda rows: calibration_error(rows.spans)),
         line("gm", lambda rows: geometric_mean(rows.error, rows.floor), unit=True),
         line("balanced_mae", lambda rows: balanced_mae(rows.error, rows.value, rows.labels), unit=True),
-        *(line(f"cs{theta}", partial(_score, theta), True, detail=True) for theta in THETAS),
-        *(measure for name in SHOTS for measure in _group(name, {"mae": _mae, "gm": _gm}, shown=("mae",))),
-        *(measure for band in bands(labels) for measure in _group(band.name, {"mae": _mae, "bias": _bias})),
+        *(line(f"cs{t}", lambda rows, t=t: mean(np.abs(rows.error) <= t), True, detail=True) for t in THETAS),
+        *(measure for name in SHOTS for measure in _group(name, "mae", "gm")),
+        *(measure for band in bands(labels) for measure in _group(band.name, "mae", "bias")),
     ]
 
 
-def _group(name: str, figures: Mapping[str, Callable[..., float]], shown: tuple[str, ...] = ()) -> list[Measure]:
-    size = Measure(f"n_{name}", partial(_inside, name, _count), None, detail=True, of="line")
+def _group(name: str, *figures: str) -> list[Measure]:
+    size = Measure(f"n_{name}", partial(_inside, name, "n"), None, detail=True, of="line")
     return [size] + [
         Measure(
-            f"{figure}_{name}", partial(_inside, name, function), None if figure == "bias" else False,
-            unit=True, detail=figure not in shown, of="line", size=size.name,
+            f"{figure}_{name}", partial(_inside, name, figure), None if figure == "bias" else False,
+            unit=True, detail=figure != "mae" or name not in SHOTS, of="line", size=size.name,
         )
-        for figure, function in figures.items()
+        for figure in figures
     ]  # fmt: skip
 
 
-def _inside(group: str, function: Callable[[Rows, np.ndarray], float], rows: Rows) -> float | None:
-    members = rows.groups.get(group)
-    return None if members is None else function(rows, members)
-
-
-def _count(rows: Rows, members: np.ndarray) -> float:
-    return float(members.sum())
-
-
-def _mae(rows: Rows, members: np.ndarray) -> float:
-    return mean(np.abs(rows.error[members]))
-
-
-def _bias(rows: Rows, members: np.ndarray) -> float:
-    return mean(rows.error[members])
-
-
-def _gm(rows: Rows, members: np.ndarray) -> float:
-    return geometric_mean(rows.error[members], rows.floor)
-
-
-def _coverage(percent: int, rows: Rows) -> float:
-    return coverage(rows.spans, percent)
-
-
-def _score(theta: int, rows: Rows) -> float:
-    return mean(np.abs(rows.error) <= theta)
+def _inside(group: str, figure: str, rows: Rows) -> float | None:
+    if group not in rows.groups:
+        return None
+    return FIGURES[figure](rows.error[rows.groups[group]], rows.floor)
 
 
 def measure_rows(rows: Rows, measures: list[Measure] | None = None) -> dict[str, float]:

@@ -33,8 +33,7 @@ _registered: dict[str, Measure] = {}
 def register(measure: Measure) -> None:
     """Measure this too, wherever labels have such: in logs, ``results.json`` and tables. For plugins.
 
-    Raises:
-        LDLError: there is another measure of this name.
+    Raises LDLError where there is another measure of this name.
     """
     if measure.name in _registered or measure.name in DISTRIBUTION_METRICS:
         raise LDLError(f"there is a measure {measure.name!r} already; give yours another name")
@@ -45,9 +44,7 @@ def measures(labels: LabelSpace, maps: bool = False) -> list[Measure]:
     """The measures that labels have; with ``maps`` those of an output for every pixel.
 
     These have none of classes, and none that need all rows: they would keep all pixels of a data set.
-
-    Raises:
-        LDLError: a registered measure has the name of one of ldl's.
+    Raises LDLError where a registered measure has the name of one of ldl's.
     """
     two = labels.kind == "nominal" and len(labels) == 2
     tables = {
@@ -59,7 +56,5 @@ def measures(labels: LabelSpace, maps: bool = False) -> list[Measure]:
     known = [measure for table in tables.values() for measure in table or ()]
     own = [measure for measure in _registered.values() if tables[measure.of] is not None]
     if taken := {measure.name for measure in known} & {measure.name for measure in own}:
-        raise LDLError(
-            f"there is a measure {min(taken)!r} of these labels already; give the registered one another name"
-        )
+        raise LDLError(f"there is a measure {min(taken)!r} of these labels already; rename the registered one")
     return known + own

@@ -12,30 +12,21 @@ from ldl.metrics.stage import StageMetrics
 
 
 def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, float]:
-    """The measures that a test run logs, each row with the same weight.
+    """The measures that a test run logs, each row with the same weight, by their names in ``results.json``.
 
-    Args:
-        rows: ``prediction`` and ``target`` (n, C); where the labels have values also ``predicted_value`` and
-            ``value`` (n,) or (n, 2), and ``train_count`` (n,) where it is known.
-        labels: The label space.
-
-    Returns:
-        The same names as in ``results.json``, distributions first.
+    ``rows`` has ``prediction`` and ``target`` (n, C); where the labels have values also ``predicted_value`` and
+    ``value`` (n,) or (n, 2), and ``train_count`` (n,) where it is known. Measures of distributions come first.
     """
     metrics = StageMetrics(labels, maps=rows["prediction"].ndim > 2)
     for metric in metrics.modules():
         if isinstance(metric, Metric):
             # The rows are those of all processes, and the first process measures them alone.
-            metric.distributed_available_fn = _alone
+            metric.distributed_available_fn = lambda: False
     measured: dict[str, float] = {}
     columns = {name: torch.from_numpy(column) for name, column in rows.items()}
     for means in metrics.update({**columns, "index": torch.arange(len(rows["prediction"]))}):
         measured |= {name: float(number) for name, number in means.compute().items()}
     return ordered(measured | metrics.finish())
-
-
-def _alone() -> bool:
-    return False
 
 
 def ordered(measured: dict[str, float]) -> dict[str, float]:

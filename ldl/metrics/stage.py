@@ -47,8 +47,7 @@ class StageMetrics(nn.Module):
             if metrics:
                 # Compute groups would share the state of metrics that differ in nothing but their measure.
                 self.means[kind] = MetricCollection(metrics, prefix=prefix, compute_groups=False)  # type: ignore[arg-type]
-        on_line = any(measure.of == "line" for measure in wanted)
-        self.line = LineMetrics(labels, details) if on_line else None
+        self.line = LineMetrics(labels, details) if any(measure.of == "line" for measure in wanted) else None
 
     def update(self, output: dict[str, Tensor]) -> list[MetricCollection]:
         """Take what ``Task.predict_step`` gives of a batch; returns the means, which are to be logged."""
@@ -73,14 +72,8 @@ class StageMetrics(nn.Module):
 
 
 class LineMetrics(Metric):
-    """Keeps all rows of ordinal labels, for the measures of :class:`ldl.metrics.ordinal.Rows`.
+    """Keeps all rows of ordinal labels, for the measures of :class:`ldl.metrics.ordinal.Rows`, maybe with details."""
 
-    Args:
-        labels: The labels.
-        details: Measure details too.
-    """
-
-    is_differentiable = False
     full_state_update = False
     value: list[Tensor]
 

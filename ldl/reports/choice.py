@@ -14,13 +14,10 @@ from ldl.task import Task
 
 
 def report_for(task: Task, data: LDLDataModule, folder: Path, draw: bool = True) -> pl.Callback:
-    """What writes down the outcome of a test or prediction.
+    """What writes down the outcome of a test or prediction of a built task in the run directory, ``folder``.
 
-    Args:
-        task: The task, built: where it gives a distribution at every pixel, every image gets a map.
-        data: The data; where annotators drew edges of the images, their benchmark is run.
-        folder: The run directory.
-        draw: Draw charts.
+    Where the task gives a distribution at every pixel, every image gets a map; where annotators drew edges of the
+    images, their benchmark is run.
     """
     if not task.gives_maps:
         return Report(folder, draw)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,15 +12,16 @@ import torch
 from torch import Tensor
 
 from ldl import charts
+from ldl.charts.drawing import spread
 from ldl.charts.edges import precision_recall
 from ldl.collective import current_collective
-from ldl.edges.benchmark.evaluation import Evaluation, agreement, evaluate, read_edge_map, write_edge_map
+from ldl.edges.benchmark.evaluation import agreement, evaluate, read_edge_map, write_edge_map
 from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.nms import suppress
-from ldl.edges.benchmark.scores import scores
 from ldl.labels import LabelSpace
 from ldl.reports.files import write_json
-from ldl.reports.maps import EachImage, name_of, spread
+from ldl.reports.maps import SHOWN, EachImage
+from ldl.reports.rows import data_of, name_of
 
 EDGE = 1
 """Which label is the edge."""
@@ -48,9 +48,8 @@ class EdgeReport(EachImage):
 
     def write(self, data: Any, index: int, output: dict[str, Tensor], labels: LabelSpace) -> float:
         strength = output["prediction"][..., EDGE].float().cpu().numpy()
-        thin = edge_map(self.folder, data, index)
-        write_edge_map(self.folder / "strengths" / thin.name, strength)
-        write_edge_map(thin, suppress(strength))
+        write_edge_map(self._file("strengths", data, index), strength)
+        write_edge_map(self._file("edges", data, index), suppress(strength))
         return math.nan
 
     def finish(self, trainer: pl.Trainer, task: Any, index: np.ndarray, figure: np.ndarray) -> dict[str, Path]:
@@ -60,65 +59,39 @@ class EdgeReport(EachImage):
         figures = torch.zeros(len(FIGURES), device=task.device)
         paths: dict[str, Path] = {}
         if collective.rank == 0:
-            data: Any = trainer.datamodule  # type: ignore[attr-defined]
-            show = trainer.progress_bar_callback is not None
-            name = type(task.head).__name__
-            evaluation, paths = judge(self.folder, data, index, name, draw=self.draw, show_progress=show)
-            measured = scores(evaluation.thresholds, evaluation.counts)
+            measured, paths = self._judge(data_of(trainer), index, task, trainer.progress_bar_callback is not None)
             figures = torch.tensor([measured[name] for name in FIGURES]).to(figures)
         figures = collective.broadcast(figures)
         task.log_dict({f"test_{name}": value for name, value in zip(FIGURES, figures)}, rank_zero_only=True)
         return paths
 
+    def _judge(
+        self, data: Annotated, index: np.ndarray, task: Any, show_progress: bool
+    ) -> tuple[dict[str, Any], dict[str, Path]]:
+        """Evaluate the maps and write ``evaluation.json``; draw the curve, with the annotators' own, and a sheet."""
+        files = {row: self._file("edges", data, row) for row in index.tolist()}
+        named = {file.stem: row for row, file in files.items()}
 
-def edge_map(folder: Path, data: Any, row: int) -> Path:
-    """Where a run in ``folder`` keeps the thin edge map of an image: ``edges/NAME.png``."""
-    return folder / "edges" / f"{Path(name_of(data, row)).name}.png"
+        def truth(name: str) -> GroundTruth:
+            return data.ground_truth(named[name])
 
+        def load(name: str) -> tuple[np.ndarray, GroundTruth]:
+            return read_edge_map(files[named[name]]), truth(name)
 
-def judge(
-    folder: Path,
-    data: Annotated,
-    rows: Sequence[int] | np.ndarray,
-    detector: str,
-    levels: int = 99,
-    workers: int | None = None,
-    draw: bool = True,
-    show_progress: bool = False,
-) -> tuple[Evaluation, dict[str, Path]]:
-    """Evaluate the edge maps of a run; write ``evaluation.json``, and ``charts/`` if asked to.
+        evaluation = evaluate(list(named), load, show_progress=show_progress)
+        measured = evaluation.to_dict()
+        write_json(self.folder / "evaluation.json", measured)
+        if not self.draw:
+            return measured, {}
+        human = agreement(list(named), truth, show_progress=show_progress)
+        folder, name = self.folder / "charts", type(task.head).__name__
+        curve = precision_recall(folder / "precision_recall.png", {name: evaluation}, human)
+        panels = []
+        for row in index[spread(len(index), SHOWN)].tolist():
+            picture, drawn = data.read(row)
+            panels.append((files[row].stem, [picture, drawn.boundaries.mean(0), read_edge_map(files[row])]))
+        sheet = charts.maps(folder / "edges.png", panels, ("image", "annotators", "prediction"), task.labels)
+        return measured, {"precision_recall": curve, "edges": sheet}
 
-    Args:
-        folder: The run directory, with the maps at :func:`edge_map`.
-        data: The images, set up.
-        rows: Those that are evaluated.
-        detector: What the curve is called.
-        levels: Number of thresholds.
-        workers: Images that are worked on at once; None takes all processors.
-        draw: Draw the curve, with the agreement of the annotators, and a sheet of images.
-        show_progress: Draw progress bars.
-
-    Returns:
-        What was counted, and the charts by name.
-    """
-    files = {row: edge_map(folder, data, row) for row in rows}
-    named = {file.stem: row for row, file in files.items()}
-    shared: dict[str, Any] = {"workers": workers, "show_progress": show_progress}
-    evaluation = evaluate(
-        list(named),
-        lambda name: (read_edge_map(files[named[name]]), data.ground_truth(named[name])),
-        levels,
-        **shared,
-    )
-    write_json(folder / "evaluation.json", evaluation.to_dict())
-    if not draw:
-        return evaluation, {}
-    human = agreement(list(named), lambda name: data.ground_truth(named[name]), **shared)
-    curve = precision_recall(folder / "charts" / "precision_recall.png", {detector: evaluation}, human)
-    panels = []
-    for row in spread(np.asarray(rows)).tolist():
-        picture, truth = data.read(row)
-        panels.append((files[row].stem, [picture, truth.boundaries.mean(0), read_edge_map(files[row])]))
-    edges = LabelSpace.nominal(["no edge", "edge"])
-    sheet = charts.maps(folder / "charts" / "edges.png", panels, ("image", "annotators", "prediction"), edges)
-    return evaluation, {"precision_recall": curve, "edges": sheet}
+    def _file(self, kind: str, data: Any, row: int) -> Path:
+        return self.folder / kind / f"{Path(name_of(data, row)).name}.png"

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ldl import charts
+from ldl.charts.drawing import spread
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.labels import LabelSpace
@@ -20,19 +21,14 @@ from ldl.metrics.functional import kl
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
 from ldl.reports.planes import plane_names, planes, read_plane, write_plane
-from ldl.reports.rows import TABLE_ROWS, draw_learning, head_charts, instances
+from ldl.reports.rows import TABLE_ROWS, data_of, draw_learning, head_charts, instances, name_of
 
 SHOWN = 4
 """Images on a sheet."""
 
 
 class EachImage(pl.Callback, ABC):
-    """The base of reports on maps: each process writes down its images, then all of them are looked at together.
-
-    Args:
-        folder: The run directory.
-        draw: Draw charts.
-    """
+    """The base of reports on maps: each process writes down its images, then all of them are looked at together."""
 
     def __init__(self, folder: Path, draw: bool = True) -> None:
         self.folder = folder
@@ -50,10 +46,9 @@ class EachImage(pl.Callback, ABC):
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         for place, index in enumerate(outputs["index"].tolist()):
             output = {name: column[place].detach() for name, column in outputs.items()}
-            self._done.append((index, self.write(_data(trainer), index, output, pl_module.labels)))
+            self._done.append((index, self.write(data_of(trainer), index, output, pl_module.labels)))
 
-    def on_predict_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
-        self.on_test_batch_end(trainer, pl_module, outputs)
+    on_predict_batch_end = on_test_batch_end  # type: ignore[assignment]
 
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         collective = current_collective()
@@ -65,8 +60,7 @@ class EachImage(pl.Callback, ABC):
         if collective.rank == 0:
             log_images(trainer.loggers, paths | (draw_learning(self.folder) if self.draw else {}))
 
-    def on_predict_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        self.on_test_epoch_end(trainer, pl_module)
+    on_predict_epoch_end = on_test_epoch_end
 
 
 class MapReport(EachImage):
@@ -87,7 +81,7 @@ class MapReport(EachImage):
     def finish(self, trainer: pl.Trainer, task: Any, index: np.ndarray, figure: np.ndarray) -> dict[str, Path]:
         if not trainer.is_global_zero:
             return {}
-        data, labels = _data(trainer), task.labels
+        data, labels = data_of(trainer), task.labels
         columns: dict[str, list[Any]] = {"index": index.tolist(), "name": [name_of(data, row) for row in index]}
         if not np.isnan(figure).all():
             columns["kl"] = figure.tolist()
@@ -100,7 +94,8 @@ class MapReport(EachImage):
         if not self.draw or not isinstance(data, LDLDataModule):
             return {}
         folder = self.folder / "charts"
-        return {"maps": self._sheet(data, labels, spread(index))} | head_charts(folder, trainer, task, data, index)
+        sheet = self._sheet(data, labels, index[spread(len(index), SHOWN)])
+        return {"maps": sheet} | head_charts(folder, trainer, task, data, index)
 
     def _sheet(self, data: LDLDataModule, labels: LabelSpace, rows: np.ndarray) -> Path:
         panels, titles = [], ["image"]
@@ -122,17 +117,6 @@ class MapReport(EachImage):
         return [Path(f"{stem}_{plane}.png" if plane else f"{stem}.png") for plane in plane_names(labels)]
 
 
-def name_of(data: Any, row: int) -> str:
-    """What an instance of a data set is called, or its number."""
-    names = getattr(data, "names", None)
-    return str(row) if names is None else names[row]
-
-
-def spread(rows: np.ndarray) -> np.ndarray:
-    """At most :data:`SHOWN` of the rows, evenly spaced, so that the sheet is the same from run to run."""
-    return rows[np.unique(np.linspace(0, len(rows) - 1, SHOWN).round().astype(int))]
-
-
 def _named(what: str, found: list[np.ndarray], labels: LabelSpace) -> dict[str, np.ndarray]:
     return {f"{what} {plane}".rstrip(): map_ for plane, map_ in zip(plane_names(labels), found)}
 
@@ -143,7 +127,3 @@ def _picture(batch: dict[str, Tensor]) -> np.ndarray | None:
     if image is None or image.dtype != torch.uint8 or image.ndim != 4 or image.shape[1] not in (1, 3):
         return None
     return image[0].permute(1, 2, 0).squeeze(-1).numpy()
-
-
-def _data(trainer: pl.Trainer) -> Any:
-    return getattr(trainer, "datamodule", None)

@@ -23,14 +23,8 @@ def plane_names(labels: LabelSpace) -> list[str]:
 def planes(distribution: Tensor, value: Tensor | None, labels: LabelSpace) -> list[np.ndarray]:
     """The planes, (H, W) each, of a map of distributions (H, W, C).
 
-    Args:
-        distribution: The distributions.
-        value: Values of labels that have them, (H, W) or (H, W, 2); None decodes the distributions.
-        labels: The label space.
-
-    Returns:
-        Of labels with values the value along each axis; of two others the probability of the second; else the number
-        of the likeliest.
+    Of labels with values they are the ``value`` along each axis, (H, W) or (H, W, 2), where None decodes the
+    distributions; of two others the probability of the second; else the number of the likeliest.
     """
     if labels.has_values:
         value = labels.decode(distribution) if value is None else value

@@ -49,46 +49,37 @@ class Report(pl.Callback):
         columns = {name: column.float() if column.dtype in half else column for name, column in outputs.items()}
         self._batches.append({name: column.detach().cpu() for name, column in columns.items()})
 
-    def on_predict_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
-        self.on_test_batch_end(trainer, pl_module, outputs)
+    on_predict_batch_end = on_test_batch_end  # type: ignore[assignment]
 
     def on_test_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        self.rows = self._collect(pl_module.device)
+        collective = current_collective()
+        rows = {}
+        for name in self._batches[0]:
+            column = torch.cat([batch[name] for batch in self._batches])
+            gathered = collective.gather(column.to(pl_module.device)) if collective.world_size > 1 else [column]
+            rows[name] = torch.cat([part.cpu() for part in gathered]).numpy()
+        self._batches.clear()
+        order = np.argsort(rows["index"], kind="stable")
+        self.rows = {name: column[order] for name, column in rows.items()}
+
+    on_predict_epoch_end = on_test_epoch_end
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
-            names = getattr(getattr(trainer, "datamodule", None), "names", None)
-            header, table = tabulate(self.rows, pl_module.labels, names)
+            header, table = tabulate(self.rows, pl_module.labels, getattr(data_of(trainer), "names", None))
             write_csv(self.folder / "predictions.csv", header, table)
             paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
             log_table(trainer.loggers, header, table[:TABLE_ROWS])
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        self.rows = self._collect(pl_module.device)
         self.on_test_end(trainer, pl_module)
-        data = getattr(trainer, "datamodule", None)
-        if trainer.is_global_zero and self.draw and "target" not in self.rows and data is not None:
-            self._draw_each(data, pl_module.labels)
-
-    def _collect(self, device: torch.device) -> dict[str, np.ndarray]:
-        """All ranks' rows, in the order of the data set."""
-        collective = current_collective()
-        rows = {}
-        for name in self._batches[0]:
-            column = torch.cat([batch[name] for batch in self._batches])
-            gathered = collective.gather(column.to(device)) if collective.world_size > 1 else [column]
-            rows[name] = torch.cat([part.cpu() for part in gathered]).numpy()
-        self._batches.clear()
-        order = np.argsort(rows["index"], kind="stable")
-        return {name: column[order] for name, column in rows.items()}
+        if trainer.is_global_zero and self.draw and "target" not in self.rows:
+            self._draw_each(data_of(trainer), pl_module.labels)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
-        folder = self.folder / "charts"
-        data = getattr(trainer, "datamodule", None)
-        paths = charts.overview(
-            folder, self.rows, task.labels, partial(pictures, data) if data is not None else None, data and data.names
-        )
+        folder, data = self.folder / "charts", data_of(trainer)
+        paths = charts.overview(folder, self.rows, task.labels, partial(pictures, data), data and data.names)
         if isinstance(data, LDLDataModule):
             order = task.head.chart_order(torch.from_numpy(self.rows["prediction"])).numpy()
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
@@ -100,9 +91,20 @@ class Report(pl.Callback):
         for row, number in enumerate(self.rows["index"]):
             picture = pictures(data, np.array([number]))
             if picture is not None:
-                path = self.folder / "charts" / "pictures" / f"{data.names[number] if data.names else number}.png"
+                path = self.folder / "charts" / "pictures" / f"{name_of(data, number)}.png"
                 value = None if values is None else values[row]
                 charts.prediction(path, picture[0], self.rows["prediction"][row], value, labels)
+
+
+def data_of(trainer: pl.Trainer) -> Any:
+    """The data module of a run; None where it was given loaders."""
+    return getattr(trainer, "datamodule", None)
+
+
+def name_of(data: Any, row: int) -> str:
+    """What an instance of a data set is called, or its number."""
+    names = getattr(data, "names", None)
+    return str(row) if names is None else names[row]
 
 
 def draw_learning(folder: Path) -> dict[str, Path]:
@@ -142,12 +144,7 @@ def instances(data: LDLDataModule, index: np.ndarray) -> Batch:
 
 
 def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
-    """The inputs of instances, (n, H, W, 3) uint8, where those of the data module are pictures; else None.
-
-    Args:
-        data: A data module, set up.
-        index: (n,) rows of the data set.
-    """
+    """The inputs of instances ``index`` (n,), (n, H, W, 3) uint8, where those of the data module are pictures."""
     if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] != 3:
         return None
     images = instances(data, index).get("input")

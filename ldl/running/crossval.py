@@ -18,11 +18,10 @@ from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.metrics.rows import row_metrics
 from ldl.reports.choice import report_for
-from ldl.reports.files import write_json
 from ldl.reports.rows import Report, pictures
-from ldl.running.results import summarize
+from ldl.running.results import summarize, write_results
 from ldl.running.tracking import MetricsFile, finish
-from ldl.running.training import Select, fit_and_test, make_checkpoints
+from ldl.running.training import Select, fit_and_test, make_checkpoints, seed_everything
 from ldl.task import Task
 
 MOST_DRAWN = 10
@@ -66,7 +65,7 @@ def crossvalidate(
     Raises:
         LDLError: the data have no folds, or not these.
     """
-    _seed(seed)
+    seed_everything(seed)
     data.setup()
     if not data.num_folds:
         raise LDLError(f"{type(data).__name__} has a published split and no folds; leave --stage crossval out")
@@ -78,7 +77,7 @@ def crossvalidate(
     for number in numbers:
         own = None if place is None else place / f"fold_{number}"
         data.select_fold(number)
-        _seed(seed)
+        seed_everything(seed)
         task = make_task()
         task.build(data.labels, data.input_shape)
         made = trainer() if callable(trainer) else _make_trainer(trainer or {}, data, own, select)
@@ -91,13 +90,15 @@ def crossvalidate(
         entries.append(entry)
         tested.append(getattr(report, "rows", {}))
         seconds += fit_seconds
-        _write(own, summarize(task, data, [entry], seed, fit_seconds))
+        if own is not None:
+            write_results(own, summarize(task, data, [entry], seed, fit_seconds))
     together = {name: np.concatenate([part[name] for part in tested]) for name in tested[0]}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
-    _write(place, results)
-    if place is not None and together and process_rank() == 0:
-        charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
+    if place is not None:
+        write_results(place, results)
+        if together and process_rank() == 0:
+            charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
     if rows is not None:
         rows += tested
     return results
@@ -118,16 +119,6 @@ def _report(task: Task, data: LDLDataModule, folder: Path | None, draw: bool) ->
     if folder is not None:
         return report_for(task, data, folder, draw)
     return pl.Callback() if task.gives_maps else Collect()
-
-
-def _seed(seed: int | None) -> None:
-    if seed is not None:
-        pl.seed_everything(seed, workers=True, verbose=False)
-
-
-def _write(folder: Path | None, results: dict[str, Any]) -> None:
-    if folder is not None and process_rank() == 0:
-        write_json(folder / "results.json", results)
 
 
 def _make_trainer(arguments: dict[str, Any], data: LDLDataModule, folder: Path | None, select: Select) -> pl.Trainer:

@@ -24,12 +24,7 @@ _BASES: dict[str, type] = {
 
 
 def one_line(message: str, options: list[str]) -> str:
-    """Turn a message of jsonargparse into one line.
-
-    Args:
-        message: What jsonargparse says, over several lines.
-        options: All option names of the parser, without dashes.
-    """
+    """Turn a message of jsonargparse into one line; ``options`` are all names of the parser, without dashes."""
     key = ".".join(re.findall(r'Parser key "([^"]+)"', message))
     classes = re.findall(r"class_path[ =]'([\w.]+)'", message)
     if match := re.search(r"unrecognized arguments: (.*)", message):
@@ -71,7 +66,7 @@ def _unknown_option(name: str, key: str, classes: list[str], options: list[str])
 
 
 def _unknown_class(name: str, key: str) -> str:
-    base = next((_BASES[prefix] for prefix in _BASES if key == prefix), None)
+    base = _BASES.get(key)
     if base is None:
         return f"{key}: there is no class {name!r}; give an import path"
     known = sorted({cls.__name__ for cls in _subclasses(base)})

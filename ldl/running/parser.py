@@ -38,7 +38,7 @@ class LDLCLI(LightningCLI):
 
     def __init__(self, args: list[str], options: list[str] | None = None) -> None:
         self._options = options if options is not None else []
-        with _fresh_defaults_for_new_classes(), _classes_that_moved():
+        with _our_rules_for_classes():
             super().__init__(
                 Task,
                 LDLDataModule,
@@ -145,32 +145,23 @@ def _with_files(args: list[str]) -> list[str]:
 
 
 @contextmanager
-def _fresh_defaults_for_new_classes() -> Iterator[None]:
-    """Make a newly named class start from its own defaults.
+def _our_rules_for_classes() -> Iterator[None]:
+    """Make a newly named class start from its own defaults, and find classes that moved by the paths they had before.
 
     jsonargparse hands arguments of the class named before to the new one where it has any of the same name:
     SGD would get AdamW's weight decay, another data set the folds of the first.
     """
-    original = typehints.discard_init_args_on_class_path_change
+    discard, resolve = typehints.discard_init_args_on_class_path_change, typehints.resolve_class_path_by_name
 
-    def discard(parser_or_action: Any, previous: Any, value: Any) -> None:
+    def discard_all(parser_or_action: Any, previous: Any, value: Any) -> None:
         if previous and "init_args" in previous and previous["class_path"] != value["class_path"]:
             previous["init_args"] = Namespace()
-        original(parser_or_action, previous, value)
+        discard(parser_or_action, previous, value)
 
-    typehints.discard_init_args_on_class_path_change = discard
+    typehints.discard_init_args_on_class_path_change = discard_all
+    typehints.resolve_class_path_by_name = lambda cls, name: resolve(cls, current_path(name))
     try:
         yield
     finally:
-        typehints.discard_init_args_on_class_path_change = original
-
-
-@contextmanager
-def _classes_that_moved() -> Iterator[None]:
-    """Let configurations name classes by the paths they had before they moved."""
-    original = typehints.resolve_class_path_by_name
-    typehints.resolve_class_path_by_name = lambda cls, name: original(cls, current_path(name))
-    try:
-        yield
-    finally:
-        typehints.resolve_class_path_by_name = original
+        typehints.discard_init_args_on_class_path_change = discard
+        typehints.resolve_class_path_by_name = resolve

@@ -6,16 +6,19 @@ import math
 import platform
 import statistics
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.labels import LabelSpace
 from ldl.metrics import Measure, measures
 from ldl.metrics.rows import ordered
+from ldl.reports.files import write_json
 from ldl.task import Task
 
 FEW_FOLDS = 10
@@ -75,6 +78,12 @@ def summarize(
         "versions": {"ldl": version("ldl"), "python": platform.python_version()}
         | {name: version(name) for name in _VERSIONED},
     }
+
+
+def write_results(folder: Path, results: dict[str, Any]) -> None:
+    """Write ``results.json``; in rank 0 alone."""
+    if process_rank() == 0:
+        write_json(folder / "results.json", results)
 
 
 def _filled(name: str, size: str | None, folds: list[dict[str, Any]]) -> list[float]:

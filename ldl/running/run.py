@@ -22,11 +22,10 @@ from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.reports.choice import report_for
-from ldl.reports.files import write_json
 from ldl.running import results, tracking
 from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
-from ldl.running.training import fit_and_test, make_checkpoints, measure
+from ldl.running.training import fit_and_test, make_checkpoints, measure, seed_everything
 from ldl.task import Task
 
 RUN_DIR_VARIABLE = "LDL_RUN_DIR"
@@ -36,8 +35,7 @@ RUN_DIR_VARIABLE = "LDL_RUN_DIR"
 def run(cli: LDLCLI) -> None:
     """Fit and test, or test or predict with a checkpoint, as ``--stage`` says."""
     config, seed = cli.config, _seed(cli.config)
-    if seed is not None:
-        pl.seed_everything(seed, workers=True, verbose=False)
+    seed_everything(seed)
     data = cli.make_data(config)
     checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
     task = _make_task(cli, config, data, checkpoint)
@@ -47,15 +45,15 @@ def run(cli: LDLCLI) -> None:
     seconds = 0.0
     try:
         if config.stage == "predict":
-            _predict(trainer, task, data, config.ckpt_path)
+            path = config.ckpt_path
+            trainer.predict(task, datamodule=data, ckpt_path=path, weights_only=True, return_predictions=False)
             return
         if config.stage == "test":
             entry = measure(trainer, task, data, config.ckpt_path)
         else:
             entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
         content = results.summarize(task, data, [entry], seed, seconds)
-        if process_rank() == 0:
-            write_json(folder / "results.json", content)
+        results.write_results(folder, content)
         _show(folder, content, data)
     finally:
         tracking.finish(trainer.loggers)
@@ -76,9 +74,8 @@ def crossval(cli: LDLCLI) -> None:
         return _make_task(cli, _of_fold(cli.config, data.fold), data, {})
 
     def make_trainer() -> pl.Trainer:
-        return _make_trainer(
-            cli, _of_fold(cli.config, data.fold), data, folder / f"fold_{data.fold}", group=folder.name
-        )
+        own = folder / f"fold_{data.fold}"
+        return _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, group=folder.name)
 
     seed, select = _seed(cli.config), cli.config.select
     content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
@@ -153,11 +150,6 @@ def _make_checkpoints(config: Namespace, data: LDLDataModule, folder: Path) -> l
             "--select best knows the best checkpoint of the first part only there; resume with --run_dir of it"
         )
     return make_checkpoints(folder, data, config.select)
-
-
-def _predict(trainer: pl.Trainer, task: Task, data: LDLDataModule, ckpt_path: str) -> None:
-    """Write ``predictions.csv`` and charts for the data module's instances to predict."""
-    trainer.predict(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True, return_predictions=False)
 
 
 def _show(folder: Path, content: dict[str, Any], data: LDLDataModule) -> None:

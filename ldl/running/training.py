@@ -17,6 +17,12 @@ from ldl.task import Task
 Select = Literal["last", "best"]
 
 
+def seed_everything(seed: int | None) -> None:
+    """Seed a run or a fold; None seeds nothing."""
+    if seed is not None:
+        pl.seed_everything(seed, workers=True, verbose=False)
+
+
 def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last") -> list[pl.Callback]:
     """What keeps ``checkpoints/last.ckpt`` and, where there is a validation part, ``best.ckpt`` by its KL.
 

@@ -31,6 +31,7 @@ class Bags(ScaledRows):
 
     batch_size: int = 32
     val_fraction: float = 0.0
+    download = False
     unserved = (*ScaledRows.unserved, "table")
 
     def load(self) -> Loaded:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.data.csv_table import CsvTable, read_csv
+from ldl.data.csv_table import read_csv
 from ldl.data.tables.distributions import read_file
 from ldl.errors import LDLError
 
@@ -32,11 +32,10 @@ class BagTable:
 def read_bags(path: Path) -> BagTable:
     """Read a table of instances: label, bag, features; or in any order where a header names ``label`` and ``bag``.
 
-    Raises:
-        LDLError: a missing or unreadable file or column, a field that is no finite number, a label other than 0, 1 or
-            -1, or a bag with labels that differ.
+    Raises LDLError: a missing or unreadable file or column, a field that is no finite number, a label other than 0, 1
+    or -1, or a bag with labels that differ.
     """
-    table: CsvTable = read_file(path, {".csv": partial(read_csv, has_header=lambda first: bool(NAMES & set(first)))})
+    table = read_file(path, partial(read_csv, has_header=lambda first: bool(NAMES & set(first))))
     headed = bool(NAMES & set(table.header))
     label, bag = ("label", "bag") if headed else ("1", "2")
     if not table.rows or len(table.header) < 3:
@@ -48,17 +47,14 @@ def read_bags(path: Path) -> BagTable:
     owner = np.array([names.setdefault(name, len(names)) for name in table.column(bag)])
     hint = "" if headed else "; a header must name the columns label and bag"
     labels = table.numbers([label], hint)[:, 0]
-    wrong = np.flatnonzero(~np.isin(labels, list(LABELS)))
-    if len(wrong):
+    if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):
         table.refuse(wrong[0], table.place(label), "no label: these are 0 or -1 (negative) and 1 (positive)")
-    return _table(path, table.without(label, bag).numbers(hint=hint), labels, owner, list(names))
-
-
-def _table(path: Path, features: np.ndarray, labels: np.ndarray, owner: np.ndarray, names: list[str]) -> BagTable:
+    features = table.without(label, bag).numbers(hint=hint)
+    # The instances of a bag side by side.
     order = np.argsort(owner, kind="stable")
-    owner, label = owner[order], np.array([LABELS[value] for value in labels[order]])
+    owner, sides = owner[order], np.array([LABELS[value] for value in labels[order]])
     first = np.flatnonzero(np.diff(owner, prepend=-1))
-    mixed = np.flatnonzero(label != label[first][owner])
-    if len(mixed):
-        raise LDLError(f"{path}: bag {names[owner[mixed[0]]]!r} is both negative and positive; a bag has one label")
-    return BagTable(features[order], owner, label[first], names)
+    if len(mixed := np.flatnonzero(sides != sides[first][owner])):
+        name = list(names)[owner[mixed[0]]]
+        raise LDLError(f"{path}: bag {name!r} is both negative and positive; a bag has one label")
+    return BagTable(features[order], owner, sides[first], list(names))

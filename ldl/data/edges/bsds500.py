@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule, in_order
-from ldl.data.edges.images import AnnotatedImages, Crops, EdgeImages, Target, read_scene, truth_of
+from ldl.data.edges.images import Crops, EdgeImages, Target, read_scene, truth_of
 from ldl.data.loaded import Loaded
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.errors import LDLError
@@ -44,8 +44,6 @@ class BSDS500(LDLDataModule):
         negatives: Pixels without any vote that a crop is learned from, for each one with votes, drawn at random: the
             balance of the classes. None learns from all.
         batch_size: Crops of a global batch, over all processes.
-        num_workers: Loader processes, per training process.
-        root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
     """
 
     path: str | None = None
@@ -86,15 +84,14 @@ class BSDS500(LDLDataModule):
     def dataset(self, rows: np.ndarray, train: bool) -> EdgeImages:
         """The images ``rows``."""
         crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives) if train else None
-        return EdgeImages([self.images[row] for row in rows], rows, self.tolerance, crops)
+        return EdgeImages(self.images, rows, self.tolerance, self.crop if train else 1, crops)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
         """The images of training, whole, maybe with ``boundaries`` and ``segments`` (1, A, H, W) of the annotators."""
         if unknown := [name for name in wants if name not in GroundTruth._fields]:
             return super().image_dataloader(unknown)
-        rows = self.split.train
-        images = [self.images[row] for row in rows]
-        return in_order(AnnotatedImages(images, rows, self.tolerance, self.crop, wants), len(rows), 1)
+        images = EdgeImages(self.images, self.split.train, self.tolerance, self.crop, wants=wants)
+        return in_order(images, len(images), 1)
 
     @property
     def eval_batch_size(self) -> int:
@@ -111,14 +108,9 @@ class BSDS500(LDLDataModule):
 
 
 def list_part(folder: Path, part: str) -> list[Path]:
-    """The images of one part, by name.
+    """The images of ``train``, ``val`` or ``test``, by name, in the folder with ``images`` and ``groundTruth``.
 
-    Args:
-        folder: The folder with ``images`` and ``groundTruth``.
-        part: ``train``, ``val`` or ``test``.
-
-    Raises:
-        LDLError: no such folder, no images in it, or an image without ground truth or the other way round.
+    Raises LDLError: no such folder, no images in it, or an image without ground truth or the other way round.
     """
     place = folder / "images" / part
     if not place.is_dir():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -33,89 +34,66 @@ class Crops(NamedTuple):
     negatives: float | None
 
 
+@dataclass(eq=False)
 class EdgeImages(Dataset[Batch]):
     """``input`` (3, H, W) uint8 and ``target`` (H, W, 2), the shares of annotators without and with an edge.
 
-    Args:
-        images: The images.
-        index: (N,) their numbers in the whole data set.
+    Attributes:
+        images: All images of the data set.
+        index: (N,) the numbers of those that are served.
         tolerance: See :func:`vote_share`.
+        least: Smallest side that an image may have, in pixels.
         crops: Serve random crops, with ``keep`` (side, side): the pixels to learn from. None serves whole images.
+        wants: What the annotators drew that is served besides, of whole images: ``boundaries`` and ``segments``,
+            (A, H, W) each.
     """
 
-    def __init__(self, images: list[Path], index: np.ndarray, tolerance: float, crops: Crops | None) -> None:
-        self.images = images
-        self.index = index
-        self.tolerance = tolerance
-        self.crops = crops
-        self._kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    images: list[Path]
+    index: np.ndarray
+    tolerance: float
+    least: int = 1
+    crops: Crops | None = None
+    wants: Sequence[str] = ()
+    _kept: dict[int, tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = field(default_factory=dict, init=False)
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.index)
 
     def __getitem__(self, draw: Draw) -> dict[str, Any]:
-        picture, share = self._read(draw.row)
-        more = {}
+        picture, share, drawn = self._read(draw.row)
+        more = {name: torch.from_numpy(maps) for name, maps in drawn.items()}
         if self.crops is not None:
             rng = np.random.default_rng(draw.seed)
             picture, share = _cut(picture, share, self.crops, rng)
             more["keep"] = torch.from_numpy(_keep(share, self.crops, rng))
             if self.crops.target == "consensus":
                 share = (share >= CONSENSUS).astype(np.float32)
-        return {**self._serve(draw, picture, share), **more}
-
-    def _serve(self, draw: Draw, picture: np.ndarray, share: np.ndarray) -> dict[str, Any]:
         return {
             "input": torch.from_numpy(np.array(picture)).permute(2, 0, 1),
             "target": torch.from_numpy(np.stack([1 - share, share], -1)),
             "index": torch.tensor(self.index[draw.row]),
             "weight": torch.tensor(draw.weight),
+            **more,
         }
 
-    def _read(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+    def _read(self, row: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         if row in self._kept:
             return self._kept[row]
-        picture, truth = read_scene(self.images[row], 1 if self.crops is None else self.crops.side)
-        loaded = picture, vote_share(truth.boundaries, self.tolerance)
-        if self.crops is not None:
-            self._kept[row] = loaded
-        return loaded
-
-
-class AnnotatedImages(EdgeImages):
-    """Whole images, with what their annotators drew besides: ``boundaries`` and ``segments``, (A, H, W) each.
-
-    Args:
-        images: The images.
-        index: (N,) their numbers in the whole data set.
-        tolerance: See :func:`vote_share`.
-        least: Smallest side, in pixels.
-        wants: Which of the two are served.
-    """
-
-    def __init__(
-        self, images: list[Path], index: np.ndarray, tolerance: float, least: int, wants: Sequence[str]
-    ) -> None:
-        super().__init__(images, index, tolerance, None)
-        self.least = least
-        self.wants = wants
-
-    def __getitem__(self, draw: Draw) -> dict[str, Any]:
-        image = self.images[draw.row]
+        image = self.images[self.index[row]]
         picture, truth = read_scene(image, self.least)
         if truth.segments is None and "segments" in self.wants:
-            raise LDLError(
-                f"the ground truth of {image} has no Segmentation, which is learned from; add it to the file"
-            )
-        drawn = {name: torch.from_numpy(getattr(truth, name)) for name in self.wants}
-        return {**self._serve(draw, picture, vote_share(truth.boundaries, self.tolerance)), **drawn}
+            raise LDLError(f"the ground truth of {image} has no Segmentation, which is learned from; add it there")
+        drawn = {name: getattr(truth, name) for name in self.wants}
+        read = picture, vote_share(truth.boundaries, self.tolerance), drawn
+        if self.crops is not None:
+            self._kept[row] = read
+        return read
 
 
 def read_scene(image: Path, crop: int = 1) -> tuple[np.ndarray, GroundTruth]:
     """An image, (H, W, 3) uint8, and what its annotators drew.
 
-    Raises:
-        LDLError: they cannot be read, differ in size, or are too small for crops of ``crop`` pixels.
+    Raises LDLError: they cannot be read, differ in size, or are too small for crops of ``crop`` pixels.
     """
     picture, truth = read_picture(image), read_ground_truth(truth_of(image))
     size = "x".join(map(str, picture.shape[:2]))
@@ -133,11 +111,9 @@ def truth_of(image: Path) -> Path:
 
 
 def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
-    """Share of the annotators that drew an edge at each pixel, (H, W) float32 in 0..1.
+    """Share of the annotators that drew an edge at each pixel, (H, W) float32 in 0..1, from ``boundaries`` (A, H, W).
 
-    Args:
-        boundaries: (A, H, W) bool.
-        tolerance: An annotator counts for a pixel up to this far from the line that was drawn, in pixels.
+    An annotator counts for a pixel up to ``tolerance`` pixels from the line that was drawn.
     """
     reach = int(tolerance)
     y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
@@ -146,15 +122,13 @@ def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
     return np.asarray(near.mean(0, dtype=np.float32))
 
 
-def _cut(
-    picture: np.ndarray, share: np.ndarray, crops: Crops, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def _cut(image: np.ndarray, share: np.ndarray, crops: Crops, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     y, x = (int(rng.integers(length - crops.side + 1)) for length in share.shape)
-    picture, share = (whole[y : y + crops.side, x : x + crops.side] for whole in (picture, share))
+    image, share = (whole[y : y + crops.side, x : x + crops.side] for whole in (image, share))
     if crops.flips and rng.random() < 0.5:
-        picture, share = picture[:, ::-1], share[:, ::-1]
+        image, share = image[:, ::-1], share[:, ::-1]
     quarters = int(rng.integers(4)) if crops.turns else 0
-    return np.rot90(picture, quarters), np.rot90(share, quarters)
+    return np.rot90(image, quarters), np.rot90(share, quarters)
 
 
 def _keep(share: np.ndarray, crops: Crops, rng: np.random.Generator) -> np.ndarray:

@@ -31,8 +31,7 @@ class FaceAges(Faces):
         """Every year of the range. Raises LDLError for an age outside it."""
         low = self.age_range[0] if self.min_age is None else self.min_age
         high = self.age_range[1] if self.max_age is None else self.max_age
-        outside = np.flatnonzero(~((records.values >= low) & (records.values <= high)))
-        if len(outside):
+        if len(outside := np.flatnonzero(~((records.values >= low) & (records.values <= high)))):
             row = outside[0]
             raise LDLError(
                 f"{records.files[row]} has age {records.values[row]:g}, outside {low}..{high} years "

@@ -31,41 +31,28 @@ def similarity(source: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def placement(anchor: np.ndarray | None, width: int, height: int, size: int, margin: float | None) -> np.ndarray:
-    """The (2, 3) matrix from pixels of a picture to pixels of its crop.
+    """The (2, 3) matrix from pixels of a picture of ``width`` and ``height`` to pixels of its crop of side ``size``.
 
-    Args:
-        anchor: (5, 2) eyes, nose and mouth corners as in ``FACE_POINTS``; (4, 2) corners of a box, clockwise from
-            the face's upper left; or None for the whole picture, which then fits into the crop.
-        width: Width of the picture.
-        height: Height of the picture.
-        size: Side of the crop.
-        margin: What is added on every side, as a share of the face's square; None adds ``LANDMARK_MARGIN`` to
-            landmarks and nothing to boxes, which come with the margin of those who drew them.
-
-    Raises:
-        LDLError: neither 5 nor 4 points, or points that do not place a face.
+    ``anchor`` is (5, 2) eyes, nose and mouth corners as in ``FACE_POINTS``; (4, 2) corners of a box, clockwise from the
+    face's upper left; or None for the whole picture, which then fits into the crop. ``margin`` is what is added on
+    every side, as a share of the face's square; None adds ``LANDMARK_MARGIN`` to landmarks and nothing to boxes, which
+    come with the margin of those who drew them. Raises LDLError: neither 5 nor 4 points, or points that do not place a
+    face.
     """
     if anchor is None:
         side = max(width, height)
-        corner = np.array([(width - side) / 2, (height - side) / 2])
-        return similarity(corner + side * BOX_CORNERS - 0.5, size * BOX_CORNERS - 0.5)
-    templates = {5: FACE_POINTS, 4: BOX_CORNERS}
+        anchor, margin = np.array([width - side, height - side]) / 2 + side * BOX_CORNERS - 0.5, 0.0
     if anchor.shape not in ((5, 2), (4, 2)):
         raise LDLError(f"a face is placed by 5 landmarks or 4 corners of a box, got points of shape {anchor.shape}")
-    if margin is None:
-        margin = LANDMARK_MARGIN if len(anchor) == 5 else 0.0
-    target = size * (margin + templates[len(anchor)]) / (1 + 2 * margin)
-    return similarity(anchor, target - 0.5)
+    template, usual = (FACE_POINTS, LANDMARK_MARGIN) if len(anchor) == 5 else (BOX_CORNERS, 0.0)
+    margin = usual if margin is None else margin
+    return similarity(anchor, size * (margin + template) / (1 + 2 * margin) - 0.5)
 
 
 def crop(picture: np.ndarray, anchor: np.ndarray | None, size: int, margin: float | None) -> np.ndarray:
-    """The aligned face, (size, size, 3) uint8; what lies outside the picture repeats its border.
+    """The aligned face of a picture, (size, size, 3) uint8 from (height, width, 3); see :func:`placement`.
 
-    Args:
-        picture: (height, width, 3) uint8.
-        anchor: See :func:`placement`.
-        size: Side of the crop in pixels.
-        margin: See :func:`placement`.
+    What lies outside the picture repeats its border.
     """
     height, width = picture.shape[:2]
     matrix = placement(anchor, width, height, size, margin)

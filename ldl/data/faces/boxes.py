@@ -14,10 +14,8 @@ def read_boxes(path: Path) -> dict[str, np.ndarray]:
     """Corners (4, 2) of every face, clockwise from its upper left, by lower-case file name without ending.
 
     The file is a list of entries with ``img_path`` and ``aligned_bbox``, eight numbers x0 y0 ... x3 y3, as the
-    Facial Age Estimation Benchmark (Paplham & Franc, CVPR 2024) publishes them.
-
-    Raises:
-        LDLError: no such file, or an entry of another form.
+    Facial Age Estimation Benchmark (Paplham & Franc, CVPR 2024) publishes them. Raises LDLError for a missing file, or
+    an entry of another form.
     """
     try:
         entries = json.loads(path.read_text())
@@ -28,8 +26,7 @@ def read_boxes(path: Path) -> dict[str, np.ndarray]:
     boxes = {}
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         try:
-            corners = np.array(entry["aligned_bbox"], dtype=float).reshape(4, 2)
-            boxes[Path(entry["img_path"]).stem.lower()] = corners
+            boxes[Path(entry["img_path"]).stem.lower()] = np.array(entry["aligned_bbox"], dtype=float).reshape(4, 2)
         except (KeyError, TypeError, ValueError):
             raise LDLError(
                 f"{path}: entry {number} needs img_path and aligned_bbox of eight numbers, got {str(entry)[:100]}"

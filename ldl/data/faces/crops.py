@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.lib.format import open_memmap
 
+from ldl.collective import process_rank
 from ldl.data.faces.align import crop
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import read_picture
@@ -23,19 +25,20 @@ _VERSION = 1
 """Part of the key: raise it when the same arguments give other crops."""
 
 
+@dataclass
 class Crops:
     """Aligned crops of a list of pictures, (N, size, size, 3) uint8, read from disk as they are needed.
 
     Attributes:
+        file: Where they lie.
         key: What made them, in one word.
         failed: Why each unreadable picture could not be read, by row.
     """
 
-    def __init__(self, file: Path, key: str, failed: dict[int, str]) -> None:
-        self.file = file
-        self.key = key
-        self.failed = failed
-        self._array: np.ndarray | None = None
+    file: Path
+    key: str
+    failed: dict[int, str]
+    _array: np.ndarray | None = field(default=None, init=False)
 
     def __getitem__(self, row: int) -> np.ndarray:
         if self._array is None:
@@ -46,18 +49,22 @@ class Crops:
         # A loader process opens the file itself; a memory map would be pickled as a copy of all pictures.
         return {**self.__dict__, "_array": None}
 
+    def readable(self, count: int) -> np.ndarray:
+        """The readable ones of all ``count`` pictures; the others are printed. Raises LDLError where none is left."""
+        if len(self.failed) == count:
+            raise LDLError(f"not one of {count} pictures can be read, the first: {self.failed[0]}")
+        if self.failed and process_rank() == 0:
+            print(f"left out {len(self.failed)} of {count} unreadable pictures:")
+            print("\n".join(f"  {reason}" for reason in self.failed.values()), flush=True)
+        return np.setdiff1d(np.arange(count), list(self.failed))
+
 
 def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: Path) -> Crops:
     """The crops of all pictures, from the cache where they are there, else made now.
 
     The key is made of every picture's path, length and time of change, its anchor, and the options; so a changed
-    picture or landmark is cropped anew. Processes that ask at the same time wait for the first of them.
-
-    Args:
-        records: The pictures.
-        size: Side of the crops in pixels.
-        margin: See ``align.placement``.
-        cache: Folder of the cache.
+    picture or landmark is cropped anew. Processes that ask at the same time wait for the first of them. ``size`` is
+    the side in pixels, ``margin`` that of ``align.placement``.
     """
     key = _key(records, size, margin)
     folder = cache / "crops"

@@ -9,12 +9,13 @@ import numpy as np
 
 from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.boxes import read_boxes
-from ldl.data.faces.landmarks import FGNET_POINTS, read_points
 from ldl.data.faces.protocols import LEAVE_ONE_PERSON_OUT, SUBJECT_EXCLUSIVE
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 
+# Centres of the eye on the left and on the right of the picture, tip of the nose, corners of the mouth.
+FGNET_POINTS = (31, 36, 67, 48, 54)
 _NAME = re.compile(r"(\d{3})a(\d{2})[a-z]?", re.IGNORECASE)
 
 
@@ -47,15 +48,27 @@ class FGNET(FaceAges):
         if self.alignment == "box":
             source = self.find(self.boxes) if self.boxes else folder / "face_boxes.json"
             boxes = read_boxes(source)
-            missing = [file for file, stem in zip(files, stems) if stem not in boxes]
-            if missing:
+            if missing := [file for file, stem in zip(files, stems) if stem not in boxes]:
                 raise LDLError(f"{source} has no box of {missing[0]} ({len(missing)} such pictures)")
             return [boxes[stem] for stem in stems]
-        return [self._landmarks(folder / "points" / f"{stem}.pts") for stem in stems]
+        return [read_points(folder / "points" / f"{stem}.pts")[list(FGNET_POINTS)] for stem in stems]
 
-    @staticmethod
-    def _landmarks(path: Path) -> np.ndarray:
-        points = read_points(path)
-        if len(points) != 68:
-            raise LDLError(f"{path} has {len(points)} points; FG-NET's landmarks are 68")
-        return points[list(FGNET_POINTS)]
+
+def read_points(path: Path) -> np.ndarray:
+    """The landmarks of a ``.pts`` file, (68, 2), in pixels with the origin at the upper left.
+
+    Raises LDLError: no such file, not as many pairs of numbers between braces as ``n_points`` says, or not 68.
+    """
+    try:
+        header, _, rest = path.read_text().partition("{")
+        points = np.array(rest.partition("}")[0].split(), dtype=float).reshape(-1, 2)
+        count = int(header.partition("n_points:")[2].split()[0])
+    except FileNotFoundError:
+        raise LDLError(f"no landmarks at {path}; give --data.alignment box or none to do without") from None
+    except (OSError, ValueError, IndexError) as error:
+        raise LDLError(f"{path} cannot be read as landmarks: {' '.join(str(error).split())}") from None
+    if len(points) != count or not np.isfinite(points).all():
+        raise LDLError(f"{path} has {len(points)} finite points, but says n_points: {count}")
+    if count != 68:
+        raise LDLError(f"{path} has {count} points; FG-NET's landmarks are 68")
+    return points

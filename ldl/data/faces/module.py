@@ -15,10 +15,10 @@ from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.faces.crops import Crops, cached_crops
-from ldl.data.faces.protocols import Cut, FaceProtocol, choose
+from ldl.data.faces.protocols import Cut, FaceProtocol
 from ldl.data.faces.records import FaceRecords
 from ldl.data.loaded import Loaded
-from ldl.errors import LDLError
+from ldl.errors import LDLError, did_you_mean
 from ldl.labels import Encoder, LabelSpace
 from ldl.options import buffer, option, options
 from ldl.protocols import Fold, with_validation
@@ -81,13 +81,17 @@ class Faces(LDLDataModule):
     folds: int = 5
 
     def __post_init__(self) -> None:
-        self.protocol, chosen = choose(self.protocol, self.protocols, type(self).__name__)
-        self.leaky = chosen.leaky
+        self.protocol = next(iter(self.protocols)) if self.protocol is None else self.protocol
+        self.leaky = self._protocol.leaky
 
     @property
     def _protocol(self) -> FaceProtocol:
         # Kept by its name alone: a loader process cannot be sent functions without one.
-        return choose(self.protocol, self.protocols, type(self).__name__)[1]
+        name, known = str(self.protocol), self.protocols
+        if name not in known:
+            near, owner = did_you_mean(name, known), type(self).__name__
+            raise LDLError(f"{owner} has no protocol {name!r}{near}; one of {', '.join(known)}")
+        return known[name]
 
     @abstractmethod
     def read(self) -> FaceRecords:
@@ -114,7 +118,12 @@ class Faces(LDLDataModule):
             raise LDLError(f"{records.folder} holds no pictures of {type(self).__name__}")
         labels = self.label_space(records)
         self.crops = cached_crops(records, self.crop_size, self.margin, cache_root(self.cache_dir))
-        self.rows = self._readable(records)
+        if (failed := self.crops.failed) and not self.skip_unreadable:
+            raise LDLError(
+                f"{len(failed)} of {len(records)} pictures cannot be read, the first: {next(iter(failed.values()))}; "
+                "mend them, or leave them out with --data.skip_unreadable true"
+            )
+        self.rows = self.crops.readable(len(records))
         self.records = known = records.take(self.rows)
         if known.persons is None:
             self.leaky = None
@@ -145,7 +154,6 @@ class Faces(LDLDataModule):
 
     @property
     def num_folds(self) -> int:
-        """Number of folds of the protocol, after ``setup``."""
         return self._protocol.count(self._cut)
 
     @property
@@ -160,21 +168,4 @@ class Faces(LDLDataModule):
 
     @property
     def preprocessing(self) -> dict[str, Any]:
-        """What a picture goes through before the backbone, as plain values, for checkpoints."""
         return {"crop_size": self.crop_size, "margin": self.margin, "transforms": self.pipelines[False].to_dict()}
-
-    def _readable(self, records: FaceRecords) -> np.ndarray:
-        failed = self.crops.failed
-        if failed:
-            first = next(iter(failed.values()))
-            if not self.skip_unreadable:
-                raise LDLError(
-                    f"{len(failed)} of {len(records)} pictures cannot be read, the first: {first}; "
-                    "mend them, or leave them out with --data.skip_unreadable true"
-                )
-            if len(failed) == len(records):
-                raise LDLError(f"not one of {len(records)} pictures can be read, the first: {first}")
-            if process_rank() == 0:
-                print(f"left out {len(failed)} of {len(records)} unreadable pictures:")
-                print("\n".join(f"  {reason}" for reason in failed.values()), flush=True)
-        return np.setdiff1d(np.arange(len(records)), list(failed))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ldl.data.faces.records import FaceRecords
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError
 from ldl.protocols import kfold, leave_one_group_out, random_split, stratified_kfold
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -67,10 +67,6 @@ def _random_kfold(cut: Cut) -> Rows:
     return fold.train, fold.test
 
 
-def _one(cut: Cut) -> int:
-    return 1
-
-
 LEAVE_ONE_PERSON_OUT = FaceProtocol(
     lambda cut: leave_one_group_out(cut.persons, cut.fold), False, lambda cut: len(np.unique(cut.persons))
 )
@@ -80,16 +76,6 @@ SUBJECT_EXCLUSIVE = FaceProtocol(
 STRATIFIED = FaceProtocol(
     lambda cut: stratified_kfold(cut.records.values, cut.folds, cut.fold, cut.seed, cut.records.persons), False
 )
-HOLDOUT = FaceProtocol(lambda cut: random_split(len(cut.records), 0.1, cut.seed), True, _one)
+HOLDOUT = FaceProtocol(lambda cut: random_split(len(cut.records), 0.1, cut.seed), True, lambda cut: 1)
 RANDOM_80_20 = FaceProtocol(lambda cut: random_split(len(cut.records), 0.2, cut.seed + cut.fold), True)
 RANDOM_KFOLD = FaceProtocol(_random_kfold, True)
-
-
-def choose(name: str | None, protocols: dict[str, FaceProtocol], owner: str) -> tuple[str, FaceProtocol]:
-    """The named protocol, or the first one. Raises LDLError for an unknown name."""
-    name = next(iter(protocols)) if name is None else name
-    if name not in protocols:
-        raise LDLError(
-            f"{owner} has no protocol {name!r}{did_you_mean(name, protocols)}; one of {', '.join(protocols)}"
-        )
-    return name, protocols[name]

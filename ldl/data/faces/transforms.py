@@ -17,11 +17,7 @@ Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 
 
 def default_train_transforms(mirror: bool = True) -> list[Transform]:
-    """Small turns, shifts and scales, brightness and contrast, and now and then a grey or a coarse picture.
-
-    Args:
-        mirror: Whether half of the pictures are mirrored first.
-    """
+    """Small turns, shifts and scales, brightness and contrast, now and then grey or coarse; ``mirror`` mirrors half."""
     return [
         *([A.HorizontalFlip(p=0.5)] if mirror else []),
         A.Affine(
@@ -38,11 +34,7 @@ def default_train_transforms(mirror: bool = True) -> list[Transform]:
 
 
 class Pipeline:
-    """Applies transforms one after the other to pictures (height, width, 3) uint8.
-
-    Args:
-        transforms: albumentations transforms; their result must be a picture (height, width, channels).
-    """
+    """Applies albumentations transforms in turn to pictures (height, width, 3) uint8, to (height, width, channels)."""
 
     def __init__(self, transforms: Sequence[Transform]) -> None:
         self.transforms = list(transforms)

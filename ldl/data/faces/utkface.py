@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from ldl.data.faces.ages import FaceAges
@@ -30,12 +28,10 @@ class UTKFace(FaceAges):
     def read(self) -> FaceRecords:
         """List the folder. Raises LDLError for a name that does not begin with an age."""
         folder = self.locate("UTKFace")
-        files = [path.relative_to(folder).as_posix() for path in list_pictures(folder)]
-        return FaceRecords(folder, files, np.array([_age(folder / file) for file in files]))
-
-
-def _age(path: Path) -> float:
-    field = path.name.partition("_")[0]
-    if not field.isdecimal():
-        raise LDLError(f"{path} does not begin with an age; UTKFace's names are age_gender_race_date.jpg")
-    return float(field)
+        paths = list_pictures(folder)
+        ages = [path.name.partition("_")[0] for path in paths]
+        for path, age in zip(paths, ages):
+            if not age.isdecimal():
+                raise LDLError(f"{path} does not begin with an age; UTKFace's names are age_gender_race_date.jpg")
+        files = [path.relative_to(folder).as_posix() for path in paths]
+        return FaceRecords(folder, files, np.array([float(age) for age in ages]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.io
@@ -17,6 +17,8 @@ from ldl.errors import LDLError, did_you_mean
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 LABEL_PREFIX = "label:"
+T = TypeVar("T")
+Parts = tuple[Any, Any, list[str] | None]
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,12 @@ def read_table(
     """Read a table and check every row.
 
     ``.mat`` and ``.npz`` files hold two matrices under one of the usual keys, or under those given. In ``.csv``
-    files the columns named ``label:NAME`` are the distribution, all others are features.
-
-    Args:
-        path: The file.
-        feature_key: Name of the features in a .mat or .npz file; None tries the usual ones.
-        target_key: Name of the distributions, likewise.
-        normalize: Divide rows of the distributions by their sums, instead of refusing sums other than 1.
-
-    Raises:
-        LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; a negative
-            probability; a row that does not sum to 1; unequal numbers of rows.
+    files the columns named ``label:NAME`` are the distribution, all others are features. ``normalize`` divides rows
+    of the distributions by their sums, instead of refusing sums other than 1. Raises LDLError: a missing or unreadable
+    file, key or column; text or NaN among the numbers; a negative probability; a row that does not sum to 1; unequal
+    numbers of rows.
     """
-    readers = {".mat": _read_mat, ".npz": _read_npz, ".csv": _read_csv}
-    features, distributions, names = read_file(path, readers, feature_key, target_key)
+    features, distributions, names = read_file(path, _read_csv, _pick, feature_key, target_key)
     features = check_matrix(path, "features", features)
     distributions = check_matrix(path, "distributions", distributions)
     if len(features) != len(distributions):
@@ -55,57 +49,65 @@ def read_table(
     return Table(features, check_distributions(distributions, str(path), normalize), names)
 
 
-def read_file(path: Path, readers: Mapping[str, Callable[..., Any]], *options: Any) -> Any:
-    """What the reader of the file's kind gives, called with the path and ``options``. Raises LDLError."""
+def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None = None, *options: Any) -> T:
+    """What a table holds: ``csv(path, *options)``, or of a .mat or .npz file ``pick(path, arrays, *options)``.
+
+    Without ``pick`` these two are refused. Raises LDLError.
+    """
     if not path.is_file():
-        raise LDLError(
-            f"no data file at {path}; give --data.path, or the folder it lies in with --data.root or LDL_DATA"
-        )
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {', '.join(readers)}")
+        raise LDLError(f"no data file at {path}; give --data.path, or its folder with --data.root or LDL_DATA")
+    kind, known = path.suffix.lower(), (".mat", ".npz", ".csv") if pick else (".csv",)
+    if kind not in known:
+        raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {', '.join(known)}")
     try:
-        return reader(path, *options)
+        if pick is None or kind == ".csv":
+            return csv(path, *options)
+        if kind == ".mat":
+            return pick(path, scipy.io.loadmat(str(path)), *options)
+        with np.load(path, allow_pickle=False) as arrays:
+            # Not dict(arrays): an object array beside those picked would be refused although nobody asks for it.
+            return pick(path, arrays, *options)
     except LDLError:
         raise
     except Exception as error:
         raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
 
 
+def find_name(path: Path, names: Iterable[str], what: str, option: str, given: str | None, usual: Sequence[str]) -> str:
+    """The given one of the names in a file, or the first of the usual ones. Raises LDLError where it is not there."""
+    present = [name for name in names if not name.endswith("__")]  # less what scipy adds
+    for name in [given] if given else usual:
+        if name in present:
+            return name
+    missing = f"no key {given!r}{did_you_mean(given, present)}" if given else f"no {what} under {', '.join(usual)}"
+    raise LDLError(f"{path}: {missing}; it has {', '.join(present[:20]) or 'none'}: pass --data.{option}")
+
+
 def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) -> np.ndarray:
     """Rows on the simplex, float64: checked, and freed of rounding (sums within 1e-3 of 1 are divided out)."""
-    negative = np.argwhere(rows < 0)
-    if len(negative):
+    if len(negative := np.argwhere(rows < 0)):
         row, column = negative[0]
         raise LDLError(
             f"{source}: distribution row {row}, label {column} is {rows[row, column]:g}; mass must not be negative"
         )
     sums = rows.sum(1)
-    if normalize:
-        empty = np.flatnonzero(sums <= 0)
-        if len(empty):
-            raise LDLError(f"{source}: distribution row {empty[0]} is all zero and cannot be normalised; remove it")
-    else:
-        off = np.flatnonzero(np.abs(sums - 1) > 1e-3)
-        if len(off):
-            raise LDLError(
-                f"{source}: distribution row {off[0]} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); "
-                "correct the file, or pass --data.normalize true to divide rows by their sums"
-            )
+    if normalize and len(empty := np.flatnonzero(sums <= 0)):
+        raise LDLError(f"{source}: distribution row {empty[0]} is all zero and cannot be normalised; remove it")
+    if not normalize and len(off := np.flatnonzero(np.abs(sums - 1) > 1e-3)):
+        raise LDLError(
+            f"{source}: distribution row {off[0]} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); "
+            "correct the file, or pass --data.normalize true to divide rows by their sums"
+        )
     return rows / sums[:, None]
 
 
-def _read_mat(path: Path, feature_key: str | None, target_key: str | None) -> tuple[Any, Any, None]:
-    return *_pick_two(path, scipy.io.loadmat(str(path)), feature_key, target_key), None
+def _pick(path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None) -> Parts:
+    features = find_name(path, arrays, "features", "feature_key", feature_key, FEATURE_KEYS)
+    target = find_name(path, arrays, "distributions", "target_key", target_key, TARGET_KEYS)
+    return arrays[features], arrays[target], None
 
 
-def _read_npz(path: Path, feature_key: str | None, target_key: str | None) -> tuple[Any, Any, None]:
-    with np.load(path, allow_pickle=False) as arrays:
-        # Not dict(arrays): an object array beside the two would be refused although nobody asks for it.
-        return *_pick_two(path, arrays, feature_key, target_key), None
-
-
-def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> tuple[Any, Any, list[str]]:
+def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> Parts:
     if feature_key or target_key:
         raise LDLError(
             f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its columns {LABEL_PREFIX}NAME"
@@ -121,25 +123,6 @@ def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> tu
     return table.without(*labels).numbers(), distributions, [name.removeprefix(LABEL_PREFIX) for name in labels]
 
 
-def _pick_two(
-    path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None
-) -> tuple[Any, Any]:
-    present = [key for key in arrays if not key.startswith("__")]
-    picked = []
-    for what, option, wanted, usual in (
-        ("features", "feature_key", feature_key, FEATURE_KEYS),
-        ("distributions", "target_key", target_key, TARGET_KEYS),
-    ):
-        key = next((key for key in ([wanted] if wanted else usual) if key in present), None)
-        if key is None:
-            missing = (
-                f"no key {wanted!r}{did_you_mean(wanted, present)}" if wanted else f"no {what} under {', '.join(usual)}"
-            )
-            raise LDLError(f"{path}: {missing}; it has {', '.join(present) or 'none'}: pass --data.{option}")
-        picked.append(arrays[key])
-    return picked[0], picked[1]
-
-
 def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
     """The array as a finite (N, F) float64 matrix. Raises LDLError."""
     array = array.toarray() if scipy.sparse.issparse(array) else np.asarray(array)
@@ -148,8 +131,7 @@ def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise LDLError(f"{path}: {what} are {array.dtype}, not numbers")
     array = array.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
+    if len(bad := np.argwhere(~np.isfinite(array))):
         row, column = bad[0]
         raise LDLError(
             f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number"

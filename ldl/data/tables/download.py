@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import shutil
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -35,7 +36,6 @@ SETS = {
     "Yeast_spoem.mat": "0c1469aa093558fdbb736fb6c7ef5664d8bb3981",
 }
 """File names, and their checksums: git's name of their content, which that commit holds."""
-PART = 2**20
 SECONDS = 30.0
 """Without a byte for so long, a server counts as gone."""
 
@@ -44,34 +44,28 @@ def download_set(name: str, path: Path) -> None:
     """Download a public set to ``path``.
 
     What was downloaded when it broke off is kept beside it and continued; the file appears under its name only
-    when it is whole and its checksum is right. Processes that ask at the same time wait for the first.
+    when it is whole and its checksum is right. Processes that ask at the same time wait for the first. ``name`` is
+    the set's file name, such as ``SJAFFE.mat``.
 
-    Args:
-        name: File name of the set, such as ``SJAFFE.mat``.
-        path: Where it goes.
-
-    Raises:
-        LDLError: no such set, no connection, a file that is not the published one, or a folder that cannot be written.
+    Raises LDLError: no such set, no connection, not the published file, or a folder that cannot be written.
     """
     if name not in SETS:
         raise LDLError(f"{name} is not among the public sets{did_you_mean(name, SETS)}: {', '.join(SETS)}")
-    part = path.with_name(f"{path.name}.part")
+    url, part = f"{SOURCE}/{name}", path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{part}.lock"):
             if path.is_file():
                 return
-            print(f"downloading {SOURCE}/{name} to {path}", flush=True)
-            _fetch(f"{SOURCE}/{name}", part)
+            print(f"downloading {url} to {path}", flush=True)
+            _fetch(url, part)
             if (found := git_blob(part)) != SETS[name]:
                 part.unlink()
-                raise LDLError(
-                    f"{SOURCE}/{name} is not the published file: checksum {found}, not {SETS[name]}; try again"
-                )
+                raise LDLError(f"{url} is not the published file: checksum {found}, not {SETS[name]}; try again")
             os.replace(part, path)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
         raise LDLError(
-            f"{SOURCE}/{name} cannot be downloaded: {error}; try again, which goes on from there, or put it at {path}"
+            f"{url} cannot be downloaded: {error}; try again, which goes on from there, or put it at {path}"
         ) from None
     except OSError as error:
         raise LDLError(f"{path} cannot be written: {error.strerror}; give another --data.root") from error
@@ -88,19 +82,13 @@ def _fetch(url: str, part: Path) -> None:
             return
         raise
     with answer, part.open("ab" if answer.status == 206 else "wb") as stream:
-        expected = answer.length
-        got = 0
-        while block := answer.read(PART):
-            stream.write(block)
-            got += len(block)
-        if expected is not None and got != expected:
-            raise http.client.IncompleteRead(b"", expected - got)
+        shutil.copyfileobj(answer, stream)
+        if answer.length:  # what was promised and did not come
+            raise http.client.IncompleteRead(b"", answer.length)
 
 
 def git_blob(path: Path) -> str:
     """Git's name of a file's content: the SHA-1 of a header with its length, and the content."""
     digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
     with path.open("rb") as stream:
-        while block := stream.read(PART):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, lambda: digest).hexdigest()

@@ -49,9 +49,8 @@ class FGNETAAM(TabularValues):
     def read(self) -> ValueTable:
         """The table, with the persons. Raises LDLError for a file of another number of images."""
         table = super().read()
-        if len(table.values) != sum(IMAGES):
+        if (count := len(table.values)) != sum(IMAGES):
             raise LDLError(
-                f"{self.path} has {len(table.values)} rows, not FG-NET's {sum(IMAGES)}; for another table use "
-                "TabularValues"
+                f"{self.path} has {count} rows, not FG-NET's {sum(IMAGES)}; for another table use TabularValues"
             )
         return ValueTable(table.features, table.values, np.repeat(np.arange(1, len(IMAGES) + 1), IMAGES))

@@ -25,6 +25,7 @@ class ScaledRows(LDLDataModule):
             deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
             (ranks, mapped to such a distribution), or ``none``.
         clip: Scaled features are cut off at plus and minus this; None leaves them.
+        download: Download a public set of this name (``ldl.data.tables.download.SETS``) where the file is not there.
 
     Attributes:
         features: (rows, F) as they are in the file, float64.
@@ -34,6 +35,7 @@ class ScaledRows(LDLDataModule):
     path: str = option(kw_only=True)
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
+    download: bool = False
 
     features: np.ndarray = buffer()
     scaled: Tensor = buffer()
@@ -41,8 +43,11 @@ class ScaledRows(LDLDataModule):
 
     @property
     def file(self) -> Path:
-        """The file ``path``: as it stands, or below the data folder."""
-        return self.find(self.path)
+        """The file ``path``: as it stands, or below the data folder; downloaded where that is asked for."""
+        path = self.find(self.path)
+        if self.download and not path.is_file():
+            download_set(path.name, path)
+        return path
 
     def rows_of(self, instances: np.ndarray) -> np.ndarray:
         """The rows of the table that belong to some instances; the default has a row an instance."""
@@ -69,22 +74,3 @@ class ScaledRows(LDLDataModule):
 
     def _scale(self) -> None:
         self.scaled = torch.tensor(self.scaler.transform(self.features), dtype=torch.float32)
-
-
-@options
-class ScaledTable(ScaledRows):
-    """A table of features with a row an instance.
-
-    Args:
-        download: Download a public set of this name (``ldl.data.tables.download.SETS``) where the file is not there.
-    """
-
-    download: bool = False
-
-    @property
-    def file(self) -> Path:
-        """The file ``path``, downloaded where that is asked for."""
-        path = super().file
-        if self.download and not path.is_file():
-            download_set(path.name, path)
-        return path

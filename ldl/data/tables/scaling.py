@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -13,10 +14,11 @@ from ldl.errors import LDLError
 Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"]
 
 
+@dataclass
 class FeatureScaler:
     """Brings features to comparable ranges, which soft splits need: sigmoids of raw features saturate.
 
-    Args:
+    Attributes:
         kind: ``standard``: mean 0 and deviation 1; a feature that is constant in training is only centred.
             ``hellinger``: square roots, centred, all divided by one number, so that Euclidean distances are
             Hellinger distances; for histograms and other features that are not negative.
@@ -25,10 +27,9 @@ class FeatureScaler:
         clip: Scaled features are cut off at plus and minus this, or None.
     """
 
-    def __init__(self, kind: Scaling, clip: float | None) -> None:
-        self.kind = kind
-        self.clip = clip
-        self.learned: dict[str, np.ndarray] = {}
+    kind: Scaling
+    clip: float | None
+    learned: dict[str, np.ndarray] = field(default_factory=dict, init=False)
 
     @property
     def _distribution(self) -> str:
@@ -67,9 +68,8 @@ class FeatureScaler:
             features = transformer.transform(features)
             if self._distribution == "uniform":
                 features = (features - 0.5) * 12**0.5
-        elif self.kind == "hellinger":
-            features = (_roots(features) - self.learned["mean"]) / self.learned["scale"]
-        elif self.kind == "standard":
+        elif self.kind != "none":
+            features = _roots(features) if self.kind == "hellinger" else features
             features = (features - self.learned["mean"]) / self.learned["scale"]
         return features if self.clip is None else features.clip(-self.clip, self.clip)
 
@@ -80,16 +80,14 @@ class FeatureScaler:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take what another scaler learnt. Raises LDLError where that scaled in another way."""
-        for name, mine in (("kind", self.kind), ("clip", self.clip)):
-            if state[name] != mine:
-                option = "data.scaling" if name == "kind" else "data.clip"
-                raise LDLError(f"the checkpoint was trained with {option} {state[name]!r}, not {mine!r}; set it so")
+        for option, trained, mine in (("scaling", state["kind"], self.kind), ("clip", state["clip"], self.clip)):
+            if trained != mine:
+                raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {mine!r}; set it so")
         self.learned = {name: value.numpy() for name, value in state.items() if isinstance(value, torch.Tensor)}
 
 
 def _roots(features: np.ndarray) -> np.ndarray:
-    negative = np.argwhere(features < 0)
-    if len(negative):
+    if len(negative := np.argwhere(features < 0)):
         row, column = negative[0]
         raise LDLError(
             f"data.scaling 'hellinger' takes square roots, but a row's feature {column} is {features[row, column]:g}; "

@@ -8,14 +8,14 @@ import torch
 
 from ldl.data.loaded import Loaded
 from ldl.data.tables.distributions import read_table
-from ldl.data.tables.scaled import ScaledTable
+from ldl.data.tables.scaled import ScaledRows
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options
 
 
 @options
-class TabularLDL(ScaledTable):
+class TabularLDL(ScaledRows):
     """Features and label distributions from a .mat, .npz or .csv file.
 
     Every row is checked: numbers finite, mass not negative, sums 1.

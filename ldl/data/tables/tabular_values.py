@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ldl.data.loaded import Loaded
-from ldl.data.tables.scaled import ScaledTable
+from ldl.data.tables.scaled import ScaledRows
 from ldl.data.tables.values import ValueTable, read_values
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
@@ -20,7 +20,7 @@ ValueProtocol = Literal["group_exclusive", "leave_one_group_out", "random_kfold"
 
 
 @options
-class TabularValues(ScaledTable):
+class TabularValues(ScaledRows):
     """Features and a value a row from a .mat, .npz or .csv file; the label distribution is laid around the value.
 
     Protocols: ``group_exclusive`` (``folds`` folds of whole groups with the same mix of values, of rows where there are
@@ -83,7 +83,6 @@ class TabularValues(ScaledTable):
 
     @property
     def num_folds(self) -> int:
-        """Number of folds of the protocol, after ``setup``."""
         if self.protocol == "leave_one_group_out" and self.groups is not None:
             return len(np.unique(self.groups))
         return self.folds
@@ -92,8 +91,7 @@ class TabularValues(ScaledTable):
         low = math.floor(values.min() / self.step) * self.step if self.low is None else self.low
         high = math.ceil(values.max() / self.step) * self.step if self.high is None else self.high
         count = math.floor((high - low) / self.step + 1e-9) + 1
-        outside = np.flatnonzero(~((values >= low) & (values <= low + (count - 1) * self.step)))
-        if len(outside):
+        if len(outside := np.flatnonzero(~((values >= low) & (values <= low + (count - 1) * self.step)))):
             row = outside[0]
             raise LDLError(
                 f"{self.path}: row {row} has value {values[row]:g}, outside the labels {low:g}..{high:g} in steps "

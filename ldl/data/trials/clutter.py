@@ -37,18 +37,14 @@ class ShiftedFaces(Trials):
     margin: int = option(default=10, least=0, what="in pixels")
     pictures: int = 800
     batch_size: int = 50
-
-    @property
-    def names_of_labels(self) -> tuple[str, str]:
-        return "clutter", "face"
+    names_of_labels = "clutter", "face"
 
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
         """Cut faces and clutter. Raises LDLError: no pictures, or too few."""
-        photographs = read_photographs(self.data_root)
-        faces = np.stack([shrink(face, self.side) for face in read_faces(self.data_root, half, rng)])
-        objects = [cut_clutter(photographs, half, self.side, rng), faces]
-        negative, positive = (self._shift(pieces, photographs, rng) for pieces in objects)
-        return negative, positive
+        photographs, faces = read_grey(self.data_root, half, rng)
+        clutter = cut_clutter(photographs, half, self.side, rng)
+        shrunk = np.stack([shrink(face, self.side) for face in faces])
+        return self._shift(clutter, photographs, rng), self._shift(shrunk, photographs, rng)
 
     def _shift(self, objects: np.ndarray, photographs: list[np.ndarray], rng: np.random.Generator) -> Pictures:
         shifts = rng.integers(2 * self.margin + 1, size=(len(objects), 2))
@@ -77,18 +73,14 @@ class PosedFaces(Trials):
     side: int = option(default=40, least=5, what="in pixels")
     pictures: int = 4000
     batch_size: int = 500
-
-    @property
-    def names_of_labels(self) -> tuple[str, str]:
-        return "clutter", "face"
+    names_of_labels = "clutter", "face"
 
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
         """Cut faces and clutter. Raises LDLError: no pictures, or too few."""
-        photographs = read_photographs(self.data_root)
-        faces = read_faces(self.data_root, half, rng)
+        photographs, faces = read_grey(self.data_root, half, rng)
         clutter = list(cut_clutter(photographs, half, max(face.shape[0] for face in faces), rng))
-        negative, positive = (self._pose(objects, photographs, rng) for objects in (clutter, faces))
-        return Pictures(negative.images, np.full(half, -1)), positive
+        negative = self._pose(clutter, photographs, rng)
+        return Pictures(negative.images, np.full(half, -1)), self._pose(faces, photographs, rng)
 
     def _pose(self, objects: list[np.ndarray], photographs: list[np.ndarray], rng: np.random.Generator) -> Pictures:
         poses = np.arange(len(objects)) % len(POSES)
@@ -102,15 +94,11 @@ class PosedFaces(Trials):
         return Pictures(canvas, poses)
 
 
-def read_faces(root: Path, count: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Grey pictures of ``count`` different faces below ``root``. Raises LDLError where there are fewer."""
+def read_grey(root: Path, count: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """All photographs, and ``count`` different faces, below ``root``. Raises LDLError: no pictures, or too few."""
+    photographs = [grey(file) for file in list_pictures(root / PHOTOGRAPHS)]
     files = list_pictures(root / FACES)
-    return [grey(files[row]) for row in draw(np.arange(len(files)), count, rng)]
-
-
-def read_photographs(root: Path) -> list[np.ndarray]:
-    """All photographs below ``root``, grey. Raises LDLError where there are none."""
-    return [grey(file) for file in list_pictures(root / PHOTOGRAPHS)]
+    return photographs, [grey(files[row]) for row in draw(np.arange(len(files)), count, rng)]
 
 
 def cut_clutter(photographs: list[np.ndarray], count: int, side: int, rng: np.random.Generator) -> np.ndarray:

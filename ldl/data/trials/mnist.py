@@ -38,10 +38,9 @@ class ShiftedDigits(Trials):
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
         """Draw digits and shifts. Raises LDLError: no file, or too few digits."""
         images, digits = read_mnist(self.data_root)
-        negative, positive = (
-            draw(np.flatnonzero((digits == self.digit) == wanted), half, rng) for wanted in (False, True)
-        )
-        return self._shift(images[negative], rng), self._shift(images[positive], rng)
+        negative = images[draw(np.flatnonzero(digits != self.digit), half, rng)]
+        positive = images[draw(np.flatnonzero(digits == self.digit), half, rng)]
+        return self._shift(negative, rng), self._shift(positive, rng)
 
     def _shift(self, images: np.ndarray, rng: np.random.Generator) -> Pictures:
         shifts = rng.integers(2 * self.margin + 1, size=(len(images), 2))

@@ -67,9 +67,7 @@ class Trials(LDLDataModule):
     def load(self) -> Loaded:
         """Make the pictures. Raises LDLError."""
         if self.pictures % 2:
-            raise LDLError(
-                f"{type(self).__name__}.pictures {self.pictures} must be even: half of the pictures are positive"
-            )
+            raise LDLError(f"{type(self).__name__}.pictures {self.pictures} must be even: half of them are positive")
         rng = np.random.default_rng(self.draw_seed)
         negative, positive = self.make(self.pictures // 2, rng)
         order = rng.permutation(self.pictures)
@@ -86,9 +84,8 @@ class Trials(LDLDataModule):
         if not 2 <= count <= self.size - 2:
             raise LDLError(f"train_fraction {self.train_fraction:g} of {self.size} pictures leaves a part empty")
         state = int(np.random.default_rng([self.fold_seed, self.fold]).integers(2**32))
-        train, test = train_test_split(
-            np.arange(self.size), train_size=count, stratify=self.positive, random_state=state
-        )
+        rows = np.arange(self.size)
+        train, test = train_test_split(rows, train_size=count, stratify=self.positive, random_state=state)
         return with_validation(train, test, self.val_fraction, self.fold_seed, self.fold)
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:

@@ -81,11 +81,6 @@ def neighbours(reach: float, width: int) -> Neighbours:
     return Neighbours(margin, offsets, gains)
 
 
-def new_side(size: int) -> Side:
-    """A side without pixels, for maps of ``size`` pixels with their margin."""
-    return Side(np.zeros(size, np.bool_), np.full(size, -1, np.int64), np.zeros(size, np.int64))
-
-
 @compiled
 def new_scratch(size: int) -> Scratch:
     """Memory of the search, for maps of ``size`` pixels with their margin."""
@@ -102,15 +97,9 @@ def _gain(near: Neighbours, k: int, own: int, other: int, swapped: bool) -> int:
 
 @compiled
 def enter(pixel: int, own: Side, other: Side, near: Neighbours, scratch: Scratch, swapped: bool) -> None:
-    """Let a present pixel without partner compete, and make the assignment optimal again.
+    """Let a present pixel of side ``own`` without partner compete, and make the assignment optimal again.
 
-    Args:
-        pixel: The pixel, of side ``own``.
-        own: Its side.
-        other: The other side.
-        near: The pixels within reach.
-        scratch: Memory of the search.
-        swapped: Whether ``own`` is the second side.
+    ``swapped`` says whether ``own`` is the second side; pixels ``near`` are within reach.
     """
     price = 0
     for k in range(len(near.offsets)):
@@ -193,9 +182,10 @@ def correspond(first: np.ndarray, second: np.ndarray, reach: float) -> np.ndarra
     near = neighbours(reach, width)
     margin = near.margin
     padded = [np.pad(np.asarray(drawn, np.bool_), margin) for drawn in (first, second)]
-    one, two = (new_side(drawn.size) for drawn in padded)
+    size = padded[0].size
+    one, two = (Side(np.zeros(size, np.bool_), np.full(size, -1), np.zeros(size, np.int64)) for _ in padded)
     two.present[:] = padded[1].ravel()
-    scratch = new_scratch(padded[0].size)
+    scratch = new_scratch(size)
     for pixel in np.flatnonzero(padded[0]):
         one.present[pixel] = True
         enter(pixel, one, two, near, scratch, False)

@@ -61,10 +61,9 @@ def count(
         raise LDLError(f"max_dist {max_dist!r} must be in 0..0.1, a share of the image's diagonal")
     height, width = strength.shape
     near = neighbours(max_dist * np.hypot(height, width), width)
-    margin = ((0, 0), (near.margin, near.margin), (near.margin, near.margin))
-    levels = np.searchsorted(thresholds, strength, side="right").astype(np.int16)
-    padded = np.pad(levels[None], margin)[0]
-    drawn = np.pad(boundaries, margin)
+    beside = (near.margin, near.margin)
+    padded = np.pad(np.searchsorted(thresholds, strength, side="right").astype(np.int16), near.margin)
+    drawn = np.pad(boundaries, ((0, 0), beside, beside))
     recalled, correct, detected = _count(
         padded.ravel(), drawn.reshape(len(drawn), -1), len(thresholds), padded.shape[1], near, thinning
     )

@@ -90,13 +90,9 @@ def evaluate(
         except LDLError as error:
             raise LDLError(f"{name}: {error}") from None
 
-    # Threads are enough: counting does not hold the interpreter's lock.
+    # Threads are enough: counting does not hold the interpreter's lock. A mistake cancels the images that wait.
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        futures = [pool.submit(compare, name) for name in names]
-        try:
-            done = list(track((future.result() for future in futures), len(names), "evaluating", show_progress))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        done = list(track(pool.map(compare, names), len(names), "evaluating", show_progress))
     return Evaluation(list(names), steps, Counts(*(np.stack(column) for column in zip(*done))))
 
 

@@ -31,16 +31,10 @@ _REMOVABLE = _removable()
 
 @compiled
 def thin_listed(mask: np.ndarray, width: int, pixels: np.ndarray, count: int) -> int:
-    """Thin in place until nothing changes.
+    """Thin ``mask`` in place until nothing changes, and say how many pixels stay.
 
-    Args:
-        mask: Flat bool map of lines of ``width`` pixels, whose outermost pixels are False.
-        width: Length of a line.
-        pixels: The numbers of the True pixels come first; those that stay are put there in the same order.
-        count: How many there are.
-
-    Returns:
-        How many pixels stay.
+    It is a flat bool map of lines of ``width`` pixels, whose outermost pixels are False. The numbers of its True pixels
+    are the first ``count`` of ``pixels``; those that stay are put there in the same order.
     """
     around = np.array([1, 1 - width, -width, -width - 1, -1, width - 1, width, width + 1])
     removed = np.empty(count, np.bool_)
@@ -69,6 +63,5 @@ def thin(mask: np.ndarray) -> np.ndarray:
     """Thin a binary map, (H, W) bool, until nothing changes; what lies outside the map counts as empty."""
     padded = np.pad(np.asarray(mask, dtype=np.bool_), 1)
     pixels = np.flatnonzero(padded)
-    flat = padded.ravel()
-    thin_listed(flat, padded.shape[1], pixels, len(pixels))
-    return flat.reshape(padded.shape)[1:-1, 1:-1].copy()
+    thin_listed(padded.ravel(), padded.shape[1], pixels, len(pixels))
+    return padded[1:-1, 1:-1].copy()

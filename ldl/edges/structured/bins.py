@@ -36,27 +36,22 @@ class Bins(NamedTuple):
 
 
 def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
-    """Bins that are about equally full over patches at random places of the images.
+    """Bins that are about equally full over patches at random places of the images, whose feature maps are given.
 
-    Args:
-        maps: (26, h, w) float32 each, of :func:`ldl.edges.structured.channels.feature_maps`.
-        seed: Seed of the places.
-        draws: How many values a table is made from, over all images.
+    Each table is made from about so many ``draws``, over all images.
     """
     random = np.random.default_rng(seed)
-    values: list[list[np.ndarray]] = [[] for _ in range(2 * CHANNELS)]
+    drawn = []
     count = -(-draws // len(maps))
     for image in maps:
         height, width = image.shape[1:]
         row, column = random.integers(height - SIDE + 1, size=count), random.integers(width - SIDE + 1, size=count)
         one, two = (random.choice(POINTS, (2, count)) for _ in range(2))
-        for c in range(CHANNELS):
-            values[c].append(image[c, row, column])
-            similar = image[CHANNELS + c]
-            difference = similar[row + one[0], column + one[1]] - similar[row + two[0], column + two[1]]
-            values[CHANNELS + c].append(difference)
+        similar = image[CHANNELS:]
+        differences = similar[:, row + one[0], column + one[1]] - similar[:, row + two[0], column + two[1]]
+        drawn.append(np.concatenate([image[:CHANNELS, row, column], differences]))
     shares = np.arange(1, BINS) / BINS
-    edges = np.stack([np.quantile(np.concatenate(drawn), shares) for drawn in values]).astype(np.float32)
+    edges = np.stack([np.quantile(values, shares) for values in np.concatenate(drawn, axis=1)]).astype(np.float32)
     low, width = edges[:, 0], np.maximum(edges[:, -1] - edges[:, 0], np.float32(1e-6))
     # One step back, because a value close to the border of two steps may be rounded into the next.
     starts = low[:, None] + (np.arange(_STEPS) - 1) * (width / _STEPS)[:, None]
@@ -66,21 +61,12 @@ def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
     return Bins(edges, top, low, (_STEPS / width).astype(np.float32), guess)
 
 
-def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
-    """Fill in the bins of some features of an image's patches.
-
-    Args:
-        maps: (26, h, w) float32.
-        places: The F features wanted.
-        bins: The bins.
-        cells: (n, 2) int32, first cell row and column of each patch.
-        codes: (F, n) uint8, gets how many edges lie below the value: value <= edges[k] is code <= k.
-    """
-    _bin_patches(maps, places, bins, np.ascontiguousarray(cells), codes)
-
-
 @compiled
-def _bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
+def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
+    """Fill in ``codes`` (F, n) uint8: F features of the n patches of maps (26, h, w) that start at ``cells`` (n, 2).
+
+    A code is how many edges lie below the value: value <= edges[k] is code <= k.
+    """
     for f in range(len(codes)):
         m = places.map[f]
         values, edges, guess, low, scale = maps[m], bins.edges[m], bins.guess[m], bins.low[m], bins.scale[m]

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import torch
 
-from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, blur, feature_maps, feature_places, luv
+from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, SIDE, blur, feature_maps, feature_places, luv
 from ldl.edges.structured.forest import EdgeForest
 from ldl.edges.structured.neighbours import PatchNeighbours
 from ldl.edges.structured.voting import Rings, find_leaves, rings_of, vote
@@ -21,14 +21,10 @@ PAD = PATCH // 2 + LABEL // 2
 
 @dataclass
 class EdgeDetector:
-    """A trained forest, ready for images.
+    """A trained forest, ready for images; ``votes`` to ``gain`` are options of :class:`ldl.heads.StructuredEdges`.
 
     Args:
         forest: The forest.
-        votes: Trees that vote at each place; neighbouring places ask different ones, in a checkerboard.
-        sharpen: How far boundaries in a vote may move to where the colours change, in pixels.
-        scales: Sizes of the image whose edge maps are averaged.
-        gain: What the share of votes is multiplied by before it is cut at 1.
         neighbours: Lets the training patches that the leaves keep vote, not one patch for each leaf.
         threads: Parts of an image that are worked on at once; they change no bit.
     """
@@ -51,9 +47,6 @@ class EdgeDetector:
         height, width = image.shape[:2]
         total = np.zeros((height, width), np.float32)
         for scale in self.scales:
-            if scale == 1:
-                total += self._detect_once(image)
-                continue
             size = max(1, round(width * scale)), max(1, round(height * scale))
             resized = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
             total += cv2.resize(self._detect_once(resized), (width, height), interpolation=cv2.INTER_LINEAR)
@@ -88,8 +81,7 @@ class EdgeDetector:
         second = np.where(self.places.second[of, 0] < 0, -1, start + second)
         # A leaf has no features.
         first = np.where(of < 0, -1, start + first)
-        side = PATCH // SHRINK
-        leaves = np.empty((height - side + 1, width - side + 1, self.votes), np.int32)
+        leaves = np.empty((height - SIDE + 1, width - SIDE + 1, self.votes), np.int32)
         given = (
             maps.ravel(), width, self.forest.roots, first, second, self.forest.weight, self.forest.threshold,
             self.forest.child, leaves,

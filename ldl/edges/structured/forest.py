@@ -82,18 +82,10 @@ def grow_trees(
     seed: int,
     threads: int,
 ) -> Iterator[EdgeForest]:
-    """Grow some trees of a forest, in order. The same seed gives the same trees for any number of threads.
+    """Grow the trees ``numbers`` of a forest, in order, ``threads`` at a time; that changes none.
 
-    Args:
-        scenes: Images and what their annotators drew.
-        rules: How a tree grows.
-        numbers: Which trees.
-        features: Features that a tree may use, drawn for each.
-        patches: Patches that a tree learns from, drawn for each.
-        kept: Patches that a leaf keeps for DSNA at most; 0 keeps none.
-        components: Principal components by which DSNA compares them.
-        seed: Seed of the forest.
-        threads: Trees that grow at a time.
+    Each draws the ``patches`` that it learns from and the ``features`` that it may use, so many of them. A leaf keeps
+    at most ``kept`` patches for DSNA, which compares them by so many principal ``components``; 0 keeps none.
     """
     bins = make_bins([scene.maps for scene in scenes], seed)
     descriptor = learn_descriptor(scenes, components, seed) if kept else None
@@ -114,12 +106,9 @@ def grow_trees(
 
 
 def gather_trees(trees: Sequence[EdgeForest], device: torch.device, collective: Collective) -> list[EdgeForest]:
-    """The trees of all processes, in order; process r has grown trees r, r + world size, ... Every process calls it.
+    """The trees of all processes, in order; process r has grown ``trees`` r, r + world size, ..., maybe none.
 
-    Args:
-        trees: Those of this process, maybe none.
-        device: Where collectives need tensors.
-        collective: The processes.
+    Every process calls it. Collectives need tensors on ``device``.
     """
     if collective.world_size == 1:
         return list(trees)
@@ -133,19 +122,11 @@ def gather_trees(trees: Sequence[EdgeForest], device: torch.device, collective: 
 
 def join(trees: Sequence[EdgeForest]) -> EdgeForest:
     """Several forests as one, in order."""
-    nodes = np.cumsum([0, *(len(tree.feature) for tree in trees)])
-    leaves = np.cumsum([0, *(len(tree.segments) for tree in trees)])
-    return EdgeForest(
-        np.concatenate([tree.roots + n for tree, n in zip(trees, nodes)]).astype(np.int32),
-        np.concatenate([tree.feature for tree in trees]),
-        np.concatenate([tree.weight for tree in trees]),
-        np.concatenate([tree.threshold for tree in trees]),
-        np.concatenate(
-            [
-                tree.child + np.where(tree.feature[:, 0] < 0, leaf, node)
-                for tree, node, leaf in zip(trees, nodes, leaves)
-            ]
-        ).astype(np.int32),
-        np.concatenate([tree.segments for tree in trees]),
-        join_kept([tree.kept for tree in trees if tree.kept is not None]),
-    )
+    moved = []
+    node = leaf = 0
+    for tree in trees:
+        child = tree.child + np.where(tree.feature[:, 0] < 0, leaf, node)
+        moved.append(tree._replace(roots=(tree.roots + node).astype(np.int32), child=child.astype(np.int32))[:-1])
+        node, leaf = node + len(tree.feature), leaf + len(tree.segments)
+    kept = join_kept([tree.kept for tree in trees if tree.kept is not None])
+    return EdgeForest(*(np.concatenate(column) for column in zip(*moved)), kept)

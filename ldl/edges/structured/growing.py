@@ -10,7 +10,7 @@ from ldl.edges.structured.bins import Bins
 from ldl.edges.structured.gini import best_split
 from ldl.edges.structured.hyperplane import add_up, best_hyperplane, gain_of_cut
 from ldl.edges.structured.relabel import PAIRS, SAMPLE, draw_pairs, middle_segments, two_classes
-from ldl.methods.forest.compiled import compiled, inlined
+from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.parting import partition
 
 
@@ -60,15 +60,9 @@ class PatchTree(NamedTuple):
 def grow(
     codes: np.ndarray, maps: np.ndarray, bins: Bins, segments: np.ndarray, rules: Rules, state: np.ndarray
 ) -> PatchTree:
-    """Grow one tree.
+    """Grow one tree on binned features, ``codes`` (F, N) uint8, of segmentations (N, S) uint8.
 
-    Args:
-        codes: (F, N) uint8, binned features.
-        maps: (F,) which of the bins' tables each feature has.
-        bins: The bins.
-        segments: (N, S) uint8, segmentations.
-        rules: How it grows.
-        state: (1,) uint64, random numbers.
+    ``maps`` (F,) says which of the bins' tables each feature has; random numbers come from ``state`` (1,) uint64.
     """
     width, size = codes.shape
     rows, spare = np.arange(size).astype(np.int32), np.empty(size, np.int32)
@@ -83,8 +77,8 @@ def grow(
     middle, start = np.empty(most, np.int32), np.empty(most + 1, np.int32)
     sums = np.empty(size, np.float32)
     # Node, first row, one past the last, depth.
-    stack = np.empty((rules.depth + 2, 4), np.int32)
-    _push(stack, 0, 0, 0, size, 0)
+    stack = np.empty((rules.depth + 2, 4), np.int64)
+    stack[0] = 0, 0, size, 0
     waiting, nodes, leaves = 1, 1, 0
     while waiting:
         waiting -= 1
@@ -118,8 +112,8 @@ def grow(
             right[own[i]] = sums[i] > threshold[node]
         border = partition(rows, spare, right, first, last)
         # The left child lies on top, so leaves are numbered from left to right, as their rows are.
-        _push(stack, waiting, nodes + 1, border, last, level + 1)
-        _push(stack, waiting + 1, nodes, first, border, level + 1)
+        stack[waiting] = nodes + 1, border, last, level + 1
+        stack[waiting + 1] = nodes, first, border, level + 1
         waiting += 2
         nodes += 2
     start[leaves] = size
@@ -127,9 +121,3 @@ def grow(
         feature[:nodes].copy(), weight[:nodes].copy(), threshold[:nodes].copy(), child[:nodes].copy(),
         middle[:leaves].copy(), start[: leaves + 1].copy(), rows,
     )  # fmt: skip
-
-
-@inlined
-def _push(stack: np.ndarray, at: int, node: int, first: int, last: int, level: int) -> None:
-    entry = stack[at]
-    entry[0], entry[1], entry[2], entry[3] = node, first, last, level

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.methods.forest.compiled import compiled, inlined, inlined_fast
+from ldl.edges.structured.relabel import add_row, dot
+from ldl.methods.forest.compiled import compiled, inlined
 from ldl.methods.forest.draws import next_bits
 
 SAMPLE = 1024
@@ -38,19 +39,14 @@ def best_hyperplane(
     stays whose information gain is largest when both classes count the same. (The paper takes no parallels; a node
     whose classes hardly differ would then often stay whole.)
 
+    Arguments that are not listed are those of :func:`.gini.best_split`.
+
     Args:
-        codes: (F, N) uint8.
         maps: (F,) which table each feature has.
         top: (tables, 256) float32, the value of each bin.
-        rows: (n,) patches of the node.
-        labels: (n,) their classes, 0 or 1.
-        ones: How many are 1.
         sets: How many hyperplanes are tried.
-        min_leaf: Patches that each side must keep.
         shrinkage: Weight of the squared norm, against a mean loss of 1.
         least: The gain that a hyperplane must exceed.
-        order: (F,) a permutation of the features; its order changes.
-        state: Random numbers.
         feature: (D,) int32, gets the features where there is a split.
         weight: (D,) float32, gets their weights.
 
@@ -132,36 +128,27 @@ def squared_hinge(x: np.ndarray, y: np.ndarray, cost: np.ndarray, shrinkage: flo
 
     It minimises shrinkage / 2 |w|^2 + sum_i cost_i max(0, 1 - y_i w.x_i)^2 / (2 sum_i cost_i), the last weight, of a
     constant, being free. A step is a ridge regression on the rows that have a loss; it ends when these stay the same.
-
-    Args:
-        x: (n, D + 1) float64, the last column 1.
-        y: (n,) -1 or 1.
-        cost: (n,) positive.
-        shrinkage: Positive.
-
-    Returns:
-        (D + 1,) weights.
+    ``x`` are (n, D + 1) float64, the last column 1, ``y`` (n,) -1 or 1, ``cost`` (n,) positive; the weights (D + 1,).
     """
     count, size = x.shape
     active, w = np.ones(count, np.bool_), np.zeros(size)
     scale = 1 / cost.sum()
     for _ in range(ROUNDS):
-        gram, moment = np.zeros((size, size)), np.zeros(size)
-        for k in range(size):
-            gram[k, k] = shrinkage if k < size - 1 else 1e-9
+        gram, moment = shrinkage * np.eye(size), np.zeros(size)
+        gram[size - 1, size - 1] = 1e-9
         for i in range(count):
             if active[i]:
                 factor = cost[i] * scale
                 for a in range(size):
-                    _add(gram[a, : a + 1], x[i], factor * x[i, a])
-                _add(moment, x[i], factor * y[i])
+                    add_row(gram[a, : a + 1], x[i], factor * x[i, a])
+                add_row(moment, x[i], factor * y[i])
         for a in range(size):
             for b in range(a):
                 gram[b, a] = gram[a, b]
         w = np.linalg.solve(gram, moment)
         changed = False
         for i in range(count):
-            loses = y[i] * _dot(x[i], w) < 1
+            loses = y[i] * dot(x[i], w) < 1
             changed |= loses != active[i]
             active[i] = loses
         if not changed:
@@ -172,18 +159,17 @@ def squared_hinge(x: np.ndarray, y: np.ndarray, cost: np.ndarray, shrinkage: flo
 @inlined
 def _standardize(x: np.ndarray, size: int) -> np.ndarray:
     """Bring the first columns to mean 0 and variance 1, in place; constant ones to 0. Returns the divisors."""
-    mean, spread = np.zeros(size), np.zeros(size)
-    for i in range(len(x)):
-        for k in range(size):
-            mean[k] += x[i, k]
-            spread[k] += x[i, k] ** 2
+    spread = np.empty(size)
     for k in range(size):
-        mean[k] /= len(x)
-        variance = spread[k] / len(x) - mean[k] ** 2
+        mean = squares = 0.0
+        for i in range(len(x)):
+            mean += x[i, k]
+            squares += x[i, k] ** 2
+        mean /= len(x)
+        variance = squares / len(x) - mean**2
         spread[k] = np.sqrt(variance) if variance > 1e-12 else 1.0
-    for i in range(len(x)):
-        for k in range(size):
-            x[i, k] = (x[i, k] - mean[k]) / spread[k]
+        for i in range(len(x)):
+            x[i, k] = (x[i, k] - mean) / spread[k]
     return spread
 
 
@@ -200,17 +186,3 @@ def _entropy(part: float, whole: float) -> float:
         return 0.0
     share = part / whole
     return -share * np.log(share) - (1 - share) * np.log(1 - share)
-
-
-@inlined_fast
-def _dot(one: np.ndarray, two: np.ndarray) -> float:
-    total = 0.0
-    for k in range(len(one)):
-        total += one[k] * two[k]
-    return total
-
-
-@inlined_fast
-def _add(total: np.ndarray, row: np.ndarray, factor: float) -> None:
-    for k in range(len(total)):
-        total[k] += factor * row[k]

@@ -23,16 +23,8 @@ SAMPLE = 15_000
 """Patches from which the components are learned."""
 
 
-class Descriptor(NamedTuple):
-    """The map from a patch's channel values to its descriptor.
-
-    Attributes:
-        kernel: (D, 13, 16, 16) float32.
-        bias: (D,) float32.
-    """
-
-    kernel: np.ndarray
-    bias: np.ndarray
+Descriptor = tuple[np.ndarray, np.ndarray]
+"""The map from a patch's channel values to its descriptor: kernel (D, 13, 16, 16) and bias (D,), float32."""
 
 
 class KeptPatches(NamedTuple):
@@ -57,7 +49,11 @@ def learn_descriptor(scenes: Sequence[Scene], components: int, seed: int) -> Des
     """Principal components of patches from all over the scenes."""
     random = np.random.default_rng(seed)
     each = -(-SAMPLE // len(scenes))
-    values = torch.cat([_values(scene.maps, _anywhere(scene, each, random)) for scene in scenes]).numpy()
+    parts = []
+    for scene in scenes:
+        cells = np.stack([random.integers(0, size - SIDE + 1, each) for size in scene.maps.shape[1:]], axis=1)
+        parts.append(_values(scene.maps, cells))
+    values = torch.cat(parts).numpy()
     mean = values.mean(0)
     centred = (values - mean).reshape(len(values), CHANNELS, -1)
     spread = np.sqrt(np.square(centred).mean((0, 2)))[:, None]
@@ -65,12 +61,7 @@ def learn_descriptor(scenes: Sequence[Scene], components: int, seed: int) -> Des
     found = PCA(components, svd_solver="randomized", random_state=seed).fit((centred / spread).reshape(len(values), -1))
     kernel = (found.components_.reshape(components, CHANNELS, -1) / spread).reshape(components, VALUES)
     kernel = (kernel / np.sqrt(max(found.explained_variance_.sum(), 1e-12))).astype(np.float32)
-    return Descriptor(kernel.reshape(-1, CHANNELS, SIDE, SIDE), -(kernel @ mean))
-
-
-def _anywhere(scene: Scene, count: int, random: np.random.Generator) -> np.ndarray:
-    rows, columns = (size - SIDE + 1 for size in scene.maps.shape[1:])
-    return np.stack([random.integers(0, rows, count), random.integers(0, columns, count)], axis=1)
+    return kernel.reshape(-1, CHANNELS, SIDE, SIDE), -(kernel @ mean)
 
 
 def _values(maps: np.ndarray, places: np.ndarray) -> torch.Tensor:
@@ -101,25 +92,22 @@ def keep(
     sizes = np.minimum(np.diff(tree.start), most)
     rank = np.arange(len(order)) - tree.start[leaf]
     rows = tree.rows[order[rank < most]]
-    points = np.empty((len(rows), len(descriptor.bias)), np.float32)
-    weight = descriptor.kernel.reshape(len(descriptor.bias), -1).T
+    kernel, bias = descriptor
+    points = np.empty((len(rows), len(bias)), np.float32)
     for number, scene in enumerate(scenes):
         own = np.flatnonzero(patches.places[rows, 0] == number)
-        points[own] = _values(scene.maps, patches.places[rows[own], 1:]).numpy() @ weight + descriptor.bias
+        points[own] = (
+            _values(scene.maps, patches.places[rows[own], 1:]).numpy() @ kernel.reshape(len(bias), -1).T + bias
+        )
     segments = np.stack([drop_specks(patches.segments[row]) for row in rows])
-    return KeptPatches(np.concatenate([[0], np.cumsum(sizes)]), segments, points, *descriptor)
+    return KeptPatches(np.concatenate([[0], np.cumsum(sizes)]), segments, points, kernel, bias)
 
 
 def join_kept(parts: Sequence[KeptPatches]) -> KeptPatches | None:
     """Those of several trees as one, in order; None of none."""
     if not parts:
         return None
-    before = np.cumsum([0, *(len(part.points) for part in parts)])
-    starts = [part.start[1:] + count for part, count in zip(parts, before)]
-    return KeptPatches(
-        np.concatenate([np.zeros(1, np.int64), *starts]),
-        np.concatenate([part.segments for part in parts]),
-        np.concatenate([part.points for part in parts]),
-        parts[0].kernel,
-        parts[0].bias,
-    )
+    sizes = np.concatenate([np.diff(part.start) for part in parts])
+    segments = np.concatenate([part.segments for part in parts])
+    points = np.concatenate([part.points for part in parts])
+    return KeptPatches(np.append(0, sizes.cumsum()), segments, points, parts[0].kernel, parts[0].bias)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ldl.edges.structured.channels import LABEL, blur
 from ldl.edges.structured.kept import KeptPatches, describe_all
+from ldl.edges.structured.voting import rings_of
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 
 CODES = 8
@@ -40,20 +41,17 @@ class PatchNeighbours:
 
     @torch.no_grad()
     def weigh(self, leaves: np.ndarray, maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Kept patches and their weights, which sum to 1, for the patch at each cell.
+        """Kept patches and their weights, (rows, columns, m) int32 and float32, for the patch at each cell.
 
-        Where no neighbour has an edge all weights are 0.
-
-        Args:
-            leaves: (rows, columns, T) int32, the leaves reached.
-            maps: (26, h, w), the feature maps.
-
-        Returns:
-            (rows, columns, m) int32 and float32; filled up with weights of 0.
+        Weights sum to 1, or are all 0 where no neighbour has an edge; places that are left have 0 too. ``leaves``
+        (rows, columns, T) int32 are those reached, ``maps`` (26, h, w) the feature maps.
         """
-        rows, columns, trees = leaves.shape
+        rows, columns = leaves.shape[:2]
         queries = describe_all(maps, self.kept.kernel, self.kept.bias)[:rows, :columns].reshape(rows * columns, -1)
-        near, real = self._gather(leaves.reshape(-1, trees))
+        start = self.kept.start
+        place = start[leaves][..., None] + np.arange(self.most)
+        real = torch.from_numpy(place < start[leaves + 1][..., None]).reshape(rows * columns, -1)
+        near = torch.from_numpy(place).reshape(rows * columns, -1).where(real, 0)
         weights = self.points.new_zeros(near.shape)
         votes = (real & ~self.flat[near]).any(1)
         # A split of nothing is one empty part.
@@ -70,13 +68,6 @@ class PatchNeighbours:
                 weights[part] = solved
         return near.int().numpy().reshape(rows, columns, -1), weights.numpy().reshape(rows, columns, -1)
 
-    def _gather(self, leaves: np.ndarray) -> tuple[Tensor, Tensor]:
-        start = self.kept.start
-        place = start[leaves][..., None] + np.arange(self.most)
-        real = place < start[leaves + 1][..., None]
-        near = np.where(real, place, 0)
-        return torch.from_numpy(near.reshape(len(leaves), -1)), torch.from_numpy(real.reshape(len(leaves), -1))
-
 
 def label_codes(segments: np.ndarray) -> Tensor:
     """Segmentations (N, 256) as labels (N, 8): principal components of their blurred edges, of mean squared norm 1."""
@@ -91,14 +82,7 @@ def label_codes(segments: np.ndarray) -> Tensor:
 
 
 def _blurred_edges(segments: np.ndarray) -> Tensor:
-    square = torch.from_numpy(segments).reshape(-1, LABEL, LABEL)
-    down, right = square[:, 1:] != square[:, :-1], square[:, :, 1:] != square[:, :, :-1]
-    edges = torch.zeros(square.shape, dtype=torch.bool)
-    for places, differs in (
-        (np.s_[:, 1:], down),
-        (np.s_[:, :-1], down),
-        (np.s_[:, :, 1:], right),
-        (np.s_[:, :, :-1], right),
-    ):
-        edges[places] |= differs
-    return blur(edges.float(), 2).reshape(len(square), -1)
+    start, pixels = rings_of(segments, 1)
+    edges = np.zeros(segments.shape, np.float32)
+    edges[np.repeat(np.arange(len(segments)), np.diff(start)[:, 0]), pixels] = 1
+    return blur(torch.from_numpy(edges).reshape(-1, LABEL, LABEL), 2).reshape(len(segments), -1)

@@ -67,27 +67,20 @@ def sample_patches(
 ) -> Patches:
     """Draw about ``count`` patches, equally many from every annotator of every scene, without replacement.
 
-    It takes count x (F + 256) bytes. An annotator whose scene has too few places of a kind gives those it has.
-
-    Args:
-        scenes: The training images.
-        places: The F features wanted.
-        bins: Their bins.
-        count: How many patches are wanted.
-        random: Where they lie.
+    It takes count x (F + 256) bytes, F being the number of ``places``. An annotator whose scene has too few places of a
+    kind gives those it has.
     """
     each = count / (2 * sum(len(scene.near) for scene in scenes))
     chosen = [_choose_places(scene.near, each, random) for scene in scenes]
-    total = sum(len(found) for found in chosen)
+    bounds = np.cumsum([0, *(len(found) for found in chosen)])
+    total = bounds[-1]
     codes, segments = np.empty((len(places.map), total), np.uint8), np.empty((total, LABEL * LABEL), np.uint8)
     cells = np.empty((total, 3), np.int32)
-    start = 0
     for number, (scene, found) in enumerate(zip(scenes, chosen)):
-        end = start + len(found)
-        bin_patches(scene.maps, places, bins, found[:, 1:], codes[:, start:end])
-        cut_segments(scene.segments, found, segments[start:end])
-        cells[start:end, 0], cells[start:end, 1:] = number, found[:, 1:]
-        start = end
+        own = slice(bounds[number], bounds[number + 1])
+        bin_patches(scene.maps, places, bins, found[:, 1:], codes[:, own])
+        cut_segments(scene.segments, found, segments[own])
+        cells[own, 0], cells[own, 1:] = number, found[:, 1:]
     return Patches(codes, segments, cells)
 
 
@@ -106,12 +99,9 @@ def _choose_places(near: np.ndarray, each: float, random: np.random.Generator) -
 
 @compiled
 def cut_segments(segments: np.ndarray, found: np.ndarray, cut: np.ndarray) -> None:
-    """Fill in the segmentations in the middle of patches, (n, 256) uint8, numbered 0, 1, ... as they come.
+    """Fill in ``cut``, the segmentations in the middle of patches, (n, 256) uint8, numbered 0, 1, ... as they come.
 
-    Args:
-        segments: (A, H, W) integers.
-        found: (n, 3) annotator, first cell row, first cell column.
-        cut: Filled in.
+    ``segments`` are (A, H, W) integers; ``found`` (n, 3) says annotator, first cell row and first cell column.
     """
     seen = np.empty(LABEL * LABEL, segments.dtype)
     for i in range(len(found)):

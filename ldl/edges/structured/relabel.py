@@ -33,16 +33,9 @@ def two_classes(
 ) -> int:
     """The class of each segmentation of a node: the sign of its first principal component.
 
-    Args:
-        segments: (N, S) uint8.
-        rows: (n,) those of the node.
-        pairs: (P, 2) pixels that are compared.
-        codes: (at least min(n, 1024), P) float32, scratch.
-        state: Random numbers.
-        labels: (at least n) uint8, gets 0 or 1.
-
-    Returns:
-        How many are in class 1: 0 where all codes are equal, else neither 0 nor n, but for rounding.
+    Those of the ``rows`` (n,) of (N, S) uint8 are written into ``labels``, (at least n) uint8. Pixels are compared by
+    ``pairs`` (P, 2); ``codes`` (at least min(n, 1024), P) float32 are scratch. Returns how many are in class 1: 0 where
+    all codes are equal, else neither 0 nor n, but for rounding.
     """
     count, width = len(rows), len(pairs)
     size = min(count, SAMPLE)
@@ -59,7 +52,7 @@ def two_classes(
     for i in range(size):
         for p in range(width):
             codes[i, p] -= mean[p]
-        length = _dot(codes[i], codes[i])
+        length = dot(codes[i], codes[i])
         if length > longest:
             longest, start = length, i
     if longest == 0:
@@ -70,11 +63,11 @@ def two_classes(
     for _ in range(ROUNDS):
         following[:] = 0
         for i in range(size):
-            _add(following, codes[i], _dot(codes[i], direction))
-        scale = np.float32(1 / np.sqrt(_dot(following, following)))
+            add_row(following, codes[i], dot(codes[i], direction))
+        scale = np.float32(1 / np.sqrt(dot(following, following)))
         for p in range(width):
             direction[p] = following[p] * scale
-    offset = _dot(mean, direction)
+    offset = dot(mean, direction)
     ones = 0
     for i in range(count):
         score = np.float32(0)
@@ -106,14 +99,14 @@ def middle_segments(segments: np.ndarray, rows: np.ndarray, pairs: np.ndarray) -
 
 
 @inlined_fast
-def _dot(one: np.ndarray, two: np.ndarray) -> float:
-    total = np.float32(0)
+def dot(one: np.ndarray, two: np.ndarray) -> float:
+    total = one.dtype.type(0)
     for p in range(len(one)):
         total += one[p] * two[p]
     return total
 
 
 @inlined_fast
-def _add(total: np.ndarray, row: np.ndarray, factor: float) -> None:
+def add_row(total: np.ndarray, row: np.ndarray, factor: float) -> None:
     for p in range(len(total)):
         total[p] += factor * row[p]

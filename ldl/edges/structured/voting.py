@@ -23,53 +23,47 @@ class Rings(NamedTuple):
     pixels: np.ndarray
 
 
+@compiled
 def rings_of(segments: np.ndarray, rings: int) -> Rings:
     """The first rings of segmentations (L, 256) uint8."""
     start = np.empty((len(segments), rings + 1), np.int32)
     pixels = np.empty(segments.size, np.uint8)
-    used = _fill_rings(segments, start, pixels)
-    return Rings(start, pixels[:used].copy())
-
-
-@compiled
-def _fill_rings(segments: np.ndarray, start: np.ndarray, pixels: np.ndarray) -> int:
     used = 0
     ring = np.empty(LABEL * LABEL, np.int64)
     for leaf in range(len(segments)):
         ring[:] = -1
-        for r in range(start.shape[1] - 1):
+        for r in range(rings):
             start[leaf, r] = used
             for p in range(LABEL * LABEL):
-                if ring[p] >= 0:
-                    continue
-                if (r == 0 and _is_edge(segments[leaf], p)) or (r > 0 and _touches(ring, p, r - 1)):
+                if ring[p] < 0 and (_is_edge(segments[leaf], p) if r == 0 else _touches(ring, p, r - 1)):
                     ring[p] = r
                     pixels[used] = p
                     used += 1
-        start[leaf, start.shape[1] - 1] = used
-    return used
+        start[leaf, rings] = used
+    return Rings(start, pixels[:used].copy())
+
+
+@inlined
+def _beside(p: int, side: int) -> int:
+    """The pixel above, below, left or right (0..3) of pixel ``p``; that pixel itself where there is none."""
+    y, x = p // LABEL + (side == 1) - (side == 0), p % LABEL + (side == 3) - (side == 2)
+    return min(max(y, 0), LABEL - 1) * LABEL + min(max(x, 0), LABEL - 1)
 
 
 @inlined
 def _is_edge(segments: np.ndarray, p: int) -> bool:
-    y, x, own = p // LABEL, p % LABEL, segments[p]
-    return (
-        (y > 0 and segments[p - LABEL] != own)
-        or (y < LABEL - 1 and segments[p + LABEL] != own)
-        or (x > 0 and segments[p - 1] != own)
-        or (x < LABEL - 1 and segments[p + 1] != own)
-    )
+    edge = False
+    for side in range(4):
+        edge |= segments[_beside(p, side)] != segments[p]
+    return edge
 
 
 @inlined
 def _touches(ring: np.ndarray, p: int, r: int) -> bool:
-    y, x = p // LABEL, p % LABEL
-    return (
-        (y > 0 and ring[p - LABEL] == r)
-        or (y < LABEL - 1 and ring[p + LABEL] == r)
-        or (x > 0 and ring[p - 1] == r)
-        or (x < LABEL - 1 and ring[p + 1] == r)
-    )
+    touches = False
+    for side in range(4):
+        touches |= ring[_beside(p, side)] == r
+    return touches
 
 
 @compiled
@@ -86,21 +80,12 @@ def find_leaves(
     low: int,
     high: int,
 ) -> None:
-    """Fill in the leaves that patches reach.
+    """Fill in the ``leaves`` (rows, columns, votes) int32 that patches reach, from row ``low`` up to ``high``.
 
-    Args:
-        maps: All maps, flat float32.
-        width: Cells in a line.
-        roots: (T,) first node of each tree.
-        first: (M, D) where in ``maps`` the patch at cell 0 finds the node's values; -1 in a leaf.
-        second: (M, D) where it finds what is subtracted, -1 for nothing.
-        weight: (M, D) what the differences are multiplied by.
-        threshold: (M,) sums up to this go left.
-        child: (M,) the left child, or the leaf's number.
-        leaves: (rows, columns, votes) int32, filled in. Each place asks the trees that follow those of its left and
-            upper neighbours, in a circle: a checkerboard where the votes are half of the trees.
-        low: First row that is filled in.
-        high: One past the last.
+    Each place asks the trees that follow those of its left and upper neighbours, in a circle: a checkerboard where the
+    votes are half of the trees. ``maps`` are flat, with ``width`` cells in a line. There the patch at cell 0 finds a
+    node's values at ``first`` (M, D), which is -1 in a leaf, and at ``second`` (M, D) what is subtracted, -1 for
+    nothing. The others are those of :class:`.forest.EdgeForest`.
     """
     _, columns, votes = leaves.shape
     for row in range(low, high):
@@ -143,9 +128,7 @@ def vote(
         rings: Their pixels; ``sharpen + 1`` rings.
         colour: (H, W, 3) float32.
         sharpen: How many rings may change segment.
-        votes: (H, W) float32, is added to.
-        low: First of its rows that is added to.
-        high: One past the last.
+        votes: (H, W) float32, is added to in rows ``low`` to ``high``, without the last.
     """
     local = np.empty(LABEL * LABEL, np.uint8)
     sums = np.empty((LABEL * LABEL, 4), np.float32)
@@ -162,37 +145,33 @@ def vote(
                     continue
                 if sharpen == 0:
                     for k in range(first, last):
-                        p = np.int64(rings.pixels[k])
-                        _add(votes, top + p // LABEL, left + p % LABEL, weight, low, high)
+                        _add(votes, top, left, np.int64(rings.pixels[k]), weight, low, high)
                     continue
                 local[:] = segments[leaf]
                 _mean_colours(local, colour, top, left, sums)
                 for k in range(first, rings.start[leaf, sharpen]):
                     _move(local, np.int64(rings.pixels[k]), colour, top, left, sums)
                 for k in range(first, last):
-                    p = np.int64(rings.pixels[k])
-                    if _is_edge(local, p):
-                        _add(votes, top + p // LABEL, left + p % LABEL, weight, low, high)
+                    if _is_edge(local, np.int64(rings.pixels[k])):
+                        _add(votes, top, left, np.int64(rings.pixels[k]), weight, low, high)
 
 
 @inlined
-def _add(votes: np.ndarray, y: int, x: int, weight: float, low: int, high: int) -> None:
+def _add(votes: np.ndarray, top: int, left: int, p: int, weight: float, low: int, high: int) -> None:
+    y = top + p // LABEL
     if low <= y < high:
-        votes[y, x] += weight
+        votes[y, left + p % LABEL] += weight
 
 
 @inlined
 def _mean_colours(local: np.ndarray, colour: np.ndarray, top: int, left: int, sums: np.ndarray) -> None:
     """Fill in the mean colour of each segment, and its size."""
     sums[: local.max() + 1] = 0
-    for y in range(LABEL):
-        for x in range(LABEL):
-            own = sums[local[y * LABEL + x]]
-            pixel = colour[top + y, left + x]
-            own[0] += pixel[0]
-            own[1] += pixel[1]
-            own[2] += pixel[2]
-            own[3] += 1
+    for p in range(LABEL * LABEL):
+        own, pixel = sums[local[p]], colour[top + p // LABEL, left + p % LABEL]
+        for c in range(3):
+            own[c] += pixel[c]
+        own[3] += 1
     for s in range(local.max() + 1):
         for c in range(3):
             sums[s, c] /= sums[s, 3]
@@ -201,18 +180,15 @@ def _mean_colours(local: np.ndarray, colour: np.ndarray, top: int, left: int, su
 @inlined
 def _move(local: np.ndarray, p: int, colour: np.ndarray, top: int, left: int, means: np.ndarray) -> None:
     """Give a pixel to the segment around it that has its colour; in doubt it stays."""
-    y, x = p // LABEL, p % LABEL
-    pixel = colour[top + y, left + x]
+    pixel = colour[top + p // LABEL, left + p % LABEL]
     best = local[p]
     least = _distance(means[best], pixel)
-    for step in range(4):
-        dy, dx = (step == 1) - (step == 0), (step == 3) - (step == 2)
-        if 0 <= y + dy < LABEL and 0 <= x + dx < LABEL:
-            other = local[p + dy * LABEL + dx]
-            if other != best:
-                away = _distance(means[other], pixel)
-                if away < least:
-                    best, least = other, away
+    for side in range(4):
+        other = local[_beside(p, side)]
+        if other != best:
+            away = _distance(means[other], pixel)
+            if away < least:
+                best, least = other, away
     local[p] = best
 
 

@@ -65,11 +65,11 @@ class Scored:
     def add(self, outputs: np.ndarray | float, groups: int | slice) -> None:
         """Move h of ``groups`` by ``outputs``."""
         self.scores[:, groups] += outputs
-        self.loss = likelihood(self.scores, *self.bags[1:], self.model, self.weights)
+        self.loss = likelihood(self.scores, self.bags, self.model, self.weights)
 
     def step(self, direction: np.ndarray, group: int, longest: float, shrinkage: float = 1.0) -> float:
         """How far to go along ``direction`` (N,), at most ``longest``; 0 where that does not help. -1 is all groups."""
-        return line_search(self.scores, direction, group, *self.bags[1:], self.model, longest, shrinkage)
+        return line_search(self.scores, direction, group, self.bags, self.model, longest, shrinkage)
 
 
 def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, patience: int = 0) -> Ensemble:
@@ -84,10 +84,12 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
     """
     train = Scored(bags, model, rules.groups)
     test = None if held is None else Scored(held, model, rules.groups)
-    ensemble = Ensemble(_start(train))
-    for side in (train, test):
-        if side is not None:
-            side.add(ensemble.start, slice(None))
+    sides = [train] if test is None else [train, test]
+    up = np.ones(len(bags.rows))
+    # The constant h of greatest likelihood.
+    ensemble = Ensemble(train.step(up, -1, START_LIMIT) or -train.step(-up, -1, START_LIMIT))
+    for side in sides:
+        side.add(ensemble.start, slice(None))
     ensemble.curve.append((train.loss, math.nan if test is None else test.loss))
     order = presort(bags.rows)
     width = bags.rows.shape[1]
@@ -106,9 +108,8 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
                 stump = _stump(train, group, weights, order, np.sort(drawn), rules, pool)
                 if stump is None:
                     continue
-                for side in (train, test):
-                    if side is not None:
-                        side.add(stump(side.bags.rows), group)
+                for side in sides:
+                    side.add(stump(side.bags.rows), group)
                 ensemble.stumps.append(stump)
                 ensemble.group.append(group)
             ensemble.curve.append((train.loss, math.nan if test is None else test.loss))
@@ -121,12 +122,6 @@ def boost(bags: Bags, model: Model, rules: Rules, held: Bags | None = None, pati
             if len(ensemble.stumps) == before and last:
                 break
     return ensemble
-
-
-def _start(train: Scored) -> float:
-    """The constant h of greatest likelihood."""
-    up = np.ones(len(train.scores))
-    return train.step(up, -1, START_LIMIT) or -train.step(-up, -1, START_LIMIT)
 
 
 def _stump(

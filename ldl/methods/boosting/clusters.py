@@ -30,7 +30,10 @@ def clusters(bags: Bags, groups: int, whitened: float, seed: int) -> np.ndarray:
     # Sums over several threads are rounded otherwise.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        rows = _whiten(bags.rows, whitened)[own] if whitened else _standardize(bags.rows[own])
+        rows = _standardize(bags.rows if whitened else bags.rows[own])
+        if whitened and rows.any():
+            rows = PCA(whitened, whiten=True, svd_solver="covariance_eigh").fit_transform(rows)
+        rows = rows[own] if whitened else rows
         means = KMeans(min(groups, len(rows)), n_init=STARTS, random_state=seed % 2**32)
         found[own] = means.fit_predict(rows, sample_weight=weights[own])
     return found
@@ -40,8 +43,3 @@ def _standardize(rows: np.ndarray) -> np.ndarray:
     rows = rows.astype(np.float64)
     spread = rows.std(0)
     return (rows - rows.mean(0)) / np.where(spread > 0, spread, 1)
-
-
-def _whiten(rows: np.ndarray, share: float) -> np.ndarray:
-    rows = _standardize(rows)
-    return PCA(share, whiten=True, svd_solver="covariance_eigh").fit_transform(rows) if rows.any() else rows

@@ -39,25 +39,16 @@ class Model(NamedTuple):
 
 
 @compiled
-def likelihood(
-    scores: np.ndarray,
-    starts: np.ndarray,
-    positive: np.ndarray,
-    negative: np.ndarray,
-    model: Model,
-    weights: np.ndarray,
-) -> float:
+def likelihood(scores: np.ndarray, bags: Bags, model: Model, weights: np.ndarray) -> float:
     """Negative log likelihood of the bags, and its negative gradient.
 
     Args:
         scores: (N, K) h of every instance and group, float64.
-        starts: (B + 1,) first instance of every bag, and N.
-        positive: (B,) weight of log p of every bag.
-        negative: (B,) weight of log(1 - p), or with ``model.apart`` of the sum of log(1 - p) over its instances.
+        bags: The bags; with ``model.apart`` the weights of log(1 - p) are those of its sum over a bag's instances.
         model: How instances make a bag.
         weights: (N, K) is filled with -dL/dh.
     """
-    groups = scores.shape[1]
+    starts, positive, negative, groups = bags.starts, bags.positive, bags.negative, scores.shape[1]
     h, w = scores.reshape(-1), weights.reshape(-1)
     longest = 0
     for i in range(len(positive)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.methods.boosting.likelihood import Model, likelihood
+from ldl.methods.boosting.likelihood import Bags, Model, likelihood
 from ldl.methods.forest.compiled import compiled
 
 ROUNDS = 40
@@ -14,15 +14,7 @@ PRECISION = 1e-3
 
 @compiled
 def line_search(
-    scores: np.ndarray,
-    direction: np.ndarray,
-    group: int,
-    starts: np.ndarray,
-    positive: np.ndarray,
-    negative: np.ndarray,
-    model: Model,
-    longest: float,
-    shrinkage: float,
+    scores: np.ndarray, direction: np.ndarray, group: int, bags: Bags, model: Model, longest: float, shrinkage: float
 ) -> float:
     """A step in [0, longest] at which the negative log likelihood is least, or 0 where none lowers it.
 
@@ -34,15 +26,13 @@ def line_search(
         scores: (N, K) h.
         direction: (N,) outputs of the weak learner.
         group: Which h is moved, or -1 for all.
-        starts: As in :func:`ldl.methods.boosting.likelihood.likelihood`.
-        positive: Likewise.
-        negative: Likewise.
+        bags: As in :func:`ldl.methods.boosting.likelihood.likelihood`.
         model: Likewise.
         longest: The longest step, above 0.
         shrinkage: Factor of the step, in (0, 1]; left out where the shorter step would not help.
     """
     moved, weights = scores.copy(), np.empty_like(scores)
-    start = likelihood(scores, starts, positive, negative, model, weights)
+    start = likelihood(scores, bags, model, weights)
     first = _slope(weights, direction, group)
     if not first < 0:
         return 0.0
@@ -53,7 +43,7 @@ def line_search(
     kept = 0
     for _ in range(ROUNDS):
         _move(moved, scores, direction, group, step)
-        loss = likelihood(moved, starts, positive, negative, model, weights)
+        loss = likelihood(moved, bags, model, weights)
         slope = _slope(weights, direction, group)
         if loss < least:
             best, least = step, loss
@@ -82,7 +72,7 @@ def line_search(
             step = (low + high) / 2
     if shrinkage < 1:
         _move(moved, scores, direction, group, shrinkage * best)
-        if likelihood(moved, starts, positive, negative, model, weights) < start:
+        if likelihood(moved, bags, model, weights) < start:
             return shrinkage * best
     return best
 

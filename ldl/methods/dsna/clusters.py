@@ -18,14 +18,9 @@ FLOOR = 0.05
 def label_factor(gap: Tensor, widest: Tensor, tau: float, ordered: bool) -> Tensor:
     """What the distance of features is multiplied by (Eq. 2).
 
-    Where labels have values g(gap) = tau gap / (widest - gap + floor), with ``widest`` the largest gap *between labels*
-    (the largest label itself, as printed, makes g negative for angles). Else 1 where labels differ.
-
-    Args:
-        gap: Distances of labels, any shape.
-        widest: The largest gap of the neighbourhood, of a shape that broadcasts.
-        tau: The trade-off.
-        ordered: Whether labels have values.
+    Where labels have values, that is are ``ordered``, g(gap) = tau gap / (widest - gap + floor), with ``widest`` the
+    largest gap *between labels* of the neighbourhood (the largest label itself, as printed, makes g negative for
+    angles). Else 1 where labels differ. ``gap``, distances of labels, has any shape, ``widest`` one that broadcasts.
     """
     if not ordered:
         return (gap > 0).to(gap)
@@ -50,14 +45,8 @@ def overlapping_clusters(
     the codes). A neighbour joins every centroid whose distance is at most 1 + ``overlap`` times the least. The label of
     a centroid is its members' mean, or the most frequent one. A cluster that lost all members keeps its last ones.
 
-    Args:
-        points: (B, m, F).
-        codes: (B, m, c) values, or one-hot labels.
-        real: (B, m).
-        clusters: How many.
-        overlap: At least 0.
-        tau: As in :func:`label_factor`.
-        ordered: Whether codes are values.
+    ``points`` (B, m, F) have the ``codes`` (B, m, c), values where they are ``ordered``, else one-hot labels; ``real``
+    (B, m) says which there are. ``overlap`` is at least 0, ``tau`` as in :func:`label_factor`.
     """
     if clusters == 1:
         return real.unsqueeze(1)
@@ -86,14 +75,9 @@ def overlapping_clusters(
 def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float) -> Tensor:
     """Which cluster's affine hull (Eq. 3) is nearest to the query: (B,), int64.
 
-    A hull keeps the principal directions of its members that carry the share ``energy`` of their variance: with all of
-    them, a hull of more members than dimensions would leave no distance.
-
-    Args:
-        points: (B, m, F).
-        queries: (B, F).
-        members: (B, K, m), bool.
-        energy: In (0, 1].
+    A hull keeps the principal directions of its members that carry the share ``energy``, in (0, 1], of their variance:
+    with all of them, a hull of more members than dimensions would leave no distance. ``points`` are (B, m, F),
+    ``queries`` (B, F), ``members`` (B, K, m) bool.
     """
     if members.shape[1] == 1:
         return torch.zeros(len(points), dtype=torch.int64, device=points.device)

@@ -55,10 +55,6 @@ class Spectrum(NamedTuple):
     query: Tensor
     outside: Tensor
 
-    def take(self, rows: Tensor) -> Spectrum:
-        """The problems of some queries."""
-        return Spectrum(*(part[rows] for part in self))
-
 
 def objective(
     members: Tensor,
@@ -98,12 +94,11 @@ def approximate(
         tolerance: A query is done when its primal and dual residuals are at most this share of their terms.
         iterations: At most so many.
     """
-    spectrum = _decompose(members, queries)
+    part, anchor = _decompose(members, queries), anchors
     weights, taken = anchors.clone(), torch.full(anchors.shape[:1], iterations, device=anchors.device)
     rows = torch.arange(len(anchors), device=anchors.device)
-    part, z, u = spectrum, anchors.clone(), torch.zeros_like(anchors)
-    anchor = anchors
-    rho = spectrum.squares.amax(1).clamp_min(torch.finfo(anchors.dtype).tiny).sqrt()
+    z, u = anchors.clone(), torch.zeros_like(anchors)
+    rho = part.squares.amax(1).clamp_min(torch.finfo(anchors.dtype).tiny).sqrt()
     norm = torch.ones_like(rho) if squared else queries.norm(dim=1).clamp_min(torch.finfo(anchors.dtype).tiny)
     for step in range(1, iterations + 1):
         if not len(rows):
@@ -115,8 +110,7 @@ def approximate(
         if step % CHECKED and step < iterations:
             continue
         primal, dual = (a - z).norm(dim=1), rho * (z - before).norm(dim=1)
-        primal_scale = torch.maximum(a.norm(dim=1), z.norm(dim=1))
-        dual_scale = rho * u.norm(dim=1)
+        primal_scale, dual_scale = torch.maximum(a.norm(dim=1), z.norm(dim=1)), rho * u.norm(dim=1)
         weights[rows] = z
         done = (primal <= tolerance * primal_scale) & (dual <= tolerance * dual_scale)
         taken[rows[done]] = step
@@ -127,7 +121,7 @@ def approximate(
         if done.any():
             kept = ~done
             rows, z, u, rho, norm, anchor = (x[kept] for x in (rows, z, u, rho, norm, anchor))
-            part = part.take(kept)
+            part = Spectrum(*(x[kept] for x in part))
     return Approximation(weights, objective(members, queries, weights, anchors, sparsity, attraction, squared), taken)
 
 

@@ -18,12 +18,9 @@ RANK = 1e-8
 
 def label_distances(target: Tensor, near: Tensor) -> Tensor:
     """Euclidean distances (N, m) between the distributions (N, C) of instances and of their neighbours (N, m)."""
-    distances = torch.empty(near.shape, dtype=target.dtype, device=target.device)
     step = max(1, PART // (near.shape[1] * target.shape[1] + 1))
-    for start in range(0, len(near), step):
-        part = slice(start, start + step)
-        distances[part] = (target[part, None] - target[near[part]]).norm(dim=-1)
-    return distances
+    pairs = zip(target.split(step), near.split(step))
+    return torch.cat([(own[:, None] - target[others]).norm(dim=-1) for own, others in pairs])
 
 
 def neighbour_graphs(

@@ -19,12 +19,8 @@ def label_costs(labels: np.ndarray, draws: np.ndarray, cap: float) -> np.ndarray
     """Costs f(p) = (1 - p) / p, at most ``cap``, of rows whose label makes up the share p of the node's draws, (n,).
 
     They are divided by their mean over the draws, so that the penalty of the weights means the same in every node.
-    A node of one label, where f is 0, has equal costs; so has every node where ``cap`` is 0.
-
-    Args:
-        labels: (n,) label of every row, any numbers.
-        draws: (n,) how often each row was drawn.
-        cap: Limit of f, which grows without bounds as p falls.
+    A node of one label, where f is 0, has equal costs; so has every node where ``cap`` is 0. ``labels`` (n,) are any
+    numbers, ``draws`` (n,) say how often each row was drawn.
     """
     places = np.unique(labels, return_inverse=True)[1]
     share = (np.bincount(places, draws) / draws.sum())[places]
@@ -62,13 +58,17 @@ def regress(
         svr = LinearSVR(
             C=penalty / 2, epsilon=epsilon, loss="squared_epsilon_insensitive", dual=False, intercept_scaling=10.0
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            svr.fit(rows - centre, values - middle, costs)
+        _fit_quietly(svr, rows - centre, values - middle, costs)
         weights, bias = svr.coef_, float(np.ravel(svr.intercept_)[0])
     else:
         weights, bias = _ridge(rows, values - middle, shares, np.sqrt(costs), 1 / penalty, gram), 0.0
     return weights, middle + bias - centre @ weights
+
+
+def _fit_quietly(model: LinearSVR | LinearSVC, rows: np.ndarray, target: np.ndarray, costs: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, target, costs)
 
 
 def _ridge(
@@ -100,16 +100,10 @@ def halve(codes: np.ndarray, draws: np.ndarray) -> np.ndarray:
 def separate(rows: np.ndarray, cluster: np.ndarray, costs: np.ndarray, penalty: float) -> Direction:
     """Linear support vector machine, squared hinge loss, between a node's two clusters (Eq. 9), by liblinear.
 
-    Args:
-        rows: (n, D).
-        cluster: (n,) 0 or 1; scores of 1 are above 0.
-        costs: (n,) at least 0.
-        penalty: C.
+    ``cluster`` (n,) is 0 or 1, and scores of 1 are above 0; the rest as for :func:`regress`.
     """
     centre = costs @ rows / costs.sum()
     svc = LinearSVC(C=penalty / 2, loss="squared_hinge", dual=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        svc.fit(rows - centre, cluster, costs)
+    _fit_quietly(svc, rows - centre, cluster, costs)
     weights = svc.coef_[0]
     return weights, float(svc.intercept_[0] - centre @ weights)

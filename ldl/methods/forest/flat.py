@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.collective import Collective
+from ldl.collective import Collective, interleave
 from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.grower import Tree
+
+T = TypeVar("T", bound=tuple[np.ndarray, ...])
 
 
 class FlatForest(NamedTuple):
@@ -53,37 +55,40 @@ def plant(tree: Tree, target: np.ndarray) -> PlantedTree:
 
 
 def join_trees(trees: list[PlantedTree], labels: int, device: torch.device, collective: Collective) -> FlatForest:
-    """The trees of all processes as one forest.
+    """The trees of all processes as one forest, of C ``labels``; the rest as for :func:`join_arrays`."""
+    nothing = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.int32), np.empty((0, labels), np.float32)
+    joined, lengths = join_arrays(trees, PlantedTree(*nothing), device, collective)
+    before = (lengths.cumsum(0) - lengths).int()
+    # Tree by tree, because a number of its own for every node would take more memory than the forest.
+    nodes = lengths[:, 0].tolist()
+    for feature, child, offset in zip(joined[0].split(nodes), joined[2].split(nodes), before):
+        child += torch.where(feature < 0, offset[3], offset[0])
+    return FlatForest(before[:, 0].contiguous(), *joined)
+
+
+def join_arrays(trees: list[T], like: T, device: torch.device, collective: Collective) -> tuple[list[Tensor], Tensor]:
+    """The n arrays of a tree, each joined over the trees of all processes, and their lengths, (trees, n).
 
     Args:
         trees: The trees that this process has grown, in order: process r has grown trees r, r + world size, ...
             The list is emptied, so that they are not held twice.
-        labels: C, also where this process has grown none.
+        like: A tree of empty arrays, of the right shapes and dtypes also where this process has grown none.
         device: Where the tensors are to lie; collectives may need them there.
         collective: Every process calls this.
     """
-    sizes = np.array([[len(tree.feature), len(tree.values)] for tree in trees], np.int64).reshape(-1, 2)
+    sizes = np.array([[len(part) for part in tree] for tree in trees], np.int64).reshape(-1, len(like))
     counts = collective.gather(torch.from_numpy(sizes).to(device))
-    nothing = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.int32), np.empty((0, labels), np.float32)
-    shares = [list(column) for column in zip(*trees)] or [[] for _ in nothing]
+    shares = [list(column) for column in zip(*trees)] or [[] for _ in like]
     trees.clear()
-    joined = {}
-    # The values first: what is made before them would lie above them in memory and keep it from being returned.
-    for name, share, like in reversed(list(zip(PlantedTree._fields, shares, nothing))):
-        parts = collective.gather(torch.from_numpy(_concatenate(share, like)).to(device))
-        lengths = [count[:, int(name == "values")].tolist() for count in counts]
-        joined[name] = (
-            parts[0]
-            if len(parts) == 1
-            else torch.cat(in_turn([part.split(length) for part, length in zip(parts, lengths)]))
-        )
-    nodes_and_leaves = torch.stack(in_turn([count.unbind() for count in counts]))
-    before = (nodes_and_leaves.cumsum(0) - nodes_and_leaves).int()
-    # Tree by tree, because a number of its own for every node would take more memory than the forest.
-    nodes = nodes_and_leaves[:, 0].tolist()
-    for child, feature, offset in zip(joined["child"].split(nodes), joined["feature"].split(nodes), before):
-        child += torch.where(feature < 0, offset[1], offset[0])
-    return FlatForest(roots=before[:, 0].contiguous(), **joined)
+    joined = []
+    # A forest's values first: what is made before them would lie above them in memory and keep it from being returned.
+    for place in reversed(range(len(like))):
+        parts = collective.gather(torch.from_numpy(_concatenate(shares[place], like[place])).to(device))
+        if len(parts) > 1:
+            split = [part.split(count[:, place].tolist()) for part, count in zip(parts, counts)]
+            parts = [torch.cat(in_turn(split))]
+        joined += parts
+    return joined[::-1], interleave(counts)
 
 
 def _concatenate(parts: list[np.ndarray], like: np.ndarray) -> np.ndarray:

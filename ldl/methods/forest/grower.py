@@ -13,12 +13,12 @@ import numpy as np
 
 from ldl.methods.forest.columns import Columns
 from ldl.methods.forest.compiled import compiled, inlined
-from ldl.methods.forest.impurity import impurity
+from ldl.methods.forest.impurity import Node, impurity
 from ldl.methods.forest.ordered import ONES
 from ldl.methods.forest.parting import partition, partition_listed, send, take_listed
 from ldl.methods.forest.relabel import all_equal, two_means
 from ldl.methods.forest.search import ADAPTIVE, EXACT, Rules, search
-from ldl.methods.forest.unordered import widen
+from ldl.methods.forest.unordered import WIDE
 
 
 class Tree(NamedTuple):
@@ -109,22 +109,24 @@ def grow(
                 packed[rows[i]] = weight | (weight * cluster[i - first]) << ONES
                 n += weight
                 if not ordered:
-                    own[i - first], counts[i - first] = samples[rows[i]], widen(packed[rows[i]])
-            whole = impurity(table, n, ones)
-            best = whole - n * rules.min_gain
-            f, cut, best, alive[depth + 1], more = search(
-                columns, ids, listed, lo[depth, side], hi[depth, side], live[depth], alive[depth], live[depth + 1],
-                packed, own[: last - first], counts[: last - first], table, n, ones, last - first, best, rules, state,
+                    own[i - first], counts[i - first] = samples[rows[i]], weight | (weight * cluster[i - first]) << WIDE
+            count = last - first
+            best, alive[depth + 1] = search(
+                columns, ids, listed, lo[depth, side], hi[depth, side], live[depth : depth + 2], alive[depth],
+                packed, own[:count], counts[:count], table, Node(n, ones, count, rules.min_leaf), rules, state,
             )  # fmt: skip
-            evaluations += more
-            found = f >= 0
+            evaluations += best.evaluations
+            found = best.feature >= 0
         if not found:
             child[node], start[leaves] = leaves, first
             leaves += 1
             continue
-        gain[f] += whole - best
-        feature[node], threshold[node], child[node] = f, cut, nodes
-        send(columns, samples, rows, first, last, ids, listed, lo[depth, side], hi[depth, side], f, cut, rules, right)
+        gain[best.feature] += impurity(table, n, ones) - best.impurity
+        feature[node], threshold[node], child[node] = best.feature, best.threshold, nodes
+        send(columns, samples, rows[first:last], best, rules, right)
+        if ordered:
+            for k in range(lo[depth, side, best.feature], hi[depth, side, best.feature]):
+                right[ids[k]] = listed[k] > best.threshold
         middle = partition(rows, spare, right, first, last)
         grows = False
         # The left child lies on top, so leaves are numbered from left to right, as their rows are.

@@ -7,12 +7,42 @@ n * Ent = n ln n - ones ln ones - (n - ones) ln(n - ones), so that the gain of a
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ldl.methods.forest.compiled import inlined
 
 TIE = 1e-9
 """Gains that differ by less, in nats, are a tie: the candidate that came first stays."""
+
+
+class Node(NamedTuple):
+    """What a search must know of a node.
+
+    Attributes:
+        n: Draws in it.
+        ones: Those in cluster 1.
+        count: Its rows.
+        min_leaf: Draws that each side of a split must keep.
+    """
+
+    n: int
+    ones: int
+    count: int
+    min_leaf: int
+
+
+class Split(NamedTuple):
+    """The best split found so far: its feature (int32, -1 for none) and float32 threshold.
+
+    ``impurity`` is that of both its sides, which the next must beat; ``evaluations`` is how many have been computed.
+    """
+
+    feature: int
+    threshold: float
+    impurity: float
+    evaluations: int
 
 
 def log_table(size: int) -> np.ndarray:
@@ -28,6 +58,14 @@ def impurity(table: np.ndarray, n: int, ones: int) -> float:
 
 
 @inlined
-def split_impurity(table: np.ndarray, left: int, left_ones: int, n: int, ones: int) -> float:
+def split_impurity(table: np.ndarray, node: Node, left: int, left_ones: int) -> float:
     """Impurity of both sides together. Swapping the sides gives the same bits."""
-    return impurity(table, left, left_ones) + impurity(table, n - left, ones - left_ones)
+    return impurity(table, left, left_ones) + impurity(table, node.n - left, node.ones - left_ones)
+
+
+@inlined
+def better(best: Split, node: Node, score: float, feature: int, threshold: float) -> Split:
+    """The best split after one more was computed, of impurity ``score``."""
+    if score < best.impurity - TIE * node.n:
+        return Split(feature, threshold, score, best.evaluations + 1)
+    return Split(best.feature, best.threshold, best.impurity, best.evaluations + 1)

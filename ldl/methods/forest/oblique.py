@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ldl.methods.forest.directions import Direction, halve, label_costs, regress, separate
+from ldl.methods.forest.directions import halve, label_costs, regress, separate
 from ldl.methods.forest.draws import bootstrap
 
 KNOWN = 4000
@@ -159,13 +159,22 @@ def _best_split(
     places = np.unique(labels, return_inverse=True)[1]
     weights = draws / np.bincount(places, draws)[places]
     gram = None if data.gram is None or len(rows) >= width else data.gram[np.ix_(rows, rows)]
+    if truth.regresses:
+        aim, costs = codes[:, 0], label_costs(labels, draws, rules.cap) * draws
+        cut = np.median(np.repeat(aim, draws)) if rules.median else aim @ draws / draws.sum()
+    else:
+        aim, cut = halve(codes, draws), 0.0
+        costs = label_costs(aim, draws, rules.cap) * draws
     best, least = None, np.inf
     for _ in range(rules.sets if rules.features < width else 1):
         columns = np.arange(width)
         if rules.features < width:
             columns = np.sort(random.choice(width, rules.features, replace=False))
         part = features[np.ix_(rows, columns)] if rules.features < width else features[rows]
-        (direction, bias), cut = _direction(part, gram, truth, rules, codes, labels, draws)
+        if truth.regresses:
+            direction, bias = regress(part, aim, costs, rules.penalty, rules.epsilon, gram)
+        else:
+            direction, bias = separate(part, aim, costs, rules.penalty)
         left = part @ direction < cut - bias
         if left.all() or not left.any():
             continue
@@ -173,25 +182,6 @@ def _best_split(
         if loss < least:
             best, least = _Split(columns, direction, cut - bias, left), loss
     return best
-
-
-def _direction(
-    part: np.ndarray,
-    gram: np.ndarray | None,
-    truth: Truth,
-    rules: ObliqueRules,
-    codes: np.ndarray,
-    labels: np.ndarray,
-    draws: np.ndarray,
-) -> tuple[Direction, float]:
-    """The direction with its bias, and the score that parts left from right."""
-    if truth.regresses:
-        values = codes[:, 0]
-        costs = label_costs(labels, draws, rules.cap) * draws
-        cut = np.median(np.repeat(values, draws)) if rules.median else values @ draws / draws.sum()
-        return regress(part, values, costs, rules.penalty, rules.epsilon, gram), float(cut)
-    cluster = halve(codes, draws)
-    return separate(part, cluster, label_costs(cluster, draws, rules.cap) * draws, rules.penalty), 0.0
 
 
 def _impurity(truth: Truth, codes: np.ndarray, places: np.ndarray, weights: np.ndarray) -> float:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.methods.forest.flat import in_turn
+from ldl.methods.forest.flat import join_arrays
 from ldl.methods.forest.oblique import ObliqueTree
 
 PART = 2**22
@@ -17,18 +17,9 @@ PART = 2**22
 
 
 class ObliqueForest(NamedTuple):
-    """T trees of M nodes, I splits and L leaves in all.
+    """T trees of M nodes, I splits and L leaves in all, whose arrays are those of :class:`.oblique.ObliqueTree`.
 
-    Attributes:
-        roots: (T,) int32, the first node of each tree.
-        split: (M,) int32, row of ``columns`` and ``weights``, -1 in a leaf.
-        child: (M,) int32, the left child, which the right one follows; in a leaf its number, 0..L - 1.
-        threshold: (M,) float64; rows whose score is below it go left.
-        columns: (I, D) int32, the features of each split.
-        weights: (I, D) float64.
-        sizes: (L,) int32, how many distinct training rows each leaf has.
-        rows: Training rows, by leaf, int32.
-        draws: How often the bootstrap drew each of ``rows``, int32.
+    ``roots`` (T,) int32 are the first nodes of the trees; children and splits are numbered through all trees.
     """
 
     roots: Tensor
@@ -43,36 +34,17 @@ class ObliqueForest(NamedTuple):
 
 
 def join_oblique(trees: list[ObliqueTree], width: int, device: torch.device, collective: Collective) -> ObliqueForest:
-    """The trees of all processes as one forest.
-
-    Args:
-        trees: Those that this process has grown, in order: process r has grown trees r, r + world size, ...
-        width: D, also where this process has grown none.
-        device: Where the tensors are to lie; collectives may need them there.
-        collective: Every process calls this.
-    """
-    empty = ObliqueTree(
-        *(np.empty(0, kind) for kind in (np.int32, np.int32, np.float64)),
-        np.empty((0, width), np.int32), np.empty((0, width)), *(np.empty(0, np.int32) for _ in range(3)),
-    )  # fmt: skip
-    lengths = np.array([[len(part) for part in tree] for tree in trees], np.int64).reshape(-1, len(empty))
-    counts = collective.gather(torch.from_numpy(lengths).to(device))
-    joined: dict[str, list[Tensor]] = {}
-    for place, name in enumerate(ObliqueTree._fields):
-        mine = np.concatenate([tree[place] for tree in trees] + [empty[place]])
-        parts = collective.gather(torch.from_numpy(mine).to(device))
-        joined[name] = in_turn([part.split(count[:, place].tolist()) for part, count in zip(parts, counts)])
-    node, leaf, split = 0, 0, 0
-    roots = []
-    for place, (inner, child) in enumerate(zip(joined["split"], joined["child"])):
-        roots.append(node)
-        joined["child"][place] = child + torch.where(inner < 0, leaf, node)
-        joined["split"][place] = torch.where(inner < 0, inner, inner + split)
-        node, leaf, split = (
-            start + len(joined[name][place]) for start, name in ((node, "split"), (leaf, "sizes"), (split, "columns"))
-        )
-    whole = {name: torch.cat(parts) for name, parts in joined.items()}
-    return ObliqueForest(torch.tensor(roots, dtype=torch.int32, device=device), **whole)
+    """The trees of all processes as one forest, of D = ``width``; the rest as for :func:`.flat.join_arrays`."""
+    whole, number = np.empty(0, np.int32), np.empty(0)
+    like = ObliqueTree(whole, whole, number, whole.reshape(0, width), number.reshape(0, width), whole, whole, whole)
+    joined, lengths = join_arrays(trees, like, device, collective)
+    # What the trees before hold, under the names of the arrays.
+    before = dict(zip(ObliqueTree._fields, (lengths.cumsum(0) - lengths).int().unbind(1)))
+    nodes = lengths[:, 0].tolist()
+    for tree, (split, child) in enumerate(zip(joined[0].split(nodes), joined[1].split(nodes))):
+        child += torch.where(split < 0, before["sizes"][tree], before["split"][tree])
+        split += torch.where(split < 0, 0, before["columns"][tree])
+    return ObliqueForest(before["split"].contiguous(), *joined)
 
 
 def reach(rows: Tensor, forest: ObliqueForest) -> Tensor:

@@ -6,7 +6,8 @@ import numpy as np
 
 from ldl.methods.forest.columns import Columns
 from ldl.methods.forest.compiled import inlined
-from ldl.methods.forest.search import ADAPTIVE, EXACT, HISTOGRAM, RANDOM, Rules
+from ldl.methods.forest.impurity import Split
+from ldl.methods.forest.search import HISTOGRAM, RANDOM, Rules
 
 
 @inlined
@@ -51,32 +52,17 @@ def partition_listed(
 
 @inlined
 def send(
-    columns: Columns,
-    samples: np.ndarray,
-    rows: np.ndarray,
-    first: int,
-    last: int,
-    ids: np.ndarray,
-    listed: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    f: int,
-    cut: float,
-    rules: Rules,
-    right: np.ndarray,
+    columns: Columns, samples: np.ndarray, rows: np.ndarray, split: Split, rules: Rules, right: np.ndarray
 ) -> None:
-    """Say for each row of a node whether it goes right."""
-    for i in range(first, last):
-        row = rows[i]
+    """Say for each row of a node whether it goes right; where some are listed, whether the other ones do."""
+    f, cut = split.feature, split.threshold
+    for row in rows:
         if rules.search == HISTOGRAM:
             right[row] = columns.low[f, columns.codes[f, samples[row]]] > cut
         elif rules.search == RANDOM:
             right[row] = columns.values[f, samples[row]] > cut
         else:
             right[row] = columns.default[f] > cut
-    if rules.search == EXACT or rules.search == ADAPTIVE:
-        for k in range(lo[f], hi[f]):
-            right[ids[k]] = listed[k] > cut
 
 
 @inlined

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.methods.forest.compiled import compiled, inlined
+from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.flat import FlatForest
 
 ROWS = 4096
@@ -25,7 +25,7 @@ WORTH_A_THREAD = 20_000
 
 
 def reach(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
-    """Leaf of every row in every tree: (B, F) gives (B, K) int32, rows of ``forest.values``.
+    """Leaf of every row in every tree, by gathers: (B, F) gives (B, K) int32, rows of ``forest.values``.
 
     Args:
         features: float32.
@@ -35,15 +35,6 @@ def reach(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
     Raises:
         LDLError: a split asks for a feature that is NaN.
     """
-    if features.device.type == "cpu":
-        leaves = np.empty((len(features), len(forest.roots)), np.int32)
-        _refuse(_reach(features.contiguous().numpy(), *(tensor.numpy() for tensor in forest[:4]), leaves))
-        return torch.from_numpy(leaves)
-    return reach_by_gathers(features, forest, depth)
-
-
-def reach_by_gathers(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
-    """:func:`reach` with torch alone."""
     node = forest.roots.long().expand(len(features), -1)
     missing = torch.zeros_like(node, dtype=torch.bool)
     for _ in range(depth):
@@ -51,36 +42,26 @@ def reach_by_gathers(features: Tensor, forest: FlatForest, depth: int) -> Tensor
         value = features.gather(1, feature.clamp_min(0).long())
         missing |= value.isnan() & (feature >= 0)
         node = torch.where(feature >= 0, forest.child[node] + (value > forest.threshold[node]), node)
-    bad = missing.any(1).nonzero()
-    _refuse(int(bad[0]) if len(bad) else -1)
+    if missing.any():
+        raise _refusal(int(missing.any(1).nonzero()[0]))
     return forest.child[node]
 
 
 def average(features: Tensor, forest: FlatForest, depth: int, threads: int = 1) -> Tensor:
     """Mean over the trees of the values of the leaves reached: (B, F) gives (B, C) in the values' dtype.
 
-    Args:
-        features: float32.
-        forest: On the same device.
-        depth: Splits on the longest path.
-        threads: Threads of a CPU.
-
-    Raises:
-        LDLError: a split asks for a feature that is NaN.
+    ``threads`` of a CPU share the rows; arguments and errors are else those of :func:`reach`.
     """
     if features.device.type == "cpu" and forest.values.dtype in (torch.float32, torch.float64):
-        arrays, rows = _arrays(forest), features.contiguous().numpy()
-        sums = np.zeros((len(rows), forest.values.shape[1]), arrays[-1].dtype)
-        skip = np.empty((len(arrays[0]), 0), np.uint8)
-        threads = max(1, min(threads, len(rows) * len(arrays[0]) // WORTH_A_THREAD))
-        _in_threads(rows, arrays, skip, sums, threads)
-        return torch.from_numpy(sums)
+        trees = len(forest.roots)
+        threads = max(1, min(threads, len(features) * trees // WORTH_A_THREAD))
+        return average_without(features, forest, np.empty((trees, 0), np.uint8), threads)
     return torch.cat([average_by_gathers(part, forest, depth) for part in features.split(ROWS)])
 
 
 def average_by_gathers(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
     """:func:`average` with torch alone."""
-    leaves = reach_by_gathers(features, forest, depth)
+    leaves = reach(features, forest, depth)
     total = forest.values.new_zeros(len(features), forest.values.shape[1])
     for column in leaves.unbind(1):
         total += forest.values.index_select(0, column)
@@ -88,103 +69,30 @@ def average_by_gathers(features: Tensor, forest: FlatForest, depth: int) -> Tens
 
 
 def average_without(features: Tensor, forest: FlatForest, skip: np.ndarray, threads: int = 1) -> Tensor:
-    """Mean over those trees that did not see the row in training; NaN where all did.
+    """Mean (B, C) over those trees that did not see the row in training; NaN where all did.
 
-    Args:
-        features: (B, F) float32 on a CPU.
-        forest: Likewise.
-        skip: (K, B) uint8, 1 where the tree has seen the row.
-        threads: Threads to use.
-
-    Returns:
-        (B, C).
+    ``features`` (B, F) float32 and the forest are on a CPU. ``skip`` (K, B) uint8 is 1 where the tree has seen the row;
+    of shape (K, 0) it skips no tree. ``threads`` share the rows.
     """
-    arrays, rows = _arrays(forest), features.contiguous().numpy()
+    arrays, rows = [tensor.detach().numpy() for tensor in forest], features.contiguous().numpy()
     sums = np.zeros((len(rows), forest.values.shape[1]), arrays[-1].dtype)
-    _in_threads(rows, arrays, skip, sums, threads)
+
+    def fill(start: int, stop: int) -> None:
+        bad = _average(rows[start:stop], *arrays, np.ascontiguousarray(skip[:, start:stop]), sums[start:stop])
+        if bad >= 0:
+            raise _refusal(start + bad)
+
+    if threads == 1:
+        fill(0, len(rows))
+    else:
+        cuts = np.linspace(0, len(rows), threads + 1).astype(int)
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(fill, cuts, cuts[1:]))
     return torch.from_numpy(sums)
 
 
-def _arrays(forest: FlatForest) -> list[np.ndarray]:
-    return [tensor.detach().numpy() for tensor in forest]
-
-
-def _in_threads(rows: np.ndarray, arrays: list[np.ndarray], skip: np.ndarray, sums: np.ndarray, threads: int) -> None:
-    if threads == 1:
-        _refuse(_average(rows, *arrays, skip, sums))
-        return
-    cuts = np.linspace(0, len(rows), threads + 1).astype(int)
-    with ThreadPoolExecutor(threads) as pool:
-        jobs = [
-            pool.submit(_average, rows[a:b], *arrays, np.ascontiguousarray(skip[:, a:b]), sums[a:b])
-            for a, b in zip(cuts, cuts[1:])
-        ]
-        for start, job in zip(cuts, jobs):
-            _refuse(job.result(), int(start))
-
-
-def _refuse(bad: int, start: int = 0) -> None:
-    """Raise for row ``bad`` of those from ``start`` on, if it is not negative."""
-    if bad >= 0:
-        raise LDLError(
-            f"a tree cannot sort row {start + bad}: a feature that it asks for is NaN; fill missing features"
-        )
-
-
-@inlined
-def _descend(
-    rows: np.ndarray,
-    active: np.ndarray,
-    count: int,
-    root: int,
-    feature: np.ndarray,
-    threshold: np.ndarray,
-    child: np.ndarray,
-    node: np.ndarray,
-) -> int:
-    """Lead the rows active[:count] down a tree, to ``node``; a row that meets NaN, or -1.
-
-    All go one level at a time: the next row's memory is fetched while this one's is waited for.
-    """
-    bad = -1
-    for a in range(count):
-        node[active[a]] = root
-    if feature[root] < 0:
-        return bad
-    while count:
-        place = 0
-        for a in range(count):
-            i = active[a]
-            at = node[i]
-            value = rows[i, feature[at]]
-            bad = i if value != value else bad
-            at = child[at] + np.int64(value > threshold[at])
-            node[i] = at
-            active[place] = i
-            place += feature[at] >= 0
-        count = place
-    return bad
-
-
-@compiled
-def _reach(
-    rows: np.ndarray,
-    roots: np.ndarray,
-    feature: np.ndarray,
-    threshold: np.ndarray,
-    child: np.ndarray,
-    leaves: np.ndarray,
-) -> int:
-    """Fill ``leaves``; a row that meets NaN, or -1."""
-    bad = -1
-    node, active = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-    for k in range(len(roots)):
-        for i in range(len(rows)):
-            active[i] = i
-        bad = max(bad, _descend(rows, active, len(rows), roots[k], feature, threshold, child, node))
-        for i in range(len(rows)):
-            leaves[i, k] = child[node[i]]
-    return bad
+def _refusal(row: int) -> LDLError:
+    return LDLError(f"a tree cannot sort row {row}: a feature that it asks for is NaN; fill missing features")
 
 
 @compiled
@@ -208,13 +116,27 @@ def _average(
     for first in range(0, len(rows), block):
         last = min(first + block, len(rows))
         for k in range(len(roots)):
-            count = 0
+            root, count, met = roots[k], 0, -1
             for i in range(first, last):
                 node[i] = -1
                 if not (skips and skip[k, i]):
+                    node[i] = root
                     active[count] = i
                     count += 1
-            bad = max(bad, _descend(rows, active, count, roots[k], feature, threshold, child, node))
+            # All go one level at a time: the next row's memory is fetched while this one's is waited for.
+            while count and feature[root] >= 0:
+                place = 0
+                for a in range(count):
+                    i = active[a]
+                    at = node[i]
+                    value = rows[i, feature[at]]
+                    met = i if value != value else met
+                    at = child[at] + np.int64(value > threshold[at])
+                    node[i] = at
+                    active[place] = i
+                    place += feature[at] >= 0
+                count = place
+            bad = max(bad, met)
             for i in range(first, last):
                 if node[i] >= 0:
                     trees[i] += 1

@@ -9,7 +9,7 @@ import numpy as np
 from ldl.methods.forest.columns import Columns, Layout
 from ldl.methods.forest.compiled import inlined
 from ldl.methods.forest.draws import next_bits, next_share
-from ldl.methods.forest.impurity import TIE
+from ldl.methods.forest.impurity import TIE, Node, Split, impurity
 from ldl.methods.forest.ordered import adaptive_feature, exact_feature
 from ldl.methods.forest.unordered import histogram_feature, random_feature
 
@@ -41,66 +41,50 @@ def search(
     hi: np.ndarray,
     live: np.ndarray,
     alive: int,
-    kept: np.ndarray,
     packed: np.ndarray,
     own: np.ndarray,
     counts: np.ndarray,
     table: np.ndarray,
-    n: int,
-    ones: int,
-    count: int,
-    best: float,
+    node: Node,
     rules: Rules,
     state: np.ndarray,
-) -> tuple[int, float, float, int, int]:
-    """The best split of a node: feature (-1 for none), threshold, impurity, features kept, impurities computed.
+) -> tuple[Split, int]:
+    """The best split of a node, and how many features are kept for its children.
 
-    Features that are constant here are not kept for the children, and do not count as tried.
+    The first ``alive`` features of ``live[0]`` are tried, those that are kept are written to ``live[1]``. Features
+    that are constant here are not kept, and do not count as tried.
     """
-    feature, cut, evaluations = -1, np.float32(0), 0
+    whole = impurity(table, node.n, node.ones)
+    best = Split(np.int32(-1), np.float32(0), whole - node.n * rules.min_gain, 0)
     keeps, tried, k = 0, 0, 0
     # Small nodes gain nothing from blocks.
-    block = min(rules.block, max(1, count // 8))
-    while k < alive and tried < rules.tries and best > TIE * n:
+    block = min(rules.block, max(1, node.count // 8))
+    while k < alive and tried < rules.tries and best.impurity > TIE * node.n:
         if rules.tries < alive:
             other = k + int(next_bits(state) % np.uint64(alive - k))
-            live[k], live[other] = live[other], live[k]
-        f = live[k]
+            live[0, k], live[0, other] = live[0, other], live[0, k]
+        f = live[0, k]
         k += 1
         if rules.search == EXACT or rules.search == ADAPTIVE:
-            begin, end = lo[f], hi[f]
-            if begin == end or (end - begin == count and listed[begin] == listed[end - 1]):
-                continue
-            if rules.search == EXACT:
-                best, threshold, found, more = exact_feature(
-                    listed, ids, columns.default[f], begin, end, count, packed, table, n, ones,
-                    rules.min_leaf, block, best,
-                )  # fmt: skip
-            else:
-                best, threshold, found, more = adaptive_feature(
-                    listed, ids, columns.default[f], begin, end, count, packed, table, n, ones,
-                    rules.min_leaf, rules.alpha, rules.beta, best,
-                )  # fmt: skip
+            begin, end, default = lo[f], hi[f], columns.default[f]
+            constant = begin == end or (end - begin == node.count and listed[begin] == listed[end - 1])
+            if not constant and rules.search == EXACT:
+                best = exact_feature(ids, listed, packed, table, node, f, begin, end, default, block, best)
+            elif not constant:
+                best = adaptive_feature(
+                    ids, listed, packed, table, node, f, begin, end, default, rules.alpha, rules.beta, best
+                )
+        elif rules.search == HISTOGRAM:
+            codes, low, high = columns.codes[f], columns.low[f], columns.high[f]
+            best, constant = histogram_feature(codes, low, high, own, counts, table, node, f, best)
         else:
-            if rules.search == HISTOGRAM:
-                best, threshold, found, more, constant = histogram_feature(
-                    columns.codes[f], columns.low[f], columns.high[f], own, counts, table, n, ones, rules.min_leaf, best
-                )
-            else:
-                best, threshold, found, more, constant = random_feature(
-                    columns.values[f], own, counts, table, n, ones, rules.min_leaf, next_share(state), best
-                )
-            if constant:
-                continue
-        evaluations += more
-        tried += 1
-        kept[keeps] = f
-        keeps += 1
-        if found:
-            feature, cut = f, threshold
+            share = next_share(state)
+            best, constant = random_feature(columns.values[f], own, counts, table, node, f, share, best)
+        if not constant:
+            tried += 1
+            live[1, keeps] = f
+            keeps += 1
     # Those that were not looked at may still vary.
-    while k < alive:
-        kept[keeps] = live[k]
-        keeps += 1
-        k += 1
-    return feature, cut, best, keeps, evaluations
+    left = alive - k
+    live[1, keeps : keeps + left] = live[0, k:alive]
+    return best, keeps + left

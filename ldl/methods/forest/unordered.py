@@ -9,9 +9,10 @@ import numpy as np
 
 from ldl.methods.forest.columns import BINS, midpoint
 from ldl.methods.forest.compiled import inlined
-from ldl.methods.forest.impurity import TIE, split_impurity
-from ldl.methods.forest.ordered import MASK, ONES
+from ldl.methods.forest.impurity import Node, Split, better, split_impurity
 
+WIDE = 32
+"""A row's count holds its draws in the lower 32 bits, with room for those of any node, and those in cluster 1 above."""
 FEW = 24
 """Up to so many rows are sorted into place; a histogram would be mostly empty."""
 
@@ -24,27 +25,13 @@ def histogram_feature(
     own: np.ndarray,
     counts: np.ndarray,
     table: np.ndarray,
-    n: int,
-    ones: int,
-    min_leaf: int,
-    best: float,
-) -> tuple[float, float, bool, int, bool]:
-    """The best midpoint between occupied bins of one feature.
+    node: Node,
+    f: int,
+    best: Split,
+) -> tuple[Split, bool]:
+    """The best midpoint between occupied bins of feature f, or ``best``; and whether f is constant here.
 
-    Args:
-        codes: (N,) bin of every row.
-        low: (256,) smallest value in each bin.
-        high: (256,) largest.
-        own: Rows of the node.
-        counts: Their packed counts, int64.
-        table: k ln k.
-        n: Draws in the node.
-        ones: Those in cluster 1.
-        min_leaf: Draws that each side must hold.
-        best: The impurity to beat.
-
-    Returns:
-        best impurity, threshold, whether it is new, impurities computed, whether the feature is constant here.
+    Bins have ``codes`` and go from ``low`` to ``high``; ``own`` are the node's rows, ``counts`` their counts.
     """
     bins = np.empty(BINS, np.int64)
     sums = np.empty(BINS, np.int64)
@@ -70,17 +57,14 @@ def histogram_feature(
             if histogram[code]:
                 bins[used], sums[used] = code, histogram[code]
                 used += 1
-    threshold, found, evaluations = np.float32(0), False, 0
     left, left_ones = 0, 0
     for k in range(used - 1):
         left += sums[k] & 0xFFFFFFFF
-        left_ones += sums[k] >> 32
-        if left >= min_leaf and n - left >= min_leaf:
-            score = split_impurity(table, left, left_ones, n, ones)
-            evaluations += 1
-            if score < best - TIE * n:
-                best, threshold, found = score, midpoint(high[bins[k]], low[bins[k + 1]]), True
-    return best, threshold, found, evaluations, used == 1
+        left_ones += sums[k] >> WIDE
+        if left >= node.min_leaf and node.n - left >= node.min_leaf:
+            threshold = midpoint(high[bins[k]], low[bins[k + 1]])
+            best = better(best, node, split_impurity(table, node, left, left_ones), f, threshold)
+    return best, used == 1
 
 
 @inlined
@@ -89,12 +73,11 @@ def random_feature(
     own: np.ndarray,
     counts: np.ndarray,
     table: np.ndarray,
-    n: int,
-    ones: int,
-    min_leaf: int,
+    node: Node,
+    f: int,
     share: float,
-    best: float,
-) -> tuple[float, float, bool, int, bool]:
+    best: Split,
+) -> tuple[Split, bool]:
     """One threshold, ``share`` of the way from the smallest to the largest value; returns as the histogram does."""
     smallest = largest = column[own[0]]
     for i in range(1, len(own)):
@@ -102,22 +85,14 @@ def random_feature(
         smallest = min(smallest, value)
         largest = max(largest, value)
     if smallest == largest:
-        return best, np.float32(0), False, 0, True
+        return best, True
     threshold = np.float32(smallest + share * (np.float64(largest) - np.float64(smallest)))
     if threshold >= largest:
         threshold = smallest
     total = np.int64(0)
     for i in range(len(own)):
         total += counts[i] * (column[own[i]] <= threshold)
-    left, left_ones = total & 0xFFFFFFFF, total >> 32
-    if left < min_leaf or n - left < min_leaf:
-        return best, threshold, False, 0, False
-    score = split_impurity(table, left, left_ones, n, ones)
-    found = score < best - TIE * n
-    return (score if found else best), threshold, found, 1, False
-
-
-@inlined
-def widen(packed: int) -> int:
-    """A packed count with room for the draws of any node: 32 bits each."""
-    return np.int64(packed & MASK) | (np.int64(packed >> ONES) << 32)
+    left, left_ones = total & 0xFFFFFFFF, total >> WIDE
+    if left >= node.min_leaf and node.n - left >= node.min_leaf:
+        best = better(best, node, split_impurity(table, node, left, left_ones), f, threshold)
+    return best, False

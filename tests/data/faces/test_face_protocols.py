@@ -9,7 +9,7 @@ import pytest
 from fake_faces import morph_faces, morph_lists, write_lines
 
 from ldl.data.faces.morph import protocols as morph_protocols
-from ldl.data.faces.morph.lists import list_records, read_list
+from ldl.data.faces.morph.lists import named_records, read_list
 from ldl.data.faces.morph.protocols import MORPH_PROTOCOLS
 from ldl.data.faces.protocols import Cut, Rows
 from ldl.data.faces.records import FaceRecords
@@ -17,6 +17,13 @@ from ldl.errors import LDLError
 from ldl.protocols import Fold, leak, stratified_kfold
 
 RACES = {"B": 0.7, "W": 0.22, "H": 0.06, "A": 0.02}
+
+
+def list_records(*paths: Path) -> FaceRecords:
+    """All pictures that lists name, without any picture being there; races are those of the lists that have them."""
+    lists = [read_list(path) for path in paths]
+    races = {name: race for listed in lists for name, race in zip(listed.stems, listed.races or [])}
+    return named_records(Path(), {name: name for listed in lists for name in listed.stems}, races)
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ldl.methods.boosting.likelihood import CODES, Model, likelihood
+from ldl.methods.boosting.likelihood import CODES, Bags, Model, likelihood
 from ldl.methods.boosting.pooling import Pooling, pool_logits
 
 KINDS = sorted(CODES)
+NO_ROWS = np.empty((0, 0), np.float32)
+"""The likelihood asks for scores alone."""
 
 
 def _padded(scores: np.ndarray, starts: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -49,7 +51,7 @@ def test_weights_are_the_negative_gradient(
     scores = spread * rng.normal(size=(starts[-1], groups)) + rng.normal()
     positive, negative = rng.random((2, 12)) * rng.integers(0, 2, (2, 12))
     weights = np.empty_like(scores)
-    loss = likelihood(scores, starts, positive, negative, Model(CODES[kind], r, apart), weights)
+    loss = likelihood(scores, Bags(NO_ROWS, starts, positive, negative), Model(CODES[kind], r, apart), weights)
     h, exists = _padded(scores, starts)
     expected = _loss(h, exists, positive, negative, kind, r, apart)
     (gradient,) = torch.autograd.grad(expected, h)
@@ -92,7 +94,7 @@ def test_weights_are_those_of_table_2(kind: str, groups: int, label: int) -> Non
     for shape, starts in (((6, groups), np.arange(7)), ((6 * groups, 1), np.arange(7) * groups)):
         scores = (np.log(p / (1 - p)) / 2).reshape(shape)
         weights = np.empty_like(scores)
-        likelihood(scores, starts, *mass, Model(CODES[kind], 4.0, False), weights)
+        likelihood(scores, Bags(NO_ROWS, starts, *mass), Model(CODES[kind], 4.0, False), weights)
         np.testing.assert_allclose(weights.reshape(6, groups), expected, rtol=1e-10)
 
 
@@ -102,6 +104,6 @@ def test_wrong_beyond_doubt_is_neither_hidden_nor_nan(kind: str, h: float) -> No
     """Probabilities far below the smallest number: the likelihood still says how far."""
     scores, weights = np.full((8, 1), h), np.empty((8, 1))
     mass = np.array([float(h < 0)]), np.array([float(h > 0)])
-    loss = likelihood(scores, np.array([0, 8]), *mass, Model(CODES[kind], 5.0, False), weights)
+    loss = likelihood(scores, Bags(NO_ROWS, np.array([0, 8]), *mass), Model(CODES[kind], 5.0, False), weights)
     assert loss == pytest.approx(2 * abs(h) * (8 if kind == "nor" and h > 0 else 1), abs=5)
     assert np.isfinite(weights).all()

@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldl.methods.boosting import stumps
-from ldl.methods.boosting.likelihood import Model, likelihood
+from ldl.methods.boosting.likelihood import Bags, Model, likelihood
 from ldl.methods.boosting.line_search import line_search
 from ldl.methods.boosting.stumps import Stump, best_stump, presort
+
+NO_ROWS = np.empty((0, 0), np.float32)
+"""The likelihood asks for scores alone."""
 
 
 def _problem(seed: int, rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -101,15 +104,16 @@ def test_a_step_never_makes_the_likelihood_worse(seed: int, pooling: int, r: flo
     scores = 3 * rng.normal(size=(starts[-1], 2))
     direction = scale * rng.normal(size=starts[-1])
     label = rng.integers(0, 2, 10)
-    mass, model, weights = (label / 10, (1 - label) / 10), Model(pooling, r, False), np.empty_like(scores)
-    before = likelihood(scores, starts, *mass, model, weights)
+    bags = Bags(NO_ROWS, starts, label / 10, (1 - label) / 10)
+    model, weights = Model(pooling, r, False), np.empty_like(scores)
+    before = likelihood(scores, bags, model, weights)
     downhill = (weights[:, 1] * direction).sum() > 0
-    step = line_search(scores, direction, 1, starts, *mass, model, 10.0, 0.7)
+    step = line_search(scores, direction, 1, bags, model, 10.0, 0.7)
     assert 0 <= step <= 10
     assert downhill or step == 0
     moved = scores.copy()
     moved[:, 1] += step * direction
-    after = likelihood(moved, starts, *mass, model, weights)
+    after = likelihood(moved, bags, model, weights)
     assert after < before if step else after == before
 
 
@@ -119,7 +123,7 @@ def test_the_step_is_the_minimum_along_a_line() -> None:
     direction = rng.normal(size=200)
     label = (direction + 2 * rng.normal(size=200) > 0).astype(float)
     scores, weights = np.zeros((200, 1)), np.empty((200, 1))
-    arguments = (np.arange(201), label / 200, (1 - label) / 200, Model(0, 5.0, False))
+    arguments = Bags(NO_ROWS, np.arange(201), label / 200, (1 - label) / 200), Model(0, 5.0, False)
     step = line_search(scores, direction, 0, *arguments, 100.0, 1.0)
     likelihood(scores + step * direction[:, None], *arguments, weights)
     slope = abs(weights[:, 0] @ direction)
@@ -129,7 +133,7 @@ def test_the_step_is_the_minimum_along_a_line() -> None:
 
 def test_a_perfect_learner_goes_as_far_as_it_may() -> None:
     label = np.array([1.0, 0, 1, 0])
-    arguments = (np.arange(5), label / 4, (1 - label) / 4, Model(0, 5.0, False))
+    arguments = Bags(NO_ROWS, np.arange(5), label / 4, (1 - label) / 4), Model(0, 5.0, False)
     assert line_search(np.zeros((4, 1)), 2 * label - 1, 0, *arguments, 3.0, 1.0) == 3.0
     assert line_search(np.zeros((4, 1)), 1 - 2 * label, 0, *arguments, 3.0, 1.0) == 0.0
 

@@ -65,7 +65,7 @@ def test_a_folder_of_all_kinds(checkpoint: Path, tmp_path: Path, capsys: pytest.
     rows = {row["name"]: row for row in _predict(checkpoint, folder, tmp_path / "out")}
     assert sorted(rows) == ["grey.png", "large.jpg", "light.jpg", "sub/dark.jpg", "tiny.png"]
     said = capsys.readouterr().out
-    assert "left out 1 of 6 pictures" in said and "corrupt.jpg cannot be read as a picture" in said
+    assert "left out 1 of 6 unreadable pictures" in said and "corrupt.jpg cannot be read as a picture" in said
     ages = [float(row["predicted_value"]) for row in rows.values()]
     assert all(0 <= age <= 116 for age in ages)
     assert float(rows["light.jpg"]["predicted_value"]) > float(rows["sub/dark.jpg"]["predicted_value"]) + 15

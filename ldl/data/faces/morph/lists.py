@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ldl.collective import process_rank
-from ldl.data.csv_table import CsvTable, read_csv, read_header
+from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.faces.morph.names import EXAMPLE, parse_name, stem
 from ldl.data.faces.protocols import Cut
 from ldl.data.faces.records import FaceRecords
@@ -39,11 +39,8 @@ def read_list(path: Path) -> SplitList:
     """Read a list: a picture a line, with commas or with blanks between the columns, with or without header.
 
     The pictures' names are found by their form. Ages and genders are not read: lists code them differently, and
-    every name has both.
-
-    Raises:
-        LDLError: no such list, a line without a picture's name or with another number of fields, a picture
-            named twice, a fold that is no number.
+    every name has both. Raises LDLError: no such list, a line without a picture's name or with another number of
+    fields, a picture named twice, a fold that is no number.
     """
     if not path.is_file():
         raise LDLError(f"no list at {path}; correct data.split_list")
@@ -72,30 +69,10 @@ def read_rows(path: Path) -> CsvTable:
     return replace(table, header=[name.lower() for name in table.header])
 
 
-def tells_races(path: Path) -> bool:
-    """Whether a file, of whatever content, has a column of races. Raises LDLError where it cannot be read."""
-    return "race" in map(str.lower, read_header(path, blanks=True))
-
-
-def list_records(*paths: Path) -> FaceRecords:
-    """All pictures that the lists name, without any picture being there: to audit protocols.
-
-    The races are those of the lists that have them, and "" elsewhere. Raises LDLError.
-    """
-    lists = [read_list(path) for path in paths]
-    races = {name: race for listed in lists for name, race in zip(listed.stems, listed.races or [])}
-    return named_records(Path(), {name: name for listed in lists for name in listed.stems}, races)
-
-
 def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) -> FaceRecords:
-    """Records of pictures whose names say all but the race.
+    """Records of ``files`` below ``folder``, whose names say all but the race; both are by stem.
 
     They are in the order of their names, so that a protocol draws the same pictures wherever they lie.
-
-    Args:
-        folder: What the files are relative to.
-        files: File by stem; every one is named as a picture of MORPH.
-        races: Race by stem, as far as it is known.
     """
     stems = sorted(files)
     names = [name for name in map(parse_name, stems) if name]
@@ -112,27 +89,20 @@ def named_records(folder: Path, files: dict[str, str], races: dict[str, str]) ->
 
 
 def match(listed: Sequence[SplitList], cut: Cut) -> list[np.ndarray]:
-    """The rows of the pictures that each list names, in its order; -1 where they are missing and may be.
-
-    Raises:
-        LDLError: pictures that are not there.
-    """
+    """The rows of the pictures that each list names, in its order; -1 of those that may be missing, else LDLError."""
     where = {stem(file): row for row, file in enumerate(cut.records.files)}
     for one in listed:
-        missing = [name for name in one.stems if name not in where]
-        if not missing:
-            continue
-        what = f"{len(missing)} of {len(one.stems)} pictures of {one.path} are not there, the first: {missing[0]}"
-        if not cut.skip_missing:
-            raise LDLError(f"{what}; add them, or leave them out with --data.skip_unreadable true")
-        if process_rank() == 0:
-            print(what, flush=True)
+        if missing := [name for name in one.stems if name not in where]:
+            what = f"{len(missing)} of {len(one.stems)} pictures of {one.path} are not there, the first: {missing[0]}"
+            if not cut.skip_missing:
+                raise LDLError(f"{what}; add them, or leave them out with --data.skip_unreadable true")
+            if process_rank() == 0:
+                print(what, flush=True)
     return [np.array([where.get(name, -1) for name in one.stems], dtype=np.int64) for one in listed]
 
 
 def _folds(table: CsvTable) -> np.ndarray:
     folds = table.numbers(["fold"])[:, 0]
-    wrong = np.flatnonzero((folds < 0) | (folds % 1 > 0))
-    if len(wrong):
+    if len(wrong := np.flatnonzero((folds < 0) | (folds % 1 > 0))):
         table.refuse(wrong[0], table.place("fold"), "no number of a fold, which are 0, 1, 2, ...")
     return folds.astype(int)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ldl.collective import process_rank
+from ldl.data.csv_table import read_header
 from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.boxes import read_boxes
-from ldl.data.faces.morph.lists import named_records, read_list, tells_races
+from ldl.data.faces.morph.lists import named_records, read_list
 from ldl.data.faces.morph.names import EXAMPLE, parse_name, stem
 from ldl.data.faces.morph.protocols import MORPH_PROTOCOLS
 from ldl.data.faces.morph.release import RELEASE_CSV, read_release
@@ -51,26 +52,18 @@ class Morph(FaceAges):
 
     def read(self) -> FaceRecords:
         """List the pictures by name. Raises LDLError for a row or a name that is not as in the release."""
-        folder = self._folder()
+        folder = self.locate(next((name for name in _USUAL if (self.data_root / name).is_dir()), _USUAL[0]))
         release = [path for path in folder.glob("*.csv") if path.name.lower() == RELEASE_CSV.lower()]
         files, races = read_release(release[0]) if release else _read_folders(folder)
         if self.alignment == "landmarks":
             raise LDLError("MORPH has no landmarks; set data.alignment: box with data.boxes, or none")
         if self.alignment == "none" or (self.alignment is None and not self.boxes):
             return named_records(folder, files, races)
-        return self._placed(folder, files, races)
-
-    def _folder(self) -> Path:
-        usual = next((name for name in _USUAL if (self.data_root / name).is_dir()), _USUAL[0])
-        return self.locate(usual)
-
-    def _placed(self, folder: Path, files: dict[str, str], races: dict[str, str]) -> FaceRecords:
         if not self.boxes:
             raise LDLError("MORPH comes without boxes; name a JSON file of them in data.boxes")
         source = self.find(self.boxes)
         boxes = read_boxes(source)
-        missing = [file for name, file in files.items() if name not in boxes]
-        if missing:
+        if missing := [file for name, file in files.items() if name not in boxes]:
             what = f"{source} has no box of {len(missing)} of {len(files)} pictures, the first: {missing[0]}"
             if not self.skip_unreadable:
                 raise LDLError(f"{what}; leave them out with --data.skip_unreadable true, or set data.alignment: none")
@@ -96,7 +89,8 @@ def _read_folders(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
         files[stem(file)] = file
     races: dict[str, str] = {}
     for path in sorted(folder.rglob("*.csv")):
-        if tells_races(path):
+        # It may be of whatever content: only its header is read.
+        if "race" in map(str.lower, read_header(path, blanks=True)):
             index = read_list(path)
             races.update(zip(index.stems, index.races or []))
     return files, races

@@ -100,8 +100,7 @@ def _column(listed: SplitList) -> np.ndarray:
 
 
 def _caucasian_list(cut: Cut) -> Rows:
-    train, test = match(listed_files(cut, f"*fold{cut.fold}_train.*", f"*fold{cut.fold}_test.*"), cut)
-    return parts(train, test)
+    return parts(*match(listed_files(cut, f"*fold{cut.fold}_train.*", f"*fold{cut.fold}_test.*"), cut))
 
 
 def _count_caucasian_list(cut: Cut) -> int:

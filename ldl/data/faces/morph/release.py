@@ -12,7 +12,6 @@ from ldl.data.faces.morph.names import EXAMPLE, MorphName, parse_name, stem
 from ldl.errors import LDLError
 
 RELEASE_CSV = "morph_2008_nonCommercial.csv"
-_COLUMNS = ("id_num", "race", "gender", "age", "photo")
 
 
 def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -21,16 +20,15 @@ def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     Names and table say the same thing twice. Where genders differ, the name is believed, and the number of such
     pictures is printed: the column is known to be coded in several ways.
 
-    Raises:
-        LDLError: a missing column, a row with fields too few or too many, a photo whose name is not as in the
-            release or contradicts the row's person or age, a photo named twice.
+    Raises LDLError: a missing column, a row with fields too few or too many, a photo whose name is not as in the
+    release or contradicts the row's person or age, a photo named twice.
     """
     table = read_rows(path)
-    columns = {name: table.column(name) for name in _COLUMNS}
+    columns = {name: table.column(name) for name in ("id_num", "race", "gender", "age", "photo")}
     files: dict[str, str] = {}
     races: dict[str, str] = {}
     genders: list[str] = []
-    on_disk = cache(_ListedFolder)
+    spelled = cache(_spellings)
     for number in range(len(table.rows)):
         row = {name: column[number] for name, column in columns.items()}
         photo = row["photo"].replace("\\", "/")
@@ -40,7 +38,7 @@ def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         if row["gender"].upper()[:1] != told.gender:
             genders.append(photo)
         parent, _, base = photo.rpartition("/")
-        files[stem(photo)] = f"{parent}/{on_disk(path.parent / parent).spelling(base)}".lstrip("/")
+        files[stem(photo)] = f"{parent}/{spelled(path.parent / parent).get(base.lower(), base)}".lstrip("/")
         races[stem(photo)] = row["race"].upper()
     if genders and process_rank() == 0:
         print(f"{path}: {len(genders)} genders differ from the names, which are believed; the first: {genders[0]}")
@@ -64,12 +62,6 @@ def _checked(where: str, row: dict[str, str], photo: str) -> MorphName:
     return name
 
 
-class _ListedFolder:
-    """Names in a folder, found whatever their case: copies made on other systems change it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.names = {name.lower(): name for name in os.listdir(folder)} if folder.is_dir() else {}
-
-    def spelling(self, name: str) -> str:
-        """As the folder spells it, or as given where it has no such file."""
-        return self.names.get(name.lower(), name)
+def _spellings(folder: Path) -> dict[str, str]:
+    """Names in a folder by their lower case: copies made on other systems change it."""
+    return {name.lower(): name for name in os.listdir(folder)} if folder.is_dir() else {}

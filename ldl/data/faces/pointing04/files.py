@@ -49,9 +49,7 @@ def read_box(picture: Path) -> np.ndarray:
     """Corners (4, 2) of the face, clockwise from its upper left, from the ``.txt`` beside a picture.
 
     The file holds the picture's name, the word Face, and four numbers: the centre's x and y, width and height.
-
-    Raises:
-        LDLError: no such file, another form, a box without area, or the name of another picture.
+    Raises LDLError: no such file, another form, a box without area, or the name of another picture.
     """
     path = picture.with_suffix(".txt")
     try:

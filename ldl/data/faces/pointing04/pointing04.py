@@ -78,7 +78,10 @@ class Pointing04(Faces):
             raise LDLError(f"{folder} holds no folders Person01, Person02, ...; give data.path that of Pointing'04")
         paths = [path for person in persons for path in list_pictures(person)]
         names = [parse_name(path) for path in paths]
-        _check_once(paths, names)
+        seen: dict[PoseName, Path] = {}
+        for path, name in zip(paths, names):
+            if (first := seen.setdefault(name._replace(number=0), path)) != path:
+                raise LDLError(f"{first} and {path} are one pose of one series; remove one of them")
         poses = np.array([(name.pitch, name.yaw) for name in names], dtype=float)
         values = poses if self.angles == "both" else poses[:, ("pitch", "yaw").index(self.angles)]
         return FaceRecords(
@@ -103,11 +106,3 @@ class Pointing04(Faces):
             return fold
         kept = bell_subset(self.records.facts["pitch"][fold.train], self.removed, [self.fold_seed, self.fold])
         return replace(fold, train=fold.train[kept])
-
-
-def _check_once(paths: list[Path], names: list[PoseName]) -> None:
-    seen: dict[PoseName, Path] = {}
-    for path, name in zip(paths, names):
-        first = seen.setdefault(name._replace(number=0), path)
-        if first != path:
-            raise LDLError(f"{first} and {path} are one pose of one series; remove one of them")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pytorch_lightning as pl
@@ -17,10 +17,10 @@ from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import FitHead, LeafUpdate
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, read_checkpoint
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.collective import current_collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -60,8 +60,10 @@ class Task(pl.LightningModule):
         decoder: Decoder = "expectation",
     ) -> None:
         super().__init__()
-        if mixup < 0:
-            raise LDLError(f"model.mixup {mixup!r} must be 0 (none) or positive")
+        if not 0 <= mixup <= 1000:
+            raise LDLError(f"model.mixup {mixup!r} must be in 0..1000, 0 for none")
+        if decoder not in (decoders := get_args(Decoder)):
+            raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
         self.head = head
         self.backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         self.optimizer = optimizer
@@ -108,6 +110,7 @@ class Task(pl.LightningModule):
                 f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
                 f"--model.head.head {name}, or use MILBoost"
             )
+        check_memory(self.head, width, labels)
         self.head.build(width, labels)
         self.input_shape = tuple(input_shape)
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
@@ -256,10 +259,15 @@ class Task(pl.LightningModule):
         """
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = checkpoint[CHECKPOINT_KEY]
-        head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
-        backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
-        task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
-        task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
+        labels, shape = LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"])
+
+        def make() -> Task:
+            head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
+            backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
+            task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
+            task.build(labels, shape, load_weights=False)
+            return task
+
+        task = load_model(checkpoint_path, checkpoint, make)
         task.preprocessing = saved.get("preprocessing")
-        task.load_state_dict(checkpoint["state_dict"])
         return task.eval()

@@ -14,7 +14,8 @@ from torch.utils.data import DataLoader
 
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
-from ldl.head import AlternatingHead, FittedHead
+from ldl.errors import LDLError
+from ldl.head import AlternatingHead, FittedHead, check_memory
 from ldl.heads import Softmax
 from ldl.labels import LabelSpace
 from ldl.task import Task
@@ -95,3 +96,14 @@ def test_what_the_loss_remembers_is_observed_and_not_logged(gives: str | None, p
     assert torch.equal(target, batch["target"][:count])
     assert not any("memory" in name for name in trainer.callback_metrics)
     assert padding or "train_loss_kl" in trainer.callback_metrics
+
+
+def test_a_head_larger_than_the_memory_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = LabelSpace.nominal(["a", "b"])
+    state = torch.get_rng_state()
+    check_memory(Softmax(hidden=[100]), 10, labels)
+    assert torch.equal(torch.get_rng_state(), state)  # looking at it changes no first weights
+    monkeypatch.setattr("ldl.head.machine_memory", lambda: 4 * (10 * 100 + 100 + 100 * 2 + 2))
+    check_memory(Softmax(hidden=[100]), 10, labels)
+    with pytest.raises(LDLError, match=r"^Softmax with these options has 0 GB of weights, and the machine has 0 GB"):
+        check_memory(Softmax(hidden=[101]), 10, labels)

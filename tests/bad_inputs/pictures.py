@@ -72,7 +72,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "ages from above": ("--data.min_age 90 --data.max_age 10", "min_age"),
     "unknown protocol": ("--data.protocol whatever", "protocol|'whatever'"),
     "list for a protocol without": ("--data.split_list nothing.txt", "split_list"),
-    "boxes that are not there": ("--data.boxes nothing.csv", "nothing.csv"),
+    "boxes that are not there": ("--data.boxes nothing.csv", "UTKFace has no use for boxes"),
     "no such root": ("--data.root /nothing", "/nothing"),
     "transform that is no transform": ("--data.train_transforms '[{class_path: os.system}]'", "os.system|train_transforms"),
     "transform of random size": (

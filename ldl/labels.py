@@ -17,6 +17,8 @@ from ldl.errors import LDLError
 Decoder = Literal["expectation", "argmax", "median"]
 Encoder = Literal["gaussian", "triangle"]
 Kind = Literal["nominal", "ordinal", "grid"]
+MOST_POINTS = 10**6
+"""Of the grid in a file."""
 
 MOST_LABELS = 100_000
 """Every row has an entry a label, and so has every leaf."""
@@ -216,8 +218,31 @@ class LabelSpace:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> LabelSpace:
-        """Rebuild a label space from :meth:`to_dict`."""
-        return cls(**{name: _tuples(value) for name, value in state.items()})
+        """Rebuild a label space from :meth:`to_dict`. Raises LDLError for what that cannot have given."""
+        try:
+            names, axes, cells = state["names"], state["axes"], state.get("cells")
+            if state["kind"] == "nominal":
+                made = cls.nominal(names)
+            elif state["kind"] == "ordinal":
+                (axis,) = axes
+                made = cls.ordinal(axis, state["unit"])
+            else:
+                made = cls._grid_of(axes, cells, state["unit"], state.get("axis_names", ()))
+            texts = isinstance(made.unit, str) and all(isinstance(name, str) for name in made.names + made.axis_names)
+            if texts and made == cls(**{name: _tuples(value) for name, value in state.items()}):
+                return made
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise LDLError(f"these are no labels: {' '.join(str(error).split())[:160]}") from None
+        raise LDLError("these are no labels: their names do not fit their axes, or are no texts")
+
+    @classmethod
+    def _grid_of(cls, axes: list[list[float]], cells: list[int] | None, unit: str, names: Sequence[str]) -> LabelSpace:
+        first, second = axes
+        size = len(first) * len(second)
+        if size > MOST_POINTS or any(not 0 <= cell < size for cell in cells or ()):
+            raise LDLError(f"a grid of {size} points is too large, or has cells outside of it")
+        only = None if cells is None else [(first[cell // len(second)], second[cell % len(second)]) for cell in cells]
+        return cls.grid(first, second, unit, names, only)
 
 
 def _tuples(value: Any) -> Any:

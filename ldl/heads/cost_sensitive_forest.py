@@ -19,6 +19,10 @@ from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_me
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees, refuse
+
+MOST = 2**31 - 2
+"""Of what int32 counts."""
 
 
 @options
@@ -141,6 +145,27 @@ class CostSensitiveForest(FittedHead):
             return None
         value = self._mean(features, self.leaf_values)
         return value.squeeze(-1) if self.labels.ndim == 1 else value
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no forest, or no map of the features."""
+        sizes = check_shapes(
+            self, {"C": len(self.labels), "F": self.in_features, "V": self.labels.ndim}, centre="F", scale="",
+            landmark="Z F", root="Z D" if len(self.landmark) else "Z Z", roots="T", split="M", child="M", threshold="M",
+            columns="I S", weights="I S", sizes="L", rows="R", draws="R", leaf_targets="L C", leaf_values="L V",
+        )  # fmt: skip
+        forest = self.forest
+        check_range(self, "split", forest.split, sizes["I"], -1)
+        check_range(self, "columns", forest.columns, sizes["D" if sizes["Z"] else "F"])
+        check_trees(self, forest.roots, forest.split >= 0, forest.child, sizes["L"])
+        for name, most in (("sizes", sizes["R"]), ("rows", MOST), ("draws", MOST)):
+            check_range(self, name, getattr(self, name), most + 1, 0 if name == "rows" else 1)
+        if (total := int(forest.sizes.sum())) != sizes["R"]:
+            refuse(self, "sizes", f"sums to {total}, not to the {sizes['R']} rows of the leaves")
+        if not self.scale > 0:
+            refuse(self, "scale", f"is {float(self.scale)}, not positive")
+        for name in ("centre", "scale", "landmark", "root", "threshold", "weights", "leaf_values"):
+            check_numbers(self, name, getattr(self, name))
+        check_simplex(self, "leaf_targets", self.leaf_targets)
 
     def map(self, features: Tensor) -> Tensor:
         """What the trees see of features (B, F): (B, D), in the precision of the head's buffers."""

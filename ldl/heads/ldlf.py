@@ -19,6 +19,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_range, check_simplex, refuse
 
 MOST_LEAVES = 2**22
 """Leaves of all trees: a row's routing then takes 16 MB."""
@@ -96,6 +97,12 @@ class LDLF(AlternatingHead):
         self._ring: deque[tuple[Tensor, Tensor]] = deque(maxlen=self.batches)
         self._observed = 0
 
+    def check_state(self) -> None:
+        """Raise LDLError where split nodes name no units, or leaves hold no distributions."""
+        super().check_state()
+        check_range(self, "units", self.units, self.outputs or self.units.numel())
+        check_simplex(self, "leaves", self.leaves)
+
     def route(self, features: Tensor) -> Tensor:
         """Routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""
         scores = self.split(features)
@@ -167,21 +174,39 @@ class LDLF(AlternatingHead):
         return {"leaves": charts.leaves(folder / "leaves.png", leaves, self.labels, usage.float().cpu().numpy())}
 
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
-        """The ring of all ranks: rows of each batch in their global order, and how many each batch has."""
-        batches = [[interleave(collective.gather(part)) for part in batch] for batch in self._ring]
+        """What the next update will see of the ring of all ranks: rows of each batch in their global order, and counts.
+
+        Batches that the last update has seen are pushed out before the next one.
+        """
+        waiting = list(self._ring)[max(0, len(self._ring) - self._observed) :]
+        batches = [[interleave(collective.gather(part)) for part in batch] for batch in waiting]
         state = {"observed": torch.tensor(self._observed), "rows": torch.tensor([len(kept) for kept, _ in batches])}
         if batches:
             state["kept"], state["target"] = (torch.cat(part) for part in zip(*batches))
         return state
 
     def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None:
-        """Deal the saved ring back to the ranks."""
+        """Deal the saved ring back to the ranks. Raises LDLError where it does not hold samples of this head."""
+        self._check_ring(state)
         self._observed = int(state["observed"])
         self._ring.clear()
         if rows := state["rows"].tolist():
             device, mine = self.leaves.device, slice(collective.rank, None, collective.world_size)
             for kept, target in zip(state["kept"].split(rows), state["target"].split(rows)):
                 self._ring.append((kept[mine].to(device), target[mine].to(device)))
+
+    def _check_ring(self, state: dict[str, Tensor]) -> None:
+        rows, observed = state["rows"], state["observed"]
+        check_range(self, "rows", rows, 2**31)
+        check_range(self, "observed", observed.reshape(1), self.batches + 1)
+        right = rows.ndim == 1 and len(rows) <= self.batches
+        if right and len(rows):
+            count, kept, target = int(rows.sum()), state["kept"], state["target"]
+            part = self.leaves.shape[:2] if self.routing == "step" else (self.in_features,)
+            right = kept.shape == (count, *part) and target.shape == (count, len(self.labels))
+            right = right and bool(kept.isfinite().all() and target.isfinite().all())
+        if not right:
+            refuse(self, "the recent samples", "are not those of its last batches")
 
     def _mix(self, routing: Tensor) -> Tensor:
         with torch.autocast(routing.device.type, enabled=False):

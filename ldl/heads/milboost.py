@@ -24,6 +24,7 @@ from ldl.methods.boosting.places import locate
 from ldl.methods.boosting.pooling import Pooling, pool_logits
 from ldl.methods.boosting.stumps import Cut
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_numbers, check_range, check_shapes, refuse
 
 MOST_MAPPED = 8
 """Pictures that are shown with the scores of all places in them."""
@@ -189,6 +190,16 @@ class MILBoost(FittedHead):
             path, places = folder / "score_maps.png", locate(maps) * stride
             drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
         return drawn
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no stumps on these features."""
+        check_shapes(self, {}, feature="T", threshold="T", low="T", high="T", group="T", start="", curve="R P")
+        check_range(self, "feature", self.feature, self.in_features)
+        check_range(self, "group", self.group, self.groups)
+        for name in ("threshold", "low", "high", "start"):
+            check_numbers(self, name, getattr(self, name))
+        if not len(self.curve) or self.curve.shape[1] != 2:
+            refuse(self, "curve", f"has shape {tuple(self.curve.shape)}, not (rounds + 1, 2)")
 
     def summary(self) -> dict[str, float]:
         """Negative log likelihood of the training bags, the stumps, and what held-out bags had at best."""

@@ -21,6 +21,7 @@ from ldl.methods.rows import check_rows
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
 from ldl.progress import track
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
 
@@ -136,6 +137,18 @@ class StructRF(FittedHead):
     def forest(self) -> FlatForest:
         """The trees."""
         return FlatForest(*(getattr(self, name) for name in FlatForest._fields))
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no forest of this depth with distributions in its leaves."""
+        sizes = check_shapes(
+            self, {"C": len(self.labels), "F": self.in_features}, roots="K", feature="M", threshold="M", child="M",
+            values="L C", importances="F", out_of_bag_kl="",
+        )  # fmt: skip
+        forest = self.forest
+        check_range(self, "feature", forest.feature, self.in_features, -1)
+        check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
+        check_numbers(self, "threshold", forest.threshold)
+        check_simplex(self, "values", forest.values)
 
     def summary(self) -> dict[str, float]:
         """The out-of-bag estimate, where there is one."""

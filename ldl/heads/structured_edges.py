@@ -16,6 +16,7 @@ from ldl.edges.structured.channels import FEATURES, VALUES
 from ldl.edges.structured.detector import EdgeDetector
 from ldl.edges.structured.forest import EdgeForest, forest_of, gather_trees, grow_trees, join, unlearned_forest
 from ldl.edges.structured.growing import Rules
+from ldl.edges.structured.loaded import check_forest
 from ldl.edges.structured.neighbours import PatchNeighbours
 from ldl.edges.structured.patches import Scene, make_scene
 from ldl.errors import LDLError
@@ -161,6 +162,10 @@ class StructuredEdges(ImageHead):
     def forest(self) -> EdgeForest:
         """The trees."""
         return forest_of({name: learned.cpu().numpy() for name, learned in self.named_buffers(recurse=False)})
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no forest of segmentations, or no patches kept in its leaves."""
+        check_forest(self, self.components if self.kept else 0)
 
     def _hold(self, forest: EdgeForest, device: torch.device) -> None:
         self._detector = None

@@ -14,6 +14,7 @@ from ldl.data.base import LDLDataModule
 from ldl.errors import did_you_mean
 from ldl.head import Head
 from ldl.plugins import left_out
+from ldl.running.class_paths import ALLOWED
 
 _BASES: dict[str, type] = {
     "model.head": Head,
@@ -31,6 +32,8 @@ def one_line(message: str, options: list[str]) -> str:
     if match := re.search(r"unrecognized arguments: (.*)", message):
         name = match[1].split()[0].lstrip("-").split("=")[0]
         return f"unknown option --{name}{did_you_mean(name, options)}; see train.py --help"
+    if match := re.search(r"Importing '([^']+)' is not allowed, denied by the '([^']+)' entry", message):
+        return _denied(match[1], key, beside=match[2] == "*")
     if match := re.search(r"Option '([^']+)' is not accepted", message):
         return _unknown_option(match[1], key, classes, options)
     if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):
@@ -66,6 +69,15 @@ def _unknown_option(name: str, key: str, classes: list[str], options: list[str])
     groups = {prefix for option in options for prefix in (option, option.rpartition(".")[0]) if prefix}
     near = did_you_mean(full, groups) or did_you_mean(full.split(".")[0], {option.split(".")[0] for option in options})
     return f"unknown option {full!r}{near}; see train.py --help"
+
+
+def _denied(path: str, key: str, beside: bool) -> str:
+    if not beside:
+        return f"{key} names {path}, which runs commands or loads code; name a class that makes such a part"
+    return (
+        f"{key} names {path}: the configuration found beside the checkpoint may name classes of {', '.join(ALLOWED)} "
+        "and of plugins; if you trust it, name the file with -c"
+    )
 
 
 def _unknown_class(name: str, key: str) -> str:

@@ -25,8 +25,10 @@ from ldl.reports.choice import report_for
 from ldl.running import results, tracking
 from ldl.running.crossval import crossvalidate
 from ldl.running.folder import nothing_left
+from ldl.running.lock import alone_in
 from ldl.running.parser import LDLCLI
 from ldl.running.refusals import refusals
+from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
 from ldl.running.training import check_validates, fit_and_test, make_checkpoints, measure, seed_everything
 from ldl.task import Task
 
@@ -42,17 +44,16 @@ def run(cli: LDLCLI) -> None:
     checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
     task = _make_task(cli, config, data, checkpoint)
     folder = choose_folder(config, data, type(task.head).__name__)
-    with nothing_left(folder), refusals():
-        trainer = _make_trainer(cli, config, data, folder, first_step=int(checkpoint.get("global_step", 0)))
+    with alone_in(folder), nothing_left(folder), refusals():
+        trainer = _make_trainer(cli, config, data, folder, checkpoint)
         trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
         seconds = 0.0
         try:
             if config.stage == "predict":
-                path = config.ckpt_path
-                trainer.predict(task, datamodule=data, ckpt_path=path, weights_only=True, return_predictions=False)
+                trainer.predict(task, datamodule=data, return_predictions=False)
                 return
             if config.stage == "test":
-                entry = measure(trainer, task, data, config.ckpt_path)
+                entry = measure(trainer, task, data)
             else:
                 entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
             content = results.summarize(task, data, [entry], seed, seconds)
@@ -78,10 +79,10 @@ def crossval(cli: LDLCLI) -> None:
 
     def make_trainer() -> pl.Trainer:
         own = folder / f"fold_{data.fold}"
-        return _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, group=folder.name)
+        return _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, {}, group=folder.name)
 
     seed, select = _seed(cli.config), cli.config.select
-    with nothing_left(folder), refusals():
+    with alone_in(folder), nothing_left(folder), refusals():
         content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
         _show(folder, content, data)
 
@@ -103,22 +104,34 @@ def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: 
     task = cli.make_task(config)
     if config.stage == "fit" and checkpoint:
         check_same_model(checkpoint, task.head, task.backbone)
+        data.setup()
+        restore_data(data, checkpoint, config.ckpt_path)
+        check_model(task, data, checkpoint, config.ckpt_path)
     elif config.stage in ("test", "predict"):
         if not checkpoint:
             raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
-        task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder)
+        task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder, check_finite=task.check_finite)
         data.follow(task.labels, task.input_shape, task.preprocessing)
+        data.setup()
+        restore_data(data, checkpoint, config.ckpt_path)
     data.setup()
     task.build(data.labels, data.input_shape)
     try:
         task.configure_optimizers()
     except (ValueError, TypeError) as error:
         raise LDLError(f"optimiser or scheduler refuses its options: {' '.join(str(error).split())}") from error
+    if config.stage == "fit" and checkpoint:
+        rehearse_model(task, checkpoint, config.ckpt_path)
     return task
 
 
 def _make_trainer(
-    cli: LDLCLI, config: Namespace, data: LDLDataModule, folder: Path, group: str | None = None, first_step: int = 0
+    cli: LDLCLI,
+    config: Namespace,
+    data: LDLDataModule,
+    folder: Path,
+    checkpoint: dict[str, Any],
+    group: str | None = None,
 ) -> pl.Trainer:
     """The trainer of one run, whose directory is made, with the complete configuration in it."""
     text = cli.dump(config)
@@ -132,10 +145,12 @@ def _make_trainer(
         options = config.wandb
         options = options if isinstance(options, tracking.WandbOptions) else tracking.WandbOptions(**options.as_dict())
         options = replace(options, group=options.group or group)
-        ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), first_step)
+        ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), checkpoint.get("global_step", 0))
     trainer = cli.make_trainer(config, callbacks, **ours)
     if config.stage == "fit" and config.select == "best":
         check_validates(trainer)
+    if config.stage == "fit" and checkpoint:
+        rehearse_trainer(trainer, checkpoint, config.ckpt_path)
     if process_rank() == 0:
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ class Crops:
 
     def __getitem__(self, row: int) -> np.ndarray:
         if self._array is None:
-            self._array = np.load(self.file, mmap_mode="r")
+            self._array = np.load(self.file, mmap_mode="r", allow_pickle=False)
         return np.asarray(self._array[row])
 
     def __getstate__(self) -> dict[str, Any]:

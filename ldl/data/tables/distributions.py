@@ -14,8 +14,11 @@ import scipy.sparse
 from ldl.data.csv_table import LARGEST, read_csv
 from ldl.data.files import check_file
 from ldl.errors import LDLError, did_you_mean
+from ldl.trust.archive import check_archive, check_mat
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
+MOST_NUMBERS = 2**30
+"""Of a sparse matrix, which becomes a full one."""
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 LABEL_PREFIX = "label:"
 T = TypeVar("T")
@@ -63,7 +66,9 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
         if pick is None or kind == ".csv":
             return csv(path, *options)
         if kind == ".mat":
+            check_mat(path)
             return pick(path, scipy.io.loadmat(str(path)), *options)
+        check_archive(path)
         with np.load(path, allow_pickle=False) as arrays:
             # Not dict(arrays): an object array beside those picked would be refused although nobody asks for it.
             return pick(path, arrays, *options)
@@ -125,6 +130,8 @@ def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> Pa
 
 def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
     """The array as a finite (N, F) float64 matrix. Raises LDLError."""
+    if scipy.sparse.issparse(array) and array.shape[0] * array.shape[1] > MOST_NUMBERS:
+        raise LDLError(f"{path}: {what} have shape {array.shape}, {MOST_NUMBERS} numbers at most are read")
     array = array.toarray() if scipy.sparse.issparse(array) else np.asarray(array)
     if array.ndim != 2 or 0 in array.shape:
         raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")

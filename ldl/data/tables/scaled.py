@@ -49,6 +49,11 @@ class ScaledRows(LDLDataModule):
         """The file ``path``: as it stands, or below the data folder; downloaded where that is asked for."""
         path = self.find(self.path)
         if self.download and not path.is_file():
+            if not path.resolve().is_relative_to(self.data_root.resolve()):
+                raise LDLError(
+                    f"data.path {self.path} leads out of the data folder {self.data_root}, into which sets are "
+                    "downloaded; give a path below it, or another --data.root"
+                )
             download_set(path.name, path)
         return path
 

@@ -10,6 +10,7 @@ from ldl.data.files import check_file
 from ldl.data.trials.trials import Pictures, Trials
 from ldl.errors import LDLError
 from ldl.options import option, options
+from ldl.trust.archive import check_archive
 
 SIDE = 28
 
@@ -87,9 +88,10 @@ def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
     """Training pictures (N, 28, 28) uint8 and their digits (N,) of ``mnist.npz``. Raises LDLError."""
     path = check_file(root / "mnist.npz", "file", "put Keras' mnist.npz there, or set data.root")
     try:
-        with np.load(path) as file:
+        check_archive(path)
+        with np.load(path, allow_pickle=False) as file:
             images, digits = file["x_train"], file["y_train"]
-    except (KeyError, OSError, ValueError) as error:
+    except Exception as error:  # those of numpy, zip and zlib have no common base
         raise LDLError(
             f"{path} is not MNIST as Keras has it (x_train, y_train): {' '.join(str(error).split())}"
         ) from None

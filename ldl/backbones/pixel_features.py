@@ -38,7 +38,7 @@ class PixelFeatures(TimmNetwork):
     name: str = "mobilenetv2_100"
     pretrained: bool | Literal["auto"] = "auto"
     width: int = option(default=32, least=1, most=4096)
-    scales: Sequence[float] = option(default=(1.0,), above=0, may_change=True)
+    scales: Sequence[float] = option(default=(1.0,), least=0.05, most=20, may_change=True)
     mirror: bool = option(default=False, may_change=True)
     freeze_statistics: bool = True
     lr: float | None = option(default=None, least=0, may_change=True)

@@ -38,10 +38,10 @@ def read_picture(path: Path) -> np.ndarray:
 
 
 def list_pictures(folder: Path) -> list[Path]:
-    """All picture files below a folder, sorted. Raises LDLError where it is no folder or has none."""
+    """All that is named as a picture below a folder, sorted. Raises LDLError where it is no folder or has none."""
     if not folder.is_dir():
         raise LDLError(f"no folder at {folder}; give the folder that holds the pictures")
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.is_dir())
     if not found:
         raise LDLError(f"{folder} holds no pictures; files that end in {', '.join(SUFFIXES)} are read")
     return found

@@ -32,6 +32,7 @@ class FaceFolder(FaceAges):
         "holdout": HOLDOUT,
     }
     age_range = (0, 100)
+    unused = ("boxes",)
 
     def read(self) -> FaceRecords:
         """Read the list. Raises LDLError for a missing file or column, or a field that is no number."""

@@ -43,6 +43,8 @@ class FGNET(FaceAges):
         return FaceRecords(folder, files, ages.astype(float), persons, self._anchors(folder, files))
 
     def _anchors(self, folder: Path, files: list[str]) -> list[np.ndarray] | None:
+        if self.boxes and self.alignment != "box":
+            raise LDLError(f"data.boxes {self.boxes} needs data.alignment: box; set it, or leave boxes out")
         if self.alignment == "none":
             return None
         stems = [Path(file).stem.lower() for file in files]

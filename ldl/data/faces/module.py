@@ -58,10 +58,12 @@ class Faces(LDLDataModule):
 
     Attributes:
         mirrored: Whether a mirror image has the value of its picture, so that training may mirror by default.
+        unused: Options that this set has no use for; they must be None, or ``none``.
     """
 
     protocols: ClassVar[dict[str, FaceProtocol]]
     mirrored: ClassVar[bool] = True
+    unused: ClassVar[tuple[str, ...]] = ()
     crops: Crops = buffer()
     records: FaceRecords = buffer()
     unserved = (*LDLDataModule.unserved, "records", "values", "groups", "names")
@@ -114,6 +116,9 @@ class Faces(LDLDataModule):
         """List the pictures, check their values, and make or find their crops. Raises LDLError."""
         from ldl.data.faces.transforms import Pipeline, default_train_transforms
 
+        for name in self.unused:
+            if (value := getattr(self, name)) not in (None, "none"):
+                raise LDLError(f"{type(self).__name__} has no use for {name} {value!r}; leave data.{name} out")
         train = default_train_transforms(self.mirrored) if self.train_transforms is None else self.train_transforms
         self.pipelines = {True: Pipeline(train), False: Pipeline(self.eval_transforms or [])}
         records = self.read()

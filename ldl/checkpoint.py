@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytorch_lightning as pl
 import torch
@@ -16,6 +17,11 @@ from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.plugins import discover
 from ldl.spec import differences
+from ldl.trust.archive import check_archive
+from ldl.trust.schema import check_form, check_weights
+from ldl.trust.size import check_size
+
+M = TypeVar("M", bound=nn.Module)
 
 CHECKPOINT_KEY = "ldl"
 """Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
@@ -27,17 +33,46 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     Raises LDLError: no such file, a damaged one, one that needs unpickling, or one of another program.
     """
     discover()
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise LDLError(f"no checkpoint at {path}; give --ckpt_path a file, such as RUN/checkpoints/last.ckpt")
+    path = Path(path)
+    check_archive(path, packed=False)
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
-    except Exception as error:
-        raise LDLError(f"{path} cannot be read as a checkpoint: {str(error).strip().splitlines()[0][:160]}") from error
-    if not isinstance(checkpoint, dict) or CHECKPOINT_KEY not in checkpoint:
-        raise LDLError(
-            f"{path} is no checkpoint of ldl: it has no entry {CHECKPOINT_KEY!r}; give one that train.py saved"
-        )
+    except Exception as error:  # those of pickle, zip and torch have no common base, and may have no text
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
+        raise LDLError(f"{path} cannot be read as a checkpoint: {reason}") from error
+    try:
+        check_form(checkpoint, CHECKPOINT_KEY, path.stat().st_size)
+    except LDLError as error:
+        raise LDLError(f"{path} is no checkpoint of ldl: {error}") from None
     return checkpoint
+
+
+def load_model(path: str | Path, checkpoint: dict[str, Any], make: Callable[[], M]) -> M:
+    """The model that a checkpoint describes, with its weights.
+
+    It is made without memory first, so that what it would take is known before any is taken.
+
+    Args:
+        path: The checkpoint's file.
+        checkpoint: Its content, of :func:`read_checkpoint`.
+        make: Makes the model, without its weights.
+
+    Raises:
+        LDLError: the description is of no model, of one that is too large, or of one with other weights.
+    """
+    state = checkpoint["state_dict"]
+    try:
+        if (sketch := check_size(make, Path(path).stat().st_size)) is not None:
+            check_weights(sketch, state)
+        model = make()
+        check_weights(model, state)
+        model.load_state_dict(state)
+        return model
+    except Exception as error:  # of a class that takes its arguments, and cannot be built with them
+        kind = "" if isinstance(error, LDLError) else f"{type(error).__name__} "
+        raise LDLError(f"{path}: {kind}{' '.join(str(error).split())[:400]}") from error
 
 
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:
@@ -75,11 +110,18 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
     It is a plugin of ``Trainer``; the trainers of ``train.py`` and of cross-validation have it by themselves.
     Lightning writes to the system's temporary folder; from there to another disk a move is a copy.
+
+    It removes files only from folders that it has written to: which ones to remove, a resumed checkpoint says.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folders: set[str] = set()
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         if "://" in str(path):
             super().save_checkpoint(checkpoint, path, storage_options)
+            self._folders.add(_folder(path))
             return
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +131,15 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        self._folders.add(_folder(path))
+
+    def remove_checkpoint(self, path: str | Path) -> None:
+        if _folder(path) in self._folders and ("://" in str(path) or Path(path).is_file()):
+            super().remove_checkpoint(path)
+
+
+def _folder(path: str | Path) -> str:
+    return str(path).rpartition("/")[0] if "://" in str(path) else str(Path(path).parent.resolve())
 
 
 def write_whole(trainer: pl.Trainer) -> pl.Trainer:

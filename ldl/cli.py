@@ -17,10 +17,12 @@ from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
+from ldl.running.class_paths import class_paths
 from ldl.running.messages import one_line
 from ldl.running.parser import LDLCLI
 from ldl.running.plugin_errors import plugins_named
 from ldl.running.quiet import silence
+from ldl.running.refusals import refusals
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
 
 PATIENCE = 10
@@ -37,14 +39,16 @@ def main(args: list[str] | None = None) -> None:
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        with plugins_named():
-            silence()
-            discover()
-            cli = _parse(_with_config(sys.argv[1:] if args is None else args))
-            if cli.config.stage == "crossval":
-                crossval(cli)
-            else:
-                run(cli)
+        silence()
+        discover()
+        args = sys.argv[1:] if args is None else args
+        with class_paths(_found_beside(args)):
+            cli = _parse(_with_config(args))
+            with refusals(), plugins_named():
+                if cli.config.stage == "crossval":
+                    crossval(cli)
+                else:
+                    run(cli)
     except LDLError as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exception(error)
@@ -77,18 +81,28 @@ def _with_config(args: list[str]) -> list[str]:
 
     A run that is resumed so goes on in its own directory; a checkpoint without its run keeps its decoder.
     """
-    if any(arg in ("-c", "--config") or arg.startswith("--config=") for arg in args):
+    if _names_config(args):
         return args
-    if path := _value_of("--ckpt_path", args):
-        run = Path(path).parent.parent
-        stage = _value_of("--stage", args) or "fit"
-        if (run / "config.yaml").is_file():
-            return ["-c", str(run / "config.yaml"), *(["--run_dir", str(run)] if stage == "fit" else []), *args]
-        if stage in ("test", "predict"):
-            args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]
+    stage, path = _value_of("--stage", args) or "fit", _value_of("--ckpt_path", args)
+    if found := _found_beside(args):
+        # Where a run writes is not for a file to say that nobody named.
+        return ["-c", str(found), "--run_dir", str(found.parent) if stage == "fit" else "null", *args]
+    if path and stage in ("test", "predict"):
+        args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]
     root = project_root()
     default = root / "configs" / "default.yaml" if root else None
     return ["-c", str(default), *args] if default and default.is_file() else args
+
+
+def _names_config(args: list[str]) -> bool:
+    return any(arg in ("-c", "--config") or arg.startswith("--config=") for arg in args)
+
+
+def _found_beside(args: list[str]) -> Path | None:
+    """The configuration of the checkpoint's run, where none is named."""
+    path = None if _names_config(args) else _value_of("--ckpt_path", args)
+    config = Path(path).parent.parent / "config.yaml" if path else None
+    return config if config and os.path.isfile(config) else None
 
 
 def _value_of(option: str, args: list[str]) -> str | None:

@@ -13,6 +13,7 @@ A head is a subclass of :class:`Head`; its class name is its name on the command
 4. ``loss(features, target)`` returns a dict: ``loss`` is minimised, everything else is logged, but for the
    ``memory`` of an :class:`AlternatingHead`. The default is the Kullback-Leibler divergence of ``forward`` from the
    target.
+5. ``check_state()`` refuses what was loaded and cannot have been learned: files are not trusted (``ldl.trust``).
 
 What was learned lives in parameters and buffers, so ``state_dict`` is the whole head. There are three
 kinds: :class:`Head` learns by gradient alone, :class:`AlternatingHead` alternates gradient and closed-form
@@ -22,6 +23,8 @@ steps, :class:`FittedHead` is fitted in one go on extracted features, or, as :cl
 
 from __future__ import annotations
 
+import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -36,6 +39,7 @@ from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.options import check_options
+from ldl.trust.learned import check_parameters
 
 
 class Head(nn.Module, ABC):
@@ -57,6 +61,7 @@ class Head(nn.Module, ABC):
 
     def __init__(self) -> None:
         super().__init__()
+        self.register_load_state_dict_post_hook(_check_loaded)
 
     @property
     def is_built(self) -> bool:
@@ -106,6 +111,14 @@ class Head(nn.Module, ABC):
         """
         return {}
 
+    def check_state(self) -> None:
+        """Raise LDLError where parameters or buffers are not what this head learns; called after every loading.
+
+        A file may hold anything of any size: what indexes must be in range, what is a distribution on the simplex,
+        before compiled code relies on it. The default wants parameters that are finite.
+        """
+        check_parameters(self)
+
     def predict(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
         """``forward`` and :meth:`point_estimate` together, for heads that find both by the same work."""
         return self(features), self.point_estimate(features)
@@ -150,8 +163,10 @@ class FittedHead(Head):
         exact: Buffers that keep their precision whatever that of the head becomes, such as thresholds: rounded ones
             would send rows elsewhere.
         shows_progress: Whether ``fit`` may draw a progress bar; ``FitHead`` sets it as the trainer's bars are.
+        resizes: Buffers take the shapes that are loaded.
     """
 
+    resizes: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ()
     shows_progress: bool = False
 
@@ -184,7 +199,9 @@ class FittedHead(Head):
         for name, buffer in list(self.named_buffers(recurse=False, remove_duplicate=False)):
             saved = state_dict.get(prefix + name)
             if saved is not None and saved.shape != buffer.shape:
-                setattr(self, name, torch.empty_like(saved, device=buffer.device))
+                same_kind = saved.is_floating_point() == buffer.is_floating_point() and not saved.is_complex()
+                dtype = saved.dtype if same_kind else buffer.dtype
+                setattr(self, name, torch.empty_like(saved, dtype=dtype, device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
@@ -213,6 +230,32 @@ class ImageHead(FittedHead):
     def fit(self, features: Tensor, target: Tensor, collective: Collective, **wanted: Tensor) -> None:
         """Fit on images of one size, (N, 3, H, W) and (N, H, W, C), and what the head wants besides."""
         self.fit_images([{"input": features, "target": target, **wanted}], collective)
+
+
+def check_memory(head: Head, in_features: int, labels: LabelSpace) -> None:
+    """Raise LDLError for a head that would not fit into the machine's memory, before it is made."""
+    trial = copy.deepcopy(head)
+    try:
+        with torch.random.fork_rng([]), torch.device("meta"):
+            trial.build(in_features, labels)
+    except Exception:
+        return  # ``build`` says itself what is wrong
+    size, there = sum(part.nbytes for part in [*trial.parameters(), *trial.buffers()]), machine_memory()
+    if size > there:
+        raise LDLError(
+            f"{type(head).__name__} with these options has {size / 1e9:,.0f} GB of weights, and the machine has "
+            f"{there / 1e9:,.0f} GB of memory; ask for fewer or smaller trees and layers"
+        )
+
+
+def machine_memory() -> int:
+    """Bytes of memory that the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _check_loaded(head: Head, keys: Any) -> None:
+    if head.is_built:
+        head.check_state()
 
 
 def memory_rows(memory: Any, rows: slice) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,6 +17,14 @@ from ldl.errors import LDLError
 Decoder = Literal["expectation", "argmax", "median"]
 Encoder = Literal["gaussian", "triangle"]
 Kind = Literal["nominal", "ordinal", "grid"]
+MOST_POINTS = 10**6
+"""Of the grid in a file."""
+
+MOST_LABELS = 100_000
+"""Every row has an entry a label, and so has every leaf."""
+
+LARGEST = 1e15
+"""Values are squared and summed in float32, which ends at 3e38."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +52,8 @@ class LabelSpace:
 
     @classmethod
     def nominal(cls, names: Sequence[str]) -> LabelSpace:
-        """Labels without an order, such as emotions. Raises LDLError for none or repeated names."""
+        """Labels without an order, such as emotions. Raises LDLError for none, too many or repeated names."""
+        check_count(len(names))
         if not names or len(set(names)) != len(names):
             raise LDLError(f"label names must be unique and at least one, got {list(names)!r}")
         return cls("nominal", tuple(names))
@@ -76,6 +87,7 @@ class LabelSpace:
                 names that are not two.
         """
         axes = (_rising(first), _rising(second))
+        check_count(len(axes[0]) * len(axes[1]))
         pairs = [(a, b) for a in axes[0] for b in axes[1]]
         if axis_names and len(set(axis_names)) != 2:
             raise LDLError(f"a grid has two axes, so axis_names must be two different names, got {list(axis_names)!r}")
@@ -206,16 +218,51 @@ class LabelSpace:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> LabelSpace:
-        """Rebuild a label space from :meth:`to_dict`."""
-        return cls(**{name: _tuples(value) for name, value in state.items()})
+        """Rebuild a label space from :meth:`to_dict`. Raises LDLError for what that cannot have given."""
+        try:
+            names, axes, cells = state["names"], state["axes"], state.get("cells")
+            if state["kind"] == "nominal":
+                made = cls.nominal(names)
+            elif state["kind"] == "ordinal":
+                made = cls.ordinal(*axes, state["unit"])
+            else:
+                made = cls._grid_of(axes, cells, state["unit"], state.get("axis_names", ()))
+            if made == cls(**{name: _tuples(value) for name, value in state.items()}):
+                return made
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise LDLError(f"these are no labels: {' '.join(str(error).split())[:160]}") from None
+        raise LDLError(f"these are no labels: a {state['kind']} space of {len(names)} names does not fit its axes")
+
+    @classmethod
+    def _grid_of(cls, axes: list[list[float]], cells: list[int] | None, unit: str, names: Sequence[str]) -> LabelSpace:
+        first, second = axes
+        size = len(first) * len(second)
+        if size > MOST_POINTS or any(not 0 <= cell < size for cell in cells or ()):
+            raise LDLError(f"a grid of {size} points is too large, or has cells outside of it")
+        only = None if cells is None else [(first[cell // len(second)], second[cell % len(second)]) for cell in cells]
+        return cls.grid(first, second, unit, names, only)
 
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
+def check_count(count: float, fix: str = "give fewer") -> None:
+    """Raise LDLError for more than ``MOST_LABELS`` labels; ``fix`` says what makes them fewer."""
+    if not count <= MOST_LABELS:
+        raise LDLError(f"there would be {count:,.6g} labels, more than {MOST_LABELS:,}; {fix}")
+
+
 def _rising(values: Sequence[float]) -> tuple[float, ...]:
+    check_count(len(values))
     axis = tuple(float(value) for value in values)
     if not axis or not all(map(math.isfinite, axis)) or any(not low < high for low, high in zip(axis, axis[1:])):
         raise LDLError(f"label values must be finite, rise strictly and be at least one, got {list(values)[:8]!r}")
+    if max(map(abs, axis)) > LARGEST or any(
+        not low < high for low, high in pairwise(np.asarray(axis, np.float32).tolist())
+    ):
+        raise LDLError(
+            f"label values must be at most {LARGEST:g} and differ in float32, which has seven digits, got "
+            f"{list(values)[:8]!r}; take values from a smaller one, or in another unit"
+        )
     return axis

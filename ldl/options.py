@@ -79,6 +79,7 @@ class Option:
         """What is accepted, in words; empty where everything is."""
         low, high = self.above if self.least is None else self.least, self.below if self.most is None else self.most
         words = [f"one of {', '.join(map(_text, self.choices))}"] if self.choices else []
+        high = None if self.most == math.inf else high
         if low is not None and high is not None and high != math.inf:
             ends = "[" if self.above is None else "(", "]" if self.below is None else ")"
             inside = f"{ends[0]}{_text(low)}, {_text(high)}{ends[1]}"
@@ -91,16 +92,23 @@ class Option:
         return " or ".join(words + [" and ".join(bounds)] * bool(bounds))
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value, or every entry of a sequence of numbers, is in the range; the type is not looked at."""
+        """Whether a value, or every entry of a sequence of numbers, is in the range; the type is not looked at.
+
+        NaN is in no range, and infinity in none but that of ``most=math.inf``.
+        """
         bounded = any(bound is not None for bound in (self.least, self.most, self.above, self.below))
         if value is None:
             return not (bounded or self.choices) or type(None) in self.kinds
         if self.choices and (value in self.choices or not bounded):
             return value in self.choices
-        if not bounded or not isinstance(value, (Real, Sequence)):
+        if _endless(value) and value != self.most:
+            return False
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return all(map(self.accepts, value)) if bounded else not any(map(_endless, value))
+        if not bounded or not isinstance(value, (Real, str)):
             return True
-        if isinstance(value, Sequence):
-            return not isinstance(value, str) and all(map(self.accepts, value))
+        if isinstance(value, str):
+            return False
         number: Any = value
         return (
             (self.least is None or number >= self.least)
@@ -110,12 +118,18 @@ class Option:
         )
 
 
+def _endless(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 def _text(number: Any) -> str:
     if isinstance(number, (str, bool)):
         return str(number) if isinstance(number, str) else str(number).lower()
     # Seeds are bounded by a power of two.
     bits = number.bit_length() if isinstance(number, int) else 0
-    return f"2^{bits} - 1" if bits > 20 and number == 2**bits - 1 else f"{number:g}"
+    if bits > 20 and number in (2**bits - 1, 2 ** (bits - 1)):
+        return f"2^{bits} - 1" if number == 2**bits - 1 else f"2^{bits - 1}"
+    return f"{number:g}"
 
 
 def option(
@@ -216,4 +230,4 @@ def check_options(component: object) -> None:
         if not known.accepts(value):
             what = f", {known.what}" if known.what else ""
             null = f", or null for {known.null}" if known.null else ""
-            raise LDLError(f"{type(component).__name__}.{name} {value!r} must be {known.range}{what}{null}")
+            raise LDLError(f"{type(component).__name__}.{name} {value!r} must be {known.range or 'finite'}{what}{null}")

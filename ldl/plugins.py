@@ -18,6 +18,9 @@ GROUP = "ldl.plugins"
 PACKAGE = "ldl_plugins"
 """Files of a plugins folder are imported as ``ldl_plugins.<file>``."""
 
+left_out: dict[str, str] = {}
+"""Why each plugin that failed to import did, by its file or entry point."""
+
 plugin_folders: list[Path] = []
 """The folders that were discovered, in order."""
 
@@ -94,4 +97,5 @@ def _import_entry_points() -> list[str]:
 
 @cache  # each is reported once
 def _report(what: str, reason: str) -> None:
-    warnings.warn(f"plugin {what} left out: {' '.join(reason.split())}", stacklevel=3)
+    left_out[what] = " ".join(reason.split())
+    warnings.warn(f"plugin {what} left out: {left_out[what]}", stacklevel=3)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import Any, TypeVar
+import sys
+from typing import Any, TypeVar, get_type_hints
 
 from torch import nn
 
 from ldl.errors import LDLError
 from ldl.options import options_of
+from ldl.trust.kinds import fits, shown
+from ldl.trust.schema import check_spec
 
 T = TypeVar("T")
 
@@ -58,25 +61,47 @@ def current_path(path: str) -> str:
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     """Rebuild the object of :func:`to_spec`.
 
-    Raises LDLError: the class cannot be imported, is no ``base``, or does not take these arguments.
+    Raises LDLError: the class is not imported, is no ``base``, or does not take these arguments.
     """
+    check_spec(spec, "the checkpoint's model")
     path = current_path(spec["class_path"])
-    module, _, name = path.rpartition(".")
-    try:
-        cls = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError):
-        plugin = module.startswith("ldl_plugins")
-        hint = "put its file back into plugins/" if plugin else "install the package it comes from"
-        raise LDLError(f"the checkpoint needs {path}, which cannot be imported; {hint}") from None
+    cls = _find(path)
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
+    given = spec["init_args"].items()
+    arguments = {name: from_spec(value, nn.Module) if _is_spec(value) else value for name, value in given}
+    for name, kind in _kinds(cls).items():
+        if name in arguments and not fits(arguments[name], kind):
+            raise LDLError(f"the checkpoint's {cls.__name__}.{name} {arguments[name]!r} must be {shown(kind)}")
     try:
-        arguments = spec["init_args"].items()
-        return cls(**{name: from_spec(value, nn.Module) if _is_spec(value) else value for name, value in arguments})
+        return cls(**arguments)
     except TypeError as error:
         raise LDLError(
             f"the checkpoint's arguments do not fit {path}: {error}; use the version it was saved with"
         ) from None
+
+
+def _kinds(cls: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls.__init__)  # type: ignore[misc]
+    except NameError:  # of types that are imported for type checkers alone
+        return {}
+
+
+def _find(path: str) -> Any:
+    """What a path names, in ldl or in what is imported already: a checkpoint may not choose what Python imports."""
+    module, _, name = path.rpartition(".")
+    try:
+        if module.partition(".")[0] == "ldl":
+            importlib.import_module(module)
+        return getattr(sys.modules[module], name)
+    except (ImportError, AttributeError, KeyError):
+        hint = (
+            "put its file back into plugins/"
+            if module.startswith("ldl_plugins")
+            else "import its module first, or install its package as a plugin"
+        )
+        raise LDLError(f"the checkpoint needs {path}, which is not imported; {hint}") from None
 
 
 def differences(spec: dict[str, Any], component: object, within: str = "") -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pytorch_lightning as pl
@@ -17,13 +17,13 @@ from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import FitHead, LeafUpdate, Resume, Settle, write_down
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, read_checkpoint
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.numbers import watch_loss, watch_prediction
 from ldl.checks.watch import Watch
 from ldl.collective import current_collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -65,11 +65,12 @@ class Task(pl.LightningModule):
         check_finite: bool = True,
     ) -> None:
         super().__init__()
-        if mixup < 0:
-            raise LDLError(f"model.mixup {mixup!r} must be 0 (none) or positive")
+        if not 0 <= mixup <= 1000:
+            raise LDLError(f"model.mixup {mixup!r} must be in 0..1000, 0 for none")
+        if decoder not in (decoders := get_args(Decoder)):
+            raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
-        check_made(head)
-        check_made(backbone)
+        check_made(head, backbone)
         self.head, self.backbone = head, backbone
         self.optimizer = optimizer
         self.lr_scheduler = lr_scheduler
@@ -118,6 +119,7 @@ class Task(pl.LightningModule):
                 f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
                 f"--model.head.head {name}, or use MILBoost"
             )
+        check_memory(self.head, width, labels)
         self.head.build(width, labels)
         check_built(self.head, width, labels)
         self.input_shape = tuple(input_shape)
@@ -156,9 +158,11 @@ class Task(pl.LightningModule):
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
-        features = self._as_bags(batch["features"] if "features" in batch else self.backbone(batch["input"]))
-        check_features(self.backbone, features, self.head, len(batch["index"]))
-        return features
+        if "features" in batch:
+            return self._as_bags(batch["features"])
+        features = self.backbone(batch["input"])
+        check_features(self.backbone, features, self.head, len(batch["input"]))
+        return self._as_bags(features)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
@@ -171,7 +175,7 @@ class Task(pl.LightningModule):
         seed_batch(self.trainer.fit_loop.total_batch_idx, self.global_rank)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        total = self._global_rows(batch)
+        total = global_rows(batch, self.device, current_collective(), self.watch)
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         rows = learned_rows(batch)
@@ -197,9 +201,6 @@ class Task(pl.LightningModule):
         seen = slice(None if rows else 0)
         return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
 
-    def _global_rows(self, batch: dict[str, Tensor]) -> int:
-        return global_rows(batch, self.device, current_collective(), self.watch)
-
     def on_train_epoch_end(self) -> None:
         means = {f"train_{name}": mean for name, mean in self.train_means.compute().items()}
         self.log_dict(means, sync_dist=False, rank_zero_only=False, logger=False)
@@ -220,10 +221,9 @@ class Task(pl.LightningModule):
         return self._evaluate(batch, self.test_metrics)
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        self._global_rows(batch)
+        global_rows(batch, self.device, current_collective(), self.watch)
         distribution, value = self.head.predict(self.features(batch))
-        rows, classes = len(batch["index"]), len(self.labels)
-        check_output(self.head, distribution, (rows, -1, -1, classes) if self.gives_maps else (rows, classes))
+        check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
             watch_prediction(self.watch, self.head, distribution, value, batch["index"])
         real = batch["weight"] > 0
@@ -283,10 +283,15 @@ class Task(pl.LightningModule):
         """
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = checkpoint[CHECKPOINT_KEY]
-        head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
-        backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
-        task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
-        task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
+        labels, shape = LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"])
+
+        def make() -> Task:
+            head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
+            backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
+            task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
+            task.build(labels, shape, load_weights=False)
+            return task
+
+        task = load_model(checkpoint_path, checkpoint, make)
         task.preprocessing = saved.get("preprocessing")
-        task.load_state_dict(checkpoint["state_dict"])
         return task.eval()

@@ -15,7 +15,8 @@ from torch.utils.data import DataLoader
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
 from ldl.data import RotatedDigits
-from ldl.head import AlternatingHead, FittedHead
+from ldl.errors import LDLError
+from ldl.head import AlternatingHead, FittedHead, check_memory
 from ldl.heads import Softmax
 from ldl.labels import LabelSpace
 from ldl.task import Task
@@ -126,3 +127,14 @@ def test_fitted_heads_get_features_of_evaluation() -> None:
     rows = data.split.train
     inputs = data.inputs(rows, rows, train=False)
     assert torch.equal(task.head.seen, fresh.eval()(inputs))
+
+
+def test_a_head_larger_than_the_memory_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = LabelSpace.nominal(["a", "b"])
+    state = torch.get_rng_state()
+    check_memory(Softmax(hidden=[100]), 10, labels)
+    assert torch.equal(torch.get_rng_state(), state)  # looking at it changes no first weights
+    monkeypatch.setattr("ldl.head.machine_memory", lambda: 4 * (10 * 100 + 100 + 100 * 2 + 2))
+    check_memory(Softmax(hidden=[100]), 10, labels)
+    with pytest.raises(LDLError, match=r"^Softmax with these options has 0 GB of weights, and the machine has 0 GB"):
+        check_memory(Softmax(hidden=[101]), 10, labels)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.labels import Decoder, LabelSpace
+from ldl.labels import MOST_LABELS, Decoder, LabelSpace
 
 AGES = LabelSpace.ordinal(range(0, 21), "years")
 UNEVEN = LabelSpace.ordinal([-3.0, 0.0, 0.5, 4.0])
@@ -234,3 +234,20 @@ def test_nominal_labels_have_no_values() -> None:
         MOODS.encode(torch.tensor(0.0), 1.0)
     with pytest.raises(LDLError, match="decode needs"):
         MOODS.decode(torch.ones(3) / 3)
+
+
+def test_numbers_of_labels_are_bounded() -> None:
+    for make in (
+        lambda: LabelSpace.nominal([str(number) for number in range(MOST_LABELS + 1)]),
+        lambda: LabelSpace.ordinal(range(10**12)),  # nobody waits until these are written out
+        lambda: LabelSpace.grid(range(1000), range(101)),
+    ):
+        with pytest.raises(LDLError, match=r"there would be .* labels, more than 100,000"):
+            make()
+    assert len(LabelSpace.grid(range(1000), range(100))) == MOST_LABELS
+
+
+@pytest.mark.parametrize("values", [[0, 1, 1e16], [1e300, 2e300], [1e9, 1e9 + 1], [-1e20]])
+def test_values_that_float32_cannot_tell_apart_are_refused(values: list[float]) -> None:
+    with pytest.raises(LDLError, match="label values must be at most 1e\\+15 and differ in float32"):
+        LabelSpace.ordinal(values)

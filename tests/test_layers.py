@@ -11,7 +11,7 @@ from places import ROOT
 
 FLOORS = (
     ("ldl", "ldl.errors", "ldl.collective", "ldl.progress"),
-    ("ldl.options", "ldl.labels", "ldl.plugins", "ldl.schedule", "ldl.batch", "ldl.checks.watch"),
+    ("ldl.options", "ldl.labels", "ldl.trust", "ldl.plugins", "ldl.schedule", "ldl.batch", "ldl.checks.watch"),
     ("ldl.protocols", "ldl.spec"),
     ("ldl.checkpoint",),
     ("ldl.metrics",),

@@ -177,7 +177,7 @@ def test_none_is_accepted_where_it_is_the_default() -> None:
     ("known", "words", "good", "bad"),
     [
         (ranged(least=1), "at least 1", [1, 2.5, True, np.int64(3)], [0, math.nan, np.int64(0), "2", None]),
-        (ranged(above=0), "above 0", [1e-9, math.inf], [0, -1, math.nan]),
+        (ranged(above=0), "above 0", [1e-9], [0, -1, math.nan, math.inf]),
         (ranged(most=2), "at most 2", [2, -5], [2.1, math.nan]),
         (ranged(below=2), "below 2", [1.9], [2]),
         (ranged(least=0, most=1), "in 0..1", [0, 1], [-0.1, 1.1]),
@@ -192,6 +192,8 @@ def test_none_is_accepted_where_it_is_the_default() -> None:
         (ranged(Literal["a"] | None), "one of a", ["a", None], ["b"]),
         (ranged(bool | Literal["auto"]), "one of false, true, auto", [True, False, "auto"], ["yes", None]),
         (ranged(float | Literal["all"], above=0), "one of all or above 0", ["all", 2], [0, "some", None]),
+        (ranged(least=0, most=math.inf), "at least 0", [math.inf], [-math.inf, math.nan]),
+        (ranged(float), "", [1.0, -3], [math.nan, math.inf, [0.0, math.nan]]),
         (ranged(str), "", ["x", None, 3], []),
     ],
 )
@@ -272,7 +274,7 @@ def test_help_of_a_backbone(capsys: pytest.CaptureFixture[str]) -> None:
         (["--model.head=LDLF", "--model.head.dept=3"], "LDLF has no option 'dept'; did you mean 'depth'"),
         (["--model.head=MSLP", "--model.head.kernel=poly"], "model.head.kernel is 'poly', but must be one of"),
         (["--model.head=Lazy", "--model.head.numbr=3"], "Lazy has no option 'numbr'; did you mean 'number'"),
-        (["--model.head=Softmax", "--model.head.hidden=[0]"], "Softmax.hidden [0] must be at least 1"),
+        (["--model.head=Softmax", "--model.head.hidden=[0]"], "Softmax.hidden [0] must be in 1..65536"),
     ],
 )
 def test_the_command_line_says_what_is_wrong(

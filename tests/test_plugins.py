@@ -76,6 +76,13 @@ def test_dropped_head_by_its_name(dropped: Path, tmp_path: Path, capsys: pytest.
     assert help_.value.code == 0
     assert "Factor of the scores" in capsys.readouterr().out
 
+    for name in ("BarHead", "ldl_plugins.broken.BarHead"):
+        with pytest.raises(SystemExit):
+            main(["--model.head", name])
+        said = capsys.readouterr().err
+        assert f"there is no {'class' if '.' in name else 'Head'} {name!r}" in said
+        assert "broken.py was left out: ModuleNotFoundError: No module named 'no_such_module_anywhere'" in said
+
     with pytest.raises(SystemExit):
         main(["--model.head", "DroppedIn", "--model.head.sharpness", "very"])
     assert "sharpness is 'very', but must be float" in capsys.readouterr().err

@@ -109,7 +109,7 @@ def test_built_for_one_label_space_only() -> None:
 
 
 def test_mixup_must_not_be_negative() -> None:
-    with pytest.raises(LDLError, match=r"model\.mixup -1 must be 0 \(none\) or positive"):
+    with pytest.raises(LDLError, match=r"model\.mixup -1 must be in 0\.\.1000, 0 for none"):
         Task(Softmax(), mixup=-1)
 
 

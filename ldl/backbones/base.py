@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ldl.errors import LDLError
 from ldl.options import check_options, options
+from ldl.trust.learned import check_parameters
+
+
+def _check_loaded(backbone: Backbone, keys: Any) -> None:
+    backbone.check_state()
 
 
 class Backbone(nn.Module, ABC):
@@ -32,6 +38,11 @@ class Backbone(nn.Module, ABC):
 
     def __init__(self) -> None:
         super().__init__()
+        self.register_load_state_dict_post_hook(_check_loaded)
+
+    def check_state(self) -> None:
+        """As that of heads: raise LDLError where what was loaded cannot be right. Called after every loading."""
+        check_parameters(self)
 
     def check_images(self, input_shape: tuple[int, ...]) -> None:
         """Raise LDLError for an option out of range, or inputs that are not (channels, height, width)."""

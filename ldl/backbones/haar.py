@@ -11,6 +11,7 @@ from ldl.batch import run_seed
 from ldl.errors import LDLError
 from ldl.methods.forest.compiled import compiled
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_numbers, check_range
 
 MOST = 4
 """Rectangles of one feature; it has at least two."""
@@ -40,7 +41,7 @@ class Haar(Backbone):
     corners: Tensor = buffer()
     weights: Tensor = buffer()
 
-    pool: int = option(default=1000, least=1)
+    pool: int = option(default=1000, least=1, most=10**6)
     window: int | None = None
     stride: int = option(default=1, least=1)
     largest: float = option(default=0.5, above=0, most=1, what="a share of the window")
@@ -55,14 +56,28 @@ class Haar(Backbone):
             raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole picture")
         self.gives_bags = self.window is not None
         sides = input_shape[1:] if self.window is None else (self.window, self.window)
+        # What numpy takes is not counted where a checkpoint's size is (ldl.trust.size).
+        torch.empty(self.pool, MOST, 5, dtype=torch.long)
         rng = np.random.default_rng(run_seed(self.seed))
         corners, weights = _draw(self.pool, input_shape[0], sides, self.largest, rng)
         if self.balanced:
             used = weights != 0
             weights -= used * (weights.sum(1) / used.sum(1))[:, None]
+        self._sides = input_shape[0], *sides
         self.register_buffer("corners", torch.from_numpy(corners))
         self.register_buffer("weights", torch.from_numpy(weights).float())
         return self.pool
+
+    def check_state(self) -> None:
+        """Raise LDLError for a rectangle that is empty or not inside of the window."""
+        channel, top, left, bottom, right = self.corners.unbind(-1)
+        for numbers, least, below in (
+            (channel, 0, self._sides[0]), (top, 0, self._sides[1]), (left, 0, self._sides[2]),
+            (bottom - top, 1, self._sides[1] + 1), (right - left, 1, self._sides[2] + 1),
+            (bottom, 1, self._sides[1] + 1), (right, 1, self._sides[2] + 1),
+        ):  # fmt: skip
+            check_range(self, "corners", numbers, below, least)
+        check_numbers(self, "weights", self.weights)
 
     def grid(self, input_shape: tuple[int, ...]) -> tuple[int, int]:
         """Rows and columns of windows in pictures (channels, height, width); one of each without ``window``."""

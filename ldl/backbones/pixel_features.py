@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import timm
 import torch
 import torch.nn.functional as F
+from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -35,8 +37,8 @@ class PixelFeatures(TimmNetwork):
 
     name: str = "mobilenetv2_100"
     pretrained: bool | Literal["auto"] = "auto"
-    width: int = option(default=32, least=1)
-    scales: Sequence[float] = option(default=(1.0,), above=0, may_change=True)
+    width: int = option(default=32, least=1, most=4096)
+    scales: Sequence[float] = option(default=(1.0,), least=0.05, most=20, may_change=True)
     mirror: bool = option(default=False, may_change=True)
     freeze_statistics: bool = True
     lr: float | None = option(default=None, least=0, may_change=True)
@@ -51,6 +53,8 @@ class PixelFeatures(TimmNetwork):
         if file := wanted and local_weights(self.name):
             options |= {"pretrained": True, "pretrained_cfg_overlay": {"file": str(file)}}
         self.network = self._create(f"the feature maps of {self.name}", wanted and not file, **options)
+        if file:
+            self._check_names(file)
         channels = self.network.feature_info.channels()
         self.strides = self.network.feature_info.reduction()
         self.sides = nn.ModuleList(nn.Conv2d(count, self.width, 1) for count in channels)
@@ -60,6 +64,13 @@ class PixelFeatures(TimmNetwork):
         self.to(memory_format=torch.channels_last)
         self.train(self.training)
         return self.width
+
+    def _check_names(self, file: Path) -> None:
+        # timm takes the layers that it needs, none of them too; some networks have theirs under flattened names.
+        with safe_open(file, "pt") as weights:
+            names = {name.replace(".", "_") for name in weights.keys()}  # noqa: SIM118  (it is no dict)
+        if names.isdisjoint(name.removeprefix("model.").replace(".", "_") for name in self.network.state_dict()):
+            raise LDLError(f"{file} holds no weights of {self.name}; remove it, or give another LDL_WEIGHTS")
 
     def tuned_parameters(self) -> list[nn.Parameter]:
         """Those of the pretrained network; the layers that join its maps are new."""

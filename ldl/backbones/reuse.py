@@ -50,7 +50,7 @@ def _from_disk(key: str, backbone: Backbone, data: LDLDataModule, device: torch.
             temporary = file.with_suffix(".tmp.npy")
             np.save(temporary, _extract(backbone, data, device).numpy())
             os.replace(temporary, file)
-    return torch.from_numpy(np.load(file))
+    return torch.from_numpy(np.load(file, allow_pickle=False))
 
 
 @torch.no_grad()

@@ -18,6 +18,8 @@ from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.errors import LDLError, did_you_mean
 from ldl.options import buffer, option, options
+from ldl.trust.archive import check_archive
+from ldl.trust.schema import check_weights
 
 
 def local_weights(name: str) -> Path | None:
@@ -60,7 +62,7 @@ class TimmNetwork(Backbone):
         from_hub = from_hub and not (self.pretrained == "auto" and self.name in _not_on_hub)
         try:
             return timm.create_model(self.name, **{"pretrained": from_hub, **options})
-        except (RuntimeError, OSError, TypeError, ValueError, AttributeError) as error:
+        except Exception as error:  # those of torch, safetensors and timm have no common base
             if from_hub and self.pretrained == "auto":
                 rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
                 _not_on_hub.add(self.name)
@@ -118,20 +120,40 @@ class Timm(TimmNetwork):
         self.network = self._create(self.name, bool(self.pretrained) and load_weights and not file, **options)
         self.network.reset_classifier(0)
         if saved is not None:
-            # The first layer's weights are for three channels: summed or repeated for another number.
-            first = self.network.pretrained_cfg["first_conv"]
-            for layer in [first] if isinstance(first, str) else first:
-                saved[f"{layer}.weight"] = adapt_input_conv(input_shape[0], saved[f"{layer}.weight"])
-            self.network.load_state_dict(saved)
+            try:
+                self._take(saved, input_shape[0])
+            except Exception as error:  # those of torch and timm have no common base
+                raise LDLError(f"{file} holds no weights that fit {self.name}: {error}") from error
         config = self.network.pretrained_cfg
         self._register_pixel_scale(config["mean"], config["std"], input_shape[0])
         self._freeze()
         self.network.to(memory_format=torch.channels_last)
-        with torch.no_grad():
-            features = self.network.eval()(torch.zeros(1, *input_shape)).shape[-1]
+        features = self._width(input_shape)
         # Trainers do not always call train() before the first batch: a frozen network must be in evaluation already.
         self.train(self.training)
-        return int(features)
+        return features
+
+    @torch.no_grad()
+    def _width(self, input_shape: tuple[int, ...]) -> int:
+        """The number of features that the network makes of such images. Raises LDLError for a size it does not take."""
+        try:
+            return int(self.network.eval()(torch.zeros(1, *input_shape)).shape[-1])
+        except (RuntimeError, AssertionError, ValueError) as error:
+            shape = "x".join(map(str, input_shape))
+            raise LDLError(
+                f"{self.name} does not take images of {shape}: {' '.join(str(error).split())[:160]}; set "
+                "data.crop_size to the size it was made for, or take another network"
+            ) from error
+
+    def _take(self, saved: dict[str, Tensor], channels: int) -> None:
+        """Take weights; those of the first layer are for three channels: summed or repeated for another number."""
+        first = self.network.pretrained_cfg["first_conv"]
+        for layer in [first] if isinstance(first, str) else first:
+            if f"{layer}.weight" in saved:
+                saved[f"{layer}.weight"] = adapt_input_conv(channels, saved[f"{layer}.weight"])
+        check_weights(self.network, saved)
+        self.network.load_state_dict(saved)
+        self.check_state()
 
     def _freeze(self) -> None:
         if self.freeze:
@@ -160,6 +182,7 @@ class Timm(TimmNetwork):
                 raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
             prefix, state = "backbone.network.", checkpoint["state_dict"]
             return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+        check_archive(file, packed=False)
         try:
             network = timm.create_model(self.name, checkpoint_path=str(file))
         except Exception as error:  # those of pickle, zip, safetensors and timm have no common base

@@ -89,6 +89,11 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
         batch = {name: column.to(task.device) for name, column in batch.items()}
         columns = {name: batch[name][real] for name in ("target", "value") if name in batch}
         parts.append({"features": task.features(batch)[real], **columns})
+        if (size := parts[-1]["features"].shape[1:]) != (first := parts[0]["features"].shape[1:]):
+            raise LDLError(
+                f"{type(task.head).__name__} is fitted on all instances at once, but their features are of several "
+                f"sizes, such as {tuple(first)} and {tuple(size)}; take a head that learns by gradient"
+            )
     task.train(training)
     counts = collective.gather(torch.tensor([len(part["target"]) for part in parts], device=task.device))
     return {name: _in_order(torch.cat([part[name] for part in parts]), counts, collective) for name in parts[0]}

@@ -13,6 +13,9 @@ from ldl.labels import LabelSpace
 
 TRUE, PREDICTED = "0.55", "tab:blue"
 
+MOST_BARS, MOST_POINTS = 100, 2000
+"""Bars, and points of curves or circles: of more labels neighbours share one, or the greatest are drawn."""
+
 
 def new_figure(width: float, height: float, *shape: int, **layout: Any) -> tuple[Figure, Any]:
     """A figure, its sides in inches, with its panel; of a ``shape`` (rows, columns) with an array of them."""
@@ -37,14 +40,16 @@ def draw_distribution(
 ) -> None:
     """A distribution, (C,), as a curve over ordinal labels, as circles over points of a plane, as bars over others."""
     if labels.kind == "ordinal":
-        x = np.array(labels.axes[0])
+        each = -(-len(distribution) // MOST_POINTS)
+        x, distribution = np.array(labels.axes[0])[::each], _pooled(distribution, each).max(1)
         if filled:
             axis.fill_between(x, distribution, color=color, alpha=0.5, linewidth=0, label=label)
         else:
             axis.plot(x, distribution, color=color, label=label)
-        axis.set_xlabel(labels.unit, fontsize=8)
+        axis.set_xlabel(labels.unit if each == 1 else f"{labels.unit} (highest of {each})".lstrip(), fontsize=8)
     elif labels.kind == "grid":
-        first, second = labels.points.T.tolist()
+        shown = np.sort(np.argsort(-distribution, kind="stable")[:MOST_POINTS])
+        (first, second), distribution = labels.points.numpy()[shown].T, distribution[shown]
         style = (
             {"color": color, "alpha": 0.5, "linewidths": 0} if filled else {"facecolors": "none", "edgecolors": color}
         )
@@ -55,7 +60,16 @@ def draw_distribution(
         axis.set_ylabel(f"{names[0]} {labels.unit}".rstrip(), fontsize=8)
         axis.margins(0.15)
     else:
+        each = -(-len(distribution) // MOST_BARS)
+        distribution = _pooled(distribution, each).sum(1)
         x, alpha = np.arange(len(distribution)), 0.5 if filled else 0.9
         axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=alpha, label=label)
         if len(labels) <= 12:
             axis.set_xticks(x, labels.names, rotation=30, fontsize=7)
+        if each > 1:
+            axis.set_xlabel(f"{len(labels):,} labels, {each:,} a bar", fontsize=8)
+
+
+def _pooled(values: np.ndarray, each: int) -> np.ndarray:
+    """Rows of ``each`` neighbours, the last one filled up with zeros."""
+    return np.pad(values, (0, -len(values) % each)).reshape(-1, each)

@@ -10,15 +10,26 @@ import numpy as np
 from ldl.charts.drawing import new_figure, save, spread
 from ldl.labels import LabelSpace
 
+MOST_LEAVES = 512
+"""A taller chart is not read; one of 2^15 leaves would be 350,000 pixels high."""
+
 
 def leaves(path: Path, leaf_distributions: np.ndarray, labels: LabelSpace, usage: np.ndarray) -> Path:
-    """All leaves of one tree, (L, C), a row a leaf; ``usage`` (L,) is the share of a test batch that each holds."""
+    """The leaves of one tree, (L, C), a row a leaf; ``usage`` (L,) is the share of a test batch that each holds.
+
+    Of more than ``MOST_LEAVES`` those that hold most are drawn, and the title says so.
+    """
+    title = "leaf distributions of the first tree"
+    if len(usage) > MOST_LEAVES:
+        shown = np.sort(np.argsort(-usage, kind="stable")[:MOST_LEAVES])
+        title += f":\nthe {MOST_LEAVES} that hold most of {len(usage):,}"
+        leaf_distributions, usage = leaf_distributions[shown], usage[shown]
     height = 1.5 + 0.09 * len(leaf_distributions)
     figure, (left, right) = new_figure(8, height, 1, 2, width_ratios=[5, 1], sharey=True)
     image = left.imshow(leaf_distributions, aspect="auto", interpolation="nearest", cmap="viridis")
     ticks = spread(len(labels), 9)
     left.set_xticks(ticks, [labels.names[tick] for tick in ticks], rotation=0 if labels.has_values else 30)
-    left.set(xlabel=labels.unit or "label", ylabel="leaf", title="leaf distributions of the first tree")
+    left.set(xlabel=labels.unit or "label", ylabel="leaf", title=title)
     figure.colorbar(image, ax=left, label="probability")
     right.barh(np.arange(len(usage)), usage, color="0.5")
     right.set(xlabel="share of a\ntest batch", title="use")

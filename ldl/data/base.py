@@ -77,8 +77,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         unserved: Attributes that :meth:`inputs` does not need: loader processes get a copy without them.
     """
 
-    batch_size: int = option(default=64, least=1)
-    num_workers: int = option(default=0, least=0)
+    batch_size: int = option(default=64, least=1, most=2**31 - 1)
+    num_workers: int = option(default=0, least=0, most=256)
     root: str | None = None
     folds: int = 10
     fold: int = option(default=0, least=0)
@@ -146,7 +146,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def find(self, given: str) -> Path:
         """A place that an option names: as it stands, or below the data folder."""
-        return place if (place := Path(given)).exists() else self.data_root / given
+        # ``Path.exists`` raises for names that cannot be.
+        return Path(given) if os.path.exists(given) else self.data_root / given
 
     def setup(self, stage: str | None = None) -> None:
         """Load, cut the fold and prepare it, once."""

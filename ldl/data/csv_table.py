@@ -11,7 +11,11 @@ from typing import NoReturn
 
 import numpy as np
 
+from ldl.data.files import read_text
 from ldl.errors import LDLError, did_you_mean
+
+LARGEST = 1e100
+"""Greater numbers are mistakes of writing, and overflow where they are squared."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,10 @@ class CsvTable:
         places = range(len(self.header)) if names is None else [self.place(name) for name in names]
         matrix = np.array([[_number(row[place]) for place in places] for row in self.rows])
         matrix = matrix.reshape(len(self.rows), len(places))
-        if len(wrong := np.argwhere(~np.isfinite(matrix))):
+        if len(wrong := np.argwhere(~(np.abs(matrix) <= LARGEST))):
             row, column = wrong[0]
-            self.refuse(row, places[column], f"not a finite number{hint}")
+            what = "more than 1e100" if np.isfinite(matrix[row, column]) else "not a finite number"
+            self.refuse(row, places[column], f"{what}{hint}")
         return matrix
 
     def refuse(self, row: int, place: int, why: str) -> NoReturn:
@@ -103,14 +108,8 @@ def read_header(path: Path, blanks: bool = False) -> list[str]:
 
 def _lines(path: Path, blanks: bool) -> tuple[list[str], bool]:
     """The lines of a file, and whether commas part their fields."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LDLError(f"{path} is no text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}") from None
-    except OSError as error:
-        raise LDLError(f"{path} cannot be read: {error.strerror}") from None
     # Copies from other systems end lines in all these ways.
-    lines = [f"{line}\n" for line in re.split(r"\r*\n|\r", text)]
+    lines = [f"{line}\n" for line in re.split(r"\r*\n|\r", read_text(path))]
     return lines, not blanks or "," in next(filter(str.strip, lines), "")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
+from ldl.data.files import check_file
 from ldl.errors import LDLError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
@@ -18,6 +19,7 @@ def read_picture(path: Path) -> np.ndarray:
     Grey pictures get three equal channels, 16-bit ones their upper eight bits, transparent ones a white ground.
     Raises LDLError for a missing, damaged or unknown file.
     """
+    check_file(path, "picture", "correct its path")
     try:
         with Image.open(path) as opened:
             picture = ImageOps.exif_transpose(opened)
@@ -29,8 +31,6 @@ def read_picture(path: Path) -> np.ndarray:
                 picture = picture.convert("RGBA")
                 picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
             return np.asarray(picture.convert("RGB"))
-    except FileNotFoundError:
-        raise LDLError(f"no picture at {path}") from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         # PIL's own message repeats the path, or the address of a buffer.
         reason = "unknown or damaged format" if "cannot identify" in str(error) else str(error)
@@ -38,10 +38,10 @@ def read_picture(path: Path) -> np.ndarray:
 
 
 def list_pictures(folder: Path) -> list[Path]:
-    """All picture files below a folder, sorted. Raises LDLError where it is no folder or has none."""
+    """All that is named as a picture below a folder, sorted. Raises LDLError where it is no folder or has none."""
     if not folder.is_dir():
         raise LDLError(f"no folder at {folder}; give the folder that holds the pictures")
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.is_dir())
     if not found:
         raise LDLError(f"{folder} holds no pictures; files that end in {', '.join(SUFFIXES)} are read")
     return found

@@ -11,7 +11,7 @@ from torch import Tensor
 from ldl.data.base import LDLDataModule
 from ldl.data.loaded import Loaded
 from ldl.errors import LDLError
-from ldl.labels import LabelSpace
+from ldl.labels import LabelSpace, check_count
 from ldl.options import option, options
 
 
@@ -32,7 +32,7 @@ class RotatedDigits(LDLDataModule):
         turn_seed: Seed of the angles.
     """
 
-    turns: int = option(default=4, least=1)
+    turns: int = option(default=4, least=1, most=100)
     max_angle: float = option(default=120.0, above=0, most=180, what="in degrees")
     step: float = option(default=5.0, above=0, what="in degrees")
     sigma: float = option(default=5.0, above=0, what="in degrees")
@@ -42,6 +42,7 @@ class RotatedDigits(LDLDataModule):
 
     def load(self) -> Loaded:
         """Turn the digits. Raises LDLError for a step that does not divide the largest angle."""
+        check_count(2 * self.max_angle / self.step, "widen data.step")
         half = round(self.max_angle / self.step)
         if half < 1 or abs(half * self.step - self.max_angle) > 1e-6:
             raise LDLError(f"RotatedDigits.step {self.step:g} must divide max_angle {self.max_angle:g}")

@@ -11,6 +11,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_numbers, check_shapes, check_simplex
 
 
 @options
@@ -38,6 +39,12 @@ class AAKNN(FittedHead):
         """Keep features (N, F) and ``target`` (N, C). Raises LDLError for a feature that is not finite."""
         check_rows(type(self).__name__, features, target)
         self.points, self.distributions = features.float(), target.float()
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no points with distributions."""
+        check_shapes(self, {"C": len(self.labels), "F": self.in_features}, points="N F", distributions="N C")
+        check_numbers(self, "points", self.points)
+        check_simplex(self, "distributions", self.distributions)
 
     def forward(self, features: Tensor) -> Tensor:
         rows = features.reshape(-1, features.shape[-1]).to(self.points.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Literal
 
 import torch
@@ -18,6 +19,10 @@ from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_me
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees, refuse
+
+MOST = 2**31 - 2
+"""Of what int32 counts."""
 
 
 @options
@@ -68,13 +73,13 @@ class CostSensitiveForest(FittedHead):
     landmark: Tensor = buffer()
     root: Tensor = buffer()
 
-    trees: int = option(default=20, least=1)
+    trees: int = option(default=20, least=1, most=10_000)
     depth: int = option(default=10, least=0)
     min_samples: int = option(default=5, least=1)
     features: float | None = option(default=None, above=0, most=1, null="the square root of their number")
-    sets: int = option(default=5, least=1)
+    sets: int = option(default=5, least=1, most=1000)
     penalty: float = option(default=5.0, above=0)
-    cap: float = option(default=100.0, least=0)
+    cap: float = option(default=100.0, least=0, most=math.inf)
     epsilon: float = option(default=0.0, least=0)
     split_at: Literal["mean", "median"] = "mean"
     log_offset: float | None = None
@@ -140,6 +145,24 @@ class CostSensitiveForest(FittedHead):
             return None
         value = self._mean(features, self.leaf_values)
         return value.squeeze(-1) if self.labels.ndim == 1 else value
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no forest, or no map of the features."""
+        sizes = check_shapes(
+            self, {"C": len(self.labels), "F": self.in_features, "V": self.labels.ndim}, centre="F", scale="",
+            landmark="Z F", root="Z D" if len(self.landmark) else "Z Z", roots="T", split="M", child="M", threshold="M",
+            columns="I S", weights="I S", sizes="L", rows="R", draws="R", leaf_targets="L C", leaf_values="L V",
+        )  # fmt: skip
+        check_range(self, "split", self.split, sizes["I"], -1)
+        check_range(self, "columns", self.columns, sizes["D" if sizes["Z"] else "F"])
+        check_trees(self, self.roots, self.split >= 0, self.child, sizes["L"])
+        for name, most in (("sizes", sizes["R"]), ("rows", MOST), ("draws", MOST)):
+            check_range(self, name, getattr(self, name), most + 1, 0 if name == "rows" else 1)
+        if int(self.sizes.sum()) != sizes["R"]:
+            refuse(self, "sizes", f"sums to {int(self.sizes.sum())}, not to the {sizes['R']} rows of the leaves")
+        for name in ("centre", "scale", "landmark", "root", "threshold", "weights", "leaf_values"):
+            check_numbers(self, name, getattr(self, name))
+        check_simplex(self, "leaf_targets", self.leaf_targets)
 
     def map(self, features: Tensor) -> Tensor:
         """What the trees see of features (B, F): (B, D), in the precision of the head's buffers."""

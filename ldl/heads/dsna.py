@@ -14,6 +14,7 @@ from ldl.methods.dsna.neighbourhood import gather_leaves
 from ldl.methods.dsna.simplex import onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex
 
 PART = 2**22
 """Numbers of neighbours' features that are held at a time."""
@@ -83,6 +84,18 @@ class DSNA(CostSensitiveForest):
         super().fit(features, target, collective, value)
         self.points, self.targets = self.map(features), target.double()
         self.codes = self._codes(self.targets, self._values(self.targets, value))
+
+    def check_state(self) -> None:
+        """Raise LDLError where the forest or the training rows cannot be right."""
+        super().check_state()
+        width = self.root.shape[1] if len(self.landmark) else self.in_features
+        codes = self.labels.ndim or len(self.labels)
+        lengths = {"C": len(self.labels), "D": width, "V": codes}
+        check_shapes(self, lengths, points="N D", targets="N C", codes="N V")
+        check_range(self, "rows", self.rows, len(self.points))
+        check_numbers(self, "points", self.points)
+        check_numbers(self, "codes", self.codes)
+        check_simplex(self, "targets", self.targets)
 
     def forward(self, features: Tensor) -> Tensor:
         """The combined distribution of the neighbours: (..., F) to (..., C), at least float32."""

@@ -19,6 +19,10 @@ from ldl.labels import LabelSpace
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_range, check_simplex, refuse
+
+MOST_LEAVES = 2**22
+"""Leaves of all trees: a row's routing then takes 16 MB."""
 
 
 @options
@@ -58,14 +62,14 @@ class LDLF(AlternatingHead):
     leaves: Tensor = buffer()
     steps: Tensor = buffer()
 
-    trees: int = option(default=5, least=1)
+    trees: int = option(default=5, least=1, most=10_000)
     depth: int = option(default=7, least=2, most=16, what="2^(depth-1) leaves a tree")
-    outputs: int | None = 64
+    outputs: int | None = option(default=64, least=1, most=2**20, null="a unit per node")
     iterations: int = option(default=20, least=1)
-    batches: int = option(default=100, least=1)
-    buffer_rows: int | None = None
+    batches: int = option(default=100, least=1, most=100_000)
+    buffer_rows: int | None = option(default=None, least=1, null="all rows")
     routing: Literal["step", "current"] = "step"
-    hidden: Sequence[int] = option(default=(), least=1)
+    hidden: Sequence[int] = option(default=(), least=1, most=2**16)
     dropout: float = option(default=0.0, least=0, below=1)
     feature_dropout: float = option(default=0.0, least=0, below=1)
     tree_dropout: float = option(default=0.0, least=0, below=1)
@@ -92,6 +96,12 @@ class LDLF(AlternatingHead):
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
         self._ring: deque[tuple[Tensor, Tensor]] = deque(maxlen=self.batches)
         self._observed = 0
+
+    def check_state(self) -> None:
+        """Raise LDLError where split nodes name no units, or leaves hold no distributions."""
+        super().check_state()
+        check_range(self, "units", self.units, self.outputs or self.units.numel())
+        check_simplex(self, "leaves", self.leaves)
 
     def route(self, features: Tensor) -> Tensor:
         """Routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""
@@ -170,13 +180,17 @@ class LDLF(AlternatingHead):
         """
         waiting = list(self._ring)[max(0, len(self._ring) - self._observed) :]
         batches = [[interleave(collective.gather(part)) for part in batch] for batch in waiting]
-        state = {"observed": torch.tensor(self._observed), "rows": torch.tensor([len(kept) for kept, _ in batches])}
+        state = {
+            "observed": torch.tensor(self._observed),
+            "rows": torch.tensor([len(kept) for kept, _ in batches], dtype=torch.long),
+        }
         if batches:
             state["kept"], state["target"] = (torch.cat(part) for part in zip(*batches))
         return state
 
     def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None:
-        """Deal the saved ring back to the ranks."""
+        """Deal the saved ring back to the ranks. Raises LDLError where it does not hold samples of this head."""
+        self._check_ring(state)
         self._observed = int(state["observed"])
         self._ring.clear()
         if rows := state["rows"].tolist():
@@ -184,12 +198,30 @@ class LDLF(AlternatingHead):
             for kept, target in zip(state["kept"].split(rows), state["target"].split(rows)):
                 self._ring.append((kept[mine].to(device), target[mine].to(device)))
 
+    def _check_ring(self, state: dict[str, Tensor]) -> None:
+        rows, observed = state["rows"], state["observed"]
+        check_range(self, "rows", rows, 2**31)
+        check_range(self, "observed", observed.reshape(1), self.batches + 1)
+        right = rows.ndim == 1 and len(rows) <= self.batches
+        if right and len(rows):
+            count, kept, target = int(rows.sum()), state["kept"], state["target"]
+            part = self.leaves.shape[:2] if self.routing == "step" else (self.in_features,)
+            right = kept.shape == (count, *part) and target.shape == (count, len(self.labels))
+            right = right and bool(kept.isfinite().all() and target.isfinite().all())
+        if not right:
+            refuse(self, "the recent samples", "are not those of its last batches")
+
     def _mix(self, routing: Tensor) -> Tensor:
         with torch.autocast(routing.device.type, enabled=False):
             return mix(routing, self.leaves.to(routing.dtype))
 
     def _check_together(self) -> None:
         labels, nodes = len(self.labels), 2 ** (self.depth - 1) - 1
+        if self.trees * (nodes + 1) > MOST_LEAVES:
+            raise LDLError(
+                f"LDLF.trees {self.trees} of depth {self.depth} have {self.trees * (nodes + 1):,} leaves, more than "
+                f"{MOST_LEAVES:,}, to all of which every row is routed; grow fewer or smaller trees"
+            )
         if self.outputs is not None and self.outputs < nodes:
             raise LDLError(
                 f"LDLF.outputs {self.outputs!r} must be at least {nodes}, the split nodes of a tree of depth "

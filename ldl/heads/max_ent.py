@@ -14,6 +14,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
+from ldl.trust.learned import check_numbers, check_shapes
 
 
 @options
@@ -66,6 +67,12 @@ class MaxEnt(FittedHead):
         both = torch.from_numpy(found.x.reshape(shape))
         self.weight.copy_(both[:, :-1])
         self.bias.copy_(both[:, -1])
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no weights."""
+        check_shapes(self, {"C": len(self.labels), "F": self.in_features}, weight="C F", bias="C")
+        check_numbers(self, "weight", self.weight)
+        check_numbers(self, "bias", self.bias)
 
     def forward(self, features: Tensor) -> Tensor:
         return (features.to(self.weight.dtype) @ self.weight.T + self.bias).softmax(-1)

@@ -8,6 +8,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.trust.learned import check_shapes, check_simplex
 
 
 class MeanPredictor(FittedHead):
@@ -24,8 +25,13 @@ class MeanPredictor(FittedHead):
         self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Store the mean of ``target`` (N, C)."""
-        self.mean.copy_(target.double().mean(0))
+        """Store the mean of ``target`` (N, ..., C)."""
+        self.mean.copy_(target.double().flatten(0, -2).mean(0))
+
+    def check_state(self) -> None:
+        """Raise LDLError where the mean is no distribution over the labels."""
+        check_shapes(self, {"C": len(self.labels)}, mean="C")
+        check_simplex(self, "mean", self.mean)
 
     def forward(self, features: Tensor) -> Tensor:
         """The mean, (..., C), whatever the features (..., F) are."""

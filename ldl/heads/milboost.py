@@ -24,6 +24,7 @@ from ldl.methods.boosting.places import locate
 from ldl.methods.boosting.pooling import Pooling, pool_logits
 from ldl.methods.boosting.stumps import Cut
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_numbers, check_range, check_shapes, refuse
 
 MOST_MAPPED = 8
 """Pictures that are shown with the scores of all places in them."""
@@ -84,7 +85,7 @@ class MILBoost(FittedHead):
 
     pooling: Pooling = "lse"
     r: float = option(default=5.0, least=1, below=math.inf, what="large is sharp")
-    rounds: int = option(default=64, least=0)
+    rounds: int = option(default=64, least=0, most=10**6)
     real: bool = True
     cut: Cut = "bound"
     features: float = option(default=1.0, above=0, most=1)
@@ -95,7 +96,7 @@ class MILBoost(FittedHead):
     validation: float = option(default=0.0, least=0, below=1, what="a share of the bags")
     patience: int = option(default=20, least=1)
     seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""
@@ -189,6 +190,16 @@ class MILBoost(FittedHead):
             path, places = folder / "score_maps.png", locate(maps) * stride
             drawn["score_maps"] = charts.score_maps(path, grey, maps, places, window, stride, true)
         return drawn
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no stumps on these features."""
+        check_shapes(self, {}, feature="T", threshold="T", low="T", high="T", group="T", start="", curve="R P")
+        check_range(self, "feature", self.feature, self.in_features)
+        check_range(self, "group", self.group, self.groups)
+        for name in ("threshold", "low", "high", "start"):
+            check_numbers(self, name, getattr(self, name))
+        if not len(self.curve) or self.curve.shape[1] != 2:
+            refuse(self, "curve", f"has shape {tuple(self.curve.shape)}, not (rounds + 1, 2)")
 
     def summary(self) -> dict[str, float]:
         """Negative log likelihood of the training bags, the stumps, and what held-out bags had at best."""

@@ -27,6 +27,6 @@ class MPLBoost(MILBoost):
             spread.
     """
 
-    groups: int = option(default=3, least=1)
+    groups: int = option(default=3, least=1, most=1000)
     clustered: int = option(default=5, least=0)
     whitened: float = option(default=0.0, least=0, below=1, what="a share of the variance")

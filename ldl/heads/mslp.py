@@ -17,6 +17,7 @@ from ldl.methods.embedding.locality import neighbour_graphs, preserve
 from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
+from ldl.trust.learned import check_numbers, check_shapes, check_simplex
 
 
 @options
@@ -104,6 +105,17 @@ class MSLP(FittedHead):
         self.projection = (projection / spread).to(features) if spread else torch.zeros_like(mapped[:1]).T.to(features)
         self.points = self.embed(features) if spread else self.projection.new_zeros(1, 1)
         self.distributions = target if spread else target.mean(0, keepdim=True)
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no embedding of points with distributions."""
+        mapped, root = ("D", "Z D") if len(self.landmark) else ("F", "Z Z")
+        check_shapes(
+            self, {"C": len(self.labels), "F": self.in_features}, landmark="Z F", root=root, width="", centre=mapped,
+            projection=f"{mapped} E", points="N E", distributions="N C",
+        )  # fmt: skip
+        for name in ("landmark", "root", "width", "centre", "projection", "points"):
+            check_numbers(self, name, getattr(self, name))
+        check_simplex(self, "distributions", self.distributions)
 
     def embed(self, features: Tensor) -> Tensor:
         """Features (..., F) to the embedding (..., l)."""

@@ -48,7 +48,7 @@ class Softmax(Head):
     mean_weight: float = 0.2
     variance_weight: float = 0.05
     sord_scale: float = option(default=1.0, above=0)
-    hidden: Sequence[int] = option(default=(), least=1)
+    hidden: Sequence[int] = option(default=(), least=1, most=2**16)
     dropout: float = option(default=0.0, least=0, below=1)
     feature_dropout: float = option(default=0.0, least=0, below=1)
 

@@ -21,6 +21,7 @@ from ldl.methods.rows import check_rows
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
 from ldl.progress import track
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
 
@@ -70,7 +71,7 @@ class StructRF(FittedHead):
     importances: Tensor = buffer()
     out_of_bag_kl: Tensor = buffer()
 
-    trees: int = option(default=50, least=1)
+    trees: int = option(default=50, least=1, most=10_000)
     depth: int = option(default=20, least=0, most=64)
     sampling: float = option(default=0.8, above=0, most=1, what="a share")
     replace: bool = True
@@ -84,7 +85,7 @@ class StructRF(FittedHead):
     bins: int = option(default=256, least=2, most=256)
     out_of_bag: bool = True
     seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
@@ -136,6 +137,17 @@ class StructRF(FittedHead):
     def forest(self) -> FlatForest:
         """The trees."""
         return FlatForest(*(getattr(self, name) for name in FlatForest._fields))
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no forest of this depth with distributions in its leaves."""
+        sizes = check_shapes(
+            self, {"C": len(self.labels), "F": self.in_features}, roots="K", feature="M", threshold="M", child="M",
+            values="L C", importances="F", out_of_bag_kl="",
+        )  # fmt: skip
+        check_range(self, "feature", self.feature, self.in_features, -1)
+        check_trees(self, self.roots, self.feature >= 0, self.child, sizes["L"], self.depth)
+        check_numbers(self, "threshold", self.threshold)
+        check_simplex(self, "values", self.values)
 
     def summary(self) -> dict[str, float]:
         """The out-of-bag estimate, where there is one."""

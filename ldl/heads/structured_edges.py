@@ -16,6 +16,7 @@ from ldl.edges.structured.channels import FEATURES, VALUES
 from ldl.edges.structured.detector import EdgeDetector
 from ldl.edges.structured.forest import EdgeForest, forest_of, gather_trees, grow_trees, join, unlearned_forest
 from ldl.edges.structured.growing import Rules
+from ldl.edges.structured.loaded import check_forest
 from ldl.edges.structured.neighbours import PatchNeighbours
 from ldl.edges.structured.patches import Scene, make_scene
 from ldl.errors import LDLError
@@ -74,7 +75,7 @@ class StructuredEdges(ImageHead):
     roots: Tensor = buffer()
     _detector: EdgeDetector | None = buffer()
 
-    trees: int = option(default=8, least=1)
+    trees: int = option(default=8, least=1, most=10_000)
     patches: int = option(default=100_000, least=100)
     share: float = option(default=0.25, above=0, most=1, what="a share of the features")
     depth: int = option(default=64, least=0, most=64)
@@ -85,7 +86,7 @@ class StructuredEdges(ImageHead):
     kept: int = option(default=0, least=0)
     components: int = option(default=32, least=1, most=VALUES, what="of the values of a patch")
     seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, null="torch's", may_change=True)
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
     votes: int = option(default=4, least=1, may_change=True)
     sharpen: int = option(default=2, least=0, most=3, what="pixels", may_change=True)
     scales: tuple[float, ...] = option(default=(1.0,), least=0.05, most=20, may_change=True)
@@ -161,6 +162,10 @@ class StructuredEdges(ImageHead):
     def forest(self) -> EdgeForest:
         """The trees."""
         return forest_of({name: learned.cpu().numpy() for name, learned in self.named_buffers(recurse=False)})
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no forest of segmentations, or no patches kept in its leaves."""
+        check_forest(self, self.components if self.kept else 0)
 
     def _hold(self, forest: EdgeForest, device: torch.device) -> None:
         self._detector = None

@@ -24,6 +24,9 @@ from ldl.reports.loggers import log_images, log_table
 
 TABLE_ROWS = 200
 
+MOST_DRAWN = 1000
+"""Pictures that get a chart each: a thousand take some minutes."""
+
 
 class Report(pl.Callback):
     """Writes ``predictions.csv`` and ``charts/`` after a test or prediction, and shows them to the loggers.
@@ -86,9 +89,11 @@ class Report(pl.Callback):
         return paths | draw_learning(self.folder)
 
     def _draw_each(self, data: Any, labels: LabelSpace) -> None:
-        """One chart a picture, of pictures of which nothing else is known."""
-        values = self.rows.get("predicted_value")
-        for row, number in enumerate(self.rows["index"]):
+        """One chart a picture, of pictures of which nothing else is known, up to ``MOST_DRAWN``."""
+        values, index = self.rows.get("predicted_value"), self.rows["index"]
+        if len(index) > MOST_DRAWN:
+            print(f"charts/pictures: the first {MOST_DRAWN} of {len(index):,} pictures; predictions.csv has all")
+        for row, number in enumerate(index[:MOST_DRAWN]):
             picture = pictures(data, np.array([number]))
             if picture is not None:
                 path = self.folder / "charts" / "pictures" / f"{name_of(data, number)}.png"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from ldl.errors import LDLError, did_you_mean
 from ldl.plugins import project_root
+from ldl.running.yaml_files import check_config
 
 ONE_WITH_THE_DEFAULT = "digits_ldlf"
 """A name of ``configs/default.yaml``."""
@@ -20,12 +22,15 @@ def find_config(given: str) -> str:
     one. Relative paths are looked for in the working directory, then beside ``train.py``.
 
     Raises:
-        LDLError: there is no such file.
+        LDLError: there is no such file, or it is no configuration.
     """
     root = project_root()
-    if root is None or Path(given).exists() or not re.fullmatch(r"[\w./-]+", given):
+    if os.path.exists(given):
+        check_config(Path(given))
         return given
-    if (root / given).is_file():
+    if root is None or not re.fullmatch(r"[\w./-]+", given):
+        return given
+    if os.path.isfile(root / given):
         return str(root / given)
     known = shipped(root / "configs")
     parts = Path(re.sub(r"\.ya?ml$", "", given)).parts

@@ -13,6 +13,8 @@ from ldl.backbones.base import Backbone
 from ldl.data.base import LDLDataModule
 from ldl.errors import did_you_mean
 from ldl.head import Head
+from ldl.plugins import left_out
+from ldl.running.class_paths import ALLOWED
 
 _BASES: dict[str, type] = {
     "model.head": Head,
@@ -30,6 +32,8 @@ def one_line(message: str, options: list[str]) -> str:
     if match := re.search(r"unrecognized arguments: (.*)", message):
         name = match[1].split()[0].lstrip("-").split("=")[0]
         return f"unknown option --{name}{did_you_mean(name, options)}; see train.py --help"
+    if match := re.search(r"Importing '([^']+)' is not allowed, denied by the '([^']+)' entry", message):
+        return _denied(match[1], key, beside=match[2] == "*")
     if match := re.search(r"Option '([^']+)' is not accepted", message):
         return _unknown_option(match[1], key, classes, options)
     if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):
@@ -40,7 +44,9 @@ def one_line(message: str, options: list[str]) -> str:
     ):
         return f"{key}: there are several classes {match[1]!r}; give the full path, one of {match[2]}"
     if match := re.search(r"Expected a dot import path string: (\S+)", message):
-        return _unknown_class(match[1], key)
+        return _unknown_class(match[1], key) + _left_out()
+    if match := re.search(r"given class_path '([\w.]+)':\s*(?:module .* has no attribute|No module named)", message):
+        return f"{key}: there is no class {match[1]!r}; correct its import path{_left_out()}"
     if match := re.search(r"Literal\[(.*?)\]+\. Got value: (.*)", message):
         return f"{key} is {match[2]!r}, but must be one of {match[1]}"
     value = re.search(r"(?:Got|Given) value: (.*)", message)
@@ -65,6 +71,15 @@ def _unknown_option(name: str, key: str, classes: list[str], options: list[str])
     return f"unknown option {full!r}{near}; see train.py --help"
 
 
+def _denied(path: str, key: str, beside: bool) -> str:
+    if not beside:
+        return f"{key} names {path}, which runs commands or loads code; name a class that makes such a part"
+    return (
+        f"{key} names {path}: the configuration found beside the checkpoint may name classes of {', '.join(ALLOWED)} "
+        "and of plugins; if you trust it, name the file with -c"
+    )
+
+
 def _unknown_class(name: str, key: str) -> str:
     base = _BASES.get(key)
     if base is None:
@@ -72,6 +87,11 @@ def _unknown_class(name: str, key: str) -> str:
     known = sorted({cls.__name__ for cls in _subclasses(base)})
     shown = ", ".join(known) if len(known) <= 40 else f"any {base.__module__}.{base.__name__}"
     return f"{key}: there is no {base.__name__} {name!r}{did_you_mean(name, known)} (known: {shown})"
+
+
+def _left_out() -> str:
+    """Plugins that failed to import: what is not known may have been theirs."""
+    return "".join(f"; plugin {what} was left out: {reason[:200]}" for what, reason in left_out.items())
 
 
 def _subclasses(base: type) -> Iterator[type]:

@@ -11,12 +11,15 @@ import jsonargparse._typehints as typehints
 import pytorch_lightning as pl
 from jsonargparse import Namespace
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
-from pytorch_lightning.utilities.exceptions import MisconfigurationException
+from pytorch_lightning.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 
 from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.running.class_paths import check_factories
 from ldl.running.configs import find_config
+from ldl.running.ranges import check_ranges
+from ldl.running.refusals import refusals
 from ldl.running.tracking import WandbOptions
 from ldl.running.training import Select
 from ldl.spec import current_path
@@ -56,6 +59,7 @@ class LDLCLI(LightningCLI):
                 auto_configure_optimizers=False,
                 load_from_checkpoint_support=False,
             )
+        check_factories(self.config.model)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         parser.add_argument(
@@ -79,6 +83,10 @@ class LDLCLI(LightningCLI):
         parser.add_argument("--wandb", type=WandbOptions, default=WandbOptions(), help="Weights & Biases.")
 
         self._options += [name.lstrip("-") for action in parser._actions for name in action.option_strings]
+
+    def _set_seed(self) -> None:
+        check_ranges(self.config)
+        super()._set_seed()
 
     def instantiate_classes(self) -> None:
         """Do nothing yet: cross-validation makes a task and a trainer once a fold."""
@@ -113,10 +121,14 @@ class LDLCLI(LightningCLI):
         # Lightning tells callbacks apart by this key, and refuses two of one.
         taken = {callback.state_key for callback in given}
         callbacks = [callback for callback in callbacks if callback.state_key not in taken]
-        try:
-            return write_whole(pl.Trainer(**arguments, callbacks=[*given, *callbacks]))
-        except (ValueError, TypeError, MisconfigurationException) as error:
-            raise LDLError(f"the trainer refuses its options: {' '.join(str(error).split())}") from error
+        with refusals():
+            trainer = pl.Trainer(**arguments, callbacks=[*given, *callbacks])
+        if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
+            raise LDLError(
+                f"trainer.strategy {arguments['strategy']!r} copies this process with its model, whose metrics cannot "
+                "be copied; take ddp, which starts processes of their own"
+            )
+        return write_whole(trainer)
 
     def dump(self, config: Namespace) -> str:
         """``config`` as complete YAML, from which the run can be repeated, in a directory of its own.

@@ -1,7 +1,7 @@
 """What ``train.py`` does with a configuration: train and test, test, predict, or cross-validate, in one directory.
 
-Everything that can be wrong with the configuration or the data is found before the directory is made, so a refused
-run leaves nothing behind.
+What is wrong with the configuration or the data is found before the directory is made, or the directory is removed: a
+refused run leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ from ldl.errors import LDLError
 from ldl.reports.choice import report_for
 from ldl.running import results, tracking
 from ldl.running.crossval import crossvalidate
+from ldl.running.folder import nothing_left
 from ldl.running.parser import LDLCLI
-from ldl.running.training import fit_and_test, make_checkpoints, measure, seed_everything
+from ldl.running.refusals import refusals
+from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
+from ldl.running.training import check_validates, fit_and_test, make_checkpoints, measure, seed_everything
 from ldl.task import Task
 
 RUN_DIR_VARIABLE = "LDL_RUN_DIR"
@@ -40,23 +43,23 @@ def run(cli: LDLCLI) -> None:
     checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
     task = _make_task(cli, config, data, checkpoint)
     folder = choose_folder(config, data, type(task.head).__name__)
-    trainer = _make_trainer(cli, config, data, folder, first_step=int(checkpoint.get("global_step", 0)))
-    trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
-    seconds = 0.0
-    try:
-        if config.stage == "predict":
-            path = config.ckpt_path
-            trainer.predict(task, datamodule=data, ckpt_path=path, weights_only=True, return_predictions=False)
-            return
-        if config.stage == "test":
-            entry = measure(trainer, task, data, config.ckpt_path)
-        else:
-            entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
-        content = results.summarize(task, data, [entry], seed, seconds)
-        results.write_results(folder, content)
-        _show(folder, content, data)
-    finally:
-        tracking.finish(trainer.loggers)
+    with nothing_left(folder), refusals():
+        trainer = _make_trainer(cli, config, data, folder, checkpoint)
+        trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
+        seconds = 0.0
+        try:
+            if config.stage == "predict":
+                trainer.predict(task, datamodule=data, return_predictions=False)
+                return
+            if config.stage == "test":
+                entry = measure(trainer, task, data)
+            else:
+                entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
+            content = results.summarize(task, data, [entry], seed, seconds)
+            results.write_results(folder, content)
+            _show(folder, content, data)
+        finally:
+            tracking.finish(trainer.loggers)
 
 
 def crossval(cli: LDLCLI) -> None:
@@ -75,11 +78,12 @@ def crossval(cli: LDLCLI) -> None:
 
     def make_trainer() -> pl.Trainer:
         own = folder / f"fold_{data.fold}"
-        return _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, group=folder.name)
+        return _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, {}, group=folder.name)
 
     seed, select = _seed(cli.config), cli.config.select
-    content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
-    _show(folder, content, data)
+    with nothing_left(folder), refusals():
+        content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
+        _show(folder, content, data)
 
 
 def _of_fold(config: Namespace, fold: int) -> Namespace:
@@ -99,22 +103,34 @@ def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: 
     task = cli.make_task(config)
     if config.stage == "fit" and checkpoint:
         check_same_model(checkpoint, task.head, task.backbone)
+        data.setup()
+        restore_data(data, checkpoint, config.ckpt_path)
+        check_model(task, data, checkpoint, config.ckpt_path)
     elif config.stage in ("test", "predict"):
         if not checkpoint:
             raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
         task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder, check_finite=task.check_finite)
         data.follow(task.labels, task.input_shape, task.preprocessing)
+        data.setup()
+        restore_data(data, checkpoint, config.ckpt_path)
     data.setup()
     task.build(data.labels, data.input_shape)
     try:
         task.configure_optimizers()
     except (ValueError, TypeError) as error:
         raise LDLError(f"optimiser or scheduler refuses its options: {' '.join(str(error).split())}") from error
+    if config.stage == "fit" and checkpoint:
+        rehearse_model(task, checkpoint, config.ckpt_path)
     return task
 
 
 def _make_trainer(
-    cli: LDLCLI, config: Namespace, data: LDLDataModule, folder: Path, group: str | None = None, first_step: int = 0
+    cli: LDLCLI,
+    config: Namespace,
+    data: LDLDataModule,
+    folder: Path,
+    checkpoint: dict[str, Any],
+    group: str | None = None,
 ) -> pl.Trainer:
     """The trainer of one run, whose directory is made, with the complete configuration in it."""
     text = cli.dump(config)
@@ -128,14 +144,19 @@ def _make_trainer(
         options = config.wandb
         options = options if isinstance(options, tracking.WandbOptions) else tracking.WandbOptions(**options.as_dict())
         options = replace(options, group=options.group or group)
-        ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), first_step)
+        ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), checkpoint.get("global_step", 0))
     trainer = cli.make_trainer(config, callbacks, **ours)
+    if config.stage == "fit" and config.select == "best":
+        check_validates(trainer)
+    if config.stage == "fit" and checkpoint:
+        rehearse_trainer(trainer, checkpoint, config.ckpt_path)
     if process_rank() == 0:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "config.yaml").write_text(text)
-        except OSError as error:
-            raise LDLError(f"--run_dir {folder} cannot be written: {error.strerror}; give another folder") from error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", error)
+            raise LDLError(f"--run_dir {folder} cannot be written: {reason}; give another folder") from error
     return trainer
 
 
@@ -160,7 +181,7 @@ def _show(folder: Path, content: dict[str, Any], data: LDLDataModule) -> None:
 
 def choose_folder(config: Namespace, data: LDLDataModule, head: str) -> Path:
     """The run directory: as given, as rank 0 chose it, or ``runs/DATA_HEAD/TIME``."""
-    if config.run_dir:
+    if config.run_dir is not None:
         return Path(config.run_dir)
     if RUN_DIR_VARIABLE not in os.environ:
         folder = base = Path("runs") / f"{type(data).__name__}_{head}".lower() / time.strftime("%Y%m%d-%H%M%S")

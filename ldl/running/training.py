@@ -16,6 +16,11 @@ from ldl.task import Task
 
 Select = Literal["last", "best"]
 
+NOTHING_BEST = (
+    "--select best: nothing is validated, so no weights are best; let training validate (trainer.max_epochs, "
+    "check_val_every_n_epoch, val_check_interval, limit_val_batches), or take --select last"
+)
+
 
 def seed_everything(seed: int | None) -> None:
     """Seed a run or a fold; None seeds nothing."""
@@ -73,4 +78,15 @@ def _best(trainer: pl.Trainer) -> str:
     # Found by its key: a callback of the configuration may have taken the place of ours.
     key = ModelCheckpoint(monitor="val_kl", mode="min").state_key
     saved = (callback for callback in trainer.checkpoint_callbacks if isinstance(callback, ModelCheckpoint))
-    return next(callback.best_model_path for callback in saved if callback.state_key == key)
+    best = next((callback.best_model_path for callback in saved if callback.state_key == key), "")
+    if not best:
+        raise LDLError(NOTHING_BEST)
+    return best
+
+
+def check_validates(trainer: pl.Trainer) -> None:
+    """Raise LDLError where it is plain beforehand that a trainer will validate nothing, so that nothing is best."""
+    epochs, every = trainer.max_epochs, trainer.check_val_every_n_epoch
+    too_rare = epochs is not None and every is not None and 0 < epochs < every
+    if 0 in (trainer.limit_val_batches, epochs, trainer.max_steps) or too_rare:
+        raise LDLError(NOTHING_BEST)

@@ -155,3 +155,8 @@ def test_a_run_gives_its_backbone_to_the_next(tmp_path: Path, monkeypatch: pytes
     assert all(torch.equal(value, expected[name]) for name, value in backbone.state_dict().items())
     with pytest.raises(LDLError, match=f"holds a backbone {SMALL}, not mobilenetv2_050"):
         Timm("mobilenetv2_050", weights=str(tmp_path / "first.ckpt")).build(SHAPE)
+
+
+def test_a_size_that_the_network_does_not_take_is_refused() -> None:
+    with pytest.raises(LDLError, match=r"vit_tiny_patch16_224 does not take images of 3x32x32: .*data\.crop_size"):
+        Timm("vit_tiny_patch16_224").build((3, 32, 32))

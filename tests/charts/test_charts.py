@@ -9,6 +9,7 @@ import pytest
 from matplotlib.image import imread
 
 from ldl import charts
+from ldl.charts.drawing import draw_distribution, new_figure
 from ldl.labels import LabelSpace
 
 SPACES = {
@@ -173,3 +174,38 @@ def test_overview_shows_the_pictures_of_its_rows_from_young_to_old(tmp_path: Pat
     shown = true[asked[0] - 100]
     assert len(shown) == 9 and (np.diff(shown) > 0).all()
     assert (shown[0], shown[-1]) == (true.min(), true.max())
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (LabelSpace.nominal([str(number) for number in range(3000)]), "3,000 labels, 30 a bar"),
+        (LabelSpace.ordinal(range(90_000), "years"), "years (highest of 45)"),
+        (LabelSpace.grid(range(200), range(200), "degrees"), "second axis degrees"),
+    ],
+    ids=["nominal", "ordinal", "grid"],
+)
+def test_what_is_drawn_of_thousands_of_labels_is_bounded(labels: LabelSpace, said: str) -> None:
+    # A mark for each took longer than anybody waits.
+    figure, axis = new_figure(4, 3)
+    rows = RNG.dirichlet(np.ones(len(labels)), 2)
+    for filled, row in zip((True, False), rows):
+        draw_distribution(axis, row, labels, "tab:blue", "true", filled)
+    drawn = [len(shape.get_offsets()) for shape in axis.collections if labels.kind == "grid"]
+    drawn += [len(line.get_xdata()) for line in axis.lines] + [len(axis.patches) // 2]
+    assert max(drawn) in (100, 2000) and axis.get_xlabel() == said
+    if labels.kind == "nominal":
+        assert sum(bar.get_height() for bar in axis.patches) == pytest.approx(2)
+
+
+def test_of_many_leaves_those_that_hold_most_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ldl.charts.training.MOST_LEAVES", 4)
+    labels, rows = SPACES["nominal"], np.zeros((2**10, 4))
+    usage = np.zeros(len(rows))
+    usage[[3, 5, 900, 77]] = 0.25
+    rows[[3, 5, 900, 77]] = np.eye(4)[[0, 1, 2, 3]]
+    drawn = imread(charts.leaves(tmp_path / "many.png", rows, labels, usage))
+    assert drawn.shape[0] == pytest.approx(120 * (1.5 + 0.09 * 4), abs=1)
+    # In their order, as a tree of these alone: what differs is the title.
+    alone = imread(charts.leaves(tmp_path / "few.png", np.eye(4)[[0, 1, 3, 2]], labels, np.full(4, 0.25)))
+    assert alone.shape == drawn.shape

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fake_edges
 import numpy as np
 import pytest
 import torch
@@ -183,3 +184,31 @@ def test_a_plane_comes_back_from_its_file(tmp_path: Path, count: int) -> None:
     plane = np.random.default_rng(0).integers(count, size=(5, 7))
     write_plane(tmp_path / "a.png", plane, labels)
     np.testing.assert_array_equal(read_plane(tmp_path / "a.png", labels), plane)
+
+
+def test_the_mean_of_maps_is_that_of_their_pixels(tmp_path: Path) -> None:
+    run(tmp_path / "run", "Ground", "--model.head=MeanPredictor", "--stage=fit")
+    state = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    data = Ground(folds=3, val_fraction=0.2)
+    data.setup()
+    expected = data.columns["target"][torch.from_numpy(data.split.train)].double().mean((0, 1, 2))
+    torch.testing.assert_close(state["head.mean"].double(), expected, rtol=0, atol=1e-6)
+
+
+def test_heads_fitted_on_rows_say_so_of_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(tmp_path / "run", "Ground", "--model.head=MaxEnt")
+    assert "error: MaxEnt is fitted on (N, F) features" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()  # found while fitting, when the folder was there already
+
+
+def test_heads_are_not_fitted_on_maps_of_several_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree = fake_edges.bsds(tmp_path / "tree")
+    data = ["--data=BSDS500", f"--data.path={tree}", "--data.protocol=final"]
+    with pytest.raises(SystemExit):
+        main(
+            ["--model.head=MeanPredictor", f"--model.backbone={__name__}.Bright", *data, "--wandb.mode=disabled",
+             "--trainer.enable_progress_bar=false", f"--run_dir={tmp_path / 'run'}"]
+        )  # fmt: skip
+    assert "features are of several sizes, such as (48, 64, 3) and (64, 48, 3)" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -94,7 +94,7 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
     # arguments out of range
     "too few outputs": (lambda t: ["--model.head.outputs", "3"], ["outputs 3", "split nodes", "at least"]),
     "depth out of range": (lambda t: ["--model.head.depth", "1"], ["depth 1", "2..16"]),
-    "no trees": (lambda t: ["--model.head.trees", "0"], ["trees 0", "at least 1"]),
+    "no trees": (lambda t: ["--model.head.trees", "0"], ["trees 0", "in 1..10000"]),
     "dropout out of range": (lambda t: ["--model.head.dropout", "1.5"], ["dropout 1.5", "[0, 1)"]),
     "value objective on nominal labels": (
         lambda t: _tabular(_table(t / "a.mat"), "--model.head", "Softmax", "--model.head.objective", "dldl_v2"),
@@ -106,7 +106,7 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
         lambda t: ["--data.val_fraction", "0", "--select", "best"],
         ["--select best", "val_fraction"],
     ),
-    "empty batch": (lambda t: ["--data.batch_size", "0"], ["RotatedDigits.batch_size 0", "at least 1"]),
+    "empty batch": (lambda t: ["--data.batch_size", "0"], ["RotatedDigits.batch_size 0", "in 1..2^31 - 1"]),
     "angle step that does not divide": (lambda t: ["--data.step", "7"], ["RotatedDigits.step 7", "divide"]),
     "image into Identity": (lambda t: ["--model.backbone.flatten", "false"], ["1x12x12", "flatten: true"]),
     "unknown timm model": (

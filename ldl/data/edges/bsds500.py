@@ -50,11 +50,11 @@ class BSDS500(LDLDataModule):
     protocol: Protocol = "development"
     target: Target = "votes"
     tolerance: float = option(default=1.0, least=0, most=10, what="pixels")
-    crop: int = option(default=192, least=32, what="pixels")
+    crop: int = option(default=192, least=32, most=4096, what="pixels")
     flips: bool = True
     turns: bool = True
     negatives: float | None = option(default=2.0, above=0, null="all pixels")
-    batch_size: int = option(default=8, least=1)
+    batch_size: int = option(default=8, least=1, most=2**31 - 1)
 
     leaky = False
     folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0

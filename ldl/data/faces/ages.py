@@ -10,7 +10,7 @@ from ldl.data.faces.module import Faces
 from ldl.data.faces.records import FaceRecords
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.options import options
+from ldl.options import option, options
 
 
 @options
@@ -24,8 +24,8 @@ class FaceAges(Faces):
 
     age_range: ClassVar[tuple[int, int]] = (0, 100)
 
-    min_age: int | None = None
-    max_age: int | None = None
+    min_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual")
+    max_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual")
 
     def label_space(self, records: FaceRecords) -> LabelSpace:
         """Every year of the range. Raises LDLError for an age outside it."""

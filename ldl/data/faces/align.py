@@ -37,16 +37,24 @@ def placement(anchor: np.ndarray | None, width: int, height: int, size: int, mar
     face's upper left; or None for the whole picture, which then fits into the crop. ``margin`` is what is added on
     every side, as a share of the face's square; None adds ``LANDMARK_MARGIN`` to landmarks and nothing to boxes, which
     come with the margin of those who drew them. Raises LDLError: neither 5 nor 4 points, or points that do not place a
-    face.
+    face, or a mirrored box.
     """
     if anchor is None:
         side = max(width, height)
         anchor, margin = np.array([width - side, height - side]) / 2 + side * BOX_CORNERS - 0.5, 0.0
     if anchor.shape not in ((5, 2), (4, 2)):
         raise LDLError(f"a face is placed by 5 landmarks or 4 corners of a box, got points of shape {anchor.shape}")
+    if len(anchor) == 4 and _area(anchor) <= 0:
+        raise LDLError(f"the box {anchor.round(1).tolist()} is mirrored or empty; its corners go clockwise")
     template, usual = (FACE_POINTS, LANDMARK_MARGIN) if len(anchor) == 5 else (BOX_CORNERS, 0.0)
     margin = usual if margin is None else margin
     return similarity(anchor, size * (margin + template) / (1 + 2 * margin) - 0.5)
+
+
+def _area(corners: np.ndarray) -> float:
+    """Area of a polygon, (n, 2); negative where its corners go anticlockwise."""
+    x, y = corners.T
+    return float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum() / 2)
 
 
 def crop(picture: np.ndarray, anchor: np.ndarray | None, size: int, margin: float | None) -> np.ndarray:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ldl.data.files import read_text
 from ldl.errors import LDLError
 
 
@@ -17,11 +18,10 @@ def read_boxes(path: Path) -> dict[str, np.ndarray]:
     Facial Age Estimation Benchmark (Paplham & Franc, CVPR 2024) publishes them. Raises LDLError for a missing file, or
     an entry of another form.
     """
+    text = read_text(path, "file of boxes", "correct data.boxes")
     try:
-        entries = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise LDLError(f"no file of boxes at {path}; correct data.boxes") from None
-    except (OSError, ValueError) as error:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise LDLError(f"{path} cannot be read as JSON: {error}") from None
     boxes = {}
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):

@@ -42,7 +42,7 @@ class Crops:
 
     def __getitem__(self, row: int) -> np.ndarray:
         if self._array is None:
-            self._array = np.load(self.file, mmap_mode="r")
+            self._array = np.load(self.file, mmap_mode="r", allow_pickle=False)
         return np.asarray(self._array[row])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -88,10 +88,11 @@ def _make(records: FaceRecords, size: int, margin: float | None, file: Path, fai
     failed: dict[int, str] = {}
 
     def make(row: int) -> None:
+        path = records.folder / records.files[row]
         try:
-            array[row] = crop(read_picture(records.folder / records.files[row]), records.anchor(row), size, margin)
+            array[row] = crop(read_picture(path), records.anchor(row), size, margin)
         except LDLError as error:
-            failed[row] = str(error)
+            failed[row] = str(error) if str(path) in str(error) else f"{path}: {error}"
 
     threads = cv2.getNumThreads()
     cv2.setNumThreads(1)

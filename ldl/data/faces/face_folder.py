@@ -8,6 +8,7 @@ from ldl.data.csv_table import read_csv
 from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.protocols import HOLDOUT, LEAVE_ONE_PERSON_OUT, STRATIFIED, SUBJECT_EXCLUSIVE
 from ldl.data.faces.records import FaceRecords
+from ldl.data.files import check_file
 from ldl.errors import LDLError
 
 _BOX = ("x0", "y0", "x1", "y1")
@@ -31,14 +32,14 @@ class FaceFolder(FaceAges):
         "holdout": HOLDOUT,
     }
     age_range = (0, 100)
+    unused = ("boxes",)
 
     def read(self) -> FaceRecords:
         """Read the list. Raises LDLError for a missing file or column, or a field that is no number."""
         if self.path is None:
             raise LDLError("FaceFolder needs --data.path, a CSV file with the columns path and age")
         file = self.locate("")
-        if not file.is_file():
-            raise LDLError(f"no list of faces at {file}; give --data.path a CSV file with the columns path and age")
+        check_file(file, "list of faces", "give --data.path a CSV file with the columns path and age")
         table = read_csv(file)
         known = set(table.header)
         anchors = None

@@ -11,6 +11,7 @@ from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.boxes import read_boxes
 from ldl.data.faces.protocols import LEAVE_ONE_PERSON_OUT, SUBJECT_EXCLUSIVE
 from ldl.data.faces.records import FaceRecords
+from ldl.data.files import read_text
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 
@@ -42,6 +43,10 @@ class FGNET(FaceAges):
         return FaceRecords(folder, files, ages.astype(float), persons, self._anchors(folder, files))
 
     def _anchors(self, folder: Path, files: list[str]) -> list[np.ndarray] | None:
+        if self.boxes and self.alignment != "box":
+            raise LDLError(
+                f"data.boxes {self.boxes} has no use unless data.alignment is box; set it, or leave boxes out"
+            )
         if self.alignment == "none":
             return None
         stems = [Path(file).stem.lower() for file in files]
@@ -59,13 +64,12 @@ def read_points(path: Path) -> np.ndarray:
 
     Raises LDLError: no such file, not as many pairs of numbers between braces as ``n_points`` says, or not 68.
     """
+    text = read_text(path, "landmarks", "give --data.alignment box or none to do without")
     try:
-        header, _, rest = path.read_text().partition("{")
+        header, _, rest = text.partition("{")
         points = np.array(rest.partition("}")[0].split(), dtype=float).reshape(-1, 2)
         count = int(header.partition("n_points:")[2].split()[0])
-    except FileNotFoundError:
-        raise LDLError(f"no landmarks at {path}; give --data.alignment box or none to do without") from None
-    except (OSError, ValueError, IndexError) as error:
+    except (ValueError, IndexError) as error:
         raise LDLError(f"{path} cannot be read as landmarks: {' '.join(str(error).split())}") from None
     if len(points) != count or not np.isfinite(points).all():
         raise LDLError(f"{path} has {len(points)} finite points, but says n_points: {count}")

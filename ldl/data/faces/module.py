@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 Alignment = Literal["landmarks", "box", "none"]
 
+TRIED = 4
+"""Draws after which transforms of random size have shown it."""
+
 
 @options
 class Faces(LDLDataModule):
@@ -55,10 +58,12 @@ class Faces(LDLDataModule):
 
     Attributes:
         mirrored: Whether a mirror image has the value of its picture, so that training may mirror by default.
+        unused: Options that this set has no use for; they must be None, or ``none``.
     """
 
     protocols: ClassVar[dict[str, FaceProtocol]]
     mirrored: ClassVar[bool] = True
+    unused: ClassVar[tuple[str, ...]] = ()
     crops: Crops = buffer()
     records: FaceRecords = buffer()
     unserved = (*LDLDataModule.unserved, "records", "values", "groups", "names")
@@ -68,7 +73,7 @@ class Faces(LDLDataModule):
     split_list: str | None = None
     alignment: Alignment | None = None
     boxes: str | None = None
-    crop_size: int = option(default=112, least=8, what="in pixels")
+    crop_size: int = option(default=112, least=8, most=4096, what="in pixels")
     margin: float | None = option(
         default=None, least=0, most=2, what="a share of the face's square", null="the usual one"
     )
@@ -111,6 +116,9 @@ class Faces(LDLDataModule):
         """List the pictures, check their values, and make or find their crops. Raises LDLError."""
         from ldl.data.faces.transforms import Pipeline, default_train_transforms
 
+        for name in self.unused:
+            if (value := getattr(self, name)) not in (None, "none"):
+                raise LDLError(f"{type(self).__name__} has no use for {name} {value!r}; leave data.{name} out")
         train = default_train_transforms(self.mirrored) if self.train_transforms is None else self.train_transforms
         self.pipelines = {True: Pipeline(train), False: Pipeline(self.eval_transforms or [])}
         records = self.read()
@@ -124,6 +132,9 @@ class Faces(LDLDataModule):
                 "mend them, or leave them out with --data.skip_unreadable true"
             )
         self.rows = self.crops.readable(len(records))
+        # Transforms that cannot take these pictures, or give them several sizes, are found before training begins.
+        for pipeline in self.pipelines.values():
+            pipeline.batch([self.crops[self.rows[0]]] * TRIED, np.arange(TRIED))
         self.records = known = records.take(self.rows)
         if known.persons is None:
             self.leaky = None

@@ -44,12 +44,26 @@ class Pipeline:
         for number, transform in enumerate(self.transforms):
             # One seed for all would couple them: whatever is mirrored would also be turned to the left.
             transform.set_random_seed((seed * 1000003 + number) % 2**32)
-            picture = transform(image=picture)["image"]
+            try:
+                picture = transform(image=picture)["image"]
+            except Exception as error:  # those of albumentations and OpenCV have no common base
+                shape, reason = "x".join(map(str, picture.shape)), " ".join(str(error).split())[:160]
+                raise LDLError(
+                    f"transform {type(transform).__name__} cannot take a picture of {shape}: {reason}; correct "
+                    "data.train_transforms or data.eval_transforms"
+                ) from error
         return picture
 
     def batch(self, pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Tensor:
         """Transformed pictures, (B, channels, height, width), each with a seed of its own. Raises LDLError."""
-        done = np.stack([self(picture, int(seed)) for picture, seed in zip(pictures, seeds)])
+        made = [self(picture, int(seed)) for picture, seed in zip(pictures, seeds)]
+        if len(shapes := {picture.shape for picture in made}) > 1:
+            such = " and ".join(map(str, sorted(shapes)[:2]))
+            raise LDLError(
+                f"picture transforms give pictures of several sizes, such as {such}, which make no batch; "
+                "end them with Resize, or with a crop of one size"
+            )
+        done = np.stack(made)
         if done.ndim != 4:
             raise LDLError(f"picture transforms give shape {done.shape[1:]}; they must give (height, width, channels)")
         # Strides stay those of pictures, channels last, which is what convolutions on pictures like best.

@@ -24,6 +24,7 @@ class UTKFace(FaceAges):
 
     protocols = {"stratified": STRATIFIED, "holdout": HOLDOUT}
     age_range = (0, 116)
+    unused = ("alignment", "boxes")
 
     def read(self) -> FaceRecords:
         """List the folder. Raises LDLError for a name that does not begin with an age."""

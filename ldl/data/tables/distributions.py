@@ -11,10 +11,14 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-from ldl.data.csv_table import read_csv
+from ldl.data.csv_table import LARGEST, read_csv
+from ldl.data.files import check_file
 from ldl.errors import LDLError, did_you_mean
+from ldl.trust.archive import check_archive, check_mat
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
+MOST_NUMBERS = 2**30
+"""Of a sparse matrix, which becomes a full one."""
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 LABEL_PREFIX = "label:"
 T = TypeVar("T")
@@ -54,8 +58,7 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
 
     Without ``pick`` these two are refused. Raises LDLError.
     """
-    if not path.is_file():
-        raise LDLError(f"no data file at {path}; give --data.path, or its folder with --data.root or LDL_DATA")
+    check_file(path, "data file", "give --data.path, or its folder with --data.root or LDL_DATA")
     kind, known = path.suffix.lower(), (".mat", ".npz", ".csv") if pick else (".csv",)
     if kind not in known:
         raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {', '.join(known)}")
@@ -63,7 +66,9 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
         if pick is None or kind == ".csv":
             return csv(path, *options)
         if kind == ".mat":
+            check_mat(path)
             return pick(path, scipy.io.loadmat(str(path)), *options)
+        check_archive(path)
         with np.load(path, allow_pickle=False) as arrays:
             # Not dict(arrays): an object array beside those picked would be refused although nobody asks for it.
             return pick(path, arrays, *options)
@@ -125,15 +130,18 @@ def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> Pa
 
 def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
     """The array as a finite (N, F) float64 matrix. Raises LDLError."""
+    if scipy.sparse.issparse(array) and array.shape[0] * array.shape[1] > MOST_NUMBERS:
+        raise LDLError(f"{path}: {what} have shape {array.shape}, {MOST_NUMBERS} numbers at most are read")
     array = array.toarray() if scipy.sparse.issparse(array) else np.asarray(array)
     if array.ndim != 2 or 0 in array.shape:
         raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")
     if array.dtype.kind not in "fiub":
         raise LDLError(f"{path}: {what} are {array.dtype}, not numbers")
     array = array.astype(np.float64)
-    if len(bad := np.argwhere(~np.isfinite(array))):
+    if len(bad := np.argwhere(~(np.abs(array) <= LARGEST))):
         row, column = bad[0]
         raise LDLError(
-            f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number"
+            f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number, "
+            f"at most {LARGEST:g}"
         )
     return array

@@ -12,7 +12,10 @@ from torch import Tensor
 from ldl.data.base import LDLDataModule
 from ldl.data.tables.download import download_set
 from ldl.data.tables.scaling import FeatureScaler, Scaling
+from ldl.errors import LDLError
 from ldl.options import buffer, option, options
+
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @options
@@ -46,6 +49,11 @@ class ScaledRows(LDLDataModule):
         """The file ``path``: as it stands, or below the data folder; downloaded where that is asked for."""
         path = self.find(self.path)
         if self.download and not path.is_file():
+            if not path.resolve().is_relative_to(self.data_root.resolve()):
+                raise LDLError(
+                    f"data.path {self.path} leads out of the data folder {self.data_root}, into which sets are "
+                    "downloaded; give a path below it, or another --data.root"
+                )
             download_set(path.name, path)
         return path
 
@@ -73,4 +81,13 @@ class ScaledRows(LDLDataModule):
         return self.scaled[torch.from_numpy(rows)]
 
     def _scale(self) -> None:
-        self.scaled = torch.tensor(self.scaler.transform(self.features), dtype=torch.float32)
+        scaled = self.scaler.transform(self.features)
+        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST))
+        if len(wrong):
+            row, column = wrong[0]
+            raise LDLError(
+                f"{self.path}: row {row}, feature {column} is {self.features[row, column]:g}, with scaling "
+                f"{self.scaling!r} {scaled[row, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose "
+                "another data.scaling"
+            )
+        self.scaled = torch.tensor(scaled, dtype=torch.float32)

@@ -83,7 +83,12 @@ class FeatureScaler:
         for option, trained, mine in (("scaling", state["kind"], self.kind), ("clip", state["clip"], self.clip)):
             if trained != mine:
                 raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {mine!r}; set it so")
-        self.learned = {name: value.numpy() for name, value in state.items() if isinstance(value, torch.Tensor)}
+        learned = {name: value.numpy() for name, value in state.items() if isinstance(value, torch.Tensor)}
+        for name in learned.keys() | self.learned.keys():
+            saved = learned.get(name, np.array(np.nan))
+            if not np.isfinite(saved).all() or (name == "scale" and not (saved > 0).all()):
+                raise LDLError(f"the checkpoint's {name} of the features is no scaling; take another checkpoint")
+        self.learned = learned
 
 
 def _roots(features: np.ndarray) -> np.ndarray:

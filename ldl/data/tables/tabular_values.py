@@ -12,7 +12,7 @@ from ldl.data.loaded import Loaded
 from ldl.data.tables.scaled import ScaledRows
 from ldl.data.tables.values import ValueTable, read_values
 from ldl.errors import LDLError
-from ldl.labels import Encoder, LabelSpace
+from ldl.labels import Encoder, LabelSpace, check_count
 from ldl.options import option, options
 from ldl.protocols import Fold, kfold, leave_one_group_out, stratified_kfold, with_validation
 
@@ -88,8 +88,11 @@ class TabularValues(ScaledRows):
         return self.folds
 
     def _label_space(self, values: np.ndarray) -> LabelSpace:
-        low = math.floor(values.min() / self.step) * self.step if self.low is None else self.low
-        high = math.ceil(values.max() / self.step) * self.step if self.high is None else self.high
+        low = float(values.min()) if self.low is None else self.low
+        high = float(values.max()) if self.high is None else self.high
+        check_count((high - low) / self.step, "widen data.step, or bring data.low and data.high together")
+        low = np.floor(low / self.step) * self.step if self.low is None else low
+        high = np.ceil(high / self.step) * self.step if self.high is None else high
         count = math.floor((high - low) / self.step + 1e-9) + 1
         if len(outside := np.flatnonzero(~((values >= low) & (values <= low + (count - 1) * self.step)))):
             row = outside[0]

@@ -33,8 +33,8 @@ class ShiftedFaces(Trials):
         margin: Pixels around it: shifts are 0 to twice as many.
     """
 
-    side: int = option(default=43, least=2, what="in pixels")
-    margin: int = option(default=10, least=0, what="in pixels")
+    side: int = option(default=43, least=2, most=4096, what="in pixels")
+    margin: int = option(default=10, least=0, most=4096, what="in pixels")
     pictures: int = 800
     batch_size: int = 50
     names_of_labels = "clutter", "face"
@@ -70,7 +70,7 @@ class PosedFaces(Trials):
         side: Pixels of a picture.
     """
 
-    side: int = option(default=40, least=5, what="in pixels")
+    side: int = option(default=40, least=5, most=4096, what="in pixels")
     pictures: int = 4000
     batch_size: int = 500
     names_of_labels = "clutter", "face"

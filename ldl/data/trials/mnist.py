@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ldl.data.files import check_file
 from ldl.data.trials.trials import Pictures, Trials
 from ldl.errors import LDLError
 from ldl.options import option, options
+from ldl.trust.archive import check_archive
 
 SIDE = 28
 
@@ -27,7 +29,7 @@ class ShiftedDigits(Trials):
     """
 
     digit: int = option(default=3, least=0, most=9)
-    margin: int = option(default=8, least=0, what="in pixels")
+    margin: int = option(default=8, least=0, most=4096, what="in pixels")
     train_fraction: float = 0.1
     batch_size: int = 50
 
@@ -84,13 +86,12 @@ class MixedDigits(Trials):
 
 def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
     """Training pictures (N, 28, 28) uint8 and their digits (N,) of ``mnist.npz``. Raises LDLError."""
-    path = root / "mnist.npz"
+    path = check_file(root / "mnist.npz", "file", "put Keras' mnist.npz there, or set data.root")
     try:
-        with np.load(path) as file:
+        check_archive(path)
+        with np.load(path, allow_pickle=False) as file:
             images, digits = file["x_train"], file["y_train"]
-    except FileNotFoundError:
-        raise LDLError(f"no file at {path}; put Keras' mnist.npz there, or set data.root") from None
-    except (KeyError, OSError, ValueError) as error:
+    except Exception as error:  # those of numpy, zip and zlib have no common base
         raise LDLError(
             f"{path} is not MNIST as Keras has it (x_train, y_train): {' '.join(str(error).split())}"
         ) from None

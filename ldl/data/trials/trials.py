@@ -45,7 +45,7 @@ class Trials(LDLDataModule):
         positive: (size,) whether a picture is positive.
     """
 
-    pictures: int = option(default=1000, least=4)
+    pictures: int = option(default=1000, least=4, most=10**6)
     train_fraction: float = option(default=0.5, above=0, below=1, what="a share of the pictures")
     draw_seed: int = option(default=0, least=0)
     val_fraction: float = 0.0

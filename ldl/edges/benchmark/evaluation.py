@@ -122,10 +122,12 @@ def evaluate_folder(pred: Path, gt: Path, allow_empty: bool = False, **options: 
 
 def read_edge_map(path: Path) -> np.ndarray:
     """A PNG of 8 bits, grey or with three equal channels, as (H, W) float64 in 0..1. Raises LDLError for others."""
+    if not path.is_file():
+        raise LDLError(f"no edge map at {path}, or no regular file; replace it")
     try:
         with Image.open(path) as picture:
             mode, values = picture.mode, np.asarray(picture.convert("L") if picture.mode == "1" else picture)
-    except (OSError, SyntaxError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise LDLError(f"{path} cannot be read as a picture: {' '.join(str(error).split())[:160]}") from error
     if mode == "RGB" and (values == values[:, :, :1]).all():
         values = values[:, :, 0]

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.io import loadmat
 
 from ldl.errors import LDLError
+from ldl.trust.archive import check_mat
 
 
 class GroundTruth(NamedTuple):
@@ -32,6 +33,7 @@ def read_ground_truth(path: Path) -> GroundTruth:
     if not path.is_file():
         raise LDLError(f"no ground truth at {path}")
     try:
+        check_mat(path)
         cells = loadmat(path, variable_names=["groundTruth"])["groundTruth"].ravel()
     except KeyError:
         raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed") from None

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import albumentations as A
 import cv2
 import numpy as np
 import pytest
@@ -212,12 +213,17 @@ def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
         (["path,age", "a.png,nan"], {}, "line 2, column 'age' is 'nan', not a finite number"),
         (["path,age", "a.png,3"], {"alignment": "box"}, "has no columns x0, y0, x1, y1; set data.alignment: none"),
         (["path,age"], {}, "holds no pictures of FaceFolder"),
-        (["path,age", "a.png,3"], {"crop_size": 4}, "FaceFolder.crop_size 4 must be at least 8, in pixels"),
+        (["path,age", "a.png,3"], {"crop_size": 4}, "FaceFolder.crop_size 4 must be in 8..4096, in pixels"),
         (
             ["path,age", "a.png,3"],
             {"margin": -0.1},
             "FaceFolder.margin -0.1 must be in 0..2, a share of the face's square",
         ),
+        (["path,age,x0,y0,x1,y1", "a.png,3,9,0,0,9"], {}, r"a\.png: the box .* is mirrored or empty"),
+        (["path,age", "a.png,3"], {"max_age": 1_000_000}, "FaceFolder.max_age 1000000 must be in 0..1000, years"),
+        (["path,age", "a.png,3"], {"train_transforms": [A.RandomCrop(64, 64)]}, "RandomCrop cannot take a picture of"),
+        (["path,age", "a.png,3"], {"train_transforms": [A.RandomScale(p=1)]}, "pictures of several sizes"),
+        (["path,age", "a.png,3"], {"eval_transforms": [A.Crop(0, 0, 64, 64)]}, "Crop cannot take a picture of"),
         (["path,age", "a.png,3"], {"protocol": "startified"}, "stratified"),
         (["path,age", "a.png,3"], {"split_list": "x.txt"}, "protocol stratified follows no list"),
     ],

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from ldl.data import Bags
+from ldl.data import Bags, TabularLDL
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError
 
@@ -91,3 +92,17 @@ def test_errors() -> None:
         FeatureScaler("quantile_uniform", None).load_state_dict(_scaled("quantile_normal").state_dict())
     with pytest.raises(LDLError, match=r"trained with data.clip 2.0, not None"):
         FeatureScaler("standard", None).load_state_dict(_scaled("standard", 2.0).state_dict())
+
+
+def test_features_that_float32_cannot_hold_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(20, 3)), rng.dirichlet(np.ones(2), 20)
+    features[7, 1] = 1e39
+    np.savez(tmp_path / "a.npz", features=features, labels=labels)
+    with pytest.raises(
+        LDLError, match=r"a\.npz: row 7, feature 1 is 1e\+39, with scaling 'none' 1e\+39; float32 holds"
+    ):
+        TabularLDL(path=str(tmp_path / "a.npz"), scaling="none").setup()
+    data = TabularLDL(path=str(tmp_path / "a.npz"))
+    data.setup()
+    assert data.scaled.isfinite().all()

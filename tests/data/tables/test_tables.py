@@ -112,6 +112,8 @@ BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("t.npz", lambda path: np.savez(path, X=X), {}, r"no distributions under .*: pass --data.target_key"),
     ("t.npz", _npz(), {"feature_key": "featurs"}, r"no key 'featurs'; did you mean 'features'\?"),
     ("t.npz", _npz(features=_changed(X, 3, 1, np.nan)), {}, r"features row 3, column 1 is nan; .*finite"),
+    ("t.npz", _npz(features=_changed(X, 3, 1, -1e101)), {}, r"features row 3, column 1 is -1e\+101; .*at most 1e\+100"),
+    ("t.csv", _text("a,label:b\n1,1\n1e300,1\n"), {}, r"line 3, column 'a' is '1e300', more than 1e100"),
     ("t.npz", _npz(labels=_changed(D, 5, 2, np.inf)), {}, r"distributions row 5, column 2 is inf"),
     ("t.npz", _npz(labels=_changed(D, 4, 0, -0.25)), {}, r"distribution row 4, label 0 is -0.25; .*not be negative"),
     ("t.npz", _npz(labels=D * 1.5), {}, r"distribution row 0 sums to 1.5, not 1 \(12 such rows\); .*--data.normalize"),

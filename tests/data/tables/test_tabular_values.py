@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,11 @@ def test_without_groups_nobody_knows_whether_it_leaks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
+        ({}, {"step": 1e-9}, r"there would be .* labels, more than 100,000; widen data.step"),
+        ({}, {"step": 1e-320}, r"there would be inf labels, more than 100,000; widen data.step"),
+        ({}, {"low": -1e90}, r"there would be 1e\+90 labels, more than 100,000"),
+        ({}, {"sigma": math.nan}, r"TabularValues.sigma nan must be above 0"),
+        ({}, {"high": math.inf}, r"TabularValues.high inf must be finite"),
         ({"value": np.where(np.arange(40) == 7, np.nan, Y)}, {}, "values row 7"),
         ({"value": Y[:-1]}, {}, "40 rows of features but 39 values"),
         ({"group": G[:-1]}, {}, "40 rows of features but 39 groups"),

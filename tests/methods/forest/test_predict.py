@@ -82,6 +82,17 @@ def test_a_folder_of_all_kinds(checkpoint: Path, tmp_path: Path, capsys: pytest.
     assert all(Image.open(path).size[0] > 200 for path in (tmp_path / "out").rglob("*.png"))
 
 
+def test_more_pictures_than_are_drawn(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldl.reports.rows.MOST_DRAWN", 2)
+    for number in range(3):
+        Image.fromarray(np.full((20, 20, 3), 80 * number, np.uint8)).save(tmp_path / f"{number}.png")
+    assert len(_predict(checkpoint, tmp_path, tmp_path / "out")) == 3
+    assert len(list((tmp_path / "out" / "charts" / "pictures").iterdir())) == 2
+    assert "charts/pictures: the first 2 of 3 pictures; predictions.csv has all" in capsys.readouterr().out
+
+
 def test_boxes_say_where_the_faces_are(checkpoint: Path, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()

@@ -14,6 +14,7 @@ from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.faces.morph.names import EXAMPLE, parse_name, stem
 from ldl.data.faces.protocols import Cut
 from ldl.data.faces.records import FaceRecords
+from ldl.data.files import check_file
 from ldl.errors import LDLError
 
 
@@ -42,8 +43,7 @@ def read_list(path: Path) -> SplitList:
     every name has both. Raises LDLError: no such list, a line without a picture's name or with another number of
     fields, a picture named twice, a fold that is no number.
     """
-    if not path.is_file():
-        raise LDLError(f"no list at {path}; correct data.split_list")
+    check_file(path, "list", "correct data.split_list")
     table = read_rows(path)
     names = next((place for place, cell in enumerate(table.rows[0]) if parse_name(cell)), None) if table.rows else None
     if names is None:

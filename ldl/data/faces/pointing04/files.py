@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ldl.data.files import check_file
 from ldl.errors import LDLError
 
 PITCHES = (-90, -60, -30, -15, 0, 15, 30, 60, 90)
@@ -51,11 +52,9 @@ def read_box(picture: Path) -> np.ndarray:
     The file holds the picture's name, the word Face, and four numbers: the centre's x and y, width and height.
     Raises LDLError: no such file, another form, a box without area, or the name of another picture.
     """
-    path = picture.with_suffix(".txt")
+    path = check_file(picture.with_suffix(".txt"), f"box of {picture.name}", "add it, or set data.alignment: none")
     try:
         fields = path.read_text(encoding="latin-1").split()
-    except FileNotFoundError:
-        raise LDLError(f"no box of {picture.name} at {path}; add it, or set data.alignment: none") from None
     except OSError as error:
         raise LDLError(f"{path} cannot be read: {error.strerror}") from None
     try:

@@ -59,6 +59,7 @@ class Pointing04(Faces):
     """
 
     protocols = PROTOCOLS
+    unused = ("boxes",)
     mirrored = False
 
     angles: Angles = "both"

@@ -1,0 +1,40 @@
+"""The run directory of a run that may yet be refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ldl.collective import process_rank
+from ldl.errors import LDLError
+
+RESULTS = {"results.json", "predictions.csv"}
+
+
+@contextmanager
+def nothing_left(folder: Path) -> Iterator[None]:
+    """Where the block ends in LDLError before there are checkpoints or results, remove what it has written there.
+
+    What was in the folder before stays as it was.
+    """
+    there = _content(folder)
+    missing = [place for place in (folder, *folder.parents) if not os.path.exists(place)]
+    config = folder / "config.yaml"
+    before = config.read_bytes() if config in there else None
+    try:
+        yield
+    except LDLError:
+        made = _content(folder) - there
+        if process_rank() == 0 and not any(path.suffix == ".ckpt" or path.name in RESULTS for path in made):
+            for path in [*sorted(made, reverse=True), *missing]:
+                with suppress(OSError):
+                    path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+            if before is not None:
+                config.write_bytes(before)
+        raise
+
+
+def _content(folder: Path) -> set[Path]:
+    return set(folder.rglob("*")) if os.path.isdir(folder) else set()

@@ -1,0 +1,1 @@
+"""What files may say that anybody could have made: learned state, checkpoints, class paths, archives, sizes."""

@@ -1,0 +1,89 @@
+"""Files that a user gives: what is no file is not opened, text is UTF-8, and the line names file, line and byte."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldl.data import FaceFolder
+from ldl.data.bags.table import read_bags
+from ldl.data.csv_table import read_csv
+from ldl.data.faces.boxes import read_boxes
+from ldl.data.faces.fgnet import read_points
+from ldl.data.faces.morph.lists import read_list
+from ldl.data.faces.pointing04.files import read_box
+from ldl.data.files import check_file, read_text
+from ldl.data.pictures import read_picture
+from ldl.data.tables.distributions import read_table
+from ldl.data.tables.values import read_values
+from ldl.data.trials.mnist import read_mnist
+from ldl.edges.benchmark.evaluation import read_edge_map
+from ldl.errors import LDLError
+
+READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "table": ("a.csv", read_table),
+    "matrix": ("a.mat", read_table),
+    "archive": ("a.npz", read_values),
+    "bags": ("a.csv", read_bags),
+    "fields": ("a.csv", read_csv),
+    "faces": ("a.csv", lambda path: FaceFolder(path=str(path)).read()),
+    "list": ("a.txt", read_list),
+    "boxes": ("a.json", read_boxes),
+    "landmarks": ("a.pts", read_points),
+    "box": ("a.txt", lambda path: read_box(path.with_suffix(".jpg"))),
+    "picture": ("a.png", read_picture),
+    "edge map": ("a.png", read_edge_map),
+    "digits": ("mnist.npz", lambda path: read_mnist(path.parent)),
+}
+
+
+def said(read: Callable[[Path], Any], path: Path) -> str:
+    with pytest.raises(LDLError) as caught:
+        read(path)
+    assert len(str(caught.value).splitlines()) == 1 and len(str(caught.value)) < 500
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_reader_opens_what_is_no_file(reader: str, tmp_path: Path) -> None:
+    name, read = READERS[reader]
+    assert name in said(read, tmp_path / name)
+    os.mkfifo(tmp_path / name)
+    assert name in said(read, tmp_path / name)  # opening it would wait for ever
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    assert name in said(read, tmp_path / name)
+
+
+@pytest.mark.parametrize("reader", ["table", "bags", "fields", "faces", "list", "boxes", "landmarks"])
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        ("a,b\nö,1\n".encode("latin-1"), "no text in UTF-8: byte 4 is 0xf6, in line 2"),
+        ("a,b\n".encode("utf-16"), "no text in UTF-8: byte 0 is 0xff, in line 1"),
+        ("\ufeffa\n".encode() + b"\xff", "no text in UTF-8: byte 5 is 0xff, in line 2"),
+        (b"a,b\n1,\0\n", "no text: byte 6 is 0x00, in line 2"),
+        (b"\x89PNG\r\n\x1a\n\0", "no text in UTF-8: byte 0 is 0x89, in line 1"),
+    ],
+)
+def test_every_text_is_utf_8(reader: str, content: bytes, where: str, tmp_path: Path) -> None:
+    name, read = READERS[reader]
+    (tmp_path / name).write_bytes(content)
+    assert f"{tmp_path / name} is {where}; save it as UTF-8" in said(read, tmp_path / name)
+
+
+def test_kinds_and_names(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("\ufeffä\n".encode())
+    assert read_text(tmp_path / "a.txt") == "ä\n" and check_file(tmp_path / "a.txt") == tmp_path / "a.txt"
+    assert said(check_file, tmp_path) == f"no file at {tmp_path}, which is a folder; correct the path"
+    assert said(check_file, Path("/dev/zero")) == "no file at /dev/zero, which is a device; correct the path"
+    assert said(check_file, tmp_path / "none") == f"no file at {tmp_path / 'none'}; correct the path"
+    assert said(check_file, tmp_path / "a.txt" / "b") == f"no file at {tmp_path / 'a.txt' / 'b'}; correct the path"
+    assert "File name too long" in said(check_file, tmp_path / ("a" * 300))
+    assert "embedded null byte" in said(check_file, Path("a\0b"))
+    (tmp_path / "round").symlink_to("round")
+    assert "symbolic links" in said(check_file, tmp_path / "round")

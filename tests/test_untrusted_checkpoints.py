@@ -1,0 +1,175 @@
+"""Checkpoints that anybody could have made: whatever they hold, one line, and no more memory than their own size."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checkpoints.make import FOLDER
+
+from ldl.checkpoint import read_checkpoint
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+from ldl.task import Task
+from ldl.trust.size import check_size
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def put(value: Any, *path: str) -> Change:
+    """Another value for an entry."""
+
+    def change(checkpoint: dict[str, Any]) -> None:
+        for name in path[:-1]:
+            checkpoint = checkpoint[name]
+        checkpoint[path[-1]] = value
+
+    return change
+
+
+def drop(*path: str) -> Change:
+    def change(checkpoint: dict[str, Any]) -> None:
+        for name in path[:-1]:
+            checkpoint = checkpoint[name]
+        del checkpoint[path[-1]]
+
+    return change
+
+
+def argument(name: str, value: Any, part: str = "head") -> Change:
+    return put(value, "ldl", part, "init_args", name)
+
+
+def label(name: str, value: Any) -> Change:
+    return put(value, "ldl", "labels", name)
+
+
+def endless(value: Any = 0) -> Any:
+    """A list of lists of the same lists: 60 objects that unfold to 2^60."""
+    for _ in range(60):
+        value = [value, value]
+    return value
+
+
+CASES: list[tuple[str, str, Change, str]] = [
+    # name, checkpoint, change, what the message says
+    ("nothing", "ldlf", dict.clear, "no entry 'ldl'"),
+    ("ldl is a list", "ldlf", put([], "ldl"), "ldl is a list, not a dict"),
+    ("no head", "ldlf", drop("ldl", "head"), "no entry ldl.head"),
+    ("no backbone", "ldlf", drop("ldl", "backbone"), "no entry ldl.backbone"),
+    ("no labels", "ldlf", drop("ldl", "labels"), "no entry ldl.labels"),
+    ("no input_shape", "ldlf", drop("ldl", "input_shape"), "no entry ldl.input_shape"),
+    ("no decoder", "ldlf", drop("ldl", "decoder"), "no entry ldl.decoder"),
+    ("no weights", "ldlf", drop("state_dict"), "no entry state_dict"),
+    ("unknown decoder", "ldlf", put("mode", "ldl", "decoder"), "decoder .mode. must be one of"),
+    ("input_shape of text", "ldlf", put(["6"], "ldl", "input_shape"), "ldl.input_shape is"),
+    ("input_shape of nothing", "ldlf", put([], "ldl", "input_shape"), "ldl.input_shape is"),
+    ("another input_shape", "ldlf", put([7], "ldl", "input_shape"), r"head.split.0.weight has shape \(5, 6\), but"),
+    ("global_step of text", "ldlf", put("many", "global_step"), "global_step is a str"),
+    ("class path of a number", "ldlf", put(7, "ldl", "head", "class_path"), "ldl.head.class_path is 7, not a str"),
+    ("relative class path", "ldlf", put(".heads.LDLF", "ldl", "head", "class_path"), "not the full path"),
+    ("class path without module", "ldlf", put("LDLF", "ldl", "head", "class_path"), "not the full path"),
+    ("class of something else", "ldlf", put("os.system", "ldl", "head", "class_path"), "os.system, which is no Head"),
+    ("a backbone for a head", "ldlf", put("ldl.backbones.base.Identity", "ldl", "head", "class_path"), "is no Head"),
+    ("no such class", "ldlf", put("ldl.heads.ldlf.LDL", "ldl", "head", "class_path"), "which is not imported"),
+    ("arguments are a list", "ldlf", put([], "ldl", "head", "init_args"), "init_args is a list"),
+    ("depth of text", "ldlf", argument("depth", "3"), "LDLF.depth '3' must be int"),
+    ("depth of a switch", "ldlf", argument("depth", True), "LDLF.depth True must be int"),
+    ("unknown argument", "ldlf", argument("dept", 3), "do not fit"),
+    ("a tensor for an argument", "ldlf", argument("depth", torch.ones(1)), "holds a Tensor"),
+    ("trees without end", "ldlf", argument("trees", 10**9), "take more than 4 GB"),
+    ("more trees than numbers", "ldlf", argument("trees", 10**30), "take more than 4 GB"),
+    ("hidden units without end", "softmax", argument("hidden", [10**9]), "take more than 4 GB"),
+    ("inputs without end", "timm", put([3, 10**7, 10**7], "ldl", "input_shape"), "take more than 4 GB"),
+    ("rectangles without end", "haar", argument("pool", 10**9, "backbone"), "take more than 4 GB"),
+    ("another network", "timm", argument("name", "resnet10t", "backbone"), "has more than the model: backbone.network"),
+    ("no such network", "timm", argument("name", "resnet1e9", "backbone"), "timm has no model"),
+    ("lists without end", "ldlf", argument("hidden", endless()), "holds too many values"),
+    ("another number of labels", "softmax", label("names", ["10", "20"]), "these are no labels"),
+    ("labels without kind", "softmax", drop("ldl", "labels", "kind"), "these are no labels: 'kind'"),
+    ("labels of no kind", "softmax", label("kind", "round"), "these are no labels"),
+    ("axes of text", "softmax", label("axes", ["1"]), "these are no labels"),
+    ("axes that fall", "softmax", label("axes", [[40.0, 30.0, 20.0, 10.0]]), "these are no labels"),
+    ("fewer labels than weights", "softmax", put(LabelSpace.ordinal([1, 2]).to_dict(), "ldl", "labels"), "has shape"),
+    ("a grid without end", "softmax", put({
+        "kind": "grid", "names": ["a"], "axes": [list(range(10**4))] * 2, "unit": "", "axis_names": [], "cells": [1],
+    }, "ldl", "labels"), "a grid of 100000000 points is too large"),
+    ("weights missing", "softmax", drop("state_dict", "head.logits.0.bias"), "lacks head.logits.0.bias"),
+    ("weights too many", "softmax", put(torch.ones(1), "state_dict", "more"), "has more than the model: more"),
+    ("weights of another shape", "softmax", put(torch.ones(2), "state_dict", "head.logits.0.bias"), "has shape"),
+    ("weights that are text", "softmax", put("a", "state_dict", "head.logits.0.bias"), "is no tensor"),
+    ("weights that are complex", "maxent", put(torch.ones(4) * 1j, "state_dict", "head.bias"), "complex64 numbers"),
+    ("weights without end", "aaknn", put(torch.ones(1).expand(2**40, 6), "state_dict", "head.points"), "claim"),
+    ("sparse weights", "aaknn", put(torch.eye(6).to_sparse(), "state_dict", "head.points"), "is no tensor"),
+    ("integers for weights", "maxent", put(torch.ones(4, dtype=torch.int64), "state_dict", "head.bias"), "int64"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "words"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_changed_checkpoint_is_refused(name: str, change: Change, words: str, tmp_path: Path) -> None:
+    checkpoint = torch.load(FOLDER / f"{name}.ckpt", weights_only=True)
+    change(checkpoint)
+    torch.save(checkpoint, file := tmp_path / f"{name}.ckpt")
+    with pytest.raises(LDLError, match=words) as refused:
+        Task.load_from_checkpoint(file)
+    assert str(file) in str(refused.value) or name in ("softmax", "ldlf")
+    assert len(str(refused.value)) < 700
+
+
+class Evil:
+    """Unpickling it runs a command."""
+
+    def __reduce__(self) -> Any:
+        import os
+
+        return os.mkdir, ("PWNED",)
+
+
+@pytest.mark.parametrize("content", ["nothing", "cut", "text", "pickle", "packed", "evil"])
+def test_other_files_are_refused(content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file, whole = tmp_path / "a.ckpt", (FOLDER / "softmax.ckpt").read_bytes()
+    if content == "packed":
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("archive/data/0", bytes(10**7))
+    elif content == "evil":
+        torch.save({"ldl": Evil()}, file)
+    else:
+        given = {"nothing": b"", "cut": whole[: len(whole) // 2], "text": b"weights", "pickle": pickle.dumps(Evil())}
+        file.write_bytes(given[content])
+    with pytest.raises(LDLError, match="claims to unpack to" if content == "packed" else "cannot be read as a"):
+        read_checkpoint(file)
+    assert not Path("PWNED").exists()
+
+
+def test_a_checkpoint_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "downloaded_head.py").write_text("raise SystemError('it ran')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    checkpoint = torch.load(FOLDER / "softmax.ckpt", weights_only=True)
+    checkpoint["ldl"]["head"]["class_path"] = "downloaded_head.Head"
+    torch.save(checkpoint, tmp_path / "a.ckpt")
+    with pytest.raises(LDLError, match="needs downloaded_head.Head, which is not imported; import its module first"):
+        Task.load_from_checkpoint(tmp_path / "a.ckpt")
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in FOLDER.glob("*.ckpt")))
+def test_every_model_of_ours_can_be_sized(name: str) -> None:
+    """Where a model cannot be made without memory there is no bound."""
+    from ldl.backbones.base import Backbone
+    from ldl.head import Head
+    from ldl.spec import from_spec
+
+    saved = torch.load(FOLDER / f"{name}.ckpt", weights_only=True)["ldl"]
+
+    def make() -> Task:
+        task = Task(from_spec(saved["head"], Head), from_spec(saved["backbone"], Backbone))  # type: ignore[type-abstract]
+        task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
+        return task
+
+    sketch = check_size(make, 0)
+    assert sketch is not None and {part.device.type for part in sketch.parameters()} <= {"meta"}

@@ -1,0 +1,180 @@
+"""Tables, archives and weights that anybody could have made: no code, no endless memory, nothing written elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import scipy.io
+import scipy.sparse
+import timm
+import torch
+from checkpoints.make import FOLDER
+from places import ROOT
+
+from ldl.backbones.pixel_features import PixelFeatures
+from ldl.backbones.timm import Timm
+from ldl.data.tables.distributions import read_table
+from ldl.data.tables.tabular import TabularLDL
+from ldl.data.trials.mnist import read_mnist
+from ldl.edges.benchmark.ground_truth import read_ground_truth
+from ldl.errors import LDLError
+from ldl.trust import archive
+
+SMALL = "test_resnet"
+
+
+class Evil:
+    """Unpickling it makes a folder."""
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("PWNED",)
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    yield
+    assert not Path("PWNED").exists()
+
+
+@pytest.fixture
+def no_slack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may unpack to a GB in any case would make slow tests."""
+    monkeypatch.setattr(archive, "ALWAYS", 2**16)
+
+
+def test_tables_are_not_unpickled(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", features=np.array([Evil()]), labels=np.ones((1, 1)))
+    with pytest.raises(LDLError, match="allow_pickle=False"):
+        read_table(tmp_path / "a.npz")
+    np.savez(tmp_path / "mnist.npz", x_train=np.array([Evil()]), y_train=np.ones(1))
+    with pytest.raises(LDLError, match="allow_pickle=False"):
+        read_mnist(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.mat", "gt.mat", "mnist.npz"])
+def test_bombs_are_not_unpacked(name: str, tmp_path: Path, no_slack: None) -> None:
+    path, zeros = tmp_path / name, np.zeros(10**6)
+    if name.endswith(".npz"):
+        np.savez_compressed(path, features=zeros, labels=zeros, x_train=zeros, y_train=zeros)
+    else:
+        scipy.io.savemat(path, {"features": zeros, "groundTruth": zeros}, do_compression=True)
+    readers = {"gt.mat": read_ground_truth, "mnist.npz": lambda path: read_mnist(path.parent)}
+    with pytest.raises(LDLError, match="unpacks to .* or more; it is no file to read"):
+        readers.get(name, read_table)(path)
+
+
+def test_a_sound_file_is_not_a_bomb(tmp_path: Path, no_slack: None) -> None:
+    rng = np.random.default_rng(0)
+    columns = {"features": rng.normal(size=(400, 30)), "labels": np.full((400, 2), 0.5)}
+    scipy.io.savemat(tmp_path / "a.mat", columns, do_compression=True)
+    np.savez_compressed(tmp_path / "a.npz", **columns)
+    for kind in ("mat", "npz"):
+        assert read_table(tmp_path / f"a.{kind}").features.shape == (400, 30)
+
+
+def test_sparse_matrices_are_bounded(tmp_path: Path) -> None:
+    wide = scipy.sparse.coo_matrix(([1.0], ([0], [0])), shape=(2**20, 2**20))
+    scipy.io.savemat(tmp_path / "a.mat", {"features": wide, "labels": np.ones((1, 1))})
+    with pytest.raises(LDLError, match="1073741824 numbers at most are read"):
+        read_table(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize("path", ["../SJAFFE.mat", "a/../../SJAFFE.mat", "{outside}/SJAFFE.mat", "link/SJAFFE.mat"])
+def test_downloads_stay_in_the_data_folder(path: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "data/link").symlink_to(tmp_path / "outside")
+    given = path.format(outside=tmp_path / "outside")
+    with pytest.raises(LDLError, match="leads out of the data folder"):
+        TabularLDL(given, root=str(tmp_path / "data"), download=True).setup()
+    assert not list((tmp_path / "outside").iterdir())
+
+
+def weights(kind: str, path: Path) -> None:
+    state = {name: value.numpy() for name, value in timm.create_model(SMALL).state_dict().items()}
+    whole = safetensors.numpy.save(state)
+    if kind == "header without end":
+        path.write_bytes((2**60).to_bytes(8, "little") + whole[8:])
+    elif kind == "truncated":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif kind == "nothing":
+        path.write_bytes(b"")
+    elif kind == "other names":
+        path.write_bytes(safetensors.numpy.save({f"x.{name}": value for name, value in state.items()}))
+    elif kind == "other shapes":
+        path.write_bytes(safetensors.numpy.save({n: v[..., :1] if v.ndim else v for n, v in state.items()}))
+    elif kind == "not finite":
+        path.write_bytes(safetensors.numpy.save({n: v * np.nan if v.ndim else v for n, v in state.items()}))
+    elif kind == "code":
+        torch.save({"state_dict": Evil()}, path)
+    elif kind == "bomb":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr("archive/data/0", bytes(10**6))
+
+
+@pytest.mark.parametrize("backbone", ["Timm", "PixelFeatures"])
+@pytest.mark.parametrize("kind", ["header without end", "truncated", "nothing", "other names", "other shapes"])
+def test_other_safetensors_are_refused(
+    backbone: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LDL_WEIGHTS", str(tmp_path))
+    weights(kind, tmp_path / f"{SMALL}.safetensors")
+    made = Timm(SMALL, True) if backbone == "Timm" else PixelFeatures(SMALL, True)
+    with pytest.raises(LDLError, match=r"test_resnet") as refused:
+        made.build((3, 32, 32))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["not finite"])
+def test_weights_that_are_not_finite_are_refused(kind: str, tmp_path: Path) -> None:
+    weights(kind, tmp_path / "a.safetensors")
+    with pytest.raises(LDLError, match=r"a.safetensors holds no weights .* holds nan"):
+        Timm(SMALL, weights=str(tmp_path / "a.safetensors")).build((3, 32, 32))
+
+
+@pytest.mark.parametrize("kind", ["code", "bomb", "nothing", "truncated"])
+def test_other_weights_are_refused(kind: str, tmp_path: Path) -> None:
+    weights(kind, tmp_path / "a.pth")
+    with pytest.raises(LDLError, match="a.pth"):
+        Timm(SMALL, weights=str(tmp_path / "a.pth")).build((3, 32, 32))
+
+
+def test_a_checkpoint_with_other_weights_is_refused(tmp_path: Path) -> None:
+    checkpoint = torch.load(FOLDER / "timm.ckpt", weights_only=True)
+    state = checkpoint["state_dict"]
+    for change in (lambda: state.update({NAME: torch.ones(3)}), lambda: state.pop(NAME)):
+        change()
+        torch.save(checkpoint, tmp_path / "a.ckpt")
+        with pytest.raises(LDLError, match=r"a.ckpt holds no weights that fit test_resnet: "):
+            Timm(SMALL, weights=str(tmp_path / "a.ckpt")).build((3, 32, 32))
+
+
+NAME = "backbone.network.conv1.0.weight"
+
+
+def test_nothing_is_unpickled_anywhere() -> None:
+    """But what a run hands to its own loader processes."""
+    found = []
+    for file in sorted((ROOT / "ldl").rglob("*.py")):
+        text = file.read_text()
+        loads = re.findall(r"np\.load\(.*\)|torch\.load\(.*\)|pickle\.loads?\(.*\)", text)
+        found += [
+            f"{file.name}: {call}" for call in loads if not re.search("allow_pickle=False|weights_only=True", call)
+        ]
+    assert found == ["instances.py: pickle.loads(instances))"]
+
+
+def test_packed_members_end_where_they_are_too_large() -> None:
+    packed = zlib.compress(bytes(10**8))
+    assert archive._unpacked(packed, 10**6) < 10**7
+    assert archive._unpacked(packed[:50], 10**6) <= 10**7
+    assert archive._unpacked(b"no stream", 10) == 0

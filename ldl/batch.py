@@ -20,6 +20,21 @@ def learned_rows(batch: Batch) -> int:
     return int((batch["keep"][real] if "keep" in batch else real).sum())
 
 
+class Stop:
+    """Whether the run was told to end, which all processes learn of at the same batch.
+
+    Attributes:
+        signal: Number of the signal that this process got, or 0.
+        agreed: Whether any process had got one when the last batch began.
+    """
+
+    signal: int = 0
+    agreed: bool = False
+
+
+stop = Stop()
+
+
 def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
@@ -28,8 +43,9 @@ def global_rows(batch: dict[str, Any], device: torch.device, collective: Collect
     """
     watch = watch or Watch()
     message: str = batch.get("error", "")
-    counts = torch.tensor([0 if message else learned_rows(batch), int(bool(message))], device=device)
-    total, unread, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
+    counts = torch.tensor([0 if message else learned_rows(batch), bool(message), stop.signal > 0], device=device)
+    total, unread, told, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
+    stop.agreed = told > 0
     if unread or wrong:
         raise_together(message or watch.why(), device, collective)
     watch.clear()

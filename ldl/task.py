@@ -283,13 +283,12 @@ class Task(pl.LightningModule):
         """
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = checkpoint[CHECKPOINT_KEY]
-        labels, shape = LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"])
 
         def make() -> Task:
             head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
             backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
             task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
-            task.build(labels, shape, load_weights=False)
+            task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
             return task
 
         task = load_model(checkpoint_path, checkpoint, make)

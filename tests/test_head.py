@@ -99,6 +99,17 @@ def test_what_the_loss_remembers_is_observed_and_not_logged(gives: str | None, p
     assert padding or "train_loss_kl" in trainer.callback_metrics
 
 
+def test_a_head_larger_than_the_memory_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = LabelSpace.nominal(["a", "b"])
+    state = torch.get_rng_state()
+    check_memory(Softmax(hidden=[100]), 10, labels)
+    assert torch.equal(torch.get_rng_state(), state)  # looking at it changes no first weights
+    monkeypatch.setattr("ldl.head.machine_memory", lambda: 4 * (10 * 100 + 100 + 100 * 2 + 2))
+    check_memory(Softmax(hidden=[100]), 10, labels)
+    with pytest.raises(LDLError, match=r"^Softmax with these options has 0 GB of weights, and the machine has 0 GB"):
+        check_memory(Softmax(hidden=[101]), 10, labels)
+
+
 class Noisy(Identity):
     """Features that a training backbone does not give twice, with what it counted."""
 
@@ -127,14 +138,3 @@ def test_fitted_heads_get_features_of_evaluation() -> None:
     rows = data.split.train
     inputs = data.inputs(rows, rows, train=False)
     assert torch.equal(task.head.seen, fresh.eval()(inputs))
-
-
-def test_a_head_larger_than_the_memory_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    labels = LabelSpace.nominal(["a", "b"])
-    state = torch.get_rng_state()
-    check_memory(Softmax(hidden=[100]), 10, labels)
-    assert torch.equal(torch.get_rng_state(), state)  # looking at it changes no first weights
-    monkeypatch.setattr("ldl.head.machine_memory", lambda: 4 * (10 * 100 + 100 + 100 * 2 + 2))
-    check_memory(Softmax(hidden=[100]), 10, labels)
-    with pytest.raises(LDLError, match=r"^Softmax with these options has 0 GB of weights, and the machine has 0 GB"):
-        check_memory(Softmax(hidden=[101]), 10, labels)

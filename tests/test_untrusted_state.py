@@ -74,6 +74,7 @@ CASES = [
     ("costsensitiveforest", "leaf_targets", fill(1.0), "leaf_targets row 0 is no distribution"),
     ("costsensitiveforest", "leaf_values", cut, "leaf_values has shape"),
     ("costsensitiveforest", "sizes", put(BIG), "sizes holds 1073741824"),
+    ("costsensitiveforest", "scale", put(0.0), "scale is 0.0, not positive"),
     ("costsensitiveforest", "centre", cut, r"centre has shape \(5,\), not \(F=6\)"),
     ("dsna", "rows", put(BIG), "rows holds 1073741824, which is not in 0..31"),
     ("dsna", "sizes", put(3), "sizes sums to"),

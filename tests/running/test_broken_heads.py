@@ -56,7 +56,7 @@ def _refused(arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[s
     assert exit_.value.code == 2
     said = capsys.readouterr().err
     (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
-    assert not (folder / "run" / "checkpoints").exists() and not (folder / "run" / "results.json").exists()
+    assert not (folder / "run").exists()
     return line, said
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ldl.checks.watch import Watch, raise_together
 from ldl.collective import Collective
-from ldl.errors import SharedError
 
 Batch = dict[str, Tensor]
 
@@ -20,17 +20,35 @@ def learned_rows(batch: Batch) -> int:
     return int((batch["keep"][real] if "keep" in batch else real).sum())
 
 
-def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective) -> int:
+class Stop:
+    """Whether the run was told to end, which all processes learn of at the same batch.
+
+    Attributes:
+        signal: Number of the signal that this process got, or 0.
+        agreed: Whether any process had got one when the last batch began.
+    """
+
+    signal: int = 0
+    agreed: bool = False
+
+
+stop = Stop()
+
+
+def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
-    Raises SharedError, on all processes, where one of them could not read its share.
+    Raises SharedError, on all processes, where one of them could not read its share, or where what ``watch`` noted of
+    its step before went wrong.
     """
+    watch = watch or Watch()
     message: str = batch.get("error", "")
-    rows = 0 if message else learned_rows(batch)
-    total, failed = collective.sum(torch.tensor([rows, int(bool(message))], device=device)).tolist()
-    if failed:
-        texts = collective.gather(torch.tensor(list(message.encode()), dtype=torch.uint8, device=device))
-        raise SharedError(next(bytes(text.tolist()).decode() for text in texts if len(text)))
+    counts = torch.tensor([0 if message else learned_rows(batch), bool(message), stop.signal > 0], device=device)
+    total, unread, told, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
+    stop.agreed = told > 0
+    if unread or wrong:
+        raise_together(message or watch.why(), device, collective)
+    watch.clear()
     return total
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import pytorch_lightning as pl
 import torch
@@ -25,6 +26,9 @@ M = TypeVar("M", bound=nn.Module)
 
 CHECKPOINT_KEY = "ldl"
 """Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
+
+MENDED = "what was written before is whole: make room, and go on with --ckpt_path RUN/checkpoints/last.ckpt"
+"""What to do where a file of a run cannot be written."""
 
 
 def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
@@ -105,6 +109,31 @@ def _ends(labels: LabelSpace) -> str:
     return f"{labels.names[0]} to {labels.names[-1]} {labels.unit}".strip()
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside ``path``, whose folder is made, which takes its place once all is on the disk; else it goes.
+
+    Raises:
+        LDLError: it cannot be written, as on a full disk; what was at ``path`` is there as before.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        # torch tells in words of its own what became of its file.
+        cause = error if isinstance(error, OSError) else error.__context__
+        if isinstance(cause, OSError) and isinstance(error, OSError | RuntimeError):
+            raise LDLError(f"{path} cannot be written: {cause.strerror}; {MENDED}") from error
+        raise
+
+
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes a checkpoint beside its place and then moves it there: a kill leaves the old one or the new one.
 
@@ -123,14 +152,8 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             super().save_checkpoint(checkpoint, path, storage_options)
             self._folders.add(_folder(path))
             return
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.tmp")
-        with temporary.open("wb") as file:
+        with replacing(Path(path)) as file:
             torch.save(checkpoint, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
         self._folders.add(_folder(path))
 
     def remove_checkpoint(self, path: str | Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import jsonargparse
@@ -16,8 +17,11 @@ from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
+from ldl.running import stopping
 from ldl.running.class_paths import class_paths
+from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
+from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
@@ -26,25 +30,33 @@ from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
 PATIENCE = 10
 """Seconds after which a process no longer believes that the first one found its mistake too."""
 
+TRACEBACK_VARIABLE = "LDL_TRACEBACK"
+"""Set to anything, it shows where a refusal comes from; for authors of plugins."""
 
+
+@stays_open()
 def main(args: list[str] | None = None) -> None:
     """Parse a command line, None for that of the process, and run it.
 
-    A mistake of the user ends in one line on standard error and exit code 2.
+    A mistake of the user ends in one line on standard error and exit code 2; Ctrl-C, SIGTERM and SIGHUP in one line and
+    128 + signal.
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        silence()
-        discover()
-        args = sys.argv[1:] if args is None else args
-        with class_paths(_found_beside(args)):
-            cli = _parse(_with_config(args))
-            with refusals():
-                if cli.config.stage == "crossval":
-                    crossval(cli)
-                else:
-                    run(cli)
+        with stopping.ends_when_told():
+            silence()
+            discover()
+            args = sys.argv[1:] if args is None else args
+            with class_paths(_found_beside(args)):
+                cli = _parse(_with_config(args))
+                with refusals():
+                    if cli.config.stage == "crossval":
+                        crossval(cli)
+                    else:
+                        run(cli)
     except LDLError as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            traceback.print_exception(error)
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
             sys.exit(0)
@@ -52,7 +64,19 @@ def main(args: list[str] | None = None) -> None:
             time.sleep(PATIENCE)
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
+    except RuntimeError as error:
+        if not lost_others(error):
+            raise
+        line = who_ended(stopping.watch.ranks)
+        if process_rank():
+            # The first process tells it, unless it was lost itself.
+            time.sleep(PATIENCE)
+        if line:
+            print(f"error: {line}", file=sys.stderr)
+        sys.exit(1)
     finally:
+        if sys.exc_info()[0]:
+            stopping.watch.end_ranks()
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
 

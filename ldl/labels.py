@@ -224,14 +224,16 @@ class LabelSpace:
             if state["kind"] == "nominal":
                 made = cls.nominal(names)
             elif state["kind"] == "ordinal":
-                made = cls.ordinal(*axes, state["unit"])
+                (axis,) = axes
+                made = cls.ordinal(axis, state["unit"])
             else:
                 made = cls._grid_of(axes, cells, state["unit"], state.get("axis_names", ()))
-            if made == cls(**{name: _tuples(value) for name, value in state.items()}):
+            texts = isinstance(made.unit, str) and all(isinstance(name, str) for name in made.names + made.axis_names)
+            if texts and made == cls(**{name: _tuples(value) for name, value in state.items()}):
                 return made
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise LDLError(f"these are no labels: {' '.join(str(error).split())[:160]}") from None
-        raise LDLError(f"these are no labels: a {state['kind']} space of {len(names)} names does not fit its axes")
+        raise LDLError("these are no labels: their names do not fit their axes, or are no texts")
 
     @classmethod
     def _grid_of(cls, axes: list[list[float]], cells: list[int] | None, unit: str, names: Sequence[str]) -> LabelSpace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import re
 import sys
 import warnings
 from functools import cache
@@ -53,12 +54,23 @@ def discover(folder: Path | None = None) -> list[str]:
         plugin_folders.append(folder)
     for path in sorted(folder.glob("*.py")) if folder and folder.is_dir() else []:
         name = f"{PACKAGE}.{path.stem}"
-        if not path.name.startswith("_") and name not in sys.modules and _import_file(name, path):
+        if not path.stem.isidentifier():
+            _report(str(path), f"{path.stem!r} is no name that Python can import; rename it {_importable(path)}")
+        elif not path.name.startswith("_") and name not in sys.modules and _import_file(name, path):
             found.append(name)
     return found + _import_entry_points()
 
 
+def _importable(path: Path) -> str:
+    name = re.sub(r"\W", "_", path.stem)
+    return f"{name if name.isidentifier() else f'head_{name}'}.py"
+
+
 def _import_file(name: str, path: Path) -> bool:
+    if not path.is_file():
+        # Opening a pipe would wait for ever.
+        _report(str(path), "it is no file")
+        return False
     package = sys.modules.setdefault(PACKAGE, ModuleType(PACKAGE))
     package.__path__ = []
     spec = importlib.util.spec_from_file_location(name, path)

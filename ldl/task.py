@@ -16,8 +16,11 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import FitHead, LeafUpdate
+from ldl.callbacks import FitHead, LeafUpdate, Resume, Settle, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
+from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
+from ldl.checks.numbers import watch_loss, watch_prediction
+from ldl.checks.watch import Watch
 from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
@@ -46,6 +49,7 @@ class Task(pl.LightningModule):
         mixup: Mix pairs of training instances with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value: ``expectation``, ``argmax`` or ``median``. It changes the
             reported errors and is recorded with them.
+        check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
     """
 
     def __init__(
@@ -58,20 +62,25 @@ class Task(pl.LightningModule):
         lr_monitor: str = "val_kl",
         mixup: float = 0.0,
         decoder: Decoder = "expectation",
+        check_finite: bool = True,
     ) -> None:
         super().__init__()
         if not 0 <= mixup <= 1000:
             raise LDLError(f"model.mixup {mixup!r} must be in 0..1000, 0 for none")
         if decoder not in (decoders := get_args(Decoder)):
             raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
-        self.head = head
-        self.backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
+        backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
+        check_made(head, backbone)
+        self.head, self.backbone = head, backbone
         self.optimizer = optimizer
         self.lr_scheduler = lr_scheduler
         self.lr_interval = lr_interval
         self.lr_monitor = lr_monitor
         self.mixup = mixup
         self.decoder = decoder
+        self.check_finite = check_finite
+        self.watch = Watch()
+        self.kept_contract = False
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None
@@ -112,6 +121,7 @@ class Task(pl.LightningModule):
             )
         check_memory(self.head, width, labels)
         self.head.build(width, labels)
+        check_built(self.head, width, labels)
         self.input_shape = tuple(input_shape)
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
         self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
@@ -133,10 +143,9 @@ class Task(pl.LightningModule):
             )
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """The callback that drives an alternating or a fitted head."""
-        if isinstance(self.head, AlternatingHead):
-            return [LeafUpdate()]
-        return [FitHead()] if isinstance(self.head, FittedHead) else []
+        """What drives an alternating or a fitted head, and what every run needs."""
+        drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
+        return [*drives, *([FitHead()] if isinstance(self.head, FittedHead) else []), Resume(), Settle()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
@@ -149,7 +158,11 @@ class Task(pl.LightningModule):
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
-        return self._as_bags(batch["features"] if "features" in batch else self.backbone(batch["input"]))
+        if "features" in batch:
+            return self._as_bags(batch["features"])
+        features = self.backbone(batch["input"])
+        check_features(self.backbone, features, self.head, len(batch["input"]))
+        return self._as_bags(features)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
@@ -162,7 +175,7 @@ class Task(pl.LightningModule):
         seed_batch(self.trainer.fit_loop.total_batch_idx, self.global_rank)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        total = global_rows(batch, self.device, current_collective())
+        total = global_rows(batch, self.device, current_collective(), self.watch)
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         rows = learned_rows(batch)
@@ -173,8 +186,15 @@ class Task(pl.LightningModule):
         if "keep" in batch:
             features, target = features[batch["keep"]], target[batch["keep"]]
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
+        if not self.kept_contract:
+            check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
         losses = self.head.loss(features, target, **extra)
+        if not self.kept_contract:
+            check_losses(self.head, losses)
+            self.kept_contract = True
         memory = losses.pop("memory", features.detach())
+        if self.check_finite:
+            watch_loss(self.watch, losses["loss"].detach(), batch, self.trainer)
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
         loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
@@ -182,8 +202,9 @@ class Task(pl.LightningModule):
         return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
 
     def on_train_epoch_end(self) -> None:
-        for name, mean in self.train_means.compute().items():
-            self.log(f"train_{name}", mean, sync_dist=False, rank_zero_only=False)
+        means = {f"train_{name}": mean for name, mean in self.train_means.compute().items()}
+        self.log_dict(means, sync_dist=False, rank_zero_only=False, logger=False)
+        write_down(self.trainer, means)
         self.train_means.reset()
         if isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
             step_plateau(scheduler, self.lr_monitor, self.trainer)
@@ -200,8 +221,11 @@ class Task(pl.LightningModule):
         return self._evaluate(batch, self.test_metrics)
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        global_rows(batch, self.device, current_collective())
+        global_rows(batch, self.device, current_collective(), self.watch)
         distribution, value = self.head.predict(self.features(batch))
+        check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
+        if self.check_finite:
+            watch_prediction(self.watch, self.head, distribution, value, batch["index"])
         real = batch["weight"] > 0
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
@@ -259,13 +283,12 @@ class Task(pl.LightningModule):
         """
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = checkpoint[CHECKPOINT_KEY]
-        labels, shape = LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"])
 
         def make() -> Task:
             head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]
             backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
             task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
-            task.build(labels, shape, load_weights=False)
+            task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
             return task
 
         task = load_model(checkpoint_path, checkpoint, make)

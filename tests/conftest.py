@@ -15,7 +15,7 @@ import torch
 # The tensors here are small, and several test runs may share the cores.
 torch.set_num_threads(1)
 
-STARTS_PROCESSES = {"subprocess", "launch", "succeed"}
+STARTS_PROCESSES = {"subprocess", "launch", "succeed", "Run"}
 """Names, one of which a file has that starts processes."""
 
 

@@ -82,6 +82,14 @@ HEADS = {
         "--trainer.max_epochs",
         "1",
     ],
+    # All that an optimiser step goes through; a layer more, and a rate that falls by what the validation measures.
+    "steps": [
+        *("--model.head", "Softmax", "--model.head.hidden", "[16]", "--trainer.max_epochs", "3"),
+        *("--trainer.accumulate_grad_batches", "3", "--trainer.gradient_clip_val", "0.1"),
+        *("--model.optimizer", "AdamW", "--model.optimizer.lr", "0.01"),
+        *("--model.lr_scheduler", "torch.optim.lr_scheduler.ReduceLROnPlateau", "--model.lr_scheduler.patience", "0"),
+        *("--model.lr_scheduler.threshold", "0.9"),
+    ],
     "mean": ["--model.head", "processes.RampPredictor"],
 }
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ldl.batch import global_rows
+from ldl.checks.watch import Watch
 from ldl.collective import Collective, TorchCollective, interleave
+from ldl.errors import SharedError
 from ldl.heads import LDLF
 from ldl.labels import LabelSpace
 
@@ -69,7 +73,24 @@ def _check_collective(rank: int, rendezvous: str, folder: str) -> None:
     assert torch.equal(head.leaves, other.leaves)
     if rank == 0:
         torch.save({"leaves": head.leaves, "memory": together}, Path(folder) / "together.pt")
+    _check_watch(rank, collective)
     dist.destroy_process_group()
+
+
+def _check_watch(rank: int, collective: Collective) -> None:
+    """What went wrong in one share ends both processes, with its words, where a batch is counted or a model saved."""
+    watch, here = Watch(), torch.device("cpu")
+    batch = {"weight": torch.ones(3)}
+    for wrong_rank in (0, 1):
+        watch.note(torch.tensor(True), lambda: "nothing")
+        assert global_rows(batch, here, collective, watch) == 6
+        watch.settle(here, collective)
+        for look in (lambda: global_rows(batch, here, collective, watch), lambda: watch.settle(here, collective)):
+            watch.note(torch.tensor(True), lambda: "nothing")
+            watch.note(torch.tensor(rank != wrong_rank), lambda: f"step of process {rank}")
+            with pytest.raises(SharedError, match=f"^step of process {wrong_rank}$"):
+                look()
+            watch.clear()
 
 
 def test_collective_and_ring_in_two_processes(tmp_path: Path) -> None:

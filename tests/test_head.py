@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
+from ldl.data import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, check_memory
 from ldl.heads import Softmax
@@ -107,3 +108,33 @@ def test_a_head_larger_than_the_memory_is_not_made(monkeypatch: pytest.MonkeyPat
     check_memory(Softmax(hidden=[100]), 10, labels)
     with pytest.raises(LDLError, match=r"^Softmax with these options has 0 GB of weights, and the machine has 0 GB"):
         check_memory(Softmax(hidden=[101]), 10, labels)
+
+
+class Noisy(Identity):
+    """Features that a training backbone does not give twice, with what it counted."""
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        width = super().build(input_shape, load_weights)
+        self.noise = torch.nn.Sequential(torch.nn.BatchNorm1d(width), torch.nn.Dropout(0.5))
+        return width
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.noise(super().forward(inputs))
+
+
+def test_fitted_heads_get_features_of_evaluation() -> None:
+    class Keeps(Twins):
+        def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+            super().fit(features, target, collective)
+            self.seen = features
+
+    data = RotatedDigits(turns=1, val_fraction=0)
+    task = Task(Keeps(), Noisy(flatten=True))
+    trainer = pl.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_checkpointing=False)
+    trainer.fit(task, datamodule=data)
+    task.train()
+    fresh = Noisy(flatten=True)
+    fresh.build(data.input_shape)
+    rows = data.split.train
+    inputs = data.inputs(rows, rows, train=False)
+    assert torch.equal(task.head.seen, fresh.eval()(inputs))

@@ -11,12 +11,13 @@ from places import ROOT
 
 FLOORS = (
     ("ldl", "ldl.errors", "ldl.collective", "ldl.progress"),
-    ("ldl.options", "ldl.labels", "ldl.trust", "ldl.plugins", "ldl.schedule", "ldl.batch"),
+    ("ldl.options", "ldl.labels", "ldl.trust", "ldl.plugins", "ldl.schedule", "ldl.batch", "ldl.checks.watch"),
     ("ldl.protocols", "ldl.spec"),
     ("ldl.checkpoint",),
     ("ldl.metrics",),
     ("ldl.methods",),
     ("ldl.head",),
+    ("ldl.checks",),
     ("ldl.edges.benchmark", "ldl.edges.structured"),
     ("ldl.charts",),
     ("ldl.data",),

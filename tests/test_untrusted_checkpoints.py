@@ -82,11 +82,13 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("depth of a switch", "ldlf", argument("depth", True), "LDLF.depth True must be int"),
     ("unknown argument", "ldlf", argument("dept", 3), "do not fit"),
     ("a tensor for an argument", "ldlf", argument("depth", torch.ones(1)), "holds a Tensor"),
-    ("trees without end", "ldlf", argument("trees", 10**9), "take more than 4 GB"),
-    ("more trees than numbers", "ldlf", argument("trees", 10**30), "take more than 4 GB"),
-    ("hidden units without end", "softmax", argument("hidden", [10**9]), "take more than 4 GB"),
+    ("trees without end", "ldlf", argument("trees", 10**9), "LDLF.trees 1000000000 must be in"),
+    ("more trees than numbers", "ldlf", argument("trees", 10**30), "must be in"),
+    ("as many trees as may be", "ldlf", argument("trees", 10000), "take more than 4 GB"),
+    ("hidden units without end", "softmax", argument("hidden", [2**16] * 3), "take more than 4 GB"),
     ("inputs without end", "timm", put([3, 10**7, 10**7], "ldl", "input_shape"), "take more than 4 GB"),
-    ("rectangles without end", "haar", argument("pool", 10**9, "backbone"), "take more than 4 GB"),
+    ("rectangles without end", "haar", argument("pool", 10**9, "backbone"), "Haar.pool 1000000000 must be in"),
+    ("other rectangles", "haar", argument("pool", 30, "backbone"), "backbone.corners has shape"),
     ("another network", "timm", argument("name", "resnet10t", "backbone"), "has more than the model: backbone.network"),
     ("no such network", "timm", argument("name", "resnet1e9", "backbone"), "timm has no model"),
     ("lists without end", "ldlf", argument("hidden", endless()), "holds too many values"),
@@ -142,7 +144,7 @@ def test_other_files_are_refused(content: str, tmp_path: Path, monkeypatch: pyte
     else:
         given = {"nothing": b"", "cut": whole[: len(whole) // 2], "text": b"weights", "pickle": pickle.dumps(Evil())}
         file.write_bytes(given[content])
-    with pytest.raises(LDLError, match="claims to unpack to" if content == "packed" else "cannot be read as a"):
+    with pytest.raises(LDLError, match="it is no file to read" if content == "packed" else "cannot be read as a"):
         read_checkpoint(file)
     assert not Path("PWNED").exists()
 

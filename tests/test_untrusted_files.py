@@ -178,3 +178,10 @@ def test_packed_members_end_where_they_are_too_large() -> None:
     assert archive._unpacked(packed, 10**6) < 10**7
     assert archive._unpacked(packed[:50], 10**6) <= 10**7
     assert archive._unpacked(b"no stream", 10) == 0
+
+
+def test_the_security_page_names_tests_that_exist() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "security.md").read_text()))
+    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    assert len(named) > 20
+    assert {name for name in named if f"def {name}(" not in tests} == set()

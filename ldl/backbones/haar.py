@@ -56,8 +56,6 @@ class Haar(Backbone):
             raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole picture")
         self.gives_bags = self.window is not None
         sides = input_shape[1:] if self.window is None else (self.window, self.window)
-        # What numpy takes is not counted where a checkpoint's size is (ldl.trust.size).
-        torch.empty(self.pool, MOST, 5, dtype=torch.long)
         rng = np.random.default_rng(run_seed(self.seed))
         corners, weights = _draw(self.pool, input_shape[0], sides, self.largest, rng)
         if self.balanced:

@@ -10,9 +10,13 @@ import torch
 from torch import Tensor
 
 from ldl.batch import Batch, global_rows
+from ldl.checks.contract import check_forward
 from ldl.collective import Collective, current_collective, interleave
-from ldl.errors import LDLError
+from ldl.errors import LDLError, SharedError
 from ldl.head import FittedHead, ImageHead
+
+CHECKED = 64
+"""Training rows whose predictions are looked at after the fit."""
 
 
 class FitHead(pl.Callback):
@@ -24,7 +28,7 @@ class FitHead(pl.Callback):
     their usual course.
     """
 
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, collective = pl_module.head, current_collective()
         assert isinstance(head, FittedHead)
         trainer.fit_loop.max_epochs = 1
@@ -43,7 +47,10 @@ class FitHead(pl.Callback):
         else:
             columns = _extract(trainer, pl_module, data.fit_dataloader(), collective)
             extra = {"value": columns.get("value")} if head.uses_value else {}
+            _check_features(head, columns["features"])
             head.fit(columns["features"], columns["target"], collective, **extra)
+            check_forward(head, columns["features"][:CHECKED], columns["target"][:CHECKED], pl_module.watch)
+            pl_module.watch.settle(pl_module.device, collective)
         for logger in trainer.loggers:
             if summary := head.summary():
                 logger.log_metrics(summary, 0)
@@ -54,6 +61,19 @@ def _readable(loader: Any, device: torch.device, collective: Collective) -> Iter
     for batch in loader:
         global_rows(batch, device, collective)
         yield {name: column.to(device) for name, column in batch.items()}
+
+
+def _check_features(head: FittedHead, features: Tensor) -> None:
+    """Refuse what no head can be fitted on. Every process has all features, and finds the same."""
+    # Missing instances of a bag are NaN.
+    bad = features.isinf() if head.takes_bags else ~features.isfinite()
+    if bool(bad.any()):
+        where = [int(number) for number in bad.nonzero()[0]]
+        value = float(features[tuple(where)])
+        raise SharedError(
+            f"{type(head).__name__} cannot be fitted: of the training rows, number {where[0]} has the feature "
+            f"{value:g} in column {where[-1]}; scale the inputs, or use trainer.precision 32-true"
+        )
 
 
 @torch.no_grad()

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytorch_lightning as pl
 
+from ldl.checks.numbers import without_nan
 from ldl.collective import current_collective
 from ldl.head import AlternatingHead
 
 STATE_KEY = "leaf_update"
+FIX = "lower model.optimizer.lr, or regularise the update (of LDLF: leaf_smoothing, leaf_floor)"
 
 
 class LeafUpdate(pl.Callback):
@@ -19,13 +21,13 @@ class LeafUpdate(pl.Callback):
     so that a resumed run updates the leaves as if it had never stopped.
     """
 
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         head = _head(pl_module)
         head.observe(outputs["memory"], outputs["target"])
         if head.update_due:
             head.update(current_collective())
+            if pl_module.check_finite:
+                pl_module.watch.note(without_nan(head), lambda: f"{type(head).__name__}.update gives NaN; {FIX}")
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]

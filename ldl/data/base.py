@@ -6,9 +6,7 @@ import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
-from multiprocessing import get_context
-from multiprocessing.context import BaseContext
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,24 +19,12 @@ from ldl.batch import run_seed
 from ldl.collective import current_collective
 from ldl.data.instances import Guarded, Instances, collate
 from ldl.data.loaded import Loaded
+from ldl.data.loader import ResumableLoader, in_order, start_worker, worker_context
 from ldl.data.sampler import DealtBatchSampler
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import buffer, check_options, option, options
 from ldl.protocols import Fold, kfold, leak
-
-
-class ResumableLoader(DataLoader[Any]):
-    """A loader that goes on in the middle of an epoch. Lightning looks for these two methods.
-
-    There is nothing to keep: the sampler asks the training loop how far it is.
-    """
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        pass
 
 
 @options
@@ -80,7 +66,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
     num_workers: int = option(default=0, least=0, most=256)
     root: str | None = None
-    folds: int = 10
+    folds: int = option(default=10, least=2, most=10_000)
     fold: int = option(default=0, least=0)
     fold_seed: int = option(default=0, least=0, most=2**32 - 1)
     val_fraction: float = option(default=0.1, least=0, below=1)
@@ -241,6 +227,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
                 "pass use_distributed_sampler=False, as the command line does"
             )
         features = self.backbone_features
+        seeded = bool(int(os.environ.get("PL_SEED_WORKERS", 0)))
         dataset = (
             self.dataset(rows, train) if features is None else Instances({**self.columns, "features": features}, rows)
         )
@@ -259,7 +246,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             num_workers=self.num_workers,
             collate_fn=collate,
             persistent_workers=self.num_workers > 0 and persistent,
-            multiprocessing_context=_worker_context() if self.num_workers else None,
+            multiprocessing_context=worker_context() if self.num_workers else None,
+            worker_init_fn=partial(start_worker, rank=collective.rank, seeded=seeded) if self.num_workers else None,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
         )
 
@@ -270,21 +258,3 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         begun = self.trainer.fit_loop.epoch_progress.current.ready
         batches = self.trainer.fit_loop.epoch_loop.batch_progress
         return (begun, 0) if batches.is_last_batch else (max(0, begun - 1), batches.current.processed)  # type: ignore[attr-defined]
-
-
-def in_order(dataset: Dataset[Any], size: int, batch_size: int) -> DataLoader[Any]:
-    """All of a data set in order, in one process."""
-    sampler = DealtBatchSampler(size, batch_size, shuffle=False)
-    return DataLoader(Guarded(dataset), batch_sampler=sampler, collate_fn=collate)
-
-
-def _worker_context() -> BaseContext:
-    """How loader processes are started: forked from a server that has no threads.
-
-    A fork of the training process itself, with the threads of torch, gloo and loggers, can hang. A script that
-    trains with loader processes needs the guard ``if __name__ == "__main__"``, as it does in Python 3.14.
-    """
-    context = get_context("forkserver")
-    # All that train.py imports, once, instead of in every worker.
-    context.set_forkserver_preload(["ldl.cli"])
-    return context

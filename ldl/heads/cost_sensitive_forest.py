@@ -78,7 +78,7 @@ class CostSensitiveForest(FittedHead):
     min_samples: int = option(default=5, least=1)
     features: float | None = option(default=None, above=0, most=1, null="the square root of their number")
     sets: int = option(default=5, least=1, most=1000)
-    penalty: float = option(default=5.0, above=0)
+    penalty: float = option(default=5.0, above=0, most=1e6)
     cap: float = option(default=100.0, least=0, most=math.inf)
     epsilon: float = option(default=0.0, least=0)
     split_at: Literal["mean", "median"] = "mean"
@@ -153,13 +153,16 @@ class CostSensitiveForest(FittedHead):
             landmark="Z F", root="Z D" if len(self.landmark) else "Z Z", roots="T", split="M", child="M", threshold="M",
             columns="I S", weights="I S", sizes="L", rows="R", draws="R", leaf_targets="L C", leaf_values="L V",
         )  # fmt: skip
-        check_range(self, "split", self.split, sizes["I"], -1)
-        check_range(self, "columns", self.columns, sizes["D" if sizes["Z"] else "F"])
-        check_trees(self, self.roots, self.split >= 0, self.child, sizes["L"])
+        forest = self.forest
+        check_range(self, "split", forest.split, sizes["I"], -1)
+        check_range(self, "columns", forest.columns, sizes["D" if sizes["Z"] else "F"])
+        check_trees(self, forest.roots, forest.split >= 0, forest.child, sizes["L"])
         for name, most in (("sizes", sizes["R"]), ("rows", MOST), ("draws", MOST)):
             check_range(self, name, getattr(self, name), most + 1, 0 if name == "rows" else 1)
-        if int(self.sizes.sum()) != sizes["R"]:
-            refuse(self, "sizes", f"sums to {int(self.sizes.sum())}, not to the {sizes['R']} rows of the leaves")
+        if (total := int(forest.sizes.sum())) != sizes["R"]:
+            refuse(self, "sizes", f"sums to {total}, not to the {sizes['R']} rows of the leaves")
+        if not self.scale > 0:
+            refuse(self, "scale", f"is {float(self.scale)}, not positive")
         for name in ("centre", "scale", "landmark", "root", "threshold", "weights", "leaf_values"):
             check_numbers(self, name, getattr(self, name))
         check_simplex(self, "leaf_targets", self.leaf_targets)

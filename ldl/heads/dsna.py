@@ -92,7 +92,7 @@ class DSNA(CostSensitiveForest):
         codes = self.labels.ndim or len(self.labels)
         lengths = {"C": len(self.labels), "D": width, "V": codes}
         check_shapes(self, lengths, points="N D", targets="N C", codes="N V")
-        check_range(self, "rows", self.rows, len(self.points))
+        check_range(self, "rows", self.forest.rows, len(self.points))
         check_numbers(self, "points", self.points)
         check_numbers(self, "codes", self.codes)
         check_simplex(self, "targets", self.targets)

@@ -174,9 +174,14 @@ class LDLF(AlternatingHead):
         return {"leaves": charts.leaves(folder / "leaves.png", leaves, self.labels, usage.float().cpu().numpy())}
 
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
-        """The ring of all ranks: rows of each batch in their global order, and how many each batch has."""
-        batches = [[interleave(collective.gather(part)) for part in batch] for batch in self._ring]
-        state = {"observed": torch.tensor(self._observed), "rows": torch.tensor([len(kept) for kept, _ in batches])}
+        """What the next update will see of the ring of all ranks: rows of each batch in their global order, and counts.
+
+        Batches that the last update has seen are pushed out before the next one.
+        """
+        waiting = list(self._ring)[max(0, len(self._ring) - self._observed) :]
+        batches = [[interleave(collective.gather(part)) for part in batch] for batch in waiting]
+        rows = torch.tensor([len(kept) for kept, _ in batches], dtype=torch.long)
+        state = {"observed": torch.tensor(self._observed), "rows": rows}
         if batches:
             state["kept"], state["target"] = (torch.cat(part) for part in zip(*batches))
         return state

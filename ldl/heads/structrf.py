@@ -144,10 +144,11 @@ class StructRF(FittedHead):
             self, {"C": len(self.labels), "F": self.in_features}, roots="K", feature="M", threshold="M", child="M",
             values="L C", importances="F", out_of_bag_kl="",
         )  # fmt: skip
-        check_range(self, "feature", self.feature, self.in_features, -1)
-        check_trees(self, self.roots, self.feature >= 0, self.child, sizes["L"], self.depth)
-        check_numbers(self, "threshold", self.threshold)
-        check_simplex(self, "values", self.values)
+        forest = self.forest
+        check_range(self, "feature", forest.feature, self.in_features, -1)
+        check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
+        check_numbers(self, "threshold", forest.threshold)
+        check_simplex(self, "values", forest.values)
 
     def summary(self) -> dict[str, float]:
         """The out-of-bag estimate, where there is one."""

@@ -4,9 +4,30 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torchmetrics import MeanMetric
+from torchmetrics import Metric
 
 from ldl.collective import Collective
+
+
+class WeightedMean(Metric):
+    """Mean of numbers by their weights. torchmetrics' own waits for the device at every number, and leaves out NaN."""
+
+    full_state_update = False
+    mean_value: Tensor
+    weight: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("mean_value", torch.zeros(()), dist_reduce_fx="sum")
+        self.add_state("weight", torch.zeros(()), dist_reduce_fx="sum")
+
+    def update(self, value: Tensor, weight: int) -> None:
+        """Take a number."""
+        self.mean_value += value.to(self.dtype) * weight
+        self.weight += weight
+
+    def compute(self) -> Tensor:
+        return self.mean_value / self.weight
 
 
 class LossMeans(nn.Module):
@@ -47,9 +68,9 @@ class LossMeans(nn.Module):
             mean.mean_value, mean.weight = mine.to(device)
             mean._update_count = int(mine[1] > 0)
 
-    def _mean(self, name: str, device: torch.device | None = None) -> MeanMetric:
+    def _mean(self, name: str, device: torch.device | None = None) -> WeightedMean:
         if name not in self.means:
-            self.means[name] = MeanMetric().to(device)
+            self.means[name] = WeightedMean().to(device)
         mean = self.means[name]
-        assert isinstance(mean, MeanMetric)
+        assert isinstance(mean, WeightedMean)
         return mean

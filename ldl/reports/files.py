@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
+from ldl.checkpoint import replacing
+
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write through a temporary file, so that there is never half a result; NaN and infinities become null."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(_finite(content), indent=2, allow_nan=False) + "\n")
-    os.replace(temporary, path)
+    """Write all or nothing; NaN and infinities become null."""
+    with replacing(path) as file:
+        file.write((json.dumps(_finite(content), indent=2, allow_nan=False) + "\n").encode())
 
 
 def _finite(value: Any) -> Any:
@@ -26,9 +27,8 @@ def _finite(value: Any) -> Any:
 
 
 def write_csv(path: Path, header: list[str], rows: list[list[Any]]) -> None:
-    """Write a CSV file; numbers keep seven digits."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
+    """Write a CSV file, all or nothing; numbers keep seven digits."""
+    with replacing(path) as file:
+        writer = csv.writer(codecs.getwriter("utf-8")(file))
         writer.writerow(header)
         writer.writerows([f"{item:.7g}" if isinstance(item, float) else item for item in row] for row in rows)

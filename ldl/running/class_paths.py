@@ -68,7 +68,8 @@ def _makes(factory: Any, base: type) -> bool:
 
 def _plugins() -> set[str]:
     """Modules of heads, backbones and data modules that are imported already."""
-    found, waiting = set(), [Head, Backbone, LDLDataModule]
+    found: set[str] = set()
+    waiting: list[type] = [Head, Backbone, LDLDataModule]
     while waiting:
         waiting += (cls := waiting.pop()).__subclasses__()
         found.add(cls.__module__)

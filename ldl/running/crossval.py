@@ -19,6 +19,7 @@ from ldl.errors import LDLError
 from ldl.metrics.rows import row_metrics
 from ldl.reports.choice import report_for
 from ldl.reports.rows import Report, pictures
+from ldl.running import stopping
 from ldl.running.results import summarize, write_results
 from ldl.running.tracking import MetricsFile, finish
 from ldl.running.training import Select, fit_and_test, make_checkpoints, seed_everything
@@ -76,6 +77,7 @@ def crossvalidate(
     seconds = 0.0
     for number in numbers:
         own = None if place is None else place / f"fold_{number}"
+        stopping.watch.fold, stopping.watch.step = number, 0
         data.select_fold(number)
         seed_everything(seed)
         task = make_task()

@@ -18,8 +18,10 @@ from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running.class_paths import check_factories
 from ldl.running.configs import find_config
+from ldl.running.nodes import meet
 from ldl.running.ranges import check_ranges
 from ldl.running.refusals import refusals
+from ldl.running.stopping import attend
 from ldl.running.tracking import WandbOptions
 from ldl.running.training import Select
 from ldl.spec import current_path
@@ -128,7 +130,7 @@ class LDLCLI(LightningCLI):
                 f"trainer.strategy {arguments['strategy']!r} copies this process with its model, whose metrics cannot "
                 "be copied; take ddp, which starts processes of their own"
             )
-        return write_whole(trainer)
+        return meet(attend(write_whole(trainer)))
 
     def dump(self, config: Namespace) -> str:
         """``config`` as complete YAML, from which the run can be repeated, in a directory of its own.

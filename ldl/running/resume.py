@@ -96,7 +96,7 @@ def rehearse_trainer(trainer: pl.Trainer, checkpoint: dict[str, Any], path: str)
         # Another version may keep more or less; one that lacks its own begins again where it was.
         check_alike(given, loop.state_dict(), "loops.fit_loop", closed=True, whole=version == Version(pl.__version__))
         loop.load_state_dict(copy.deepcopy(given))
-        done, most = loop.epoch_progress.current.processed, trainer.max_epochs
+        done, most = loop.epoch_progress.state_dict()["current"]["processed"], trainer.max_epochs
         if most not in (None, -1) and done > most:
             raise LDLError(f"it has trained {done} epochs, and trainer.max_epochs is {most}; give more")
         states = checkpoint["callbacks"]

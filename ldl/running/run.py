@@ -25,6 +25,7 @@ from ldl.reports.choice import report_for
 from ldl.running import results, tracking
 from ldl.running.crossval import crossvalidate
 from ldl.running.folder import nothing_left
+from ldl.running.lock import alone_in
 from ldl.running.parser import LDLCLI
 from ldl.running.refusals import refusals
 from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
@@ -43,7 +44,7 @@ def run(cli: LDLCLI) -> None:
     checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
     task = _make_task(cli, config, data, checkpoint)
     folder = choose_folder(config, data, type(task.head).__name__)
-    with nothing_left(folder), refusals():
+    with alone_in(folder), nothing_left(folder), refusals():
         trainer = _make_trainer(cli, config, data, folder, checkpoint)
         trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
         seconds = 0.0
@@ -81,7 +82,7 @@ def crossval(cli: LDLCLI) -> None:
         return _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, {}, group=folder.name)
 
     seed, select = _seed(cli.config), cli.config.select
-    with nothing_left(folder), refusals():
+    with alone_in(folder), nothing_left(folder), refusals():
         content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
         _show(folder, content, data)
 
@@ -109,7 +110,7 @@ def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: 
     elif config.stage in ("test", "predict"):
         if not checkpoint:
             raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
-        task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder)
+        task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder, check_finite=task.check_finite)
         data.follow(task.labels, task.input_shape, task.preprocessing)
         data.setup()
         restore_data(data, checkpoint, config.ckpt_path)

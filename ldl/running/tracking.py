@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import os
 import sys
@@ -15,6 +16,7 @@ from pytorch_lightning.loggers.csv_logs import ExperimentWriter
 from pytorch_lightning.loggers.logger import rank_zero_experiment
 from pytorch_lightning.utilities import rank_zero_info
 
+from ldl.checkpoint import replacing
 from ldl.collective import process_rank
 
 
@@ -57,10 +59,40 @@ def resolve_mode(mode: str) -> str:
     return "online" if logged_in else "offline"
 
 
+class _Writer(ExperimentWriter):
+    """Appends to ``metrics.csv``; Lightning's deletes it first, and writes it anew in place for new columns."""
+
+    def __init__(self, log_dir: str, first_step: int) -> None:
+        super().__init__(log_dir)
+        path = Path(self.metrics_file_path)
+        if path.is_file():
+            # A row that a kill or a full disk cut off has no end.
+            whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            rows = [row for row in csv.DictReader(whole) if row.get("step") and int(row["step"]) < first_step]
+            self.metrics_keys = [name for name in (whole and next(csv.reader(whole))) if any(row[name] for row in rows)]
+            self._write(rows)
+
+    def _check_log_dir_exists(self) -> None:
+        pass
+
+    def _rewrite_with_new_header(self, fieldnames: list[str]) -> None:
+        with open(self.metrics_file_path, newline="") as file:
+            self._write(list(csv.DictReader(file)))
+
+    def _write(self, rows: list[dict[str, Any]]) -> None:
+        if not rows:
+            Path(self.metrics_file_path).unlink()
+            return
+        with replacing(Path(self.metrics_file_path)) as file:
+            writer = csv.DictWriter(codecs.getwriter("utf-8")(file), self.metrics_keys, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
 class MetricsFile(CSVLogger):
     """``metrics.csv``, which a resumed run continues: rows of steps that are trained again give way.
 
-    Lightning's logger deletes the file and keeps up to 100 rows in memory, where a kill loses them.
+    Lightning's logger keeps up to 100 rows in memory, where a kill loses them.
 
     Args:
         run_dir: The run directory.
@@ -75,15 +107,7 @@ class MetricsFile(CSVLogger):
     @rank_zero_experiment
     def experiment(self) -> ExperimentWriter:
         if self._experiment is None:
-            path = Path(self.log_dir) / ExperimentWriter.NAME_METRICS_FILE
-            kept: list[dict[str, Any]] = []
-            if path.is_file():
-                with path.open(newline="") as file:
-                    rows = [row for row in csv.DictReader(file) if row.get("step")]
-                kept = [{k: v for k, v in row.items() if v} for row in rows if int(row["step"]) < self.first_step]
-                path.unlink()
-            self._experiment = ExperimentWriter(log_dir=self.log_dir)
-            self._experiment.metrics = kept
+            self._experiment = _Writer(self.log_dir, self.first_step)
         return self._experiment  # type: ignore[return-value]
 
 

@@ -12,6 +12,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running.results import fold_result
+from ldl.running.stop_checkpoint import StopCheckpoint
 from ldl.task import Task
 
 Select = Literal["last", "best"]
@@ -29,7 +30,7 @@ def seed_everything(seed: int | None) -> None:
 
 
 def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last") -> list[pl.Callback]:
-    """What keeps ``checkpoints/last.ckpt`` and, where there is a validation part, ``best.ckpt`` by its KL.
+    """What keeps ``checkpoints/last.ckpt``, also of a run that is told to end, and, by validation KL, ``best.ckpt``.
 
     Raises:
         LDLError: the best is to be selected, and there is no validation part.
@@ -42,11 +43,13 @@ def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last")
         "auto_insert_metric_name": False,
     }
     last = ModelCheckpoint(filename="last", **options)
+    stopped = StopCheckpoint(folder / "checkpoints" / "last.ckpt")
     if len(data.split.val):
-        return [last, ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options)]
+        # The last comes last: killed before it, a resumed run trains the epoch again and finds the same best.
+        return [ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options), last, stopped]
     if select == "best":
         raise LDLError("--select best needs a validation part; set data.val_fraction above 0")
-    return [last]
+    return [last, stopped]
 
 
 def fit_and_test(

@@ -28,9 +28,9 @@ def check_archive(path: Path, packed: bool = True) -> None:
     Raises:
         LDLError: it would unpack to far more than it holds.
     """
-    if not zipfile.is_zipfile(path):
-        return
     try:
+        if not zipfile.is_zipfile(path):
+            return
         with zipfile.ZipFile(path) as archive:
             claimed = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:

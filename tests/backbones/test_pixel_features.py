@@ -126,8 +126,8 @@ def test_pretrained_weights_are_taken_from_a_file(ldl_data: Path) -> None:
         ({"name": "mobilenet_v2_050"}, (3, 64, 64), "timm has no model 'mobilenet_v2_050'; did you mean"),
         ({}, (12,), "needs images"),
         ({"scales": ()}, (3, 64, 64), r"PixelFeatures.scales \[\] must have one factor at least"),
-        ({"width": 0}, (3, 64, 64), "PixelFeatures.width 0 must be at least 1"),
-        ({"scales": (0.0,)}, (3, 64, 64), r"PixelFeatures.scales \(0.0,\) must be above 0"),
+        ({"width": 0}, (3, 64, 64), "PixelFeatures.width 0 must be in 1..4096"),
+        ({"scales": (0.0,)}, (3, 64, 64), r"PixelFeatures.scales \(0.0,\) must be in 0.05..20"),
     ],
 )
 def test_bad_options_are_named(options: dict, shape: tuple[int, ...], message: str) -> None:

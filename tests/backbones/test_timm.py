@@ -112,6 +112,7 @@ def test_weights_at_hand_need_no_hub(place: str, tmp_path: Path, monkeypatch: py
     folder.mkdir()
     save_file(network.state_dict(), folder / f"{SMALL}.some_tag.safetensors")
     monkeypatch.delenv("LDL_DATA", raising=False)
+    monkeypatch.delenv("LDL_WEIGHTS", raising=False)
     monkeypatch.setenv(place, str(folder if place == "LDL_WEIGHTS" else tmp_path / "data"))
     assert local_weights(SMALL) == folder / f"{SMALL}.some_tag.safetensors"
     assert local_weights("mobilenetv2_100") is None

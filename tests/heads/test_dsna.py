@@ -49,33 +49,66 @@ def test_neighbours_are_the_union_of_the_leaves() -> None:
         assert found.rows[query][found.real[query]].tolist() == sorted(union)
 
 
-@pytest.mark.parametrize("log_offset", [None, 5.0])
-def test_one_round_is_what_a_loop_computes(log_offset: float | None) -> None:
-    options = {"clusters": 1, "rounds": 1, "width": 0.3, "sparsity": 0.02, "attraction": 0.1, "tolerance": 1e-7}
-    head = fitted(log_offset=log_offset, **options)
+def looped(
+    head: DSNA, rows: torch.Tensor, query: torch.Tensor, codes: torch.Tensor, start: torch.Tensor, ordered: bool
+) -> torch.Tensor:
+    """The code of one query, (c,), after all rounds on one cluster."""
+    points, q, y, estimate = head.points[rows], head.map(query)[0], codes[rows], start
+    for _ in range(head.rounds):
+        gap = (y - estimate).norm(dim=1)
+        widest = torch.maximum(y.amax(0) - y.amin(0), gap.max())
+        factor = gap / (widest - gap + 0.05 * widest) if ordered else (gap > 0).double()
+        distances = (points - q).norm(dim=1)
+        anchor = (-distances / distances.mean() * factor / head.width).softmax(0)
+        weights = approximate(
+            (points - points.mean(0))[None], (q - points.mean(0))[None], anchor[None], head.sparsity, head.attraction,
+            tolerance=head.tolerance,
+        ).weights[0]  # fmt: skip
+        estimate = y.mean(0) + weights @ (y - y.mean(0))
+        if not ordered:
+            estimate = torch.eye(len(estimate)).double()[estimate.argmax()]
+    return estimate
+
+
+ONE_CLUSTER: dict[str, Any] = {"clusters": 1, "width": 0.3, "sparsity": 0.02, "attraction": 0.1, "tolerance": 1e-7}
+
+
+@pytest.mark.parametrize(
+    ("log_offset", "start", "rounds"), [(None, "forest", 1), (5.0, "forest", 1), (None, "cluster", 3)]
+)
+def test_rounds_are_what_a_loop_computes(log_offset: float | None, start: str, rounds: int) -> None:
+    head = fitted(log_offset=log_offset, start=start, rounds=rounds, **ONE_CLUSTER)
     queries = torch.from_numpy(X[:3] + 0.1)
-    start = CostSensitiveForest.point_estimate(head, queries)
-    assert start is not None
+    means = CostSensitiveForest.point_estimate(head, queries)
+    assert means is not None
     found = gather_leaves(head.forest, head.leaves(queries))
-    offset = log_offset or 0.0
+    codes = head.to_scale(torch.from_numpy(Y))[:, None]
     for query in range(3):
         rows = found.rows[query][found.real[query]]
-        points, q = head.points[rows], head.map(queries[query : query + 1])[0]
-        y = torch.from_numpy(Y)[rows]
-        y, estimate = ((y + offset).log(), (start[query] + offset).log()) if log_offset else (y, start[query])
-        gap = (y - estimate).abs()
-        widest = torch.maximum(y.max() - y.min(), gap.max())
-        distances = (points - q).norm(dim=1)
-        aware = distances / distances.mean() * gap / (widest - gap + 0.05 * widest)
-        anchor = (-aware / 0.3).softmax(0)
-        weights = approximate(
-            (points - points.mean(0))[None], (q - points.mean(0))[None], anchor[None], 0.02, 0.1, tolerance=1e-7
-        ).weights[0]
-        value = y.mean() + weights @ (y - y.mean())
-        expected = value.exp() - offset if log_offset else value
+        first = head.to_scale(means[query : query + 1]) if start == "forest" else codes[rows].mean(0)
+        expected = head.from_scale(looped(head, rows, queries[query : query + 1], codes, first, True))
         ours = head.point_estimate(queries[query : query + 1])
         assert ours is not None
-        assert float(ours) == pytest.approx(float(expected), abs=1e-4)
+        assert float(ours) == pytest.approx(float(expected), abs=1e-3)
+
+
+def test_labels_without_values_are_voted_for() -> None:
+    """The estimate of a round is the label of most weight; it changes where the first was wrong."""
+    labels = torch.from_numpy(np.digitize(Y, [27, 33]))
+    target = torch.full((120, 3), 0.2).double().scatter(1, labels[:, None], 0.6)
+    options = {**ONE_CLUSTER, "tolerance": 1e-4, "min_samples": 40, "start": "cluster", "rounds": 2}
+    head = DSNA(seed=0, trees=4, features=1.0, **options)
+    head.build(6, LabelSpace.nominal(["low", "middle", "high"]))
+    head.fit(torch.from_numpy(X), target, Collective())
+    queries, codes = torch.from_numpy(X[:8] + 0.2), torch.eye(3).double()[labels]
+    found, ours, changed = gather_leaves(head.forest, head.leaves(queries)), head._approximate(queries)[1], 0
+    for query in range(8):
+        rows = found.rows[query][found.real[query]]
+        first = torch.eye(3).double()[codes[rows].mean(0).argmax()]
+        label = looped(head, rows, queries[query : query + 1], codes, first, False)
+        assert torch.equal(ours[query], label)
+        changed += not torch.equal(label, first)
+    assert changed
 
 
 def test_values_extrapolate_where_leaf_means_cannot() -> None:

@@ -94,8 +94,8 @@ def test_units_of_their_own_are_not_shared() -> None:
         ({"ensemble": "both"}, "LDLF.ensemble 'both' must be one of joint, alternating"),
         ({"routing": "now"}, "LDLF.routing 'now' must be one of step, current"),
         ({"depth": 1}, "depth 1 must be in 2..16"),
-        ({"trees": 0}, "trees 0 must be at least 1"),
-        ({"batches": 0}, "batches 0 must be at least 1"),
+        ({"trees": 0}, "trees 0 must be in 1..10000"),
+        ({"batches": 0}, "batches 0 must be in 1..100000"),
         ({"iterations": 0}, "iterations 0 must be at least 1"),
         ({"tree_dropout": 1.0}, "tree_dropout"),
         ({"tree_dropout": 0.5, "ensemble": "alternating", "outputs": None}, "one tree a batch; set tree_dropout: 0"),
@@ -259,7 +259,10 @@ def test_memory_survives_a_round_trip() -> None:
         if head.update_due:
             head.update(Collective())
     copy.load_state_dict(head.state_dict())
-    copy.load_memory_state(head.memory_state(Collective()), Collective())
+    memory = head.memory_state(Collective())
+    # Two batches came since the last update; the two older ones in the ring will be gone at the next.
+    assert memory["rows"].tolist() == [7, 8] and len(memory["kept"]) == len(memory["target"]) == 15
+    copy.load_memory_state(memory, Collective())
     for seed in (6, 7):
         for each in (head, copy):
             learn(each, *batch(4, seed))

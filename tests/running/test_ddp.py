@@ -77,6 +77,15 @@ def test_two_processes_predict_every_test_instance_once_in_order(runs: Path, hea
     assert_close(one, two)
 
 
+def test_the_rate_falls_in_both_by_what_the_validation_measures(runs: Path) -> None:
+    rates = [
+        torch.load(runs / n / "steps" / "checkpoints" / "last.ckpt", weights_only=True)["optimizer_states"][0]
+        for n in ("one", "two")
+    ]
+    one, two = (state["param_groups"][0]["lr"] for state in rates)
+    assert one == two < 0.01
+
+
 def test_metrics_count_real_rows_alone(runs: Path) -> None:
     """Computed anew from the predictions: a padding row in the mean would show."""
     rows = logged(runs / "two" / "softmax" / "predictions.csv")
@@ -90,10 +99,10 @@ def test_leaves_were_updated_several_times(runs: Path) -> None:
     checkpoint = torch.load(runs / "two" / "ldlf" / "checkpoints" / "last.ckpt", weights_only=True)
     leaves = checkpoint["state_dict"]["head.leaves"]
     assert (leaves - 1 / leaves.shape[-1]).abs().max() > 0.01
-    # 94 batches, one update every 10: 4 were seen since the ninth, and the ring holds the last 10.
+    # 94 batches, one update every 10: 4 were seen since the ninth, and the others will not be seen again.
     assert int(checkpoint["state_dict"]["head.steps"]) == 94
     assert int(checkpoint["leaf_update"]["observed"]) == 4
-    assert checkpoint["leaf_update"]["rows"].tolist() == [23] * 9 + [1]
+    assert checkpoint["leaf_update"]["rows"].tolist() == [23] * 3 + [1]
 
 
 def test_gathered_ring_has_the_rows_of_one_process_in_order(runs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from wandb.proto import wandb_internal_pb2
 
 from ldl.cli import main
-from ldl.running.tracking import resolve_mode
+from ldl.running.tracking import MetricsFile, resolve_mode
 
 
 def _records(run_dir: Path) -> list[Any]:
@@ -68,3 +69,37 @@ def test_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
     assert resolve_mode("auto") == "offline"
     assert resolve_mode("online") == "online"
+
+
+def test_metrics_file_survives_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start of a resumed run, in the middle of a row, and while a new column is added."""
+    path = tmp_path / "metrics.csv"
+    first = MetricsFile(tmp_path)
+    for step in range(4):
+        first.log_metrics({"loss": step / 10}, step)
+    whole = path.read_text()
+    assert whole.splitlines() == ["loss,step", "0.0,0", "0.1,1", "0.2,2", "0.3,3"]
+
+    path.write_text(whole + "0.4,1")  # of step 13, cut short
+    MetricsFile(tmp_path, first_step=3).experiment  # noqa: B018
+    assert path.read_text().splitlines() == ["loss,step", "0.0,0", "0.1,1", "0.2,2"]
+
+    def kill(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    resumed, before = MetricsFile(tmp_path, first_step=2), path.read_text()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(os, "replace", kill)
+        resumed.log_metrics({"loss": 0.25}, 2)
+    assert path.read_text() == before
+    resumed = MetricsFile(tmp_path, first_step=2)
+    resumed.log_metrics({"loss": 0.25}, 2)
+    before = path.read_text()
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(os, "replace", kill)
+        resumed.log_metrics({"val_kl": 1.5}, 2)
+    assert path.read_text() == before
+    MetricsFile(tmp_path, first_step=3).log_metrics({"val_kl": 1.75}, 2)
+    assert path.read_text().splitlines() == ["loss,step,val_kl", "0.0,0,", "0.1,1,", "0.25,2,", ",2,1.75"]
+    MetricsFile(tmp_path).experiment  # noqa: B018
+    assert not path.exists()

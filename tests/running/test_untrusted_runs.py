@@ -52,6 +52,10 @@ def copy_of(run: Path, folder: Path) -> Path:
     return Path(shutil.copy(run / "checkpoints/last.ckpt", folder / "run/checkpoints"))
 
 
+def content(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
 def refused(capsys: pytest.CaptureFixture[str], *args: object) -> str:
     """The one line with which a command line is refused."""
     with pytest.raises(SystemExit) as exit_:
@@ -134,10 +138,10 @@ def test_changed_training_state_is_refused(
     checkpoint = torch.load(last, weights_only=True)
     change(checkpoint)
     torch.save(checkpoint, last)
-    before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
+    before = content(tmp_path)
     line = refused(capsys, "--ckpt_path", last, "--trainer.max_epochs=2")
     assert words in line
-    assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
+    assert content(tmp_path) == before
 
 
 def test_another_optimiser_is_refused(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,3 +260,15 @@ def test_a_checkpoint_does_not_say_what_to_remove(tmp_path: Path, place: str) ->
     assert (tmp_path / "precious/work").read_text() == "a thesis"
     files.remove_checkpoint(last)
     assert not list(last.parent.iterdir())
+
+
+def test_a_resumed_run_removes_nothing_else(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were it not for the check of its path, Lightning would remove ``precious`` with all that is in it."""
+    monkeypatch.setattr("ldl.running.resume._check_places", lambda *_: None)
+    last = copy_of(run, tmp_path)
+    (tmp_path / "precious").mkdir()
+    checkpoint = torch.load(last, weights_only=True)
+    checkpoint["callbacks"][LAST]["best_model_path"] = f"local://{tmp_path}/precious"
+    torch.save(checkpoint, last)
+    main(["--ckpt_path", str(last), "--trainer.max_epochs=2"])
+    assert (tmp_path / "precious").is_dir()

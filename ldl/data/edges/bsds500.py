@@ -10,9 +10,10 @@ import numpy as np
 from torch.utils.data import DataLoader
 
 from ldl.collective import current_collective
-from ldl.data.base import LDLDataModule, in_order
+from ldl.data.base import LDLDataModule
 from ldl.data.edges.images import Crops, EdgeImages, Target, read_scene, truth_of
 from ldl.data.loaded import Loaded
+from ldl.data.loader import in_order
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace

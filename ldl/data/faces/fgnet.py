@@ -44,9 +44,7 @@ class FGNET(FaceAges):
 
     def _anchors(self, folder: Path, files: list[str]) -> list[np.ndarray] | None:
         if self.boxes and self.alignment != "box":
-            raise LDLError(
-                f"data.boxes {self.boxes} has no use unless data.alignment is box; set it, or leave boxes out"
-            )
+            raise LDLError(f"data.boxes {self.boxes} needs data.alignment: box; set it, or leave boxes out")
         if self.alignment == "none":
             return None
         stems = [Path(file).stem.lower() for file in files]

@@ -195,6 +195,28 @@ def test_a_hyperplane_does_not_sacrifice_the_rarer_class() -> None:
     assert right[labels == 0].mean() < 0.3
 
 
+@pytest.mark.parametrize("rare", [0, 1])
+def test_a_class_weighs_the_odds_against_it(rare: int) -> None:
+    random = np.random.default_rng(rare)
+    codes = random.integers(0, 256, (5, 400), dtype=np.uint8)
+    score = codes[:3].astype(float).sum(0) + random.normal(0, 60, 400)
+    labels = (score > np.quantile(score, 0.9)).astype(np.uint8) ^ (rare == 0)
+    ones, feature, weight = int(labels.sum()), np.empty(5, np.int32), np.empty(5, np.float32)
+    found, _ = best_hyperplane(
+        codes, np.zeros(5, np.int32), unit_bins().top, np.arange(400, dtype=np.int32), labels, ones, 1, 8, 0.1, 0.0,
+        np.arange(5), stream(0, 0), feature, weight,
+    )  # fmt: skip
+    values = unit_bins().top[0][codes[feature]].T.astype(float)
+    spread = values.std(0)
+    x = np.hstack([(values - values.mean(0)) / spread, np.ones((400, 1))])
+    share = ones / 400
+    cost = np.where(labels == 1, (1 - share) / share, share / (1 - share))
+    assert found
+    np.testing.assert_allclose(
+        weight, squared_hinge(x, np.where(labels == 1, 1.0, -1.0), cost, 0.1)[:-1] / spread, rtol=1e-4
+    )
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_hyperplane_must_gain_more_than_the_cut(seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ import torch
 
 from ldl.collective import Collective
 from ldl.data.edges.bsds500 import BSDS500
-from ldl.edges.structured.channels import CHANNELS, PATCH, SIDE
+from ldl.edges.structured.channels import CHANNELS, LABEL, PATCH, SIDE, blur
 from ldl.edges.structured.forest import EdgeForest, forest_of
 from ldl.edges.structured.growing import PatchTree
 from ldl.edges.structured.kept import describe_all, keep, learn_descriptor
@@ -115,6 +115,25 @@ def test_leaves_keep_their_own_patches_and_no_more_than_wanted(scenes: list[Scen
             np.testing.assert_allclose(kept.points[at], own[row], atol=1e-4)
             found.append(row)
         assert len(set(found)) == len(found)
+
+
+def test_labels_are_the_leading_components_of_blurred_edges(forest: EdgeForest) -> None:
+    assert forest.kept is not None
+    segments = forest.kept.segments[:300].reshape(-1, LABEL, LABEL)
+    edges = np.zeros(segments.shape, np.float32)
+    # An edge is on both sides of a boundary.
+    for axis in (1, 2):
+        ahead, behind = (np.take(segments, range(*ends), axis) for ends in ((1, LABEL), (0, LABEL - 1)))
+        differ = ahead != behind
+        edges += np.pad(differ, [(0, 0)] + [(1, 0) if a == axis else (0, 0) for a in (1, 2)])
+        edges += np.pad(differ, [(0, 0)] + [(0, 1) if a == axis else (0, 0) for a in (1, 2)])
+    blurred = blur(torch.from_numpy((edges > 0).astype(np.float32)), 2).reshape(len(segments), -1).numpy()
+    left, sizes, _ = np.linalg.svd(blurred - blurred.mean(0), full_matrices=False)
+    wanted = left[:, :8] * sizes[:8]
+    codes = label_codes(forest.kept.segments[:300]).numpy()
+    assert codes.shape == (len(segments), 8)
+    assert np.square(codes).sum(1).mean() == pytest.approx(1, rel=1e-4)
+    np.testing.assert_allclose(codes @ codes.T, wanted @ wanted.T / np.square(wanted).sum(1).mean(), atol=2e-3)
 
 
 def test_weights_are_those_of_dsna(forest: EdgeForest) -> None:

@@ -117,6 +117,34 @@ def test_a_step_never_makes_the_likelihood_worse(seed: int, pooling: int, r: flo
     assert after < before if step else after == before
 
 
+def _bumpy(seed: int) -> tuple[np.ndarray, np.ndarray, Bags, Model]:
+    """Four bags, along whose direction the likelihood has several minima."""
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate([[0], rng.integers(1, 6, 4).cumsum()])
+    scores, direction = 3 * rng.normal(size=(starts[-1], 1)), rng.normal(size=starts[-1])
+    direction *= 10.0 ** rng.integers(0, 2)
+    label = rng.integers(0, 2, 4)
+    bags = Bags(NO_ROWS, starts, label / 4, (1 - label) / 4)
+    return scores, direction, bags, Model(int(rng.integers(0, 5)), float(rng.uniform(1, 20)), False)
+
+
+@pytest.mark.parametrize("seed", [16, 375, 642, 1543, 2009])
+def test_the_best_of_all_steps_looked_at_is_taken(seed: int) -> None:
+    """A longer one may be worse again, and a slope may vanish, or fall, where the likelihood is worse than at 0."""
+    scores, direction, bags, model = _bumpy(seed)
+    losses = [
+        likelihood(scores + step * direction[:, None], bags, model, np.empty_like(scores))
+        for step in (line_search(scores, direction, 0, bags, model, 10.0, 1.0), 0, 1, 2, 4, 8)
+    ]
+    assert losses[0] < losses[1] and losses[0] == min(losses)
+
+
+def test_a_shorter_step_that_would_not_help_is_not_taken() -> None:
+    scores, direction, bags, model = _bumpy(181)
+    assert line_search(scores, direction, 0, bags, model, 10.0, 0.2) == 2.0
+    assert line_search(scores, direction, 0, bags, model, 10.0, 0.9) == 1.8
+
+
 def test_the_step_is_the_minimum_along_a_line() -> None:
     """Of bags of one the likelihood is concave: the slope vanishes at the best step."""
     rng = np.random.default_rng(0)

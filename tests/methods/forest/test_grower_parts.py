@@ -114,6 +114,36 @@ def test_adaptive_step_reaches_most_of_the_gain_with_few_evaluations() -> None:
     assert np.mean(counts) < 0.05
 
 
+@pytest.mark.parametrize("beta", [0.0, 3.0, 8.0])
+def test_adaptive_step_is_that_of_equation_5(beta: float) -> None:
+    """One feature, distinct values: the midpoints looked at are those of a plain loop."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.permutation(500).astype(np.float32)[:, None]
+        d = np.eye(2, dtype=np.float32)[(x[:, 0] + rng.normal(0, 90, 500) > 260).astype(int)]
+        rules = RULES._replace(depth=1, block=1, search=ADAPTIVE, alpha=0.05, beta=beta)
+        rows = np.arange(500, dtype=np.int32)
+        tree = grow(
+            make_columns(x, LAYOUTS[ADAPTIVE]), rows, np.ones(500, np.int32), d, log_table(500), rules, stream(0, 0)
+        )  # fmt: skip
+        ones = d[np.argsort(x[:, 0]), 1]
+
+        def entropy(part: np.ndarray) -> float:
+            share = np.array([part.mean(), 1 - part.mean()])
+            return float(-len(part) * sum(p * np.log(p) for p in share if p > 0))
+
+        looked_at: dict[int, float] = {}
+        left = 1
+        while left < 500:
+            gain = entropy(ones) - entropy(ones[:left]) - entropy(ones[left:])
+            looked_at[left] = gain
+            most = max(looked_at.values())
+            left += max(1, int(0.05 * 500 / (1 + np.exp(beta * (gain / most - 0.5)))))
+        best = max(looked_at, key=lambda left: looked_at[left])
+        assert tree.evaluations == len(looked_at)
+        assert tree.threshold[0] == best - 0.5
+
+
 def test_adaptive_step_of_one_is_exact() -> None:
     for seed in range(40):
         x, d = problem(seed)

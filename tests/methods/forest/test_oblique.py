@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.embedding.kernels import inverse_root, rbf
 from ldl.methods.forest.directions import halve, label_costs, regress, separate
 from ldl.methods.forest.draws import bootstrap
+from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique
 from ldl.methods.forest.oblique_flat import leaf_means, reach
 from ldl.testing import check_head
 
@@ -117,6 +119,47 @@ def test_leaves_hold_the_mean_over_their_draws() -> None:
     torch.testing.assert_close(head.leaf_values, means)
     value = head.point_estimate(torch.from_numpy(X))
     torch.testing.assert_close(value, means[head.leaves(torch.from_numpy(X))].mean(1).squeeze(1))
+
+
+def _loss_of_parts(parts: list[np.ndarray], truth: Truth) -> float:
+    """Variance of the codes, or entropy of the labels, of both sides, where each label of the node weighs the same."""
+    frequency = Counter(truth.labels.tolist())
+    loss = 0.0
+    for part in parts:
+        weights = np.array([1 / frequency[label] for label in truth.labels[part].tolist()])
+        if truth.spreads:
+            mean = np.average(truth.codes[part], axis=0, weights=weights)
+            loss += float(weights @ np.square(truth.codes[part] - mean).sum(1))
+        else:
+            shares = [weights[truth.labels[part] == label].sum() / weights.sum() for label in frequency]
+            loss -= weights.sum() * sum(share * np.log(share) for share in shares if share > 0)
+    return loss
+
+
+def _parts(features: np.ndarray, truth: Truth, seed: int) -> list[np.ndarray]:
+    """The rows on both sides of the root, which sees one feature a set."""
+    rules = ObliqueRules(1, 2, 1, 12, 5.0, 100.0, 0.0, False)
+    (tree,) = grow_oblique(features, truth, rules, range(1), 1.0, False, seed)
+    return [np.sort(part) for part in np.split(tree.rows, tree.sizes.cumsum()[:-1])]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_set_of_features_with_the_largest_gain_of_balanced_labels_is_kept(ordered: bool) -> None:
+    """One feature tells the frequent labels apart, the other the rare one."""
+    choices = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        labels = rng.choice(3, 90, p=[0.48, 0.48, 0.04])
+        labels[:2] = 2
+        shift = rng.uniform(0.5, 4, 2)
+        features = rng.normal(size=(90, 2)) + np.stack([shift[0] * (labels == 1), shift[1] * (labels == 2)], 1)
+        codes = np.array([0.0, 1, 4])[labels][:, None] if ordered else np.eye(3)[labels]
+        truth = Truth(codes, labels, ordered, ordered)
+        alone = [_parts(features[:, [column]], truth, seed) for column in (0, 1)]
+        best = int(np.argmin([_loss_of_parts(parts, truth) for parts in alone]))
+        assert all(np.array_equal(*pair) for pair in zip(_parts(features, truth, seed), alone[best]))
+        choices.append(best)
+    assert set(choices) == {0, 1}
 
 
 def test_depth_and_least_rows_end_growth() -> None:

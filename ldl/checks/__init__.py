@@ -1,0 +1,1 @@
+"""What is held against the contracts while a model learns and predicts."""

@@ -1,0 +1,186 @@
+"""A run that is told to end, by Ctrl-C, SIGTERM or SIGHUP: a checkpoint, one line, exit code 128 + signal.
+
+While a model is trained, the batch at hand is finished by all processes together, and saved; anywhere else the run ends
+where it is. What lasts longer than ``PATIENCE``, such as waiting for a process that was killed, is ended by a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.strategies.launchers import _SubprocessScriptLauncher
+from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
+
+from ldl.batch import stop
+from ldl.collective import process_rank
+from ldl.running.failures import who_ended
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE = 20.0
+"""Seconds after which a run that was told to end is ended wherever it is; clusters wait 30 before they kill."""
+AGAIN = 0.5
+"""Seconds after which a Ctrl-C is a second one: launchers hand on the first, which has reached every process."""
+FAREWELL = 5.0
+"""Seconds that processes get to end by themselves when another has."""
+TICK = 0.5
+"""Seconds between two looks at the launched processes."""
+
+
+class Stopped(BaseException):
+    """The run was told to end. It is no ``Exception``, so that nothing takes it for a failure."""
+
+
+class Watch:
+    """The signals of one run, and what its last line tells.
+
+    Attributes:
+        trains: Whether the training loop runs, which is left at the end of a batch.
+        step: Number of optimiser steps that were done.
+        fold: The fold of a cross-validation that is trained.
+        checkpoint: What the run can be resumed from, once it is there.
+        ranks: The processes that Lightning has launched on this machine, from rank 1.
+    """
+
+    def __init__(self) -> None:
+        self.trains = False
+        self.step = 0
+        self.fold: int | None = None
+        self.checkpoint: Path | None = None
+        self.ranks: list[subprocess.Popen[Any]] = []
+        self._received = self._told = False
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal, in the main thread."""
+        stop.signal = stop.signal or number
+        if not self._received and not self.trains:
+            self._received = True
+            raise Stopped
+        self._received = True
+
+    def tell(self, more: str = "") -> int:
+        """Print the line, once and in the first process, and return the exit code.
+
+        The other processes end with 0: a launcher that sees one fail kills the first one while it saves.
+        """
+        if process_rank():
+            return 0
+        if not self._told:
+            self._told = True
+            there = self.checkpoint is not None and self.checkpoint.is_file() and self.fold is None
+            advice = f"go on with --ckpt_path {self.checkpoint}" if there else "start it again"
+            fold = "" if self.fold is None else f" in fold {self.fold}"
+            where = f" at step {self.step}" if self.step else ""
+            name = signal.Signals(stop.signal).name
+            print(f"stopped by {name}{fold}{where}{more}; {advice}", file=sys.stderr, flush=True)
+        return 128 + stop.signal
+
+    def end_ranks(self) -> None:
+        """Wait for the other processes, which end too, and kill those that stay."""
+        deadline = time.monotonic() + FAREWELL
+        for process in self.ranks:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()))
+            process.kill()
+
+    def guard(self, told: socket.socket) -> None:
+        """Run in a thread, for what the main one cannot see while it waits: end the process where that does not.
+
+        It hands the first signal on to the other processes, and ends with them where one of them is killed.
+        """
+        first = lost = deadline = 0.0
+        while not deadline or time.monotonic() < deadline:
+            ready = select.select([told], [], [], TICK)[0]
+            for number in told.recv(64) if ready else b"":
+                if number == 0:
+                    return
+                if number in SIGNALS and not first:
+                    first, stop.signal = time.monotonic(), stop.signal or number
+                    deadline = first + PATIENCE
+                    self._signal_ranks(signal.SIGTERM)
+                elif number == signal.SIGINT and time.monotonic() > first + AGAIN:
+                    deadline = first
+            if not first and not lost and any(process.poll() for process in self.ranks):
+                lost = time.monotonic()
+                deadline = lost + FAREWELL
+        if first:
+            code = self.tell("" if deadline == first else f", which took more than {PATIENCE:g} s")
+        else:
+            code = 1
+            print(f"error: {who_ended(self.ranks)}", file=sys.stderr, flush=True)
+        self._signal_ranks(signal.SIGKILL)
+        os._exit(code or 1)
+
+    def _signal_ranks(self, number: int) -> None:
+        for process in self.ranks:
+            process.send_signal(number)
+
+
+watch = Watch()
+"""That of the run at hand; trainers of Python scripts, which no one watches, leave signals to Lightning."""
+
+
+@contextmanager
+def ends_when_told() -> Iterator[None]:
+    """Handle the signals of a run, but for those that its starter ignores, such as ``nohup``."""
+    global watch
+    stop.signal, stop.agreed, watch = 0, False, Watch()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    told, teller = socket.socketpair()
+    teller.setblocking(False)
+    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in SIGNALS}
+    for number in SIGNALS:
+        if before[number] != signal.SIG_IGN:
+            signal.signal(number, watch.receive)
+    wakeup = signal.set_wakeup_fd(teller.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=watch.guard, args=(told,), daemon=True, name="signals").start()
+    try:
+        yield
+    except BaseException:
+        # Whatever it is: a process that was told may see others go before it.
+        if not stop.signal:
+            raise
+        code = watch.tell()
+        raise SystemExit(code) from None
+    finally:
+        teller.send(b"\0")
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Signals(_SignalConnector):
+    """Lightning's handlers, as for SLURM's requeueing, without that of SIGTERM, which broadcasts and so can hang."""
+
+    def _sigterm_notifier_fn(self, signum: Any, frame: Any) -> None:
+        pass
+
+
+def attend(trainer: pl.Trainer) -> pl.Trainer:
+    """Leave SIGTERM of a trainer, and the processes that it launches, to the watch."""
+    trainer._signal_connector = _Signals(trainer)
+    launcher = trainer.strategy.launcher
+    if isinstance(launcher, _SubprocessScriptLauncher):
+        launch = launcher._call_children_scripts
+
+        def launch_ranks() -> None:
+            launch()
+            # Lightning's own observer, which has none left, would kill this process without a word for any that ends.
+            watch.ranks, launcher.procs = launcher.procs, []
+
+        launcher._call_children_scripts = launch_ranks  # type: ignore[method-assign]
+    return trainer

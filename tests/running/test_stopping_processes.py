@@ -1,0 +1,153 @@
+"""Signals in processes of their own: those that must die, or wait, or are several."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from places import CONFIGS
+from processes import assert_close
+from told import told
+
+from benchmarks.robustness.processes import Run
+from ldl.cli import main
+from ldl.running import stopping
+from ldl.running.failures import who_ended
+from ldl.running.output import stays_open
+
+SMALL = [
+    *("-c", str(CONFIGS / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
+    *("--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"),
+    *("--trainer.precision", "64-true", "--trainer.limit_test_batches", "1"),
+    *("--data.turns", "1", "--data.batch_size", "200", "--data.folds", "3", "--model.head.batches", "4"),
+    *("--model.head.trees", "2", "--model.head.depth", "3", "--model.head.outputs", "7", "--model.head.hidden", "[8]"),
+]
+
+
+def last_lines(log: Path) -> list[str]:
+    """What a run said of its end."""
+    assert "Traceback" not in log.read_text(), log.read_text()
+    return re.findall(r"^(?:stopped|error).*$", log.read_text(), re.MULTILINE)
+
+
+def test_two_processes_stop_together_and_resume(tmp_path: Path) -> None:
+    """The second process alone is told, while they validate."""
+    run, log, last = tmp_path / "run", tmp_path / "log", tmp_path / "run" / "checkpoints" / "last.ckpt"
+    options = [*SMALL, "--trainer.max_epochs", "2"]
+    alone = told("on_validation_batch_start", 1, signal.SIGHUP, rank=1)
+    ended = Run([*options, *alone, "--run_dir", str(run)], log, processes=2)
+    assert (ended.wait(60), ended.end()) == (129, True), log.read_text()
+    assert last_lines(log) == [f"stopped by SIGHUP at step 6; go on with --ckpt_path {last}"]
+    ended = Run([*options, "--run_dir", str(run), "--ckpt_path", str(last)], log, processes=2)
+    assert ended.wait(60) == 0, log.read_text()
+    main([*options, "--run_dir", str(tmp_path / "whole")])
+    one, two = (json.loads((place / "results.json").read_text())["folds"] for place in (tmp_path / "whole", run))
+    assert_close(one, two)
+
+
+def test_killed_process_ends_the_others_in_one_line(tmp_path: Path) -> None:
+    kill = told("on_train_batch_start", 3, signal.SIGKILL, rank=1)
+    ended = Run([*SMALL, *kill, "--run_dir", str(tmp_path / "run")], tmp_path / "log", processes=2)
+    assert (ended.wait(60), ended.end()) == (1, True), (tmp_path / "log").read_text()
+    (line,) = last_lines(tmp_path / "log")
+    assert line.startswith("error: another process of this run has ended")
+
+
+def test_loader_processes_end_with_a_group_that_is_told(tmp_path: Path) -> None:
+    """As ``timeout`` does and job systems do, SIGTERM goes to all processes, of which the loaders go on for a batch."""
+    run, log, last = tmp_path / "run", tmp_path / "log", tmp_path / "run" / "checkpoints" / "last.ckpt"
+    endless = [*SMALL, "--trainer.max_epochs", "5000", "--data.num_workers", "1", "--run_dir", str(run)]
+    started = Run(endless, log)
+    deadline = time.monotonic() + 90
+    while not last.is_file() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(started.leader, signal.SIGTERM)
+    assert (started.wait(20), started.end()) == (143, True), log.read_text()
+    (line,) = last_lines(log)
+    assert re.fullmatch(rf"stopped by SIGTERM at step \d+; go on with --ckpt_path {last}", line)
+
+
+def test_machines_that_do_not_come_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDL_RENDEZVOUS_SECONDS", "1")
+    two = ["--trainer.num_nodes", "2", "--trainer.devices", "1", "--trainer.strategy", "ddp"]
+    ended = Run([*SMALL, *two, "--run_dir", str(tmp_path / "run")], tmp_path / "log")
+    assert ended.wait(60) == 2
+    (line,) = last_lines(tmp_path / "log")
+    assert line.startswith("error: after 1 s there are not all machines of --trainer.num_nodes 2: start the same")
+    assert "1/2 clients joined" in line
+
+
+def waits_for_ever(before: Callable[[], object] | None = None) -> None:
+    """A training loop whose batch does not end."""
+    with stopping.ends_when_told():
+        stopping.watch.trains = True
+        if before:
+            before()
+        os.write(2, b"begun\n")
+        while True:
+            time.sleep(1)
+
+
+def rank_is_killed() -> None:
+    stopping.FAREWELL = 0.1
+    stopping.watch.ranks = [subprocess.Popen(["sleep", "60"])]
+    stopping.watch.ranks[0].kill()
+
+
+def loses_patience() -> None:
+    stopping.PATIENCE = 0.1
+
+
+@pytest.mark.parametrize(
+    "before, signals, code, says",
+    [
+        (None, [signal.SIGINT, signal.SIGINT], 130, "stopped by SIGINT; start it again"),
+        (loses_patience, [signal.SIGTERM], 143, "stopped by SIGTERM, which took more than 0.1 s; start it again"),
+        (rank_is_killed, [], 1, r"error: rank 1 \(process \d+\) was ended by SIGKILL.*"),
+    ],
+    ids=["Ctrl-C twice", "patience", "lost rank"],
+)
+def test_process_that_waits_is_ended(
+    before: Callable[[], object] | None, signals: list[int], code: int, says: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    process = get_context("fork").Process(target=waits_for_ever, args=(before,))
+    process.start()
+    said = ""
+    while "begun" not in said:
+        said += capfd.readouterr().err
+    for number in signals:
+        assert process.pid
+        os.kill(process.pid, number)
+        time.sleep(stopping.AGAIN + 0.1)
+    process.join(20)
+    assert process.exitcode == code
+    assert re.search(rf"^{says}$", capfd.readouterr().err, re.MULTILINE)
+
+
+def test_rank_that_was_killed_is_named() -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    assert who_ended([process]).startswith("another process of this run has ended")
+    process.terminate()
+    process.wait()
+    assert who_ended([process]).startswith(f"rank 1 (process {process.pid}) was ended by SIGTERM")
+    assert who_ended([subprocess.Popen(["false"])]) == ""
+
+
+def test_output_that_nobody_reads_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(os.fdopen(writer, "wb"), line_buffering=True))
+    os.close(reader)
+    with stays_open():
+        print("epoch 1")
+        print("epoch 2")
+    sys.stdout.close()

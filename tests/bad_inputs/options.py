@@ -196,20 +196,20 @@ TOGETHER: dict[str, Case] = {
     "unknown option": Case("--modle.head LDLF", "--modle.head|did you mean"),
     "scheduler without what it needs": Case("--model.lr_scheduler StepLR", "StepLR|step_size"),
     "class path that is a function": Case(
-        "--model.optimizer '{\"class_path\": \"os.system\", \"init_args\": {\"command\": \"touch PWNED\"}}'", "os.system"
+        '--model.optimizer \'{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}\'', "os.system"
     ),
     "callback that is a function": Case(
-        "--trainer.callbacks '[{\"class_path\": \"os.system\", \"init_args\": {\"command\": \"touch PWNED\"}}]'",
+        '--trainer.callbacks \'[{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}]\'',
         "os.system",
     ),
     "logger that is a function": Case(
-        "--trainer.logger '{\"class_path\": \"os.system\", \"init_args\": {\"command\": \"touch PWNED\"}}'", "os.system"
+        '--trainer.logger \'{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}\'', "os.system"
     ),
     "strategy that is a function": Case(
-        "--trainer.strategy '{\"class_path\": \"os.system\", \"init_args\": {\"command\": \"touch PWNED\"}}'", "os.system"
+        '--trainer.strategy \'{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}\'', "os.system"
     ),
     "optimiser that is a process": Case(
-        "--model.optimizer '{\"class_path\": \"subprocess.check_output\", \"init_args\": {\"args\": \"touch PWNED\"}}'",
+        '--model.optimizer \'{"class_path": "subprocess.check_output", "init_args": {"args": "touch PWNED"}}\'',
         "check_output",
     ),
     "optimiser that needs closures": Case("--model.optimizer LBFGS"),

@@ -23,7 +23,6 @@ from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
 from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
-from ldl.running.plugin_errors import plugins_named
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
@@ -44,7 +43,7 @@ def main(args: list[str] | None = None) -> None:
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
-        with stopping.ends_when_told(), plugins_named():
+        with stopping.ends_when_told():
             silence()
             discover()
             args = sys.argv[1:] if args is None else args

@@ -70,8 +70,7 @@ class Task(pl.LightningModule):
         if decoder not in (decoders := get_args(Decoder)):
             raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
-        check_made(head)
-        check_made(backbone)
+        check_made(head, backbone)
         self.head, self.backbone = head, backbone
         self.optimizer = optimizer
         self.lr_scheduler = lr_scheduler
@@ -159,9 +158,11 @@ class Task(pl.LightningModule):
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
-        features = self._as_bags(batch["features"] if "features" in batch else self.backbone(batch["input"]))
-        check_features(self.backbone, features, self.head, len(batch["index"]))
-        return features
+        if "features" in batch:
+            return self._as_bags(batch["features"])
+        features = self.backbone(batch["input"])
+        check_features(self.backbone, features, self.head, len(batch["input"]))
+        return self._as_bags(features)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
@@ -174,7 +175,7 @@ class Task(pl.LightningModule):
         seed_batch(self.trainer.fit_loop.total_batch_idx, self.global_rank)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        total = self._global_rows(batch)
+        total = global_rows(batch, self.device, current_collective(), self.watch)
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         rows = learned_rows(batch)
@@ -200,9 +201,6 @@ class Task(pl.LightningModule):
         seen = slice(None if rows else 0)
         return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
 
-    def _global_rows(self, batch: dict[str, Tensor]) -> int:
-        return global_rows(batch, self.device, current_collective(), self.watch)
-
     def on_train_epoch_end(self) -> None:
         means = {f"train_{name}": mean for name, mean in self.train_means.compute().items()}
         self.log_dict(means, sync_dist=False, rank_zero_only=False, logger=False)
@@ -223,10 +221,9 @@ class Task(pl.LightningModule):
         return self._evaluate(batch, self.test_metrics)
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        self._global_rows(batch)
+        global_rows(batch, self.device, current_collective(), self.watch)
         distribution, value = self.head.predict(self.features(batch))
-        rows, classes = len(batch["index"]), len(self.labels)
-        check_output(self.head, distribution, (rows, -1, -1, classes) if self.gives_maps else (rows, classes))
+        check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
             watch_prediction(self.watch, self.head, distribution, value, batch["index"])
         real = batch["weight"] > 0

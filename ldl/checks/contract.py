@@ -15,11 +15,12 @@ from ldl.labels import LabelSpace
 from ldl.spec import to_spec
 
 
-def check_made(part: nn.Module) -> None:
+def check_made(*parts: nn.Module) -> None:
     """Refuse a head or backbone whose ``__init__`` forgot that of its base, or does not store its arguments."""
-    if "_parameters" not in part.__dict__:
-        raise LDLError(f"{type(part).__name__}.__init__ must call super().__init__() first")
-    to_spec(part)
+    for part in parts:
+        if "_parameters" not in part.__dict__:
+            raise LDLError(f"{type(part).__name__}.__init__ must call super().__init__() first")
+        to_spec(part)
 
 
 def check_built(head: Head, in_features: int, labels: LabelSpace) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 import pytorch_lightning as pl
@@ -12,7 +10,6 @@ import torch
 from torch import nn
 
 from ldl.data.base import LDLDataModule
-from ldl.errors import LDLError
 
 KNOWN = (
     "ldl", "torch", "torchvision", "torchmetrics", "timm", "pytorch_lightning", "lightning_fabric", "jsonargparse",
@@ -24,18 +21,6 @@ KINDS = (nn.Module, LDLDataModule, pl.Callback, torch.optim.Optimizer, torch.opt
 """What a plugin may bring."""
 
 LONGEST = 240
-
-
-@contextmanager
-def plugins_named() -> Iterator[None]:
-    """Raise LDLError for an error inside a method of a plugin's class; others, ldl's own, go on as they are."""
-    try:
-        yield
-    except Exception as error:
-        line = None if isinstance(error, LDLError) else plugin_error(error)
-        if line is None:
-            raise
-        raise LDLError(line) from error
 
 
 def plugin_error(error: BaseException) -> str | None:

@@ -1,4 +1,7 @@
-"""What libraries refuse, in one line: options and data that only they can check, and sizes beyond the memory."""
+"""What libraries refuse, in one line: options and data that only they can check, and sizes beyond the memory.
+
+Errors inside a user's own class are among them.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import torch
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from ldl.errors import LDLError
+from ldl.running.plugin_errors import plugin_error
 
 SPEAKERS = {
     "pytorch_lightning": "the trainer refuses its options",
@@ -25,7 +29,7 @@ SHORTAGES = ("can't allocate memory", "not enough memory", "Storage size calcula
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise LDLError for what Lightning, torch's optimisers and albumentations refuse, and for a lack of memory."""
+    """Raise LDLError for what Lightning, torch's optimisers, albumentations and plugins raise, and a lack of memory."""
     try:
         yield
     except LDLError:
@@ -41,6 +45,8 @@ def explain(error: Exception) -> str | None:
     text = " ".join(str(error).split())[:300]
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(words in text for words in SHORTAGES):
         return f"not enough memory: {text}; ask for less, such as smaller batches, fewer trees or smaller layers"
+    if (line := plugin_error(error)) is not None:
+        return line
     raised_by = _module_of(error)
     if raised_by.startswith("jsonargparse") and isinstance(error, ValueError):
         return _of_parser(str(error))

@@ -42,9 +42,11 @@ class Watch:
 
     def settle(self, device: torch.device, collective: Collective) -> None:
         """Look now, where no batch follows. Every process calls it. Raises SharedError."""
-        if int(collective.sum(self.wrong(device))):
-            raise_together(self.why(), device, collective)
+        wrong = int(collective.sum(self.wrong(device)))
+        why = self.why() if wrong else ""
         self.clear()
+        if wrong:
+            raise_together(why, device, collective)
 
 
 def raise_together(message: str, device: torch.device, collective: Collective) -> None:

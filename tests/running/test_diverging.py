@@ -146,16 +146,20 @@ def test_leaves_that_are_not_numbers_end_the_run(monkeypatch: pytest.MonkeyPatch
     assert int(task.head.steps) == 4
 
 
-def test_prediction_that_is_no_distribution_ends_the_test() -> None:
-    data = RotatedDigits(turns=1, batch_size=100)
+@pytest.mark.parametrize("batch_size", [100, 2000])
+def test_prediction_that_is_no_distribution_ends_every_stage(batch_size: int) -> None:
+    """Of the first batch, be there another one or not."""
+    data = RotatedDigits(turns=1, batch_size=batch_size)
     task, trainer = Task(Softmax(), Identity(flatten=True)), _trainer(max_epochs=1, limit_train_batches=1)
     trainer.fit(task, datamodule=data)
     task.head.logits[0].bias.data[3] = torch.nan
-    for call in (trainer.test, trainer.predict):
+    for call, rows in ((trainer.validate, data.split.val), (trainer.test, data.split.test), (trainer.predict, None)):
+        row = (data.split.test if rows is None else rows)[0]
         with pytest.raises(
-            SharedError, match=rf"row {data.split.test[0]} of the data: smallest entry nan, sum nan; what"
+            SharedError, match=rf"row {row} of the data: smallest entry nan, sum nan; what it has learned"
         ):
             call(task, datamodule=data)
+        task.watch.clear()
 
 
 def test_fitted_head_refuses_features_that_are_not_finite() -> None:

@@ -94,17 +94,17 @@ class Option:
     def accepts(self, value: Any) -> bool:
         """Whether a value, or every entry of a sequence of numbers, is in the range; the type is not looked at.
 
-        NaN is in no range, and infinity in none but that of ``most=math.inf``.
+        NaN and whole numbers of more than 64 bits are in no range, infinity in none but that of ``most=math.inf``.
         """
         bounded = any(bound is not None for bound in (self.least, self.most, self.above, self.below))
         if value is None:
-            return not (bounded or self.choices) or type(None) in self.kinds
+            return type(None) in self.kinds or self.annotation is Any or isinstance(self.annotation, str)
         if self.choices and (value in self.choices or not bounded):
             return value in self.choices
-        if _endless(value) and value != self.most:
+        if _beyond(value) and value != self.most:
             return False
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return all(map(self.accepts, value)) if bounded else not any(map(_endless, value))
+            return all(map(self.accepts, value)) if bounded else not any(map(_beyond, value))
         if not bounded or not isinstance(value, (Real, str)):
             return True
         if isinstance(value, str):
@@ -118,8 +118,9 @@ class Option:
         )
 
 
-def _endless(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
+def _beyond(value: Any) -> bool:
+    """Whether a number is one that no compiled code can take."""
+    return not math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and abs(value) >= 2**63
 
 
 def _text(number: Any) -> str:
@@ -129,7 +130,7 @@ def _text(number: Any) -> str:
     bits = number.bit_length() if isinstance(number, int) else 0
     if bits > 20 and number in (2**bits - 1, 2 ** (bits - 1)):
         return f"2^{bits} - 1" if number == 2**bits - 1 else f"2^{bits - 1}"
-    return f"{number:g}"
+    return str(number) if isinstance(number, int) else f"{number:g}"
 
 
 def option(
@@ -230,4 +231,6 @@ def check_options(component: object) -> None:
         if not known.accepts(value):
             what = f", {known.what}" if known.what else ""
             null = f", or null for {known.null}" if known.null else ""
-            raise LDLError(f"{type(component).__name__}.{name} {value!r} must be {known.range or 'finite'}{what}{null}")
+            words = known.range or ("not null" if value is None else "finite")
+            words += " and of at most 64 bits" if isinstance(value, int) and _beyond(value) else ""
+            raise LDLError(f"{type(component).__name__}.{name} {value!r} must be {words}{what}{null}")

@@ -67,6 +67,10 @@ def _importable(path: Path) -> str:
 
 
 def _import_file(name: str, path: Path) -> bool:
+    if not path.is_file():
+        # Opening a pipe would wait for ever.
+        _report(str(path), "it is no file")
+        return False
     package = sys.modules.setdefault(PACKAGE, ModuleType(PACKAGE))
     package.__path__ = []
     spec = importlib.util.spec_from_file_location(name, path)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ldl.cli import main
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import DSNA, Bagged, MILBoost, MPLBoost, Softmax
+from ldl.heads import DSNA, Bagged, MILBoost, MPLBoost, Softmax, StructRF
 from ldl.labels import LabelSpace
 from ldl.options import Option, buffer, check_options, option, options, options_of
 from ldl.running.parser import LDLCLI
@@ -194,7 +194,10 @@ def test_none_is_accepted_where_it_is_the_default() -> None:
         (ranged(float | Literal["all"], above=0), "one of all or above 0", ["all", 2], [0, "some", None]),
         (ranged(least=0, most=math.inf), "at least 0", [math.inf], [-math.inf, math.nan]),
         (ranged(float), "", [1.0, -3], [math.nan, math.inf, [0.0, math.nan]]),
-        (ranged(str), "", ["x", None, 3], []),
+        (ranged(int, least=1), "at least 1", [2**63 - 1], [2**63, 10**30]),
+        (ranged(str), "", ["x", 3, 10**18], [None, 10**30]),
+        (ranged(str | None), "", ["x", None], []),
+        (ranged("Fraction"), "", [None, 1], []),
     ],
 )
 def test_ranges(known: Option, words: str, good: list[Any], bad: list[Any]) -> None:
@@ -212,6 +215,12 @@ def test_messages_name_class_option_value_and_what_is_accepted() -> None:
         Bent(mode="left").build(3, LABELS)  # type: ignore[arg-type]
     with pytest.raises(LDLError, match=r"^Bent.seed -1 must be in 0\.\.2\^63 - 1, or null for the run's$"):
         Bent(seed=-1).build(3, LABELS)
+    with pytest.raises(LDLError, match=r"^Bent.shift inf must be finite$"):
+        Bent(shift=math.inf).build(3, LABELS)
+    with pytest.raises(LDLError, match=r"^Bent.shift None must be not null$"):
+        Bent(shift=None).build(3, LABELS)  # type: ignore[arg-type]
+    with pytest.raises(LDLError, match=r"^StructRF.min_leaf 1000000000000000000000 must be .* of at most 64 bits$"):
+        StructRF(min_leaf=10**21).build(3, LABELS)
     with pytest.raises(LDLError, match=r"^MILBoost.r 0 must be at least 1 and finite, large is sharp$"):
         MILBoost(r=0).build(3, LabelSpace.nominal(["no", "yes"]))
 

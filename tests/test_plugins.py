@@ -57,8 +57,13 @@ def dropped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "dropped_in.py").write_text(HEAD.format(name="DroppedIn"))
     (folder / "broken.py").write_text("import no_such_module_anywhere\n")
     (folder / "_private.py").write_text("raise RuntimeError\n")
-    with pytest.warns(UserWarning, match=r"broken\.py left out: ModuleNotFoundError"):
+    (folder / "coded.py").write_bytes(b"name = '\xf6'\n")
+    os.mkfifo(folder / "pipe.py")
+    with pytest.warns(UserWarning) as caught:
         assert "ldl_plugins.dropped_in" in discover(folder)
+    said = " ".join(str(warning.message) for warning in caught)
+    assert "broken.py left out: ModuleNotFoundError" in said
+    assert "coded.py left out: SyntaxError" in said and "pipe.py left out: it is no file" in said
     return folder
 
 

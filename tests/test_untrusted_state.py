@@ -88,6 +88,7 @@ CASES = [
     ("aaknn", "points", no_rows, "distributions has shape"),
     ("maxent", "weight", put(float("inf")), "weight holds inf"),
     ("meanpredictor", "mean", fill(0.5), "mean row 0 is no distribution"),
+    ("meanpredictor", "mean", lambda mean: torch.tensor([1.5, -0.5, 0, 0]), "row 0 is no distribution: least -0.5"),
     ("milboost", "feature", put(-7), "feature holds -7"),
     ("milboost", "threshold", cut, "threshold has shape"),
     ("mplboost", "group", put(2), "group holds 2, which is not in 0..1"),

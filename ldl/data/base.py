@@ -66,7 +66,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
     num_workers: int = option(default=0, least=0, most=256)
     root: str | None = None
-    folds: int = 10
+    folds: int = option(default=10, least=2, most=10_000)
     fold: int = option(default=0, least=0)
     fold_seed: int = option(default=0, least=0, most=2**32 - 1)
     val_fraction: float = option(default=0.1, least=0, below=1)

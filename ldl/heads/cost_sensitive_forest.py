@@ -78,7 +78,7 @@ class CostSensitiveForest(FittedHead):
     min_samples: int = option(default=5, least=1)
     features: float | None = option(default=None, above=0, most=1, null="the square root of their number")
     sets: int = option(default=5, least=1, most=1000)
-    penalty: float = option(default=5.0, above=0)
+    penalty: float = option(default=5.0, above=0, most=1e6)
     cap: float = option(default=100.0, least=0, most=math.inf)
     epsilon: float = option(default=0.0, least=0)
     split_at: Literal["mean", "median"] = "mean"

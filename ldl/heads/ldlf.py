@@ -180,10 +180,8 @@ class LDLF(AlternatingHead):
         """
         waiting = list(self._ring)[max(0, len(self._ring) - self._observed) :]
         batches = [[interleave(collective.gather(part)) for part in batch] for batch in waiting]
-        state = {
-            "observed": torch.tensor(self._observed),
-            "rows": torch.tensor([len(kept) for kept, _ in batches], dtype=torch.long),
-        }
+        rows = torch.tensor([len(kept) for kept, _ in batches], dtype=torch.long)
+        state = {"observed": torch.tensor(self._observed), "rows": rows}
         if batches:
             state["kept"], state["target"] = (torch.cat(part) for part in zip(*batches))
         return state

@@ -82,9 +82,9 @@ def check_simplex(module: nn.Module, name: str, rows: Tensor) -> None:
 def check_trees(
     module: nn.Module, roots: Tensor, inner: Tensor, child: Tensor, leaves: int, depth: int | None = None
 ) -> None:
-    """Refuse what are no trees: every node but the roots must be the child of exactly one node before it.
+    """Refuse what are no trees: every node but the roots must be the child of exactly one node.
 
-    So no walk leaves the nodes or goes in a circle, and every leaf names one of ``leaves`` values.
+    So no walk from a root leaves the nodes or goes in a circle, and every leaf names one of ``leaves`` values.
 
     Args:
         module: The head, for messages.
@@ -106,8 +106,6 @@ def check_trees(
     named = torch.cat([roots.long(), left, left + 1])
     if len(named) != nodes or not bool((torch.bincount(named, minlength=nodes) == 1).all()):
         refuse(module, "child", "makes no trees: a node is the child of several nodes, or of none")
-    if bool((left <= inner.nonzero().squeeze(1)).any()):
-        refuse(module, "child", "makes no trees: a node comes after its child")
     if depth is None:
         return
     level = roots.long()

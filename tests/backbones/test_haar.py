@@ -92,7 +92,7 @@ def test_floats_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pool": 0}, "Haar.pool 0 must be at least 1"),
+        ({"pool": 0}, "Haar.pool 0 must be in 1..1000000"),
         ({"stride": 0}, "Haar.stride 0 must be at least 1"),
         ({"window": 11}, "Haar.window 11 must be in 1..10 pixels, or null"),
         ({"largest": 0.0}, r"Haar.largest 0.0 must be in \(0, 1\]"),

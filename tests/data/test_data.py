@@ -115,8 +115,8 @@ def test_a_checkpoint_s_scaling_is_taken_over(table: Path, scaling: str) -> None
         ({"label_values": [1, 3, 2]}, "rise strictly"),
         ({"scaling": "log"}, "TabularLDL.scaling 'log' must be one of standard, hellinger"),
         ({"clip": 0.0}, "TabularLDL.clip 0.0 must be above 0, or null for no clipping"),
-        ({"batch_size": 0}, "TabularLDL.batch_size 0 must be at least 1"),
-        ({"num_workers": -1}, "TabularLDL.num_workers -1 must be at least 0"),
+        ({"batch_size": 0}, "TabularLDL.batch_size 0 must be in 1.."),
+        ({"num_workers": -1}, "TabularLDL.num_workers -1 must be in 0..256"),
         ({"fold": 10}, r"fold 10 must be in 0..9"),
         ({"fold": -1}, r"TabularLDL.fold -1 must be at least 0"),
         ({"val_fraction": 1.0}, r"TabularLDL.val_fraction 1.0 must be in \[0, 1\)"),
@@ -218,7 +218,7 @@ def test_angles_are_those_of_the_turn_seed(digits: RotatedDigits) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"turns": 0}, "RotatedDigits.turns 0 must be at least 1"),
+        ({"turns": 0}, "RotatedDigits.turns 0 must be in 1..100"),
         ({"max_angle": 190.0}, r"RotatedDigits.max_angle 190.0 must be in \(0, 180\], in degrees"),
         ({"max_angle": 0.0}, "RotatedDigits.max_angle 0.0 must be"),
         ({"step": 7.0}, "RotatedDigits.step 7 must divide max_angle 120"),

@@ -64,13 +64,13 @@ def test_a_constructor_written_by_hand_keeps_working() -> None:
     assert batch["input"][:, 0].tolist() == batch["index"].tolist() and batch["group"].tolist() == [
         row // 2 for row in batch["index"].tolist()
     ]
-    with pytest.raises(LDLError, match=r"^Plain.batch_size 0 must be at least 1$"):
+    with pytest.raises(LDLError, match=r"^Plain.batch_size 0 must be in 1..2\^31 - 1$"):
         Plain(batch_size=0).setup()
 
 
 def test_a_default_that_is_given_anew_keeps_its_range() -> None:
     assert RotatedDigits().batch_size == 128
-    with pytest.raises(LDLError, match=r"^RotatedDigits.batch_size 0 must be at least 1$"):
+    with pytest.raises(LDLError, match=r"^RotatedDigits.batch_size 0 must be in 1..2\^31 - 1$"):
         RotatedDigits(batch_size=0).setup()
     assert Narrow().fold == 1 and Narrow().count == 20
 

@@ -230,8 +230,8 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
         ({"cut": "gini"}, "MPLBoost.cut 'gini' must be one of error, bound"),
         ({"clustered": -1}, "MPLBoost.clustered -1 must be at least 0"),
         ({"whitened": 1.0}, r"MPLBoost.whitened 1.0 must be in \[0, 1\)"),
-        ({"groups": 0}, "MPLBoost.groups 0 must be at least 1"),
-        ({"rounds": -1}, "MPLBoost.rounds -1 must be at least 0"),
+        ({"groups": 0}, "MPLBoost.groups 0 must be in 1..1000"),
+        ({"rounds": -1}, "MPLBoost.rounds -1 must be in 0..1000000"),
         ({"features": 0.0}, r"MPLBoost.features 0.0 must be in \(0, 1\]"),
         ({"shrinkage": 2.0}, r"MPLBoost.shrinkage 2.0 must be in \(0, 1\]"),
         ({"max_step": 0.0}, "MPLBoost.max_step 0.0 must be above 0"),
@@ -239,7 +239,7 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
         ({"validation": 1.0}, r"MPLBoost.validation 1.0 must be in \[0, 1\)"),
         ({"patience": 0}, "MPLBoost.patience 0 must be at least 1"),
         ({"seed": -1}, "MPLBoost.seed -1 must be in"),
-        ({"threads": 0}, "MPLBoost.threads 0 must be at least 1"),
+        ({"threads": 0}, "MPLBoost.threads 0 must be in 1..1024"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -168,7 +168,7 @@ def test_constant_features_give_one_leaf() -> None:
 @pytest.mark.parametrize(
     ("argument", "value", "said"),
     [
-        ("trees", 0, "StructRF.trees 0 must be at least 1"),
+        ("trees", 0, "StructRF.trees 0 must be in 1..10000"),
         ("depth", 65, "StructRF.depth 65 must be in 0..64"),
         ("sampling", 0.0, r"StructRF.sampling 0.0 must be in \(0, 1\]"),
         ("features", 1.5, r"StructRF.features 1.5 must be in \(0, 1\]"),
@@ -177,7 +177,7 @@ def test_constant_features_give_one_leaf() -> None:
         ("bins", 257, "StructRF.bins 257 must be in 2..256"),
         ("search", "best", "StructRF.search 'best' must be one of exact, adaptive, histogram, random"),
         ("seed", -1, "StructRF.seed -1 must be in 0"),
-        ("threads", 0, "StructRF.threads 0 must be at least 1"),
+        ("threads", 0, "StructRF.threads 0 must be in 1..1024"),
     ],
 )
 def test_bad_arguments_are_refused(argument: str, value: object, said: str) -> None:

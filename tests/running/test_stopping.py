@@ -75,7 +75,7 @@ def test_told_run_is_saved_and_resumed_exactly(
     assert line == f"stopped by {name} at step {step}; go on with --ckpt_path {last}"
     assert torch.load(last, weights_only=True)["global_step"] == step
     assert before == {number: signal.getsignal(number) for number in before}
-    main(["--ckpt_path", str(last), "--trainer.callbacks", "null"])
+    main([*SMALL, *LDLF, "--run_dir", str(run), "--ckpt_path", str(last)])
     resumed, whole = outcome(run), outcome(unbroken)
     assert all(torch.equal(resumed[0][name], tensor) for name, tensor in whole[0].items())
     assert resumed[1:] == whole[1:]
@@ -94,7 +94,7 @@ def test_crossval_and_test_say_where(tmp_path: Path, capsys: pytest.CaptureFixtu
     code, line = end_of([*SMALL, *LDLF, *told("on_train_batch_start", 2), *crossval], capsys)
     assert (code, line) == (143, "stopped by SIGTERM in fold 0 at step 2; start it again")
     test = ["--stage", "test", "--ckpt_path", str(unbroken / "checkpoints" / "last.ckpt"), "--run_dir", str(tmp_path)]
-    code, line = end_of([*test, *told("on_test_batch_start", 1, signal.SIGINT)], capsys)
+    code, line = end_of([*SMALL, *LDLF, *test, *told("on_test_batch_start", 1, signal.SIGINT)], capsys)
     assert (code, line) == (130, "stopped by SIGINT; start it again")
 
 

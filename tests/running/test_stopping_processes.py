@@ -48,7 +48,7 @@ def test_two_processes_stop_together_and_resume(tmp_path: Path) -> None:
     ended = Run([*options, *alone, "--run_dir", str(run)], log, processes=2)
     assert (ended.wait(60), ended.end()) == (129, True), log.read_text()
     assert last_lines(log) == [f"stopped by SIGHUP at step 6; go on with --ckpt_path {last}"]
-    ended = Run(["--ckpt_path", str(last), "--trainer.callbacks", "null"], log, processes=2)
+    ended = Run([*options, "--run_dir", str(run), "--ckpt_path", str(last)], log, processes=2)
     assert ended.wait(60) == 0, log.read_text()
     main([*options, "--run_dir", str(tmp_path / "whole")])
     one, two = (json.loads((place / "results.json").read_text())["folds"] for place in (tmp_path / "whole", run))

@@ -111,17 +111,17 @@ def test_poses_fill_what_they_should(root: Path) -> None:
     ("kind", "options", "message"),
     [
         (ShiftedDigits, {"digit": 10}, "ShiftedDigits.digit 10 must be in 0..9"),
-        (ShiftedDigits, {"margin": -1}, "ShiftedDigits.margin -1 must be at least 0, in pixels"),
+        (ShiftedDigits, {"margin": -1}, "ShiftedDigits.margin -1 must be in 0..4096, in pixels"),
         (ShiftedDigits, {"pictures": 41}, "ShiftedDigits.pictures 41 must be even"),
-        (ShiftedDigits, {"pictures": 2}, "ShiftedDigits.pictures 2 must be at least 4"),
+        (ShiftedDigits, {"pictures": 2}, "ShiftedDigits.pictures 2 must be in 4.."),
         (ShiftedDigits, {"pictures": 100}, "asks for 50 pictures of a kind of which there are 30; lower it"),
         (ShiftedDigits, {"train_fraction": 0.99}, "train_fraction 0.99 of 40 pictures leaves a part empty"),
         (ShiftedDigits, {"train_fraction": 1.0}, r"ShiftedDigits.train_fraction 1.0 must be in \(0, 1\)"),
         (ShiftedDigits, {"fold": 10}, "fold 10 must be in 0..9, one of the 10 trials"),
         (MixedDigits, {"positive_digits": (1, 1)}, r"MixedDigits.positive_digits \[1, 1\] must be different digits"),
         (MixedDigits, {"positive_digits": tuple(range(10))}, "1 to 9 of them"),
-        (ShiftedFaces, {"side": 1}, "ShiftedFaces.side 1 must be at least 2, in pixels"),
-        (PosedFaces, {"side": 4}, "PosedFaces.side 4 must be at least 5, in pixels"),
+        (ShiftedFaces, {"side": 1}, "ShiftedFaces.side 1 must be in 2..4096, in pixels"),
+        (PosedFaces, {"side": 4}, "PosedFaces.side 4 must be in 5..4096, in pixels"),
     ],
 )
 def test_what_does_not_exist_is_refused(kind: type[Any], options: dict[str, Any], message: str, root: Path) -> None:

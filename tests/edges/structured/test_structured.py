@@ -108,7 +108,7 @@ def test_neighbours_of_the_leaves_vote_by_dsna(tree: Path, tmp_path: Path) -> No
         ("--model.head.scales=[0]", "StructuredEdges.scales"),
         ("--model.head.scales=[]", "StructuredEdges.scales"),
         ("--model.head.gain=0", "StructuredEdges.gain"),
-        ("--model.head.trees=0", "StructuredEdges.trees 0 must be at least 1"),
+        ("--model.head.trees=0", "StructuredEdges.trees 0 must be in 1..10000"),
         ("--model.head.share=1.5", "StructuredEdges.share 1.5 must be in (0, 1]"),
         ("--model.head.components=4000", "StructuredEdges.components 4000 must be in 1..3328"),
         ("--model.head.depth=65", "StructuredEdges.depth 65 must be in 0..64"),

@@ -1,0 +1,25 @@
+"""Hundreds of command lines that are wrong somewhere: each ends in one line that names the culprit, and leaves nothing.
+
+The few that are accepted end with results that are finite.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bad_inputs.cases import CLASSES
+from bad_inputs.harness import Case, outcome
+
+CASES: dict[str, Case] = {name: case for cases in CLASSES.values() for name, case in cases.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_ends_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
+    case = CASES[name]
+    ended = outcome(case, tmp_path)
+    assert ended.kind == ("refused" if case.says else "accepted"), ended.line
+    assert not [part for part in case.says.split("|") if part not in ended.line], ended.line
+    assert len(ended.line) < 600
+    assert not (tmp_path / "PWNED").exists()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ldl.checks.watch import Watch, raise_together
 from ldl.collective import Collective
+from ldl.progress import stop
 
 Batch = dict[str, Tensor]
 
@@ -20,35 +21,25 @@ def learned_rows(batch: Batch) -> int:
     return int((batch["keep"][real] if "keep" in batch else real).sum())
 
 
-class Stop:
-    """Whether the run was told to end, which all processes learn of at the same batch.
-
-    Attributes:
-        signal: Number of the signal that this process got, or 0.
-        agreed: Whether any process had got one when the last batch began.
-    """
-
-    signal: int = 0
-    agreed: bool = False
-
-
-stop = Stop()
-
-
 def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
     Raises SharedError, on all processes, where one of them could not read its share, or where what ``watch`` noted of
-    its step before went wrong.
+    its step before went wrong; and Stopped, but while it trains, where one was told to end the run.
     """
     watch = watch or Watch()
     message: str = batch.get("error", "")
     counts = torch.tensor([0 if message else learned_rows(batch), bool(message), stop.signal > 0], device=device)
     total, unread, told, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
-    stop.agreed = told > 0
-    if unread or wrong:
-        raise_together(message or watch.why(), device, collective)
+    why = message or watch.why() if unread or wrong else ""
     watch.clear()
+    if unread or wrong:
+        raise_together(why, device, collective)
+    stop.agreed = told > 0
+    if told:
+        numbers = collective.gather(torch.tensor([stop.signal], device=device))
+        stop.signal = int(torch.cat(numbers).max())
+        stop.leave()
     return total
 
 

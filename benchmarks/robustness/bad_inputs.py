@@ -46,10 +46,10 @@ def main() -> None:
 def _kind(name: str, case: object) -> str:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LDL_CACHE"] = str(Path(folder) / "cache")
-        ended = outcome(case, Path(folder))  # type: ignore[arg-type]
+        ended = outcome(case, Path(folder))
     if ended.kind not in ("refused", "accepted"):
         print(f"{ended.kind}: {name}: {ended.line}")
-    return ended.kind
+    return str(ended.kind)
 
 
 if __name__ == "__main__":

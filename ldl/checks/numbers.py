@@ -17,18 +17,20 @@ SHOWN = 10
 LARGE = 1e6
 """Inputs above it are likely to be at fault."""
 
-TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
-"""How far a sum may be from 1; 1e-4 in other precisions."""
+EXACT, COARSE = 1e-4, 2e-2
+"""How far a sum may be from 1; more where 16 bits hold what was learned or is predicted."""
 
 
-def is_distribution(prediction: Tensor, value: Tensor | None = None) -> Tensor:
+def is_distribution(head: nn.Module, prediction: Tensor, value: Tensor | None = None) -> Tensor:
     """Whether all of (..., C) are at least 0 and sum to 1, and all values are finite: () bool, on the device."""
-    good = _on_simplex(prediction).all()
+    good = _on_simplex(head, prediction).all()
     return good if value is None else good & value.isfinite().all()
 
 
-def _on_simplex(prediction: Tensor) -> Tensor:
-    near = (prediction.sum(-1) - 1).abs() <= TOLERANCE.get(prediction.dtype, 1e-4)
+def _on_simplex(head: nn.Module, prediction: Tensor) -> Tensor:
+    mixed = torch.is_autocast_enabled(prediction.device.type)
+    coarse = mixed or any(tensor.itemsize == 2 for tensor in (prediction, *_learned(head)))
+    near = (prediction.sum(-1) - 1).abs() <= (COARSE if coarse else EXACT)
     return (prediction >= 0).all(-1) & near
 
 
@@ -50,7 +52,7 @@ def watch_loss(watch: Watch, loss: Tensor, batch: dict[str, Tensor], trainer: pl
 
 def watch_prediction(watch: Watch, head: nn.Module, prediction: Tensor, value: Tensor | None, index: Tensor) -> None:
     """Note the predictions (B, ..., C) of the instances ``index`` (B,)."""
-    watch.note(is_distribution(prediction, value), partial(explain_prediction, head, prediction, value, index))
+    watch.note(is_distribution(head, prediction, value), partial(explain_prediction, head, prediction, value, index))
 
 
 def explain_loss(loss: Tensor, batch: dict[str, Tensor], step: int, epoch: int, rates: Sequence[float]) -> str:
@@ -76,7 +78,7 @@ def explain_loss(loss: Tensor, batch: dict[str, Tensor], step: int, epoch: int, 
 def explain_prediction(head: nn.Module, prediction: Tensor, value: Tensor | None, index: Tensor) -> str:
     """Which of the predictions (B, ..., C) of the instances ``index`` (B,) is no distribution, and why."""
     name = type(head).__name__
-    bad = ~_on_simplex(prediction)
+    bad = ~_on_simplex(head, prediction)
     if value is not None and not bool(bad.any()):
         number = (~value.isfinite()).nonzero()[0, 0]
         return f"{name}.point_estimate is not finite for row {int(index[number])} of the data"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from filelock import FileLock, Timeout
 from ldl.checkpoint import MENDED
 from ldl.collective import process_rank
 from ldl.errors import LDLError
+from ldl.running import stopping
 
 NAME = ".lock"
 REASONS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
@@ -30,7 +32,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     if process_rank():
         yield
         return
-    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    made = [parent for parent in (folder, *folder.parents) if not os.path.exists(parent)]
     lock = FileLock(folder / NAME)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,6 +43,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise LDLError(f"--run_dir {folder} cannot be written: {error.strerror}; give another folder") from error
+    stopping.watch.lock = folder / NAME
     try:
         yield
     except OSError as error:
@@ -49,6 +52,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         what = error.filename or f"a file of --run_dir {folder}"
         raise LDLError(f"{what} cannot be read or written: {error.strerror}; {MENDED}") from error
     finally:
+        stopping.watch.lock = None
         (folder / NAME).unlink(missing_ok=True)
         lock.release()
         for parent in made:

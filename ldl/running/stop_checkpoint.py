@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from pytorch_lightning.callbacks import Checkpoint
 
-from ldl.batch import stop
-from ldl.collective import current_collective
+from ldl.progress import Stopped, stop
 from ldl.running import stopping
-from ldl.running.stopping import Stopped
 
 
 class StopCheckpoint(Checkpoint):
@@ -29,7 +26,7 @@ class StopCheckpoint(Checkpoint):
         if trainer.ckpt_path is not None:
             stopping.watch.checkpoint = Path(trainer.ckpt_path)
         stopping.watch.step = trainer.global_step
-        stopping.watch.trains = True
+        stop.trains = True
 
     def on_train_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
         stopping.watch.step = trainer.global_step
@@ -41,7 +38,7 @@ class StopCheckpoint(Checkpoint):
                 self._save(trainer)
 
     def on_validation_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
-        if stop.agreed and stopping.watch.trains and not _at_last_step(trainer):
+        if stop.agreed and stop.trains and not _at_last_step(trainer):
             # As at its first batch: the sums of a validation are in no checkpoint, so all of it is done again.
             progress = trainer.fit_loop.epoch_loop.val_loop.batch_progress
             done = progress.total.completed - progress.current.completed
@@ -52,18 +49,16 @@ class StopCheckpoint(Checkpoint):
         stopping.watch.checkpoint = self.path
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        stopping.watch.trains = False
-        if stop.signal:
-            raise Stopped
+        stop.trains = False
+        stop.leave()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        stopping.watch.trains = False
+        stop.trains = False
 
     def _save(self, trainer: pl.Trainer) -> None:
         trainer.save_checkpoint(self.path, weights_only=False)
         stopping.watch.checkpoint = self.path
-        signals = current_collective().gather(torch.tensor([stop.signal], device=trainer.strategy.root_device))
-        stop.signal = int(torch.cat(signals).max())
+        stop.leaves = True
         raise Stopped
 
 

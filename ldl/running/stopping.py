@@ -1,7 +1,7 @@
 """A run that is told to end, by Ctrl-C, SIGTERM or SIGHUP: a checkpoint, one line, exit code 128 + signal.
 
-While a model is trained, the batch at hand is finished by all processes together, and saved; anywhere else the run ends
-where it is. What lasts longer than ``PATIENCE``, such as waiting for a process that was killed, is ended by a thread.
+While a model is trained, the batch at hand is finished by all processes together, and saved; anywhere else the run is
+left at the next batch or tree. A thread ends what comes to no such place, or waits for a process that was killed.
 """
 
 from __future__ import annotations
@@ -24,51 +24,45 @@ import pytorch_lightning as pl
 from pytorch_lightning.strategies.launchers import _SubprocessScriptLauncher
 from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnector
 
-from ldl.batch import stop
 from ldl.collective import process_rank
+from ldl.progress import stop
 from ldl.running.failures import who_ended
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 20.0
 """Seconds after which a run that was told to end is ended wherever it is; clusters wait 30 before they kill."""
+SOON = 1.0
+"""Seconds after which a run is ended that has nothing to save, and has come to no place where it may be left."""
 AGAIN = 0.5
 """Seconds after which a Ctrl-C is a second one: launchers hand on the first, which has reached every process."""
 FAREWELL = 5.0
 """Seconds that processes get to end by themselves when another has."""
-TICK = 0.5
+TICK = 0.2
 """Seconds between two looks at the launched processes."""
-
-
-class Stopped(BaseException):
-    """The run was told to end. It is no ``Exception``, so that nothing takes it for a failure."""
 
 
 class Watch:
     """The signals of one run, and what its last line tells.
 
     Attributes:
-        trains: Whether the training loop runs, which is left at the end of a batch.
         step: Number of optimiser steps that were done.
         fold: The fold of a cross-validation that is trained.
         checkpoint: What the run can be resumed from, once it is there.
+        lock: That of the run directory, while it is held.
         ranks: The processes that Lightning has launched on this machine, from rank 1.
     """
 
     def __init__(self) -> None:
-        self.trains = False
         self.step = 0
         self.fold: int | None = None
         self.checkpoint: Path | None = None
         self.ranks: list[subprocess.Popen[Any]] = []
-        self._received = self._told = False
+        self.lock: Path | None = None
+        self._told = False
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal, in the main thread."""
         stop.signal = stop.signal or number
-        if not self._received and not self.trains:
-            self._received = True
-            raise Stopped
-        self._received = True
 
     def tell(self, more: str = "") -> int:
         """Print the line, once and in the first process, and return the exit code.
@@ -100,28 +94,34 @@ class Watch:
 
         It hands the first signal on to the other processes, and ends with them where one of them is killed.
         """
-        first = lost = deadline = 0.0
-        while not deadline or time.monotonic() < deadline:
+        first = lost = 0.0
+        second = False
+        while not second:
             ready = select.select([told], [], [], TICK)[0]
             for number in told.recv(64) if ready else b"":
                 if number == 0:
                     return
                 if number in SIGNALS and not first:
                     first, stop.signal = time.monotonic(), stop.signal or number
-                    deadline = first + PATIENCE
                     self._signal_ranks(signal.SIGTERM)
-                elif number == signal.SIGINT and time.monotonic() > first + AGAIN:
-                    deadline = first
-            if not first and not lost and any(process.poll() for process in self.ranks):
-                lost = time.monotonic()
-                deadline = lost + FAREWELL
+                second |= number == signal.SIGINT and time.monotonic() > first + AGAIN
+            lost = lost or (time.monotonic() if any(process.poll() for process in self.ranks) else 0.0)
+            patience = PATIENCE if stop.trains or stop.leaves else SOON
+            if (first and time.monotonic() > first + patience) or (lost and time.monotonic() > lost + FAREWELL):
+                break
         if first:
-            code = self.tell("" if deadline == first else f", which took more than {PATIENCE:g} s")
+            late = not second and (stop.trains or stop.leaves)
+            code = self.tell(f", which took more than {PATIENCE:g} s" if late else "")
         else:
             code = 1
             print(f"error: {who_ended(self.ranks)}", file=sys.stderr, flush=True)
         self._signal_ranks(signal.SIGKILL)
-        os._exit(code or 1)
+        if self.lock:
+            self.lock.unlink(missing_ok=True)
+        if sys.stdout.isatty():
+            # Progress bars have hidden the cursor.
+            os.write(sys.stdout.fileno(), b"\x1b[?25h")
+        os._exit(code)
 
     def _signal_ranks(self, number: int) -> None:
         for process in self.ranks:
@@ -136,7 +136,8 @@ watch = Watch()
 def ends_when_told() -> Iterator[None]:
     """Handle the signals of a run, but for those that its starter ignores, such as ``nohup``."""
     global watch
-    stop.signal, stop.agreed, watch = 0, False, Watch()
+    watch = Watch()
+    stop.reset()
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -154,6 +155,7 @@ def ends_when_told() -> Iterator[None]:
         # Whatever it is: a process that was told may see others go before it.
         if not stop.signal:
             raise
+        stop.leaves = True
         code = watch.tell()
         raise SystemExit(code) from None
     finally:

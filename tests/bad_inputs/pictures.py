@@ -74,7 +74,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "list for a protocol without": ("--data.split_list nothing.txt", "split_list"),
     "boxes that are not there": ("--data.boxes nothing.csv", "UTKFace has no use for boxes"),
     "no such root": ("--data.root /nothing", "/nothing"),
-    "transform that is no transform": ("--data.train_transforms '[{class_path: os.system}]'", "os.system|train_transforms"),
+    "transform that is no transform": (
+        "--data.train_transforms '[{class_path: os.system}]'",
+        "os.system|train_transforms",
+    ),
     "transform of random size": (
         "--data.train_transforms '[{class_path: albumentations.RandomScale, init_args: {scale_limit: 0.5, p: 1}}]'",
         "size",
@@ -137,5 +140,3 @@ def _tree(here: Path) -> Path:
 
 def _first(folder: Path, pattern: str) -> Path:
     return sorted(path for path in folder.rglob(pattern) if path.parent.name == "train")[0]
-
-

@@ -69,9 +69,7 @@ KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
 }  # fmt: skip
 
 DAMAGE = st.lists(
-    st.tuples(
-        st.sampled_from(["flip", "set", "cut", "drop", "double", "zero"]), st.floats(0, 1), st.integers(1, 255)
-    ),
+    st.tuples(st.sampled_from(["flip", "set", "cut", "drop", "double", "zero"]), st.floats(0, 1), st.integers(1, 255)),
     min_size=1,
     max_size=4,
 )

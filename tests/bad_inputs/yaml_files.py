@@ -45,7 +45,10 @@ CONTENT: dict[str, tuple[str | bytes, str]] = {
     "a number for a class": ("model: {head: {class_path: 7}}\n", "model.head"),
     "arguments without class": ("model: {head: {init_args: {trees: 3}}}\n", "trees"),
     "a misspelt key": ("modle: {head: LDLF}\n", "'modle.head'|'model"),
-    "a misspelt option": ("model: {head: {class_path: LDLF, init_args: {tree: 3}}}\n", "LDLF has no option 'tree'|trees"),
+    "a misspelt option": (
+        "model: {head: {class_path: LDLF, init_args: {tree: 3}}}\n",
+        "LDLF has no option 'tree'|trees",
+    ),
     "a date for a seed": ("seed_everything: 2020-01-01\n", "seed_everything"),
     "an optimiser that runs": (f"model: {{optimizer: {RUNS_A_COMMAND}}}\n", "os.system"),
     "a scheduler that runs": (f"model: {{lr_scheduler: {RUNS_A_COMMAND}}}\n", "os.system"),

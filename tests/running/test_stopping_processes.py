@@ -21,6 +21,7 @@ from told import told
 
 from benchmarks.robustness.processes import Run
 from ldl.cli import main
+from ldl.progress import stop
 from ldl.running import stopping
 from ldl.running.failures import who_ended
 from ldl.running.output import stays_open
@@ -90,7 +91,7 @@ def test_machines_that_do_not_come_are_named(tmp_path: Path, monkeypatch: pytest
 def waits_for_ever(before: Callable[[], object] | None = None) -> None:
     """A training loop whose batch does not end."""
     with stopping.ends_when_told():
-        stopping.watch.trains = True
+        stop.trains = True
         if before:
             before()
         os.write(2, b"begun\n")
@@ -104,6 +105,10 @@ def rank_is_killed() -> None:
     stopping.watch.ranks[0].kill()
 
 
+def only_reads() -> None:
+    stop.trains = False
+
+
 def loses_patience() -> None:
     stopping.PATIENCE = 0.1
 
@@ -113,9 +118,10 @@ def loses_patience() -> None:
     [
         (None, [signal.SIGINT, signal.SIGINT], 130, "stopped by SIGINT; start it again"),
         (loses_patience, [signal.SIGTERM], 143, "stopped by SIGTERM, which took more than 0.1 s; start it again"),
+        (only_reads, [signal.SIGTERM], 143, "stopped by SIGTERM; start it again"),
         (rank_is_killed, [], 1, r"error: rank 1 \(process \d+\) was ended by SIGKILL.*"),
     ],
-    ids=["Ctrl-C twice", "patience", "lost rank"],
+    ids=["Ctrl-C twice", "patience", "nothing to save", "lost rank"],
 )
 def test_process_that_waits_is_ended(
     before: Callable[[], object] | None, signals: list[int], code: int, says: str, capfd: pytest.CaptureFixture[str]

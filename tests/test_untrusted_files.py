@@ -147,7 +147,7 @@ def test_weights_that_are_not_finite_are_refused(kind: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", ["code", "bomb", "nothing", "truncated"])
 def test_other_weights_are_refused(kind: str, tmp_path: Path) -> None:
     weights(kind, tmp_path / "a.pth")
-    with pytest.raises(LDLError, match="a.pth"):
+    with pytest.raises(LDLError, match="a.pth .*it is no file to read" if kind == "bomb" else "a.pth"):
         Timm(SMALL, weights=str(tmp_path / "a.pth")).build((3, 32, 32))
 
 

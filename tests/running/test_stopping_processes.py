@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from told import told
 
 from benchmarks.robustness.processes import Run
 from ldl.cli import main
+from ldl.data.loader import start_worker
 from ldl.progress import stop
 from ldl.running import stopping
 from ldl.running.failures import who_ended
@@ -138,6 +140,37 @@ def test_process_that_waits_is_ended(
     process.join(20)
     assert process.exitcode == code
     assert re.search(rf"^{says}$", capfd.readouterr().err, re.MULTILINE)
+
+
+def _trains(pipe: Connection) -> None:
+    loader = get_context("fork").Process(target=_loads, args=(pipe,))
+    loader.start()
+    time.sleep(60)
+
+
+def _loads(pipe: Connection) -> None:
+    start_worker(0, rank=0, seeded=False)
+    pipe.send(os.getpid())
+    time.sleep(60)
+
+
+def test_loader_process_ends_with_a_training_process_that_is_killed() -> None:
+    ours, theirs = get_context("fork").Pipe()
+    training = get_context("fork").Process(target=_trains, args=(theirs,))
+    training.start()
+    loader = ours.recv()
+    assert os.getpgid(loader) == loader
+    training.kill()
+    training.join()
+    deadline = time.monotonic() + 10
+    while "\nState:\tZ" not in (status := _status(loader)) and status and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert time.monotonic() < deadline
+
+
+def _status(process: int) -> str:
+    place = Path(f"/proc/{process}/status")
+    return place.read_text() if place.exists() else ""
 
 
 def test_rank_that_was_killed_is_named() -> None:

@@ -31,9 +31,10 @@ def global_rows(batch: dict[str, Any], device: torch.device, collective: Collect
     message: str = batch.get("error", "")
     counts = torch.tensor([0 if message else learned_rows(batch), bool(message), stop.signal > 0], device=device)
     total, unread, told, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
-    if unread or wrong:
-        raise_together(message or watch.why(), device, collective)
+    why = message or watch.why() if unread or wrong else ""
     watch.clear()
+    if unread or wrong:
+        raise_together(why, device, collective)
     stop.agreed = told > 0
     if told:
         numbers = collective.gather(torch.tensor([stop.signal], device=device))

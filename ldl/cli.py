@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 
 import jsonargparse
+from jsonargparse._common import ImportDenied
 
 import ldl.backbones  # noqa: F401
 import ldl.data
@@ -87,7 +88,7 @@ def _parse(args: list[str]) -> LDLCLI:
     argv, sys.argv = sys.argv, sys.argv[:1]
     try:
         return LDLCLI(args, options)
-    except jsonargparse.ArgumentError as error:
+    except (jsonargparse.ArgumentError, ImportDenied) as error:
         raise LDLError(one_line(str(error), options)) from None
     finally:
         sys.argv = argv

@@ -193,7 +193,7 @@ class Task(pl.LightningModule):
             check_losses(self.head, losses)
             self.kept_contract = True
         memory = losses.pop("memory", features.detach())
-        if self.check_finite:
+        if self.check_finite and self._trainer is not None:
             watch_loss(self.watch, losses["loss"].detach(), batch, self.trainer)
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)

@@ -99,10 +99,18 @@ def test_what_the_loss_remembers_is_observed_and_not_logged(gives: str | None, p
     assert padding or "train_loss_kl" in trainer.callback_metrics
 
 
+class Drawing(Softmax):
+    """Draws a number where it is, on any device."""
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        super().build(in_features, labels)
+        self.drawn = float(torch.rand((), device="cpu"))
+
+
 def test_a_head_larger_than_the_memory_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = LabelSpace.nominal(["a", "b"])
     state = torch.get_rng_state()
-    check_memory(Softmax(hidden=[100]), 10, labels)
+    check_memory(Drawing(hidden=[100]), 10, labels)
     assert torch.equal(torch.get_rng_state(), state)  # looking at it changes no first weights
     monkeypatch.setattr("ldl.head.machine_memory", lambda: 4 * (10 * 100 + 100 + 100 * 2 + 2))
     check_memory(Softmax(hidden=[100]), 10, labels)

@@ -21,11 +21,14 @@ from places import ROOT
 
 from ldl.backbones.pixel_features import PixelFeatures
 from ldl.backbones.timm import Timm
+from ldl.data.faces.transforms import Pipeline, default_train_transforms
+from ldl.data.picture_folder import PictureFolder
 from ldl.data.tables.distributions import read_table
 from ldl.data.tables.tabular import TabularLDL
 from ldl.data.trials.mnist import read_mnist
 from ldl.edges.benchmark.ground_truth import read_ground_truth
 from ldl.errors import LDLError
+from ldl.labels import LabelSpace
 from ldl.trust import archive
 
 SMALL = "test_resnet"
@@ -144,7 +147,7 @@ def test_weights_that_are_not_finite_are_refused(kind: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", ["code", "bomb", "nothing", "truncated"])
 def test_other_weights_are_refused(kind: str, tmp_path: Path) -> None:
     weights(kind, tmp_path / "a.pth")
-    with pytest.raises(LDLError, match="a.pth"):
+    with pytest.raises(LDLError, match="a.pth .*it is no file to read" if kind == "bomb" else "a.pth"):
         Timm(SMALL, weights=str(tmp_path / "a.pth")).build((3, 32, 32))
 
 
@@ -154,11 +157,34 @@ def test_a_checkpoint_with_other_weights_is_refused(tmp_path: Path) -> None:
     for change in (lambda: state.update({NAME: torch.ones(3)}), lambda: state.pop(NAME)):
         change()
         torch.save(checkpoint, tmp_path / "a.ckpt")
-        with pytest.raises(LDLError, match=r"a.ckpt holds no weights that fit test_resnet: "):
+        with pytest.raises(LDLError, match=r"a.ckpt holds no weights that fit test_resnet: ") as refused:
             Timm(SMALL, weights=str(tmp_path / "a.ckpt")).build((3, 32, 32))
+        assert "\n" not in str(refused.value)
 
 
 NAME = "backbone.network.conv1.0.weight"
+
+
+CROPS = {"crop_size": 32, "margin": None, "transforms": Pipeline(default_train_transforms()).to_dict()}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"crop_size": 10**6}, "crops of 1000000 pixels"),
+        ({"crop_size": "32"}, "crops of '32' pixels"),
+        ({"margin": -1}, "a margin of -1"),
+        ({"transforms": {}}, "cannot be rebuilt"),
+        ({"transforms": {"transform": {"__class_fullname__": "os.system", "p": 1}}}, "cannot be rebuilt.*system"),
+        ({"transforms": {"transform": {"__class_fullname__": "Resize", "height": 10**9, "width": 1}}}, "16384 pixels"),
+        ({}, "holds no pictures"),
+    ],
+)
+def test_preprocessing_is_held_against_its_form(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    data = PictureFolder(str(tmp_path))
+    with pytest.raises(LDLError, match=words):
+        data.follow(LabelSpace.ordinal([1, 2]), (3, 32, 32), CROPS | change)
+        data.load()
 
 
 def test_nothing_is_unpickled_anywhere() -> None:

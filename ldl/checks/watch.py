@@ -30,11 +30,11 @@ class Watch:
         self._noted = []
 
     def wrong(self, device: torch.device) -> Tensor:
-        """How much of what was noted went wrong, (1,) int."""
+        """Whether any of what was noted went wrong, (1,) bool."""
         if not self._noted:
-            return torch.zeros(1, dtype=torch.long, device=device)
-        good = torch.stack([good for good, _ in self._noted])
-        return (~good).sum(0, keepdim=True)
+            return torch.zeros(1, dtype=torch.bool, device=device)
+        good = [good.reshape(1) for good, _ in self._noted]
+        return ~(good[0] if len(good) == 1 else torch.cat(good).all(0, keepdim=True))
 
     def why(self) -> str:
         """What went wrong first, in words; empty where nothing did."""
@@ -42,9 +42,11 @@ class Watch:
 
     def settle(self, device: torch.device, collective: Collective) -> None:
         """Look now, where no batch follows. Every process calls it. Raises SharedError."""
-        if int(collective.sum(self.wrong(device))):
-            raise_together(self.why(), device, collective)
+        wrong = int(collective.sum(self.wrong(device).long()))
+        why = self.why() if wrong else ""
         self.clear()
+        if wrong:
+            raise_together(why, device, collective)
 
 
 def raise_together(message: str, device: torch.device, collective: Collective) -> None:

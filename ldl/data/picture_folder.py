@@ -49,6 +49,9 @@ class PictureFolder(LDLDataModule):
         """Take labels and preprocessing of a trained task. Raises LDLError where it was not trained on pictures."""
         if preprocessing is None or input_shape is None:
             raise LDLError("the checkpoint was not trained on pictures; PictureFolder predicts for those that were")
+        size, margin = preprocessing.get("crop_size"), preprocessing.get("margin")
+        if not (type(size) is int and 8 <= size <= 4096 and (margin is None or 0 <= margin <= 2)):
+            raise LDLError(f"the checkpoint's crops of {size!r} pixels with a margin of {margin!r} cannot be made")
         self._trained = (labels, input_shape, preprocessing)
 
     def load(self) -> Loaded:
@@ -58,7 +61,7 @@ class PictureFolder(LDLDataModule):
         if self._trained is None:
             raise LDLError("PictureFolder has no labels to train on or test with; use it with --stage predict")
         labels, self.input_shape, preprocessing = self._trained
-        self.pipeline = Pipeline.from_dict(preprocessing["transforms"])
+        self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}))
         folder = Path(self.path)
         files = [path.relative_to(folder).as_posix() for path in list_pictures(folder)]
         boxes = {} if self.boxes is None else read_boxes(Path(self.boxes))

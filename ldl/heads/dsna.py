@@ -60,7 +60,7 @@ class DSNA(CostSensitiveForest):
     targets: Tensor = buffer()
     codes: Tensor = buffer()
 
-    clusters: int = option(default=2, least=1)
+    clusters: int = option(default=2, least=1, most=10_000)
     overlap: float = option(default=0.2, least=0)
     tau: float = option(default=1.0, above=0)
     energy: float = option(default=0.9, above=0, most=1)

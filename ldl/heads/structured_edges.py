@@ -92,7 +92,7 @@ class StructuredEdges(ImageHead):
     scales: tuple[float, ...] = option(default=(1.0,), least=0.05, most=20, may_change=True)
     gain: float = option(default=2.0, above=0, may_change=True)
     dsna: bool = option(default=False, may_change=True)
-    clusters: int = option(default=1, least=1, may_change=True)
+    clusters: int = option(default=1, least=1, most=10_000, may_change=True)
     overlap: float = option(default=0.2, least=0, may_change=True)
     tau: float = option(default=1.0, above=0, may_change=True)
     energy: float = option(default=0.9, above=0, most=1, what="a share of the variance", may_change=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     if process_rank():
         yield
         return
-    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    made = [parent for parent in (folder, *folder.parents) if not os.path.exists(parent)]
     lock = FileLock(folder / NAME)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ def one_line(message: str, options: list[str]) -> str:
         name = match[1].split()[0].lstrip("-").split("=")[0]
         return f"unknown option --{name}{did_you_mean(name, options)}; see train.py --help"
     if match := re.search(r"Importing '([^']+)' is not allowed, denied by the '([^']+)' entry", message):
-        return _denied(match[1], key, beside=match[2] == "*")
+        return _denied(match[1], key or "the configuration", beside=match[2] == "*")
     if match := re.search(r"Option '([^']+)' is not accepted", message):
         return _unknown_option(match[1], key, classes, options)
     if match := re.search(r"arguments? (?:is|are) required: ([\w, .]+)", message):

@@ -16,6 +16,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.callbacks.leaf_update import STATE_KEY
+from ldl.callbacks.resume import MEASURED_KEY
 from ldl.collective import Collective
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
@@ -106,6 +107,8 @@ def rehearse_trainer(trainer: pl.Trainer, checkpoint: dict[str, Any], path: str)
                 if isinstance(callback, ModelCheckpoint):
                     _check_places(state, callback)
                 copy.copy(callback).load_state_dict(copy.deepcopy(state))
+        for name, value in checkpoint.get(MEASURED_KEY, {}).items():
+            check_alike(value, torch.zeros(()), f"{MEASURED_KEY}.{name}")
         precision = trainer.precision_plugin
         if (state := checkpoint.get(type(precision).__qualname__)) is not None:
             copy.deepcopy(precision).load_state_dict(state)

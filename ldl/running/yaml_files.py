@@ -16,6 +16,8 @@ MOST = 100_000
 LONGEST = 1_000_000
 """Letters of a file."""
 
+MERGE = "tag:yaml.org,2002:merge"
+
 
 def check_config(path: Path) -> None:
     """Refuse a file that is no configuration.
@@ -43,6 +45,8 @@ def check_config(path: Path) -> None:
 
 def _check(path: Path, node: yaml.Node, known: dict[int, int], above: tuple[int, ...]) -> int:
     """The number of values of a node, with those that aliases repeat; each node is counted once."""
+    if node.tag not in yaml.SafeLoader.yaml_constructors and node.tag != MERGE:
+        raise LDLError(f"{_at(path, node)} has the tag {node.tag!r}; options are plain values, remove it")
     if id(node) in above:
         raise LDLError(f"{_at(path, node)} contains itself; write the values out instead of the alias")
     if id(node) not in known:
@@ -62,7 +66,7 @@ def _parts(path: Path, node: yaml.Node) -> Iterator[yaml.Node]:
         return
     lines: dict[str, int] = {}
     for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode) or key.tag not in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"):
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in ("tag:yaml.org,2002:str", MERGE):
             raise LDLError(f"{_at(path, key)} has a key that is no text; options have names")
         line = key.start_mark.line + 1
         if key.value in lines and key.tag.endswith("str"):

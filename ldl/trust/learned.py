@@ -71,11 +71,13 @@ def check_simplex(module: nn.Module, name: str, rows: Tensor) -> None:
     flat = rows.reshape(-1, rows.shape[-1])
     if not len(flat):
         refuse(module, name, "has no distributions")
-    check_numbers(module, name, flat)
     rounding = max(1e-3, 2 * torch.finfo(flat.dtype).eps)
-    wrong = ((flat < 0).any(1) | ((flat.double().sum(1) - 1).abs() > rounding)).nonzero()
+    sums = flat.sum(1, dtype=torch.float64)
+    # What is NaN is neither near 1 nor anything else.
+    wrong = (~((sums - 1).abs() <= rounding) | (flat.amin(1) < 0)).nonzero()
     if len(wrong):
         row = flat[wrong[0, 0]]
+        check_numbers(module, name, row)
         refuse(module, name, f"row {int(wrong[0, 0])} is no distribution: least {row.min():g}, sum {row.sum():g}")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from ldl.cli import main
 
 PATIENCE = 30
-"""Seconds of processor time after which a run counts as one that hangs; or four times as many by the clock, as other work may go on beside."""
+"""Seconds of processor time after which a run counts as one that hangs, or four times as many by the clock."""
 
 SMALL = (
     "--wandb.mode disabled --trainer.enable_progress_bar false --trainer.enable_model_summary false "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bad_inputs.harness import SMALL, TABLE, Case
 
+RUNS_A_COMMAND = '{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}'
 DIGITS = f"--data RotatedDigits --data.turns 1 --model.backbone Identity --model.backbone.flatten true {SMALL}"
 
 
@@ -195,19 +196,13 @@ TOGETHER: dict[str, Case] = {
     "option of another head": Case("--model.head.trees 3", "Softmax has no option 'trees'"),
     "unknown option": Case("--modle.head LDLF", "--modle.head|did you mean"),
     "scheduler without what it needs": Case("--model.lr_scheduler StepLR", "StepLR|step_size"),
-    "class path that is a function": Case(
-        '--model.optimizer \'{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}\'', "os.system"
-    ),
+    "class path that is a function": Case(f"--model.optimizer '{RUNS_A_COMMAND}'", "os.system"),
     "callback that is a function": Case(
-        '--trainer.callbacks \'[{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}]\'',
+        f"--trainer.callbacks '[{RUNS_A_COMMAND}]'",
         "os.system",
     ),
-    "logger that is a function": Case(
-        '--trainer.logger \'{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}\'', "os.system"
-    ),
-    "strategy that is a function": Case(
-        '--trainer.strategy \'{"class_path": "os.system", "init_args": {"command": "touch PWNED"}}\'', "os.system"
-    ),
+    "logger that is a function": Case(f"--trainer.logger '{RUNS_A_COMMAND}'", "os.system"),
+    "strategy that is a function": Case(f"--trainer.strategy '{RUNS_A_COMMAND}'", "os.system"),
     "optimiser that is a process": Case(
         '--model.optimizer \'{"class_path": "subprocess.check_output", "init_args": {"args": "touch PWNED"}}\'',
         "check_output",

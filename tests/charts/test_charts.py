@@ -196,16 +196,22 @@ def test_what_is_drawn_of_thousands_of_labels_is_bounded(labels: LabelSpace, sai
     assert max(drawn) in (100, 2000) and axis.get_xlabel() == said
     if labels.kind == "nominal":
         assert sum(bar.get_height() for bar in axis.patches) == pytest.approx(2)
+    if labels.kind == "ordinal":
+        assert axis.lines[0].get_ydata().max() == rows[1].max()  # no peak falls between two points
+    if labels.kind == "grid":
+        np.testing.assert_allclose(axis.collections[0].get_sizes().max(), 700 * rows[0].max())
 
 
 def test_of_many_leaves_those_that_hold_most_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ldl.charts.training.MOST_LEAVES", 4)
-    labels, rows = SPACES["nominal"], np.zeros((2**10, 4))
-    usage = np.zeros(len(rows))
-    usage[[3, 5, 900, 77]] = 0.25
-    rows[[3, 5, 900, 77]] = np.eye(4)[[0, 1, 2, 3]]
-    drawn = imread(charts.leaves(tmp_path / "many.png", rows, labels, usage))
-    assert drawn.shape[0] == pytest.approx(120 * (1.5 + 0.09 * 4), abs=1)
-    # In their order, as a tree of these alone: what differs is the title.
-    alone = imread(charts.leaves(tmp_path / "few.png", np.eye(4)[[0, 1, 3, 2]], labels, np.full(4, 0.25)))
-    assert alone.shape == drawn.shape
+    labels, of_a_leaf = SPACES["nominal"], np.eye(4)[[0, 1, 3, 2]]
+
+    def drawn(places: list[int], used: np.ndarray) -> np.ndarray:
+        rows, usage = np.zeros((2**10, 4)), np.zeros(2**10)
+        rows[places], usage[places] = used, 0.25
+        return imread(charts.leaves(tmp_path / "l.png", rows, labels, usage))
+
+    first = drawn([3, 5, 77, 900], of_a_leaf)
+    assert first.shape[0] == pytest.approx(120 * (1.5 + 0.09 * 4), abs=1)
+    np.testing.assert_array_equal(drawn([0, 500, 501, 1023], of_a_leaf), first)  # in their order, wherever they are
+    assert (drawn([3, 5, 77, 900], of_a_leaf[::-1]) != first).any()

@@ -110,13 +110,14 @@ def test_no_checkpoint_is_written_of_a_step_that_went_wrong(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step=2.ckpt", "step=4.ckpt"]
 
 
-def test_last_step_of_an_epoch_is_looked_at_before_the_validation() -> None:
-    data, head = RotatedDigits(turns=1, batch_size=100), _Spoils()
-    head.step = 14
+@pytest.mark.parametrize(("val_fraction", "last"), [(0.1, 14), (0.0, 16)])
+def test_last_step_is_looked_at_before_the_validation_and_without_one(val_fraction: float, last: int) -> None:
+    data, head = RotatedDigits(turns=1, batch_size=100, val_fraction=val_fraction), _Spoils()
+    head.step = last
     trainer = _trainer(max_epochs=1, num_sanity_val_steps=0)
-    with pytest.raises(SharedError, match="loss is nan at step 14 "):
+    with pytest.raises(SharedError, match=f"loss is nan at step {last} "):
         trainer.fit(Task(head, Identity(flatten=True)), datamodule=data)
-    assert len(data.train_dataloader()) == 15 and "val_kl" not in trainer.callback_metrics
+    assert len(data.train_dataloader()) == last + 1 and "val_kl" not in trainer.callback_metrics
 
 
 def test_inputs_that_are_too_large_are_told_from_a_rate_that_is(table: Path) -> None:
@@ -146,15 +147,16 @@ def test_leaves_that_are_not_numbers_end_the_run(monkeypatch: pytest.MonkeyPatch
     assert int(task.head.steps) == 4
 
 
-def test_prediction_that_is_no_distribution_ends_the_test() -> None:
-    data = RotatedDigits(turns=1, batch_size=100)
+@pytest.mark.parametrize("batch_size", [100, 2000])
+def test_prediction_that_is_no_distribution_ends_every_stage(batch_size: int) -> None:
+    """Of the first batch, be there another one or not."""
+    data = RotatedDigits(turns=1, batch_size=batch_size)
     task, trainer = Task(Softmax(), Identity(flatten=True)), _trainer(max_epochs=1, limit_train_batches=1)
     trainer.fit(task, datamodule=data)
     task.head.logits[0].bias.data[3] = torch.nan
-    for call in (trainer.test, trainer.predict):
-        with pytest.raises(
-            SharedError, match=rf"row {data.split.test[0]} of the data: smallest entry nan, sum nan; what"
-        ):
+    for call, rows in ((trainer.validate, data.split.val), (trainer.test, data.split.test), (trainer.predict, None)):
+        row = (data.split.test if rows is None else rows)[0]
+        with pytest.raises(SharedError, match=rf"row {row} of the data: smallest entry nan, sum nan; what it has"):
             call(task, datamodule=data)
 
 

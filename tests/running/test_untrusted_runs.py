@@ -122,6 +122,7 @@ GROUP = ("optimizer_states", 0, "param_groups", 0)
         (put("ring", "leaf_update"), "does not fit"),
         (put(torch.tensor([10**6]), "leaf_update", "rows"), "the recent samples are not those"),
         (put({"loss": torch.ones(1)}, "train_means"), "does not fit"),
+        (put({"val_kl": "low"}, "measured"), "measured.val_kl is a str, not a Tensor"),
         (put(torch.ones(9), "state_dict", "head.leaves"), "its head.leaves has shape"),
         (put("local:///etc", "callbacks", LAST, "best_model_path"), "best_model_path is 'local:///etc'"),
         (put(torch.zeros(4), "TabularLDL", "scale"), "scale of the features is no scaling"),

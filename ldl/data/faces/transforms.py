@@ -15,6 +15,9 @@ from ldl.errors import LDLError
 
 Transform: TypeAlias = A.BasicTransform | A.BaseCompose
 
+LARGEST = 2**14
+"""Of the numbers of transforms that a checkpoint names, such as sides of pictures."""
+
 
 def default_train_transforms(mirror: bool = True) -> list[Transform]:
     """Small turns, shifts and scales, brightness and contrast, now and then grey or coarse; ``mirror`` mirrors half."""
@@ -31,6 +34,13 @@ def default_train_transforms(mirror: bool = True) -> list[Transform]:
         A.ToGray(p=0.15),
         A.Downscale(scale_range=(0.4, 0.9), p=0.15),
     ]
+
+
+def _largest(state: Any) -> float:
+    """The largest number of a pipeline."""
+    if isinstance(state, dict | list | tuple):
+        return max(map(_largest, state.values() if isinstance(state, dict) else state), default=0)
+    return abs(state) if isinstance(state, int | float) else 0
 
 
 class Pipeline:
@@ -75,10 +85,12 @@ class Pipeline:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Pipeline:
-        """Rebuild a pipeline. Raises LDLError for transforms that this albumentations does not have."""
+        """Rebuild a pipeline. Raises LDLError for transforms that this albumentations does not have, or too large."""
         try:
+            if (largest := _largest(state)) > LARGEST:
+                raise ValueError(f"they ask for {largest}, and {LARGEST} pixels are the most")
             return cls(A.from_dict(state).transforms)
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # those of albumentations' own checks have no common base
             reason = " ".join(str(error).split())
             raise LDLError(
                 f"the checkpoint's picture transforms cannot be rebuilt with albumentations {A.__version__}: {reason}"

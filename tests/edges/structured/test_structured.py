@@ -113,7 +113,7 @@ def test_neighbours_of_the_leaves_vote_by_dsna(tree: Path, tmp_path: Path) -> No
         ("--model.head.components=4000", "StructuredEdges.components 4000 must be in 1..3328"),
         ("--model.head.depth=65", "StructuredEdges.depth 65 must be in 0..64"),
         ("--model.head.dsna=true", "set StructuredEdges.kept to how many a leaf keeps"),
-        ("--model.head.clusters=0", "StructuredEdges.clusters 0 must be at least 1"),
+        ("--model.head.clusters=0", "StructuredEdges.clusters 0 must be in 1..10000"),
         ("--model.head.width=0", "StructuredEdges.width 0"),
         ("--model.head.energy=1.5", "StructuredEdges.energy 1.5 must be in (0, 1]"),
         ("--model.backbone=PixelFeatures", "StructuredEdges cannot use the backbone PixelFeatures"),

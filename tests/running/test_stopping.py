@@ -22,14 +22,14 @@ from ldl.running.lock import alone_in
 SMALL = [
     *("-c", str(CONFIGS / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
     *("--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"),
-    *("--trainer.max_epochs", "2", "--data.turns", "1", "--data.batch_size", "200", "--data.folds", "3"),
+    *("--trainer.max_epochs", "2", "--data.turns", "1", "--data.batch_size", "100", "--data.folds", "3"),
 ]
 LDLF = [
     *("--model.head.trees", "2", "--model.head.depth", "3", "--model.head.outputs", "7", "--model.head.hidden", "[8]"),
-    *("--model.head.batches", "4", "--model.head.dropout", "0.2"),
+    *("--model.head.batches", "11", "--model.head.dropout", "0.2"),
 ]
-STEPS = 6
-"""Batches of an epoch, of 200 of 1,079 instances; the validation part has one batch."""
+STEPS = 11
+"""Batches of an epoch, of 100 of 1,079 instances; the validation part has two."""
 
 
 def end_of(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -59,7 +59,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "hook, call, number, step",
     [
         ("on_train_batch_start", 3, signal.SIGTERM, 3),
-        ("on_validation_batch_start", 1, signal.SIGHUP, STEPS),
+        ("on_validation_batch_start", 2, signal.SIGHUP, STEPS),
         ("on_train_batch_start", 2 * STEPS, signal.SIGINT, 2 * STEPS),
         ("on_test_batch_start", 1, signal.SIGINT, 2 * STEPS),
     ],

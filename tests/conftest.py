@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,11 @@ import torch
 
 # The tensors here are small, and several test runs may share the cores.
 torch.set_num_threads(1)
+
+# Runs leave ignored what was ignored before them, as by nohup or in the background of a script; tests send it to them.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 STARTS_PROCESSES = {"subprocess", "launch", "succeed", "Run"}
 """Names, one of which a file has that starts processes."""

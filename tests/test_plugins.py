@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import torch
 from places import ROOT
 
 from ldl.cli import main
-from ldl.plugins import discover
+from ldl.plugins import discover, left_out
 from ldl.task import Task
 from ldl.testing import check_head
 
@@ -47,6 +48,13 @@ SMALL = [
     "--data.turns=1", "--data.folds=3", "--trainer.max_epochs=1", "--trainer.enable_progress_bar=false",
     "--wandb.mode=disabled",
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def none_left_out() -> Iterator[None]:
+    """What these tests break is not told by later ones."""
+    yield
+    left_out.clear()
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,7 @@ from ldl.edges.benchmark.ground_truth import read_ground_truth
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.trust import archive
+from ldl.trust.mat import check_elements
 
 SMALL = "test_resnet"
 
@@ -89,6 +90,36 @@ def test_sparse_matrices_are_bounded(tmp_path: Path) -> None:
     scipy.io.savemat(tmp_path / "a.mat", {"features": wide, "labels": np.ones((1, 1))})
     with pytest.raises(LDLError, match="1073741824 numbers at most are read"):
         read_table(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize(
+    ("place", "byte"), [(184, 155), (185, 4), (145, 109), (536, 83), (537, 14), (144, 99), (136, 9), (160, 200)]
+)
+def test_tags_that_crash_the_reader_of_mat_files_are_refused(place: int, byte: int, tmp_path: Path) -> None:
+    """The first five end scipy 1.17 with a segmentation fault: an unknown kind of numbers, a part that is not there."""
+    rng, file = np.random.default_rng(0), tmp_path / "a.mat"
+    scipy.io.savemat(file, {"features": rng.normal(size=(12, 3)), "labels": rng.dirichlet(np.ones(3), 12)})
+    content = bytearray(file.read_bytes())
+    content[place] = byte
+    file.write_bytes(content)
+    with pytest.raises(LDLError, match=r"a\.mat cannot be read as \.mat, it is damaged: "):
+        read_table(file)
+    with pytest.raises(LDLError, match=r"a\.mat cannot be read as \.mat, it is damaged: "):
+        read_ground_truth(file)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_sound_mat_files_are_not_damaged(packed: bool, tmp_path: Path) -> None:
+    cells, file = np.empty((2, 2), object), tmp_path / "a.mat"
+    cells[:] = [[{"name": "x", "deep": {"er": np.eye(2)}}, "text"], [np.zeros((0, 3)), 1 + 2j]]
+    variables = {
+        "cells": cells, "sparse": scipy.sparse.eye(4).tocsc(), "complex": np.eye(2) + 1j, "truth": np.eye(2) > 0,
+        "small": np.array([[1, 2]], np.uint8), "cube": np.zeros((2, 3, 4), np.float32), "none": np.zeros((0, 0)),
+        "structure": np.zeros((0,), [("a", object)]), "features": np.eye(3), "labels": np.eye(3),
+    }  # fmt: skip
+    scipy.io.savemat(file, variables, do_compression=packed)
+    check_elements(file)
+    assert read_table(file).features.shape == (3, 3)
 
 
 @pytest.mark.parametrize("path", ["../SJAFFE.mat", "a/../../SJAFFE.mat", "{outside}/SJAFFE.mat", "link/SJAFFE.mat"])

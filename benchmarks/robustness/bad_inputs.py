@@ -15,14 +15,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(1, str(Path(__file__).parents[2] / "tests"))
 
-from bad_inputs.cases import CLASSES  # noqa: E402
-from bad_inputs.harness import outcome  # noqa: E402
+from bad_inputs.cases import CLASSES
+from bad_inputs.harness import outcome
 
-from benchmarks.common.command import launch, make_parser  # noqa: E402
-from benchmarks.common.tables import markdown, show, write_block  # noqa: E402
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.tables import markdown, show, write_block
 
 KINDS = ("refused", "accepted", "traceback", "hang", "untold", "left behind", "nonsense")
 

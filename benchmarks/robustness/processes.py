@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 import traceback
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,9 @@ def _fork(work: Callable[[], Any]) -> int:
     if process:
         return process
     code: Any = 0
+    # Temporary folders of this process are its own to remove.
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
     try:
         work()
     except SystemExit as end:

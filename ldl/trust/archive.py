@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 from ldl.errors import LDLError
+from ldl.trust.mat import check_elements
 
 ALWAYS = 2**30
 """Bytes to which any archive may unpack."""
@@ -40,7 +41,12 @@ def check_archive(path: Path, packed: bool = True) -> None:
 
 
 def check_mat(path: Path) -> None:
-    """Raise LDLError for a .mat file of version 5 whose parts unpack to far more than it holds."""
+    """Raise LDLError for a .mat file of version 5 that unpacks to far more than it holds, or is damaged."""
+    _check_unpacked(path)
+    check_elements(path)
+
+
+def _check_unpacked(path: Path) -> None:
     size = path.stat().st_size
     if DEFLATED * size <= ALWAYS:
         return

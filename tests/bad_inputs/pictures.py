@@ -99,7 +99,7 @@ TREES: dict[str, tuple[str, Callable[[Path], object] | None, str]] = {
     "crop larger than pictures": ("--data.crop 4096", None, "crop"),
     "crop without end": ("--data.crop 1000000000", None, "crop"),
     "tolerance of 1e9": ("--data.tolerance 1e9", None, "tolerance"),
-    "no truth": ("", lambda folder: _first(folder, "*.mat").unlink(), "groundTruth"),
+    "no truth": ("", lambda folder: _first(folder, "*.mat").unlink(), "ground truth"),
     "damaged truth": ("", lambda folder: _first(folder, "*.mat").write_bytes(b"abc"), ".mat"),
     "truth of another size": ("", lambda folder: _picture((9, 9))(_first(folder, "*.jpg")), "size"),
     "damaged picture": ("", lambda folder: _first(folder, "*.jpg").write_bytes(b"abc"), ".jpg"),

@@ -135,7 +135,7 @@ def test_full_disk_ends_a_run_in_one_line(
 ) -> None:
     """A few predictions fit, the charts do not."""
     few = ["--trainer.limit_test_batches", "1", "--data.batch_size", "20", "--stage", "test"]
-    full_disk(30_000)
+    full_disk(80_000)
     last = unbroken / "checkpoints" / "last.ckpt"
     code, line = end_of([*few, "--ckpt_path", str(last), "--run_dir", str(tmp_path)], capsys)
     assert code == 2

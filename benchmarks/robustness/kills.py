@@ -122,10 +122,13 @@ def trials(case: Case, signals: list[int], rng: np.random.Generator, folder: Pat
             moment = float(rng.uniform(0.02, 0.98) * seconds)
             run = Run([*options, "--run_dir", str(place)], log_file, case.processes)
             if run.wait(moment) is None:
-                break
+                run.kill(sent)
+                code = run.wait()
+                # Unless it has ended by itself in the meantime.
+                if sent != signal.SIGKILL or code != 0:
+                    break
+            run.end()
             shutil.rmtree(place)
-        run.kill(sent)
-        code = run.wait()
         row |= {"moment": round(moment, 2), "code": code, "alone": run.end()}
         last = place / "checkpoints" / "last.ckpt"
         row["resumed"] = last.is_file()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 from itertools import pairwise
-from typing import Any, Literal
+from operator import or_
+from typing import Any, Literal, get_args
 
 import jsonargparse._typehints as typehints
 import pytorch_lightning as pl
@@ -84,6 +86,7 @@ class LDLCLI(LightningCLI):
         )
         parser.add_argument("--wandb", type=WandbOptions, default=WandbOptions(), help="Weights & Biases.")
 
+        whole_numbers_first(parser)
         self._options += [name.lstrip("-") for action in parser._actions for name in action.option_strings]
 
     def _set_seed(self) -> None:
@@ -143,6 +146,14 @@ class LDLCLI(LightningCLI):
         if config.stage in ("fit", "crossval"):
             config.ckpt_path = None
         return self.parser.dump(config, skip_unset=False, format="yaml")
+
+
+def whole_numbers_first(parser: LightningArgumentParser) -> None:
+    """Let ``1`` be one batch: it is all of them as 1.0, and the cache of typing may swap the members of a union."""
+    for action in parser._actions:
+        members = get_args(getattr(action, "_typehint", None))
+        if int in members and float in members:
+            action._typehint = reduce(or_, sorted(members, key=lambda kind: kind is float))  # type: ignore[attr-defined]
 
 
 def _with_files(args: list[str]) -> list[str]:

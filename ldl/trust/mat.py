@@ -40,6 +40,8 @@ def check_elements(path: Path) -> None:
     content = memoryview(path.read_bytes())
     if len(content) < HEADER or 0 in content[:4]:
         return  # version 4, which scipy reads in Python
+    if content[124 + (content[126] == ord("I"))] != 1:
+        return  # version 7.3, or none: scipy says so
     order, at = "<" if content[126:128] == b"IM" else ">", HEADER
     try:
         while at < len(content):

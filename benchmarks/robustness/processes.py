@@ -10,7 +10,6 @@ import socket
 import sys
 import time
 import traceback
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 from pytorch_lightning.utilities import rank_zero_only
 
 from ldl.cli import main
+from ldl.data.loader import end_server
 
 PATIENCE = 180.0
 """Seconds after which a run counts as one that hangs."""
@@ -86,9 +86,9 @@ def _fork(work: Callable[[], Any]) -> int:
     if process:
         return process
     code: Any = 0
-    # Temporary folders of this process are its own to remove.
-    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
-        finalizer.atexit = False
+    # What else this process does at its end, such as removing temporary folders, is its own.
+    atexit._clear()
+    atexit.register(end_server)
     try:
         work()
     except SystemExit as end:

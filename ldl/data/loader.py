@@ -83,7 +83,7 @@ def worker_context() -> BaseContext:
 
 
 @atexit.register
-def _end_server() -> None:
+def end_server() -> None:
     """End the server, which else goes on for seconds where it is still importing."""
     if pid := getattr(forkserver._forkserver, "_forkserver_pid", None):
         with suppress(ProcessLookupError):

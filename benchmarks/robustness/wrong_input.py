@@ -1,6 +1,6 @@
 """What becomes of wrong input: every case of ``tests/bad_inputs``, run through the command line, counted by class.
 
-    python benchmarks/robustness/bad_inputs.py [--page docs/results/robustness.md]
+    python benchmarks/robustness/wrong_input.py [--page docs/results/robustness.md]
 
 A case is refused in one line with exit code 2 and nothing left behind, or accepted with finite results; everything else
 is a fault: a traceback, a hang, several lines or none, a run directory that stays, results that are not finite.

@@ -104,17 +104,16 @@ def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: 
     task = cli.make_task(config)
     if config.stage == "fit" and checkpoint:
         check_same_model(checkpoint, task.head, task.backbone)
-        data.setup()
-        restore_data(data, checkpoint, config.ckpt_path)
-        check_model(task, data, checkpoint, config.ckpt_path)
     elif config.stage in ("test", "predict"):
         if not checkpoint:
             raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
         task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder, check_finite=task.check_finite)
         data.follow(task.labels, task.input_shape, task.preprocessing)
-        data.setup()
-        restore_data(data, checkpoint, config.ckpt_path)
     data.setup()
+    if checkpoint:
+        restore_data(data, checkpoint, config.ckpt_path)
+    if config.stage == "fit" and checkpoint:
+        check_model(task, data, checkpoint, config.ckpt_path)
     task.build(data.labels, data.input_shape)
     try:
         task.configure_optimizers()

@@ -48,6 +48,8 @@ class Head(nn.Module, ABC):
     Attributes:
         uses_value: Whether ``loss``, or ``fit``, wants the keyword ``value`` besides the distribution: the label
             itself where the data have one, (...,) or (..., 2), else None.
+        uses_group: Whether ``fit`` wants the keyword ``group``, (N,) integers from 0, such as the person of a row; None
+            where nobody knows them. For heads that set rows aside: those of one group stay together.
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F), of which missing ones are
             NaN throughout. Single rows reach such a head as bags of one.
         in_features: F, set by ``build``.
@@ -55,6 +57,7 @@ class Head(nn.Module, ABC):
     """
 
     uses_value: ClassVar[bool] = False
+    uses_group: ClassVar[bool] = False
     takes_bags: ClassVar[bool] = False
     in_features: int
     labels: LabelSpace
@@ -261,3 +264,8 @@ def _check_loaded(head: Head, keys: Any) -> None:
 def memory_rows(memory: Any, rows: slice) -> Any:
     """Some rows of what a loss gave as ``memory``."""
     return {name: part[rows] for name, part in memory.items()} if isinstance(memory, dict) else memory[rows]
+
+
+def wanted_columns(head: Head) -> list[str]:
+    """The columns of a batch that a head wants as keywords besides its features and its target."""
+    return [name for name, wants in (("value", head.uses_value), ("group", head.uses_group)) if wants]

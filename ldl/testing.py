@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows, wanted_columns
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.spec import from_spec, to_spec
@@ -248,9 +248,9 @@ def _mean_loss(head: Head, features: Tensor, target: Tensor) -> float:
 
 
 def _extra(head: Head, target: Tensor) -> dict[str, Tensor | None]:
-    if not head.uses_value:
-        return {}
-    return {"value": head.labels.decode(target) if head.labels.has_values else None}
+    value = head.labels.decode(target) if head.labels.has_values else None
+    columns = {"value": value, "group": torch.arange(len(target)) // 4}
+    return {name: columns[name] for name in wanted_columns(head)}
 
 
 def _must(condition: bool, head: Head, message: str) -> None:

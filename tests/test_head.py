@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -14,10 +15,10 @@ from torch.utils.data import DataLoader
 
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
-from ldl.data import RotatedDigits
+from ldl.data import RotatedDigits, TabularValues
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, check_memory
-from ldl.heads import Softmax
+from ldl.heads import MeanPredictor, Softmax
 from ldl.labels import LabelSpace
 from ldl.task import Task
 
@@ -146,3 +147,23 @@ def test_fitted_heads_get_features_of_evaluation() -> None:
     rows = data.split.train
     inputs = data.inputs(rows, rows, train=False)
     assert torch.equal(task.head.seen, fresh.eval()(inputs))
+
+
+def test_a_fitted_head_gets_the_groups_that_it_wants(tmp_path: Path) -> None:
+    class WantsGroups(MeanPredictor):
+        uses_group = True
+
+        def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
+            super().fit(features, target, collective)
+            seen.append(group)
+
+    seen: list[Tensor | None] = []
+    rows, persons = np.random.default_rng(0).normal(size=(12, 3)), np.repeat([7, 5, 9], 4)
+    for columns, groups in (({"group": persons}, [1, 0, 2]), ({}, None)):
+        np.savez(tmp_path / "rows.npz", features=rows, value=rows[:, 0], **columns)
+        data = TabularValues(path=str(tmp_path / "rows.npz"), folds=3, val_fraction=0, batch_size=5)
+        trainer = pl.Trainer(logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu")
+        trainer.fit(Task(WantsGroups()), datamodule=data)
+        expected = None if groups is None else np.repeat(groups, 4)[data.split.train].tolist()
+        found = seen.pop()
+        assert (found if found is None else found.tolist()) == expected

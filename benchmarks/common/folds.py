@@ -19,7 +19,7 @@ from ldl.collective import Collective
 from ldl.data import LDLDataModule
 from ldl.data.tables.distributions import read_table
 from ldl.errors import LDLError
-from ldl.head import FittedHead
+from ldl.head import FittedHead, wanted_columns
 from ldl.labels import LabelSpace
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.protocols import kfold
@@ -91,6 +91,6 @@ def fit_rows(head: H, data: LDLDataModule, features: Tensor, rows: np.ndarray) -
     """The head, built for ``features`` (size, ..., F) of all instances and fitted on some rows."""
     index = torch.from_numpy(rows)
     head.build(features.shape[-1], data.labels)
-    value = {"value": data.columns["value"][index]} if head.uses_value else {}
-    head.fit(features[index], data.columns["target"][index], Collective(), **value)
+    extra = {name: data.columns[name][index] if name in data.columns else None for name in wanted_columns(head)}
+    head.fit(features[index], data.columns["target"][index], Collective(), **extra)
     return head

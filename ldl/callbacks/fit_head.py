@@ -13,7 +13,7 @@ from ldl.batch import Batch, global_rows
 from ldl.checks.contract import check_forward
 from ldl.collective import Collective, current_collective, interleave
 from ldl.errors import LDLError, SharedError
-from ldl.head import FittedHead, ImageHead
+from ldl.head import FittedHead, ImageHead, wanted_columns
 
 CHECKED = 64
 """Training rows whose predictions are looked at after the fit."""
@@ -46,7 +46,7 @@ class FitHead(pl.Callback):
             head.fit_images(_readable(data.image_dataloader(head.wants), pl_module.device, collective), collective)
         else:
             columns = _extract(trainer, pl_module, data.fit_dataloader(), collective)
-            extra = {"value": columns.get("value")} if head.uses_value else {}
+            extra = {name: columns.get(name) for name in wanted_columns(head)}
             _check_features(head, columns["features"])
             head.fit(columns["features"], columns["target"], collective, **extra)
             check_forward(head, columns["features"][:CHECKED], columns["target"][:CHECKED], pl_module.watch)
@@ -78,7 +78,7 @@ def _check_features(head: FittedHead, features: Tensor) -> None:
 
 @torch.no_grad()
 def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> dict[str, Tensor]:
-    """``features``, ``target`` and, where the data have it, ``value`` of all rows."""
+    """``features``, ``target`` and, where the data have them, ``value`` and ``group`` of all rows."""
     training = task.training
     task.eval()
     parts: list[dict[str, Tensor]] = []
@@ -87,7 +87,7 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
         batch = trainer.precision_plugin.convert_input(batch)
         real = batch["weight"] > 0
         batch = {name: column.to(task.device) for name, column in batch.items()}
-        columns = {name: batch[name][real] for name in ("target", "value") if name in batch}
+        columns = {name: batch[name][real] for name in ("target", "value", "group") if name in batch}
         parts.append({"features": task.features(batch)[real], **columns})
         if (size := parts[-1]["features"].shape[1:]) != (first := parts[0]["features"].shape[1:]):
             raise LDLError(

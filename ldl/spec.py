@@ -68,8 +68,7 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     cls = _find(path)
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
-    given = spec["init_args"].items()
-    arguments = {name: from_spec(value, nn.Module) if _is_spec(value) else value for name, value in given}
+    arguments = {name: _made(value) for name, value in spec["init_args"].items()}
     for name, kind in _kinds(cls).items():
         if name in arguments and not fits(arguments[name], kind):
             raise LDLError(f"the checkpoint's {cls.__name__}.{name} {arguments[name]!r} must be {shown(kind)}")
@@ -116,6 +115,8 @@ def differences(spec: dict[str, Any], component: object, within: str = "") -> li
         old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
         if _is_spec(old) and isinstance(part, nn.Module):
             found += differences(old, part, where)
+        elif isinstance(part, nn.ModuleList) and isinstance(old, list) and len(old) == len(part):
+            found += [text for i, pair in enumerate(zip(old, part)) for text in differences(*pair, f"{where}[{i}]")]
         elif old != after.get(name) and not (name in known and known[name].may_change):
             found.append(f"{where} {old!r} instead of {after.get(name)!r}")
     return found
@@ -125,13 +126,19 @@ def _is_spec(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() == {"class_path", "init_args"}
 
 
+def _made(value: Any) -> Any:
+    if _is_spec(value):
+        return from_spec(value, nn.Module)
+    return [_made(item) for item in value] if isinstance(value, list) else value
+
+
 def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, list | tuple | nn.ModuleList):
+        return [_plain(item, where) for item in value]
     if isinstance(value, nn.Module):
         return to_spec(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, list | tuple):
-        return [_plain(item, where) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item, where) for key, item in value.items()}
     raise LDLError(f"{where} is a {type(value).__name__}; arguments must be numbers, strings, lists or dicts of them")

@@ -10,9 +10,11 @@ from ldl.heads.mean_predictor import MeanPredictor
 from ldl.heads.milboost import MILBoost
 from ldl.heads.mplboost import MPLBoost
 from ldl.heads.mslp import MSLP
+from ldl.heads.pool import Pool
 from ldl.heads.softmax import Softmax
 from ldl.heads.structrf import StructRF
 from ldl.heads.structured_edges import StructuredEdges
+from ldl.heads.trained import Trained
 
 __all__ = [
     "AAKNN",
@@ -25,7 +27,9 @@ __all__ = [
     "MPLBoost",
     "MaxEnt",
     "MeanPredictor",
+    "Pool",
     "Softmax",
     "StructRF",
     "StructuredEdges",
+    "Trained",
 ]

@@ -1,0 +1,169 @@
+"""A head that learns by gradient, fitted in one go: no trainer, and a member of pools."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from ldl.batch import run_seed
+from ldl.collective import Collective
+from ldl.data.tables.scaling import FeatureScaler, Scaling
+from ldl.errors import LDLError, SharedError
+from ldl.head import FittedHead, Head
+from ldl.heads.learn import learn
+from ldl.heads.softmax import Softmax
+from ldl.labels import LabelSpace
+from ldl.methods.opinion_pool import Mean, pool
+from ldl.methods.rows import check_rows
+from ldl.options import buffer, check_options, option, options
+from ldl.trust.learned import check_shapes
+
+PREFIX = "scaling_"
+"""Of the buffers that hold what the scaling has learned."""
+SHAPES = {"quantiles": "Q F", "references": "Q"}
+"""Those that are not (F,)."""
+
+
+@options
+class Trained(FittedHead):
+    """A head that learns by gradient, trained on extracted features by a loop of its own.
+
+    What the trainer, its optimiser and its schedule do for a head on a fixed backbone, as one fitted head: AdamW, whose
+    rate falls to zero along half a cosine, mixup, and the leaf updates of alternating heads. So such a head can be a
+    member of ``Pool``. Its result depends on ``seed`` and the rows alone. Several processes share the ``repeats``.
+
+    Args:
+        head: The head that is trained, by class name; None is ``Softmax``.
+        epochs: Passes over the rows.
+        batch_size: Rows of a batch; the last one of an epoch may have fewer.
+        lr: First learning rate of AdamW.
+        weight_decay: Its decoupled weight decay.
+        mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
+        scaling: How features are scaled, learnt from the rows it is fitted on: as the option of tables.
+        clip: Scaled features are cut off at plus and minus this; None leaves them.
+        repeats: So many heads are trained, each from a seed of its own, and their predictions averaged.
+        mean: How they are: ``arithmetic`` or ``geometric``.
+        seed: Seed of the repeats; None takes the run's.
+    """
+
+    uses_value: ClassVar[bool] = True
+    members: list[Head] = buffer()
+
+    head: Head = option(default=None)
+    epochs: int = option(default=100, least=1)
+    batch_size: int = option(default=64, least=1)
+    lr: float = option(default=3e-3, above=0)
+    weight_decay: float = option(default=0.01, least=0)
+    mixup: float = option(default=0.0, least=0, most=1000, what="0 for none")
+    scaling: Scaling = "none"
+    clip: float | None = option(default=None, above=0, null="no clipping")
+    repeats: int = option(default=1, least=1, most=1000)
+    mean: Mean = "arithmetic"
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
+
+    def __post_init__(self) -> None:
+        if self.head is None:
+            self.head = Softmax()
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Build the repeats, untrained, and the buffers of the scaling. Raises LDLError for a head of another kind."""
+        check_options(self)
+        if isinstance(self.head, FittedHead) or self.head.takes_bags:
+            name = type(self.head).__name__
+            raise LDLError(f"Trained.head {name} must take single rows and learn by gradient, as LDLF and Softmax do")
+        super().build(in_features, labels)
+        members = []
+        for number in range(self.repeats):
+            with self._drawing(number):
+                # No optimiser and no DDP may ask for their gradients: only copies are trained.
+                members.append(self._make().requires_grad_(False))
+        self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
+        self._learn_scaling(torch.zeros(2, in_features, device="cpu"))
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
+        """Train on (N, F), (N, C) and maybe values (N, ...). Raises LDLError: a bad feature, or a loss that grew."""
+        check_rows(type(self).__name__, features, target)
+        dtype = torch.promote_types(features.dtype, torch.float32)
+        self._learn_scaling(features)
+        columns = {"features": self._scale(features.to(dtype)), "target": target.to(dtype)}
+        columns |= {} if value is None else {"value": value}
+        failed = target.new_zeros(())
+        for number in range(collective.rank, self.repeats, collective.world_size):
+            with self._drawing(number, features.device):
+                head = self._make().to(columns["features"])
+                options = self.epochs, self.batch_size, self.lr, self.weight_decay, self.mixup, self.shows_progress
+                learn(head, columns, *options)
+            learned = head.state_dict()
+            if all(bool(tensor.isfinite().all()) for tensor in learned.values()):
+                self.members[number].load_state_dict(learned)
+            else:
+                failed += 1
+        if collective.sum(failed) > 0:
+            name = type(self.head).__name__
+            raise SharedError(f"Trained.head {name} learned numbers that are not finite; lower Trained.lr {self.lr:g}")
+        for number, member in enumerate(self.members):
+            for tensor in member.state_dict().values():
+                tensor.copy_(collective.broadcast(tensor, number % collective.world_size))
+
+    def train(self, mode: bool = True) -> Self:
+        """Training mode of this head; the repeats stay in evaluation mode, for they are trained as copies."""
+        super().train(mode)
+        for member in self.members if self.is_built else ():
+            member.eval()
+        return self
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Mean of the repeats: (..., F) to (..., C)."""
+        features = self._scale(features)
+        predictions = torch.stack([member(features) for member in self.members])
+        return pool(predictions, predictions.new_full((self.repeats,), 1 / self.repeats), self.mean)
+
+    def point_estimate(self, features: Tensor) -> Tensor | None:
+        """Mean of the repeats' better values, where the head gives such."""
+        features = self._scale(features)
+        values = [value for member in self.members if (value := member.point_estimate(features)) is not None]
+        return torch.stack(values).mean(0) if values else None
+
+    def check_state(self) -> None:
+        """Raise LDLError where parameters or the scaling are not what is learned; the repeats check themselves."""
+        super().check_state()
+        shapes = {name: SHAPES.get(name.removeprefix(PREFIX), "F") for name in self.exact}
+        check_shapes(self, {"F": self.in_features}, **shapes)
+        learned = {name: torch.from_numpy(array) for name, array in self._scaler.learned.items()}
+        self._scaler.load_state_dict({"kind": self.scaling, "clip": self.clip, **learned})
+
+    def _make(self) -> Head:
+        head = copy.deepcopy(self.head)
+        head.build(self.in_features, self.labels)
+        return head
+
+    @contextmanager
+    def _drawing(self, number: int, device: torch.device | None = None) -> Iterator[None]:
+        """Draw for one of the repeats, whatever torch's generators are, and leave them as they were."""
+        with torch.random.fork_rng([device] if device is not None and device.type == "cuda" else []):
+            torch.manual_seed(hash((run_seed(self.seed), number)) % 2**63)
+            yield
+
+    @property
+    def _scaler(self) -> FeatureScaler:
+        scaler = FeatureScaler(self.scaling, self.clip)
+        scaler.learned = {name.removeprefix(PREFIX): getattr(self, name).cpu().numpy() for name in self.exact}
+        return scaler
+
+    def _learn_scaling(self, features: Tensor) -> None:
+        scaler = FeatureScaler(self.scaling, self.clip)
+        scaler.fit(features.double().cpu().numpy())
+        learned = {PREFIX + name: torch.from_numpy(array) for name, array in scaler.learned.items()}
+        self.register_buffers(**{name: tensor.to(features.device) for name, tensor in learned.items()})
+        self.exact = tuple(learned)  # type: ignore[misc]  # which there are depends on the kind
+
+    def _scale(self, features: Tensor) -> Tensor:
+        if not features.numel() or (self.scaling == "none" and self.clip is None):
+            return features
+        rows = features.detach().reshape(-1, features.shape[-1]).double().cpu().numpy()
+        return torch.from_numpy(self._scaler.transform(rows)).to(features).reshape(features.shape)

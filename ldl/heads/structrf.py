@@ -24,6 +24,7 @@ from ldl.progress import track
 from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
+Criterion = Literal["clusters", "log_loss"]
 
 
 @options
@@ -79,6 +80,7 @@ class StructRF(FittedHead):
     min_samples: int = option(default=2, least=1)
     min_leaf: int = option(default=1, least=1)
     min_gain: float = option(default=0.0, least=0)
+    criterion: Criterion = "clusters"
     search: Search = "exact"
     alpha: float = option(default=0.25, least=0)
     beta: float = 8.0
@@ -104,7 +106,7 @@ class StructRF(FittedHead):
         tries = max(1, round(self.features * self.in_features))
         rules = Rules(
             get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
-            self.alpha, self.beta, 32,
+            self.alpha, self.beta, 32, get_args(Criterion).index(self.criterion),
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         grown = grow_trees(

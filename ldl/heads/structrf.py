@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ldl.batch import run_seed
 from ldl.collective import Collective, interleave
+from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.forest.draws import bootstrap
@@ -36,6 +37,9 @@ class StructRF(FittedHead):
     3). A leaf holds the mean distribution of its rows, the forest predicts the mean over its trees (Eq. 4). The
     defaults are the paper's setting; it does not say how small a node may be.
 
+    With the criterion ``log_loss`` nodes are not clustered: the split is that which lowers most the sum over draws of
+    KL(row || mean of its side), n H(m) - n_l H(m_l) - n_r H(m_r) with H the entropy of mean distributions.
+
     Rules where the paper is silent: the first centres of 2-means are the distribution farthest from the node's mean
     and its mirror image, then Lloyd's rounds (at most 20) until no row moves; of equal gains the first stays, by
     feature, then by threshold; a node of equal distributions, or in which nothing gains, is a leaf. Features are
@@ -52,6 +56,8 @@ class StructRF(FittedHead):
         min_samples: A node with fewer draws is a leaf.
         min_leaf: Draws that each side of a split must keep.
         min_gain: A split must gain more than this, in nats.
+        criterion: What a split is chosen by: ``clusters``, the paper's information gain about the two clusters, or
+            ``log_loss``, how much it lowers the summed KL divergence of the rows from the mean of their side.
         search: Which thresholds are tried: ``exact`` all midpoints between neighbouring values; ``adaptive`` the
             paper's variable step over them (Eq. 5); ``histogram`` those between quantile bins; ``random`` one
             a feature, between its smallest and largest value in the node (as in extra trees).
@@ -91,6 +97,11 @@ class StructRF(FittedHead):
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
+        if self.criterion == "log_loss" and self.search == "adaptive":
+            raise LDLError(
+                "StructRF.search 'adaptive' is a step for the gain about clusters; with criterion 'log_loss' "
+                "use exact, histogram or random"
+            )
         super().build(in_features, labels)
         zero, uniform = torch.zeros(1, dtype=torch.int32), torch.full((1, len(labels)), 1 / len(labels))
         forest = FlatForest(zero, zero - 1, torch.zeros(1), zero.clone(), uniform)

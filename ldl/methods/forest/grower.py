@@ -13,7 +13,7 @@ import numpy as np
 
 from ldl.methods.forest.columns import Columns
 from ldl.methods.forest.compiled import compiled, inlined
-from ldl.methods.forest.divergence import Mass, node_divergence
+from ldl.methods.forest.divergence import make_mass, node_divergence
 from ldl.methods.forest.impurity import Node, impurity
 from ldl.methods.forest.ordered import ONES
 from ldl.methods.forest.parting import partition, partition_listed, send, take_listed
@@ -75,11 +75,7 @@ def grow(
     clusters = rules.criterion == CLUSTERS
     cluster = np.zeros(size, np.uint8)
     centred = np.empty((size if clusters else 0, codes.shape[1]), np.float32)
-    summed = 0 if clusters else size
-    mass = Mass(
-        codes, samples, weights, np.empty(codes.shape[1]), np.empty(codes.shape[1]),
-        np.empty(summed + 1, np.int32), np.empty((2, summed), np.float32),
-    )  # fmt: skip
+    mass = make_mass(codes, samples, weights, not clusters)
     own, counts = np.empty(size, np.int32), np.empty(size, np.int64)
     # Row d + 1 is what the children of a node at depth d start from, left and right; both use the same features.
     live = np.empty((rules.depth + 2, width), np.int32)

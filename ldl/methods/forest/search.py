@@ -73,9 +73,7 @@ def search(
             begin, end, default = lo[f], hi[f], columns.default[f]
             constant = begin == end or (end - begin == node.count and listed[begin] == listed[end - 1])
             if not constant and rules.criterion == LOG_LOSS:
-                best = ordered_feature(
-                    ids, listed, listed, packed, table, node, mass, f, begin, end, default, best
-                )
+                best = ordered_feature(ids, listed, listed, packed, table, node, mass, f, begin, end, default, best)
             elif not constant and rules.search == EXACT:
                 best = exact_feature(ids, listed, packed, table, node, f, begin, end, default, block, best)
             elif not constant:

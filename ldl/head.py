@@ -52,6 +52,7 @@ class Head(nn.Module, ABC):
             where nobody knows them. For heads that set rows aside: those of one group stay together.
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F), of which missing ones are
             NaN throughout. Single rows reach such a head as bags of one.
+        takes_missing: Whether features may be NaN, where a value is missing.
         in_features: F, set by ``build``.
         labels: The label space, set by ``build``.
     """
@@ -59,6 +60,7 @@ class Head(nn.Module, ABC):
     uses_value: ClassVar[bool] = False
     uses_group: ClassVar[bool] = False
     takes_bags: ClassVar[bool] = False
+    takes_missing: ClassVar[bool] = False
     in_features: int
     labels: LabelSpace
 

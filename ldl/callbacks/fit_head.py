@@ -66,7 +66,7 @@ def _readable(loader: Any, device: torch.device, collective: Collective) -> Iter
 def _check_features(head: FittedHead, features: Tensor) -> None:
     """Refuse what no head can be fitted on. Every process has all features, and finds the same."""
     # Missing instances of a bag are NaN.
-    bad = features.isinf() if head.takes_bags else ~features.isfinite()
+    bad = features.isinf() if head.takes_bags or head.takes_missing else ~features.isfinite()
     if bool(bad.any()):
         where = [int(number) for number in bad.nonzero()[0]]
         value = float(features[tuple(where)])

@@ -2,6 +2,7 @@
 
 from ldl.heads.aa_knn import AAKNN
 from ldl.heads.bagged import Bagged
+from ldl.heads.boosted_trees import BoostedTrees
 from ldl.heads.cost_sensitive_forest import CostSensitiveForest
 from ldl.heads.dsna import DSNA
 from ldl.heads.ldlf import LDLF
@@ -20,6 +21,7 @@ __all__ = [
     "LDLF",
     "MSLP",
     "Bagged",
+    "BoostedTrees",
     "CostSensitiveForest",
     "MILBoost",
     "MPLBoost",

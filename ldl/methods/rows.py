@@ -10,17 +10,24 @@ PART = 64
 """Rows that are checked at a time: a mask of everything would be as large as the features."""
 
 
-def check_rows(name: str, features: Tensor, target: Tensor) -> None:
-    """Raise LDLError where a head has no training rows (N, F), or one has a feature that is not finite."""
+def check_rows(name: str, features: Tensor, target: Tensor, missing: bool = False) -> None:
+    """Raise LDLError where a head has no training rows (N, F), or one has a feature that is not finite.
+
+    With ``missing`` NaN is a missing value, and taken.
+    """
     if features.ndim != 2 or not len(features) or len(features) != len(target):
         raise LDLError(f"{name} is fitted on (N, F) features, N at least 1, got {tuple(features.shape)}")
-    check_finite(f"{name} cannot take", features)
+    check_finite(f"{name} cannot take", features, missing)
 
 
-def check_finite(refusal: str, features: Tensor) -> None:
-    """Raise LDLError, which begins with ``refusal``, for the first of the features (N, F) that is not finite."""
+def check_finite(refusal: str, features: Tensor, missing: bool = False) -> None:
+    """Raise LDLError, which begins with ``refusal``, for the first of the features (N, F) that is not finite.
+
+    With ``missing`` NaN is taken.
+    """
     for start in range(0, len(features), PART):
-        bad = (~features[start : start + PART].float().isfinite()).nonzero()
+        part = features[start : start + PART].float()
+        bad = (part.isinf() if missing else ~part.isfinite()).nonzero()
         if len(bad):
             row, column = start + int(bad[0, 0]), int(bad[0, 1])
             raise LDLError(

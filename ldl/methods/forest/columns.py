@@ -9,6 +9,8 @@ import numpy as np
 from ldl.methods.forest.compiled import compiled, inlined
 
 BINS = 256
+MISSING = BINS - 1
+"""Bin of missing values, where there are some; the others then have at most 255."""
 Layout = Literal["ordered", "binned", "plain"]
 
 
@@ -42,7 +44,8 @@ class Columns(NamedTuple):
 def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS) -> Columns:
     """Columns of features (N, F), finite float32: rows in order, quantile bins, or the values alone.
 
-    Bins hold about equally many rows; where a feature has at most ``bins`` values, each has a bin of its own.
+    Bins hold about equally many rows; where a feature has at most ``bins`` values, each has a bin of its own. With at
+    most 255 of them features may be NaN, which has the bin ``MISSING`` to itself.
     """
     count, width = features.shape
     start, default = np.zeros(width + 1, np.int64), np.full(width, np.nan, np.float32)
@@ -52,7 +55,11 @@ def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS) -> Column
     for f in range(width if kind != "plain" else 0):
         column = np.ascontiguousarray(features[:, f])
         if kind == "binned":
-            _fill_bins(column, np.argsort(column), bins, codes[f], low[f], high[f])
+            order = np.argsort(column)  # NaN comes last
+            known = count - int(np.isnan(column).sum())
+            codes[f, order[known:]] = MISSING
+            if known:
+                _fill_bins(column, order[:known], bins, codes[f], low[f], high[f])
             continue
         default[f] = _majority(column)
         # NaN, which marks no default, is unequal to everything.
@@ -87,7 +94,7 @@ def _majority(column: np.ndarray) -> float:
 def _fill_bins(
     column: np.ndarray, order: np.ndarray, bins: int, codes: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> None:
-    count = len(column)
+    count = len(order)
     distinct = 1
     for i in range(1, count):
         distinct += column[order[i]] != column[order[i - 1]]

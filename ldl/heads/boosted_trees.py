@@ -1,0 +1,213 @@
+"""Gradient boosted trees on the divergence from whole distributions."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.batch import run_seed
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.head import FittedHead
+from ldl.labels import LabelSpace
+from ldl.methods.forest.boosted_forest import BoostedForest, add_scores, join_boosted
+from ldl.methods.forest.boosted_tree import Shape
+from ldl.methods.forest.boosting import Plan, Round, Rows, Trees, boost
+from ldl.methods.forest.boosting_loss import Loss
+from ldl.methods.forest.newton import Newton
+from ldl.methods.rows import check_rows
+from ldl.metrics.functional import KL_FLOOR
+from ldl.options import buffer, option, options
+from ldl.progress import track
+from ldl.protocols import with_validation
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_trees, refuse
+
+
+@options
+class BoostedTrees(FittedHead):
+    """Gradient boosted trees: the softmax of scores to which every round adds a tree.
+
+    The scores start as the logarithm of the mean distribution. A round takes the gradient p - d of the Kullback-Leibler
+    divergence and the diagonal p (1 - p) of its Hessian (Friedman 2001, multinomial boosting, with a distribution d for
+    the one label), and grows a tree of Newton steps on them: a split gains the sum over the labels of G^2 / (H + l2),
+    of both sides less that of the node, and a leaf adds -G / (H + l2) (Chen & Guestrin 2016, Eq. 5 and 7). Splits are
+    searched on histograms of quantile bins (Ke et al. 2017). One tree a round has a vector in each leaf, as in
+    AOSO-LogitBoost for label distributions (Xing, Geng & Xue, CVPR 2016), which has the full Hessian of two labels where
+    this has the diagonal; ``label`` grows one tree for each label, as LDLogitBoost and XGBoost do.
+
+    XGBoost's ``multi:softprob``, on rows that are repeated once a label with their mass as weight, has 2 p (1 - p) for
+    second derivative. With ``trees`` ``label``, half its ``eta``, half its ``lambda`` and half its ``min_child_weight``
+    this boosts the same trees.
+
+    A missing value (NaN) goes to the side where it gains most in training; where a feature misses none in a node, to
+    the side with more rows. Boosting ends early where no tree of a round finds a split, as with features that are
+    constant. The same seed gives the same bits for any number of threads and processes; they share the features.
+
+    Args:
+        rounds: Rounds of boosting; with ``patience`` at most so many.
+        learning_rate: Factor of every step, in (0, 1].
+        depth: Splits on the longest path of a tree, 0 to 64.
+        leaves: None splits every node that gains (depth-wise); a number splits the one that gains most next, until
+            there are so many leaves (leaf-wise).
+        l2: Added to the second derivatives of a node.
+        min_leaf: Rows that each side of a split must keep.
+        min_hessian: Second derivatives, summed over rows and the tree's labels, that each side must keep.
+        sampling: Rows of a round, as a share, drawn without replacement.
+        features: Share of the features that a round may split by.
+        bins: Bins of a feature, at most 255; missing values have one more.
+        trees: ``vector``: one tree a round, with a step for every label in its leaves; ``label``: one a label.
+        objective: ``kl``, or for ordinal labels ``cdf``, the squared distance of the cumulative distributions
+            (``ldl.methods.forest.boosting_loss`` has its derivatives).
+        patience: Boosting stops once the loss of the validation rows has not fallen for so many rounds, and keeps the
+            rounds up to the lowest; None boosts all rounds, on all rows.
+        validation: Share of the training rows that are set aside for that; whole groups where these are known.
+        refit: Whether the trees are then boosted anew on all rows, for as many rounds.
+        seed: Of the sampling and of the validation rows; None takes the run's.
+        threads: Threads of a CPU; None takes torch's.
+
+    Attributes:
+        importances: (F,) share of each feature in the gain of all splits; sums to 1, or is 0 throughout.
+        validation_loss: The lowest mean loss of the validation rows; NaN without them.
+    """
+
+    takes_missing: ClassVar[bool] = True
+    uses_group: ClassVar[bool] = True
+    exact: ClassVar[tuple[str, ...]] = ("threshold",)
+    start: Tensor = buffer()
+    importances: Tensor = buffer()
+    validation_loss: Tensor = buffer()
+
+    rounds: int = option(default=1000, least=1, most=100_000)
+    learning_rate: float = option(default=0.05, above=0, most=1)
+    depth: int = option(default=4, least=0, most=64)
+    leaves: int | None = option(default=None, least=2, most=65536, null="depth-wise growth")
+    l2: float = option(default=1.0, least=0)
+    min_leaf: int = option(default=5, least=1)
+    min_hessian: float = option(default=0.0, least=0)
+    sampling: float = option(default=0.8, above=0, most=1, what="a share")
+    features: float = option(default=0.5, above=0, most=1, what="a share")
+    bins: int = option(default=255, least=2, most=255)
+    trees: Trees = "vector"
+    objective: Loss = "kl"
+    patience: int | None = option(default=50, least=1, null="all rounds on all rows")
+    validation: float = option(default=0.2, above=0, below=1, what="a share")
+    refit: bool = True
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        """Create the buffers, of no tree and the uniform distribution until fitted. Raises LDLError."""
+        super().build(in_features, labels)
+        if self.objective == "cdf" and labels.kind != "ordinal":
+            raise LDLError(
+                f"BoostedTrees.objective 'cdf' needs labels in an order, and these are {labels.kind}; take 'kl', or give "
+                "the labels values, such as --data.label_values"
+            )
+        self.register_buffers(**join_boosted([], len(labels), torch.device("cpu"))._asdict())
+        self.register_buffers(start=torch.zeros(len(labels)), importances=torch.zeros(in_features))
+        self.register_buffers(validation_loss=torch.tensor(torch.nan))
+
+    @torch.no_grad()
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
+        """Boost on (N, F), which may be NaN, and (N, C). Raises LDLError: no rows, or too few to set some aside."""
+        check_rows(type(self).__name__, features, target, missing=True)
+        device = features.device
+        rows = np.ascontiguousarray(features.float().cpu().numpy()), np.ascontiguousarray(target.float().cpu().numpy())
+        rounds, lowest = self.rounds, np.nan
+        if self.patience is not None:
+            train, watched = self._set_aside(len(target), None if group is None else group.cpu().numpy())
+            parts = [tuple(part[these] for part in rows) for these in (train, watched)]
+            done, lowest = self._boost_watched(parts[0], parts[1], collective, device)  # type: ignore[arg-type]
+            rounds, start = len(done), _start(parts[0][1])
+        if self.patience is None or self.refit:
+            start = _start(rows[1])
+            with closing(boost(rows, start, rounds, self._plan, collective, device)) as boosting:
+                done = list(track(boosting, rounds, "boosting trees", self.shows_progress))
+        trees = [tree for each in done for tree in each.trees]
+        gains = np.zeros(self.in_features)
+        for tree in trees:
+            np.add.at(gains, tree.feature[tree.feature >= 0], tree.gain[tree.feature >= 0])
+        width = len(self.labels) if self.trees == "vector" else 1
+        self.register_buffers(**join_boosted(trees, width, device)._asdict(), start=torch.from_numpy(start).to(device))
+        self.importances = torch.from_numpy(gains / gains.sum() if gains.sum() > 0 else gains).float().to(device)
+        self.validation_loss = torch.tensor(lowest, dtype=torch.float32, device=device)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Softmax of the scores: (..., F), which may be NaN, to (..., C), at least float32."""
+        rows = features.reshape(-1, features.shape[-1]).float()
+        scores = self.start.float().repeat(len(rows), 1)
+        add_scores(rows, self.forest, scores, self.depth, self.threads or torch.get_num_threads())
+        dtype = torch.promote_types(features.dtype, torch.float32)
+        return scores.to(dtype).softmax(-1).reshape(*features.shape[:-1], scores.shape[-1])
+
+    @property
+    def forest(self) -> BoostedForest:
+        """The trees."""
+        return BoostedForest(*(getattr(self, name) for name in BoostedForest._fields))
+
+    def check_state(self) -> None:
+        """Raise LDLError where the buffers are no trees of this depth with finite steps in their leaves."""
+        sizes = check_shapes(
+            self, {"C": len(self.labels), "F": self.in_features}, roots="K", feature="M", threshold="M",
+            missing_left="M", child="M", values="L W", start="C", importances="F", validation_loss="",
+        )  # fmt: skip
+        forest = self.forest
+        if sizes["W"] not in (1, len(self.labels)) or (sizes["W"] == 1 and sizes["K"] % len(self.labels)):
+            refuse(self, "values", f"has {sizes['W']} labels in the leaves of {sizes['K']} trees")
+        check_range(self, "feature", forest.feature, self.in_features, -1)
+        check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
+        if bool(forest.threshold.isnan().any()) or forest.missing_left.dtype != torch.bool:
+            refuse(self, "threshold", "holds NaN, or missing_left is not of bool")
+        check_numbers(self, "values", forest.values)
+        check_numbers(self, "start", self.start)
+
+    def summary(self) -> dict[str, float]:
+        """Rounds kept, and the validation loss where there is one."""
+        each = 1 if self.values.shape[1] == len(self.labels) else len(self.labels)
+        found = {"rounds": float(len(self.roots) // each)}
+        return found if bool(self.validation_loss.isnan()) else found | {"validation_loss": float(self.validation_loss)}
+
+    @property
+    def _plan(self) -> Plan:
+        shape = Shape(self.depth, self.leaves, self.learning_rate, Newton(self.l2, self.min_leaf, self.min_hessian))
+        threads = self.threads or torch.get_num_threads()
+        return Plan(
+            shape, self.trees, self.objective, self.sampling, self.features, self.bins, run_seed(self.seed), threads
+        )
+
+    def _boost_watched(
+        self, train: Rows, watched: Rows, collective: Collective, device: torch.device
+    ) -> tuple[list[Round], float]:
+        """The rounds up to the one of the lowest loss of the watched rows, and that loss."""
+        assert self.patience is not None
+        done: list[Round] = []
+        lowest, best = np.inf, 0
+        start = _start(train[1])
+        with closing(boost(train, start, self.rounds, self._plan, collective, device, watched)) as boosting:
+            for each in track(boosting, self.rounds, "finding how many rounds", self.shows_progress):
+                done.append(each)
+                if each.loss < lowest:
+                    lowest, best = each.loss, len(done)
+                elif len(done) - best >= self.patience:
+                    break
+        return done[:best], lowest if done else np.nan
+
+    def _set_aside(self, rows: int, group: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the rows to learn from, and of those to watch."""
+        units, what = (rows, "rows") if group is None else (len(np.unique(group)), "groups")
+        if not 0 < round(self.validation * units) < units:
+            raise LDLError(
+                f"BoostedTrees.validation {self.validation:g} of {units} training {what} leaves none to watch or to "
+                "learn from; give more, or BoostedTrees.patience null, which boosts all rounds on all rows"
+            )
+        cut = with_validation(np.arange(rows), np.arange(0), self.validation, run_seed(self.seed), groups=group)
+        return cut.train, cut.val
+
+
+def _start(target: np.ndarray) -> np.ndarray:
+    """Scores of the mean distribution."""
+    return np.log(np.maximum(target.mean(0, dtype=np.float64), KL_FLOOR)).astype(np.float32)

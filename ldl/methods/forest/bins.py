@@ -1,0 +1,111 @@
+"""Binned features as histograms are made of them: bins of all features side by side, and sparse features by row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ldl.methods.forest.columns import MISSING, make_columns
+from ldl.methods.forest.compiled import compiled, inlined
+
+MOST_BINS = MISSING
+"""Bins of a feature, besides that of missing values."""
+
+
+class Bins(NamedTuple):
+    """N training rows of F features in B bins altogether.
+
+    A feature of which one bin holds at least half of the rows is *sparse*: that bin is its default, whose sums are the
+    node's less those of the other bins, so only the other rows are visited.
+
+    Attributes:
+        codes: (F, N) uint8, the bin of each value within its feature; missing values have the one after the last.
+        offset: (F + 1,) int64; feature f has bins ``offset[f]:offset[f + 1]`` of the histogram.
+        filled: (F,) int32, how many of them are of values; where there is one more, it is that of missing values.
+        default: (F,) int32, the bin within a sparse feature that is not listed, -1 in others.
+        low: (F, 256) float32, the smallest value in each bin.
+        high: (F, 256) float32, the largest.
+    """
+
+    codes: np.ndarray
+    offset: np.ndarray
+    filled: np.ndarray
+    default: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Share(NamedTuple):
+    """The features first..last - 1, of which one thread makes the histograms.
+
+    Attributes:
+        first: The first feature.
+        last: One past the last.
+        start: (N + 1,) int64; row i lists ``listed[start[i]:start[i + 1]]``.
+        listed: Bins of the histogram that a row is in, other than the defaults of sparse features; int32.
+    """
+
+    first: int
+    last: int
+    start: np.ndarray
+    listed: np.ndarray
+
+
+def make_bins(features: np.ndarray, bins: int = MOST_BINS) -> Bins:
+    """Quantile bins of features (N, F) float32, finite or NaN; at most ``bins`` of them, 255, a feature."""
+    columns = make_columns(features, "binned", bins)
+    count = len(columns.codes)
+    offset, filled, default = np.zeros(count + 1, np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
+    for f, codes in enumerate(columns.codes):
+        held = np.bincount(codes, minlength=MISSING + 1)
+        filled[f] = np.count_nonzero(held[:MISSING])
+        missing = held[MISSING]
+        if missing:
+            codes[codes == MISSING] = filled[f]
+            held[filled[f]] = missing
+        offset[f + 1] = offset[f] + filled[f] + (missing > 0)
+        most = int(held.argmax())
+        default[f] = most if 2 * held[most] >= len(codes) else -1
+    return Bins(columns.codes, offset, filled, default, columns.low, columns.high)
+
+
+def make_shares(bins: Bins, parts: int) -> list[Share]:
+    """The features in so many parts, in order, of about equal work."""
+    width, rows = bins.codes.shape
+    # A sparse feature costs about what its bins do.
+    cost = np.where(bins.default >= 0, 0, rows) + 8 * np.diff(bins.offset)
+    total = np.concatenate([[0], cost.cumsum()])
+    cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1)[1:-1]).tolist()
+    return [_make_share(bins, first, last) for first, last in zip([0, *cuts], [*cuts, width])]
+
+
+def _make_share(bins: Bins, first: int, last: int) -> Share:
+    start = np.zeros(bins.codes.shape[1] + 1, np.int64)
+    _count_listed(bins, first, last, start)
+    np.cumsum(start, out=start)
+    listed = np.empty(start[-1], np.int32)
+    _list(bins, first, last, start[:-1].copy(), listed)
+    return Share(first, last, start, listed)
+
+
+@inlined
+def is_listed(bins: Bins, f: int, row: int) -> bool:
+    """Whether a row is listed for feature f, which is sparse and in which it is in another than the default bin."""
+    return bins.default[f] >= 0 and np.int64(bins.codes[f, row]) != np.int64(bins.default[f])
+
+
+@compiled
+def _count_listed(bins: Bins, first: int, last: int, start: np.ndarray) -> None:
+    for f in range(first, last):
+        for row in range(bins.codes.shape[1]):
+            start[row + 1] += is_listed(bins, f, row)
+
+
+@compiled
+def _list(bins: Bins, first: int, last: int, place: np.ndarray, listed: np.ndarray) -> None:
+    for f in range(first, last):
+        for row in range(bins.codes.shape[1]):
+            if is_listed(bins, f, row):
+                listed[place[row]] = bins.offset[f] + bins.codes[f, row]
+                place[row] += 1

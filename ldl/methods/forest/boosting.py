@@ -1,0 +1,121 @@
+"""Boosts trees round by round: derivatives at the scores so far, a tree for them, the scores with that tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from ldl.collective import Collective
+from ldl.methods.forest.bins import make_bins
+from ldl.methods.forest.boosted_forest import add_leaves, join_boosted
+from ldl.methods.forest.boosted_tree import BoostedTree, Grower, Shape
+from ldl.methods.forest.boosting_loss import Loss, derive, mean_loss, number_of
+from ldl.methods.forest.draws import bootstrap
+
+Trees = Literal["vector", "label"]
+Rows = tuple[np.ndarray, np.ndarray]
+"""Features (n, F) and distributions (n, C), float32 and contiguous."""
+WORTH_THREADS = 50_000
+"""Derivatives below which starting threads costs more than it saves."""
+
+
+class Plan(NamedTuple):
+    """How trees are boosted; see :class:`ldl.heads.boosted_trees.BoostedTrees`."""
+
+    shape: Shape
+    trees: Trees
+    loss: Loss
+    sampling: float
+    features: float
+    bins: int
+    seed: int
+    threads: int
+
+
+class Round(NamedTuple):
+    """One round.
+
+    Attributes:
+        trees: One, or one a label.
+        loss: The mean loss of the rows that are watched, NaN without any.
+    """
+
+    trees: list[BoostedTree]
+    loss: float
+
+
+def boost(
+    train: Rows,
+    start: np.ndarray,
+    rounds: int,
+    plan: Plan,
+    collective: Collective,
+    device: torch.device,
+    watched: Rows | None = None,
+) -> Generator[Round, None, None]:
+    """Yield round after round, fewer where no tree of one finds a split.
+
+    Args:
+        train: What is learned from; every process has all rows.
+        start: (C,) float32, the scores before the first round.
+        rounds: At most so many.
+        plan: How.
+        collective: Processes share the features.
+        device: Where the collective's tensors must lie.
+        watched: Rows whose loss is measured after every round.
+    """
+    features, target = train
+    labels = target.shape[1]
+    grower = Grower(make_bins(features, plan.bins), plan.threads, collective, device)
+    scores = np.tile(start, (len(target), 1))
+    seen = None if watched is None else np.tile(start, (len(watched[1]), 1))
+    derivatives = np.empty((len(target), 2 * labels), np.float32)
+    loss = number_of(plan.loss)
+    try:
+        for number in range(rounds):
+            _by_rows(
+                grower, len(target), labels, lambda part: derive(scores[part], target[part], loss, derivatives[part])
+            )
+            rows = bootstrap(len(target), plan.sampling, False, plan.seed, number)[0]
+            chosen = _columns(features.shape[1], plan.features, plan.seed, number)
+            trees = [grower.grow(one, rows.copy(), chosen, plan.shape) for one in _outputs(derivatives, plan.trees)]
+            if all(len(tree.feature) == 1 for tree in trees):
+                return
+            forest = [tensor.numpy() for tensor in join_boosted(trees, trees[0].values.shape[1], torch.device("cpu"))]
+            _by_rows(grower, len(target), labels, lambda part: add_leaves(features[part], *forest, scores[part]))
+            left = np.nan
+            if watched is not None and seen is not None:
+                add_leaves(watched[0], *forest, seen)
+                left = mean_loss(seen, watched[1], loss)
+            yield Round(trees, left)
+    finally:
+        grower.close()
+
+
+def _columns(width: int, share: float, seed: int, number: int) -> np.ndarray:
+    """The features of a round, rising; they depend on the seed and the round's number alone."""
+    count = max(1, round(share * width))
+    if count == width:
+        return np.arange(width)
+    return np.sort(np.random.default_rng([seed, number, 2]).choice(width, count, replace=False))
+
+
+def _outputs(derivatives: np.ndarray, trees: Trees) -> Iterator[np.ndarray]:
+    """The derivatives of each tree of a round."""
+    if trees == "vector":
+        yield derivatives
+        return
+    labels = derivatives.shape[1] // 2
+    for label in range(labels):
+        yield np.ascontiguousarray(derivatives[:, label::labels])
+
+
+def _by_rows(grower: Grower, rows: int, labels: int, one: Callable[[slice], None]) -> None:
+    """Call with slices of the rows, in threads where that pays; rows do not mix, so the bits are the same."""
+    threads = 1 if grower.pool is None or rows * labels < WORTH_THREADS else grower.threads
+    cuts = np.linspace(0, rows, threads + 1).astype(int)
+    parts = [slice(*ends) for ends in zip(cuts, cuts[1:])]
+    list(grower.pool.map(one, parts) if grower.pool is not None and threads > 1 else map(one, parts))

@@ -1,0 +1,163 @@
+"""One boosted tree: splits, gains and steps against brute force in float64, whoever shares the work."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from ldl.collective import Collective
+from ldl.methods.forest.bins import make_bins
+from ldl.methods.forest.boosted_tree import BoostedTree, Grower, Shape
+from ldl.methods.forest.newton import LEAST, Newton
+
+CPU = torch.device("cpu")
+
+
+def score(derivatives: np.ndarray, l2: float) -> float:
+    gradient, hessian = np.split(derivatives.sum(0), 2)
+    return float((gradient**2 / (hessian + l2)).sum())
+
+
+def gain(derivatives: np.ndarray, left: np.ndarray, rules: Newton) -> float:
+    """Of rows that are all a node's; -1 where a side is too small."""
+    sides = derivatives[left], derivatives[~left]
+    width = derivatives.shape[1] // 2
+    if any(len(side) < rules.min_leaf or side[:, width:].sum() < rules.min_hessian for side in sides):
+        return -1.0
+    return sum(score(side, rules.l2) for side in sides) - score(derivatives, rules.l2)
+
+
+def all_gains(rows: np.ndarray, derivatives: np.ndarray, features: np.ndarray, rules: Newton) -> list[float]:
+    """Of every split that there is."""
+    gains = [-1.0]
+    for f in features:
+        missing = np.isnan(rows[:, f])
+        values = np.unique(rows[~missing, f])
+        cuts = [(low + high) / 2 for low, high in pairwise(values)] + [np.inf] * bool(missing.any())
+        for cut in cuts:
+            below = rows[:, f] <= cut
+            gains += [gain(derivatives, below, rules), gain(derivatives, below | missing, rules)]
+    return gains
+
+
+def goes_left(tree: BoostedTree, node: int, rows: np.ndarray) -> np.ndarray:
+    values = rows[:, tree.feature[node]]
+    return np.where(np.isnan(values), tree.missing_left[node], values <= tree.threshold[node])
+
+
+def check(tree: BoostedTree, rows: np.ndarray, derivatives: np.ndarray, features: np.ndarray, shape: Shape) -> int:
+    """Hold a depth-wise or a leaf-wise tree against brute force; how many splits it has."""
+    nodes = [(0, 0, np.arange(len(rows)))]
+    leaves = int((tree.feature < 0).sum())
+    left_open, taken = [0.0], [np.inf]
+    for number, depth, own in nodes:
+        best = max(all_gains(rows[own], derivatives[own], features, shape.newton))
+        if tree.feature[number] < 0:
+            gradient, hessian = np.split(derivatives[own].sum(0), 2)
+            step = -shape.learning_rate * gradient / (hessian + shape.newton.l2)
+            np.testing.assert_allclose(tree.values[tree.child[number]], step, rtol=2e-5, atol=1e-6)
+            left_open.append(best if depth < shape.depth else 0.0)
+            continue
+        left = goes_left(tree, number, rows[own])
+        assert tree.feature[number] in features
+        assert gain(derivatives[own], left, shape.newton) == pytest.approx(best, rel=1e-4, abs=1e-5)
+        assert tree.gain[number] == pytest.approx(best, rel=1e-4, abs=1e-5)
+        taken.append(best)
+        child = int(tree.child[number])
+        nodes += [(child, depth + 1, own[left]), (child + 1, depth + 1, own[~left])]
+    if shape.leaves is None or leaves < shape.leaves:
+        assert max(left_open) < LEAST + 1e-5
+    return len(taken) - 1
+
+
+def problem(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Shape]:
+    """Features with ties, missing and constant values, sparse ones; derivatives; the rows that are sampled."""
+    random = np.random.default_rng(seed)
+    count, width, labels = random.integers(2, 100), random.integers(1, 6), random.integers(1, 5)
+    rows = random.normal(size=(count, width)).astype(np.float32)
+    for f in range(width):
+        kind = random.integers(4)
+        if kind == 0:
+            rows[:, f] = rows[:, f].round()
+        elif kind == 1:
+            rows[random.random(count) < 0.8, f] = 0.5
+        rows[random.random(count) < random.choice([0, 0, 0.2, 0.7, 1], p=[0.3, 0.2, 0.3, 0.1, 0.1]), f] = np.nan
+    hessian = random.uniform(0.05, 0.5, (count, labels))
+    derivatives = np.concatenate([random.normal(size=(count, labels)), hessian], 1).astype(np.float32)
+    sampled = np.sort(random.permutation(count)[: random.integers(1, count + 1)]).astype(np.int32)
+    features = np.sort(random.permutation(width)[: random.integers(1, width + 1)])
+    newton = Newton(float(random.choice([0.1, 1, 5])), int(random.integers(1, 3)), float(random.choice([0, 0.5])))
+    leaves = None if seed % 2 else int(random.integers(2, 8))
+    return rows, derivatives, sampled, features, Shape(int(random.integers(0, 5)), leaves, 0.3, newton)
+
+
+def test_trees_are_those_of_brute_force() -> None:
+    splits, ways = 0, np.zeros(3, int)
+    for seed in range(200):
+        rows, derivatives, sampled, features, shape = problem(seed)
+        tree = Grower(make_bins(rows), 1, Collective(), CPU).grow(derivatives, sampled.copy(), features, shape)
+        exact = derivatives[sampled].astype(np.float64)
+        splits += check(tree, rows[sampled], exact, features, shape)
+        inner = tree.feature >= 0
+        ways += [
+            np.isinf(tree.threshold[inner]).sum(),
+            tree.missing_left[inner].sum(),
+            (~tree.missing_left[inner]).sum(),
+        ]
+    assert splits > 300 and ways.min() > 5
+
+
+def test_leafwise_growth_takes_the_best_gain_next() -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(300, 4)).astype(np.float32)
+    derivatives = np.concatenate([random.normal(size=(300, 2)), np.ones((300, 2))], 1).astype(np.float32)
+    shape = Shape(20, None, 1.0, Newton(1.0, 5, 0.0))
+    grower = Grower(make_bins(rows), 1, Collective(), CPU)
+    own, features = np.arange(300, dtype=np.int32), np.arange(4)
+    before: list[float] = []
+    for leaves in range(2, 12):
+        tree = grower.grow(derivatives, own.copy(), features, shape._replace(leaves=leaves))
+        gains = tree.gain[tree.feature >= 0]
+        assert len(gains) == leaves - 1
+        # The tree of one leaf more has the same splits and one more.
+        assert set(before) <= set(gains.tolist())
+        before = gains.tolist()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_threads_give_the_same_bits(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ldl.methods.forest.boosted_tree.WORTH_THREADS", 0)
+    random = np.random.default_rng(1)
+    rows = random.normal(size=(500, 13)).astype(np.float32)
+    if sparse:
+        rows[random.random(rows.shape) < 0.9] = 0
+    derivatives = random.random((500, 6)).astype(np.float32) - np.float32(0.3)
+    derivatives[:, 3:] += np.float32(0.3)
+    shape = Shape(6, None, 0.1, Newton(1.0, 2, 0.0))
+    trees = []
+    for threads in (1, 2, 5, 20):
+        grower = Grower(make_bins(rows), threads, Collective(), CPU)
+        trees.append(grower.grow(derivatives, np.arange(500, dtype=np.int32), np.arange(13), shape))
+        grower.close()
+    for tree in trees[1:]:
+        assert all(np.array_equal(one, other) for one, other in zip(trees[0], tree))
+
+
+def test_memory_does_not_grow_with_the_trees() -> None:
+    random = np.random.default_rng(2)
+    rows = random.normal(size=(200, 5)).astype(np.float32)
+    derivatives = random.random((200, 6)).astype(np.float32)
+    own, features = np.arange(200, dtype=np.int32), np.arange(5)
+    for leaves, most in ((None, 7), (10, 10)):
+        grower = Grower(make_bins(rows), 1, Collective(), CPU)
+        shape = Shape(6, leaves, 0.1, Newton(1.0, 1, 0.0))
+        held = []
+        for _ in range(5):
+            derivatives[:, :3] = random.normal(size=(200, 3))
+            grower.grow(derivatives, own.copy(), features, shape)
+            held.append(len(grower.free))
+            assert len({id(histogram) for histogram in grower.free}) == len(grower.free)
+        assert max(held) <= most

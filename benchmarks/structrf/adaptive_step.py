@@ -30,6 +30,7 @@ from benchmarks.common.timing import seconds, take_turns
 from benchmarks.structrf.tables import MEASURES
 from ldl.heads import StructRF
 from ldl.methods.forest.columns import make_columns
+from ldl.methods.forest.divergence import make_mass
 from ldl.methods.forest.draws import stream
 from ldl.methods.forest.impurity import Node, impurity, log_table
 from ldl.methods.forest.ordered import ONES
@@ -76,6 +77,7 @@ def one_search(features: np.ndarray, target: np.ndarray) -> Iterator[tuple[str, 
     counts = 1 | cluster.astype(np.int64) << WIDE
     table = log_table(count)
     whole = impurity(table, count, ones)
+    mass = make_mass(target, rows, ones_each, used=False)
     for name, (kind, block) in WAYS.items():
         columns = make_columns(features, LAYOUTS[kind])
         rules = Rules(kind, 1, 2, 1, 0.0, width, 0.25, 8.0, block)
@@ -84,7 +86,7 @@ def one_search(features: np.ndarray, target: np.ndarray) -> Iterator[tuple[str, 
         state = stream(0, 0)
         once = partial(
             search, columns, columns.rows, columns.listed, lo, hi, live, width,
-            packed, rows, counts, table, Node(count, ones, count, 1), rules, state,
+            packed, rows, counts, table, Node(count, ones, count, 1, whole), rows, mass, rules, state,
         )  # fmt: skip
         # The first call loads the machine code.
         found = once()[0]

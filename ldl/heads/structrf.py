@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ldl.batch import run_seed
 from ldl.collective import Collective, interleave
+from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.forest.draws import bootstrap
@@ -24,6 +25,7 @@ from ldl.progress import track
 from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
+Criterion = Literal["clusters", "log_loss"]
 
 
 @options
@@ -34,6 +36,9 @@ class StructRF(FittedHead):
     feature and threshold with the highest information gain about the cluster (Chen et al. 2018, Algorithm 1, Eq. 1 to
     3). A leaf holds the mean distribution of its rows, the forest predicts the mean over its trees (Eq. 4). The
     defaults are the paper's setting; it does not say how small a node may be.
+
+    With the criterion ``log_loss`` nodes are not clustered: the split is that which lowers most the sum over draws of
+    KL(row || mean of its side), n H(m) - n_l H(m_l) - n_r H(m_r) with H the entropy of mean distributions.
 
     Rules where the paper is silent: the first centres of 2-means are the distribution farthest from the node's mean
     and its mirror image, then Lloyd's rounds (at most 20) until no row moves; of equal gains the first stays, by
@@ -51,6 +56,8 @@ class StructRF(FittedHead):
         min_samples: A node with fewer draws is a leaf.
         min_leaf: Draws that each side of a split must keep.
         min_gain: A split must gain more than this, in nats.
+        criterion: What a split is chosen by: ``clusters``, the paper's information gain about the two clusters, or
+            ``log_loss``, how much it lowers the summed KL divergence of the rows from the mean of their side.
         search: Which thresholds are tried: ``exact`` all midpoints between neighbouring values; ``adaptive`` the
             paper's variable step over them (Eq. 5); ``histogram`` those between quantile bins; ``random`` one
             a feature, between its smallest and largest value in the node (as in extra trees).
@@ -79,6 +86,7 @@ class StructRF(FittedHead):
     min_samples: int = option(default=2, least=1)
     min_leaf: int = option(default=1, least=1)
     min_gain: float = option(default=0.0, least=0)
+    criterion: Criterion = "clusters"
     search: Search = "exact"
     alpha: float = option(default=0.25, least=0)
     beta: float = 8.0
@@ -89,6 +97,11 @@ class StructRF(FittedHead):
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
+        if self.criterion == "log_loss" and self.search == "adaptive":
+            raise LDLError(
+                "StructRF.search 'adaptive' is a step for the gain about clusters; with criterion 'log_loss' "
+                "use exact, histogram or random"
+            )
         super().build(in_features, labels)
         zero, uniform = torch.zeros(1, dtype=torch.int32), torch.full((1, len(labels)), 1 / len(labels))
         forest = FlatForest(zero, zero - 1, torch.zeros(1), zero.clone(), uniform)
@@ -104,7 +117,7 @@ class StructRF(FittedHead):
         tries = max(1, round(self.features * self.in_features))
         rules = Rules(
             get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
-            self.alpha, self.beta, 32,
+            self.alpha, self.beta, 32, get_args(Criterion).index(self.criterion),
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         grown = grow_trees(

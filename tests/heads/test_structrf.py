@@ -48,8 +48,9 @@ def fitted(features: Tensor, target: Tensor, **arguments: object) -> StructRF:
         {"search": "adaptive"},
         {"search": "histogram", "bins": 16},
         {"search": "random", "features": 0.5, "trees": 100},
+        {"criterion": "log_loss", "search": "histogram"},
     ],
-    ids=["paper", "adaptive", "histogram", "random"],
+    ids=["paper", "adaptive", "histogram", "random", "log_loss"],
 )
 def test_contract(arguments: dict[str, object]) -> None:
     check_head(lambda: StructRF(**{"trees": 10, **arguments}))  # type: ignore[arg-type]
@@ -84,9 +85,10 @@ def test_gathers_reach_the_leaves_that_numba_reaches(depth: int) -> None:
     assert leaves.unique().numel() > 9 or depth == 0
 
 
-def test_threads_change_nothing() -> None:
+@pytest.mark.parametrize("criterion", ["clusters", "log_loss"])
+def test_threads_change_nothing(criterion: str) -> None:
     features, target = problem()
-    one, two = (fitted(features, target, threads=threads, trees=12) for threads in (1, 3))
+    one, two = (fitted(features, target, threads=threads, trees=12, criterion=criterion) for threads in (1, 3))
     assert all(torch.equal(tensor, two.state_dict()[name]) for name, tensor in one.state_dict().items())
     many = features.repeat(20, 1)
     assert torch.equal(average(many, one.forest, 20, threads=3), average(many, one.forest, 20))
@@ -191,6 +193,20 @@ def test_training_on_a_feature_that_is_no_number_is_refused(value: float) -> Non
     features[555, 2] = value
     with pytest.raises(LDLError, match=f"cannot take {value}: training row 555, feature 2"):
         fitted(features, target)
+
+
+def test_adaptive_steps_are_refused_for_log_loss() -> None:
+    with pytest.raises(LDLError, match="StructRF.search 'adaptive' .* use exact, histogram or random"):
+        StructRF(criterion="log_loss", search="adaptive").build(3, LABELS)
+
+
+def test_log_loss_leaves_hold_the_means_of_their_rows() -> None:
+    features, target = problem()
+    head = fitted(features, target, trees=1, min_leaf=10, replace=False, sampling=1.0, criterion="log_loss")
+    leaf = reach(features, head.forest, head.depth)[:, 0].long()
+    for number in leaf.unique():
+        assert torch.allclose(head.values[number], target[leaf == number].mean(0), atol=1e-6)
+    assert not torch.equal(head.feature, fitted(features, target, trees=1, min_leaf=10).feature)
 
 
 def test_no_rows_are_refused() -> None:

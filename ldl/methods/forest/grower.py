@@ -13,11 +13,12 @@ import numpy as np
 
 from ldl.methods.forest.columns import Columns
 from ldl.methods.forest.compiled import compiled, inlined
+from ldl.methods.forest.divergence import make_mass, node_divergence
 from ldl.methods.forest.impurity import Node, impurity
 from ldl.methods.forest.ordered import ONES
 from ldl.methods.forest.parting import partition, partition_listed, send, take_listed
 from ldl.methods.forest.relabel import all_equal, two_means
-from ldl.methods.forest.search import ADAPTIVE, EXACT, Rules, search
+from ldl.methods.forest.search import ADAPTIVE, CLUSTERS, EXACT, Rules, search
 from ldl.methods.forest.unordered import WIDE
 
 
@@ -71,7 +72,10 @@ def grow(
     rows, spare = np.arange(size).astype(np.int32), np.empty(size, np.int32)
     right = np.zeros(size, np.uint8)
     packed = np.empty(size, np.int32)
-    cluster, centred = np.empty(size, np.uint8), np.empty((size, codes.shape[1]), np.float32)
+    clusters = rules.criterion == CLUSTERS
+    cluster = np.zeros(size, np.uint8)
+    centred = np.empty((size if clusters else 0, codes.shape[1]), np.float32)
+    mass = make_mass(codes, samples, weights, not clusters)
     own, counts = np.empty(size, np.int32), np.empty(size, np.int64)
     # Row d + 1 is what the children of a node at depth d start from, left and right; both use the same features.
     live = np.empty((rules.depth + 2, width), np.int32)
@@ -102,7 +106,7 @@ def grow(
         node, first, last, depth, side, done = stack[waiting]
         found = False
         if not done:
-            ones = two_means(codes, samples, weights, rows, first, last, centred, cluster)
+            ones = two_means(codes, samples, weights, rows, first, last, centred, cluster) if clusters else 0
             n = 0
             for i in range(first, last):
                 weight = weights[rows[i]]
@@ -111,9 +115,11 @@ def grow(
                 if not ordered:
                     own[i - first], counts[i - first] = samples[rows[i]], weight | (weight * cluster[i - first]) << WIDE
             count = last - first
+            whole = impurity(table, n, ones) if clusters else node_divergence(mass, table, rows[first:last])
             best, alive[depth + 1] = search(
                 columns, ids, listed, lo[depth, side], hi[depth, side], live[depth : depth + 2], alive[depth],
-                packed, own[:count], counts[:count], table, Node(n, ones, count, rules.min_leaf), rules, state,
+                packed, own[:count], counts[:count], table, Node(n, ones, count, rules.min_leaf, whole),
+                rows[first:last], mass, rules, state,
             )  # fmt: skip
             evaluations += best.evaluations
             found = best.feature >= 0
@@ -121,7 +127,7 @@ def grow(
             child[node], start[leaves] = leaves, first
             leaves += 1
             continue
-        gain[best.feature] += impurity(table, n, ones) - best.impurity
+        gain[best.feature] += whole - best.impurity
         feature[node], threshold[node], child[node] = best.feature, best.threshold, nodes
         send(columns, samples, rows[first:last], best, rules, right)
         if ordered:

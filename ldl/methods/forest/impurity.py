@@ -25,12 +25,14 @@ class Node(NamedTuple):
         ones: Those in cluster 1.
         count: Its rows.
         min_leaf: Draws that each side of a split must keep.
+        impurity: Its own, which a split must lower.
     """
 
     n: int
     ones: int
     count: int
     min_leaf: int
+    impurity: float
 
 
 class Split(NamedTuple):

@@ -111,14 +111,14 @@ def best_cut(
                     if gain > best:
                         best = gain
                         _write(found, gain, f, below, above, missing == 0 and 2 * rows >= count)
-                if missing and above >= 0 and rows + missing >= rules.min_leaf:
-                    if count - rows - missing >= rules.min_leaf:
-                        for k in range(len(left)):
-                            with_missing[k] = left[k] + histogram.sums[last, k]
-                        gain = _sides(with_missing, sums, rules.l2, rules.min_hessian) - base
-                        if gain > best:
-                            best = gain
-                            _write(found, gain, f, below, above, True)
+                rest = count - rows - missing
+                if missing and above >= 0 and rows + missing >= rules.min_leaf and rest >= rules.min_leaf:
+                    for k in range(len(left)):
+                        with_missing[k] = left[k] + histogram.sums[last, k]
+                    gain = _sides(with_missing, sums, rules.l2, rules.min_hessian) - base
+                    if gain > best:
+                        best = gain
+                        _write(found, gain, f, below, above, True)
             if at < last:
                 rows += histogram.rows[at]
                 below = above

@@ -8,14 +8,16 @@ import numpy as np
 
 from ldl.methods.forest.columns import Columns, Layout
 from ldl.methods.forest.compiled import inlined
+from ldl.methods.forest.divergence import Mass, binned_feature, drawn_feature, ordered_feature
 from ldl.methods.forest.draws import next_bits, next_share
-from ldl.methods.forest.impurity import TIE, Node, Split, impurity
+from ldl.methods.forest.impurity import TIE, Node, Split
 from ldl.methods.forest.ordered import adaptive_feature, exact_feature
 from ldl.methods.forest.unordered import histogram_feature, random_feature
 
 EXACT, ADAPTIVE, HISTOGRAM, RANDOM = range(4)
 LAYOUTS: tuple[Layout, ...] = ("ordered", "ordered", "binned", "plain")
 """How each search wants the features."""
+CLUSTERS, LOG_LOSS = range(2)
 
 
 class Rules(NamedTuple):
@@ -30,6 +32,7 @@ class Rules(NamedTuple):
     alpha: float
     beta: float
     block: int
+    criterion: int = CLUSTERS
 
 
 @inlined
@@ -46,6 +49,8 @@ def search(
     counts: np.ndarray,
     table: np.ndarray,
     node: Node,
+    rows: np.ndarray,
+    mass: Mass,
     rules: Rules,
     state: np.ndarray,
 ) -> tuple[Split, int]:
@@ -54,8 +59,7 @@ def search(
     The first ``alive`` features of ``live[0]`` are tried, those that are kept are written to ``live[1]``. Features
     that are constant here are not kept, and do not count as tried.
     """
-    whole = impurity(table, node.n, node.ones)
-    best = Split(np.int32(-1), np.float32(0), whole - node.n * rules.min_gain, 0)
+    best = Split(np.int32(-1), np.float32(0), node.impurity - node.n * rules.min_gain, 0)
     keeps, tried, k = 0, 0, 0
     # Small nodes gain nothing from blocks.
     block = min(rules.block, max(1, node.count // 8))
@@ -68,7 +72,9 @@ def search(
         if rules.search == EXACT or rules.search == ADAPTIVE:
             begin, end, default = lo[f], hi[f], columns.default[f]
             constant = begin == end or (end - begin == node.count and listed[begin] == listed[end - 1])
-            if not constant and rules.search == EXACT:
+            if not constant and rules.criterion == LOG_LOSS:
+                best = ordered_feature(ids, listed, listed, packed, table, node, mass, f, begin, end, default, best)
+            elif not constant and rules.search == EXACT:
                 best = exact_feature(ids, listed, packed, table, node, f, begin, end, default, block, best)
             elif not constant:
                 best = adaptive_feature(
@@ -76,10 +82,16 @@ def search(
                 )
         elif rules.search == HISTOGRAM:
             codes, low, high = columns.codes[f], columns.low[f], columns.high[f]
-            best, constant = histogram_feature(codes, low, high, own, counts, table, node, f, best)
+            if rules.criterion == LOG_LOSS:
+                best, constant = binned_feature(codes, low, high, rows, packed, table, node, mass, f, best)
+            else:
+                best, constant = histogram_feature(codes, low, high, own, counts, table, node, f, best)
         else:
-            share = next_share(state)
-            best, constant = random_feature(columns.values[f], own, counts, table, node, f, share, best)
+            share, column = next_share(state), columns.values[f]
+            if rules.criterion == LOG_LOSS:
+                best, constant = drawn_feature(column, own, rows, table, node, mass, f, share, best)
+            else:
+                best, constant = random_feature(column, own, counts, table, node, f, share, best)
         if not constant:
             tried += 1
             live[1, keeps] = f

@@ -79,16 +79,9 @@ def random_feature(
     best: Split,
 ) -> tuple[Split, bool]:
     """One threshold, ``share`` of the way from the smallest to the largest value; returns as the histogram does."""
-    smallest = largest = column[own[0]]
-    for i in range(1, len(own)):
-        value = column[own[i]]
-        smallest = min(smallest, value)
-        largest = max(largest, value)
-    if smallest == largest:
+    threshold, constant = between(column, own, share)
+    if constant:
         return best, True
-    threshold = np.float32(smallest + share * (np.float64(largest) - np.float64(smallest)))
-    if threshold >= largest:
-        threshold = smallest
     total = np.int64(0)
     for i in range(len(own)):
         total += counts[i] * (column[own[i]] <= threshold)
@@ -96,3 +89,15 @@ def random_feature(
     if left >= node.min_leaf and node.n - left >= node.min_leaf:
         best = better(best, node, split_impurity(table, node, left, left_ones), f, threshold)
     return best, False
+
+
+@inlined
+def between(column: np.ndarray, own: np.ndarray, share: float) -> tuple[float, bool]:
+    """A threshold ``share`` of the way from the smallest to the largest value; and whether these are one."""
+    smallest = largest = column[own[0]]
+    for i in range(1, len(own)):
+        value = column[own[i]]
+        smallest = min(smallest, value)
+        largest = max(largest, value)
+    threshold = np.float32(smallest + share * (np.float64(largest) - np.float64(smallest)))
+    return (threshold if threshold < largest else smallest), smallest == largest

@@ -1,0 +1,89 @@
+"""Peers that learn classes, on repeated rows: the loss is that of the distributions, and each library learns."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from benchmarks.tables import peers
+
+PEERS = {"xgboost": peers.XGBoost, "lightgbm": peers.LightGBM, "catboost": peers.CatBoost}
+SMALL = {"rounds": 60, "patience": 10, "learning_rate": 0.3, "depth": 3, "threads": 1}
+
+
+def problem(rows: int = 240) -> tuple[np.ndarray, np.ndarray]:
+    """Distributions that depend on the features, with labels of no mass; label 4 has none anywhere."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(rows, 6)).astype(np.float32)
+    target = np.exp(2 * features[:, :4])
+    target[target < 0.2 * target.max(1, keepdims=True)] = 0
+    target = np.hstack([target, np.zeros((rows, 1))])
+    return features, (target / target.sum(1, keepdims=True)).astype(np.float32)
+
+
+def divergence(predicted: np.ndarray, target: np.ndarray) -> float:
+    held = target > 0
+    return float((target[held] * np.log(target[held] / np.maximum(predicted[held], 1e-12))).sum() / len(target))
+
+
+def test_repeated_rows_have_the_loss_of_the_distributions() -> None:
+    features, target = problem()
+    target = target.astype(np.float64)
+    predicted = np.random.default_rng(1).dirichlet(np.ones(5), len(target))
+    rows = peers.repeat(np.arange(len(features)), target)
+    hard = -(rows.weight * np.log(predicted[rows.features, rows.label])).sum()
+    soft = -(target * np.log(predicted)).sum()
+    assert hard == pytest.approx(soft, rel=1e-12)
+    assert rows.weight.min() > 0 and len(rows.label) == (target > 0).sum() < 4 * len(target)
+
+
+@pytest.mark.parametrize("library", PEERS)
+def test_each_library_learns(library: str) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    features, target = problem()
+    peer = PEERS[library](**SMALL)
+    peer.fit(features[:180], target[:180])
+    predicted = peer.predict(features[180:])
+    assert predicted.shape == (60, 5) and np.allclose(predicted.sum(1), 1, atol=1e-5)
+    constant = np.broadcast_to(target[:180].mean(0), predicted.shape)
+    assert divergence(predicted, target[180:]) < 0.5 * divergence(constant, target[180:])
+    again = PEERS[library](**SMALL)
+    again.fit(features[:180], target[:180])
+    assert np.array_equal(again.predict(features[180:]), predicted)
+    other = PEERS[library](**SMALL, seed=1)
+    other.fit(features[:180], target[:180])
+    assert not np.array_equal(other.predict(features[180:]), predicted)
+
+
+@pytest.mark.parametrize("library", PEERS)
+def test_boosting_stops_on_whole_rows_that_it_did_not_see(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    features, target = problem()
+    features[:, 0] = np.arange(len(features))
+    parts: list[peers.Repeated] = []
+    train = PEERS[library].train
+    monkeypatch.setattr(PEERS[library], "train", lambda self, *both: parts.extend(both) or train(self, *both))
+    group = np.arange(len(features)) // 8
+    peer = PEERS[library](**{**SMALL, "rounds": 5})
+    peer.fit(features, target, group)
+    seen, watched = ({*part.features[:, 0].astype(int)} for part in parts)
+    assert not seen & watched and seen | watched == {*range(240)} and len(watched) == 24
+    assert not {*group[[*seen]]} & {*group[[*watched]]}
+
+
+def test_xgboost_measures_the_cross_entropy_with_the_distributions() -> None:
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    features, target = problem()
+    peer = peers.XGBoost(**{**SMALL, "patience": None, "rounds": 10})
+    peer.fit(features, target)
+    rows = peers.repeat(features, target)
+    data = xgboost.DMatrix(rows.features, rows.label, weight=rows.weight)
+    measured = float(peer.model.eval(data).split(":")[1])
+    soft = -(target * np.log(np.maximum(peer.predict(features), 1e-12))).sum() / len(target)
+    assert measured == pytest.approx(soft, rel=1e-4)
+
+
+def test_all_peers_have_the_same_options() -> None:
+    assert len({tuple(field.name for field in dataclasses.fields(peer)) for peer in PEERS.values()}) == 1

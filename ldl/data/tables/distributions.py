@@ -115,7 +115,7 @@ def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) 
 
 
 def find_group(path: Path, names: Iterable[str], given: str | None) -> str | None:
-    """The given name of the groups, or one of the usual ones; None where neither is. Raises LDLError for a wrong one."""
+    """The given name of the groups, or a usual one; None where there is none. Raises LDLError for a wrong one."""
     if given is None and set(GROUP_KEYS).isdisjoint(names):
         return None
     return find_name(path, names, "group", "group_key", given, GROUP_KEYS)

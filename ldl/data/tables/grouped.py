@@ -61,7 +61,7 @@ class GroupedRows(ScaledRows):
         return self.folds
 
     @cached_property
-    def order_audit(self) -> OrderAudit | None:  # type: ignore[override]
+    def order_audit(self) -> OrderAudit | None:
         """What the order of the rows tells of groups, after ``setup``; None where the groups are known."""
         if self.groups is not None:
             return None

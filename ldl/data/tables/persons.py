@@ -20,8 +20,8 @@ KNOWN = {
     "c8f823cca28fc94f": Persons("SJAFFE.mat", (22, 23, 22, 20, 20, 21, 21, 22, 21, 21)),
     "202cd5461a8b2ac5": Persons("SBU_3DFE.mat", (25,) * 100),
 }
-"""By :func:`checksum` of the features. BU-3DFE has 25 pictures of each of 100 persons. The borders in SJAFFE are those that
-part the features best (``benchmarks/tables/persons.py``); the counts are JAFFE's, in another order than its file names."""
+"""By :func:`checksum` of the features. BU-3DFE has 25 pictures of each of 100 persons. The borders in SJAFFE are those
+that part the features best (``benchmarks/tables/persons.py``); their counts are JAFFE's, in another order."""
 
 
 def known_persons(features: np.ndarray) -> np.ndarray | None:

@@ -21,12 +21,12 @@ from ldl.protocols import Fold, kfold, leave_one_group_out, with_validation
 class TabularLDL(GroupedRows):
     """Features and label distributions from a .mat, .npz or .csv file.
 
-    Every row is checked: numbers finite, mass not negative, sums 1. The persons of SJAFFE and SBU_3DFE are known, though
-    their files do not name them (:mod:`ldl.data.tables.persons`).
+    Every row is checked: numbers finite, mass not negative, sums 1. The persons of SJAFFE and SBU_3DFE are known,
+    though their files do not name them (:mod:`ldl.data.tables.persons`).
 
     Protocols: ``group_exclusive`` (``folds`` folds of whole groups) and ``leave_one_group_out`` (a fold a group), for
-    tables with groups; ``random_kfold`` (rows at random, which leaks groups). Where the groups are persons, the first is
-    also called ``persons``, and the last ``shuffled``.
+    tables with groups; ``random_kfold`` (rows at random, which leaks groups). Where the groups are persons, the first
+    is also called ``persons``, and the last ``shuffled``.
 
     Args:
         feature_key: Name of the features in a .mat or .npz file; None tries the usual ones.
@@ -42,7 +42,7 @@ class TabularLDL(GroupedRows):
     feature_key: str | None = None
     target_key: str | None = None
     normalize: bool = False
-    protocol: GroupProtocol | None = None
+    protocol: GroupProtocol | None = None  # type: ignore[assignment]  # a name after load
     label_names: Sequence[str] | None = None
     label_values: Sequence[float] | None = None
     label_unit: str = ""

@@ -6,9 +6,9 @@
     python benchmarks/tables/tabular.py --runs runs/*/results.json
 
 Protocols: ``persons`` leaves a tenth of the persons out, where they are known; ``shuffled`` is ``KFold(10,
-shuffle=True, random_state=0)`` of the rows, as published, which leaks persons. In every fold the training part alone chooses among
-the settings of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on all of it and
-tested once.
+shuffle=True, random_state=0)`` of the rows, as published, which leaks persons. In every fold the training part alone
+chooses among the settings of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on
+all of it and tested once.
 Every cell is written as soon as it is measured: the same command goes on where it was stopped, and retries failures.
 
 ``--runs`` adds cross-validations of ``train.py`` over the same folds, with the settings of their ``config.yaml``, as

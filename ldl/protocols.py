@@ -48,7 +48,8 @@ def with_validation(
     shuffled = np.random.default_rng([seed, fold]).permutation(units)
     cut = int(round(val_fraction * len(units)))
     if val_fraction > 0 and not 0 < cut < len(units):
-        raise LDLError(f"val_fraction {val_fraction:g} of {len(units)} training instances leaves an empty part")
+        what = "instances" if groups is None else "groups"
+        raise LDLError(f"val_fraction {val_fraction:g} of {len(units)} training {what} leaves an empty part")
     validated = np.isin(owner, shuffled[:cut])
     return Fold(train[~validated], train[validated], test)
 
@@ -74,7 +75,7 @@ def kfold(
     _check_fold(fold, folds, units, "instances" if groups is None else "groups")
     train, test = list(KFold(folds, shuffle=True, random_state=seed).split(np.arange(units)))[fold]
     train_rows, test_rows = (np.flatnonzero(np.isin(unit, part)) for part in (train, test))
-    return with_validation(train_rows, test_rows, val_fraction, seed, fold, unit)
+    return with_validation(train_rows, test_rows, val_fraction, seed, fold, None if groups is None else unit)
 
 
 def leave_one_group_out(groups: np.ndarray, fold: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,13 +126,8 @@ def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray
     return train, test
 
 
-def leak(fold: Fold, groups: np.ndarray | None) -> float:
-    """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1].
-
-    Without groups every instance is its own group, and nothing leaks.
-    """
-    if groups is None:
-        return 0.0
+def leak(fold: Fold, groups: np.ndarray) -> float:
+    """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1]."""
     return float(np.isin(groups[fold.test], groups[np.concatenate([fold.train, fold.val])]).mean())
 
 

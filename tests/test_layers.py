@@ -28,6 +28,7 @@ FLOORS = (
     ("ldl.reports",),
     ("ldl.running",),
     ("ldl.cli", "ldl.edges"),
+    ("ldl.__main__",),
 )
 """From the bottom up: a room imports from its own floor and from those below. Of two names the longer one counts."""
 

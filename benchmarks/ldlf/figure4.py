@@ -57,7 +57,7 @@ def panels() -> dict[str, dict[str, list[tuple[int, dict[str, Any]]]]]:
 
 def measure(name: str, arguments: dict[str, Any], fold: int, iterations: int) -> dict[str, float]:
     """``kl`` on the test part of a fold."""
-    data = TabularLDL(path=f"ldl/{name}.mat", fold=fold, val_fraction=0)
+    data = TabularLDL(path=f"ldl/{name}.mat", fold=fold, val_fraction=0, protocol="shuffled")
     data.setup()
     epochs = round(iterations / -(-len(data.split.train) // BATCH))
     training = {"epochs": epochs, "batch_size": BATCH, "lr": 1e-3, "weight_decay": 0.0}

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.model_selection import KFold
 
 from benchmarks.common.figures import direction
 from benchmarks.tables.methods import Method, predict
 from ldl.data import TabularLDL
+from ldl.data.tables.grouped import GroupProtocol
 from ldl.data.tables.scaling import Scaling
 from ldl.metrics import DISTRIBUTION_METRICS
+from ldl.protocols import kfold
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Choice:
         where = f"in {self.inner_folds} inner folds" if self.inner_folds > 1 else "on a tenth"
         return f"{where} of the training part of every fold by {', '.join(self.measures)}"
 
-    def best(self, path: str, method: Method, seed: int, fold: int) -> dict[str, Any]:
+    def best(self, path: str, protocol: GroupProtocol, method: Method, seed: int, fold: int) -> dict[str, Any]:
         """The best point of the method's grid."""
         settings = method.settings()
         if len(settings) == 1:
@@ -45,19 +46,21 @@ class Choice:
             scaling, arguments = split_scaling(method, setting)
             parts = [
                 score(method, {**arguments, **method.tuning}, data, data.split.val, seed)
-                for data in self._inner(path, scaling, fold)
+                for data in self._inner(path, protocol, scaling, fold)
             ]
             scores.append({name: float(np.mean([part[name] for part in parts])) for name in self.measures})
         return settings[best_rank(scores)]
 
-    def _inner(self, path: str, scaling: Scaling, fold: int) -> list[TabularLDL]:
+    def _inner(self, path: str, protocol: GroupProtocol, scaling: Scaling, fold: int) -> list[TabularLDL]:
         if self.inner_folds == 1:
-            return [open_fold(path, scaling, fold, 0.1)]
-        whole, parts = open_fold(path, scaling, fold, 0.0), []
+            return [open_fold(path, protocol, scaling, fold, 0.1)]
+        whole, parts = open_fold(path, protocol, scaling, fold, 0.0), []
         rows = whole.split.train
-        for train, val in KFold(self.inner_folds, shuffle=True, random_state=0).split(rows):
+        groups = None if whole.leaky is not False or whole.groups is None else whole.groups[rows]
+        for number in range(self.inner_folds):
+            inner = kfold(len(rows), self.inner_folds, number, groups=groups)
             part = copy.copy(whole)
-            part.split = replace(whole.split, train=rows[train], val=rows[val])
+            part.split = replace(whole.split, train=rows[inner.train], val=rows[inner.test])
             parts.append(part)
         return parts
 
@@ -75,9 +78,9 @@ def split_scaling(method: Method, setting: dict[str, Any]) -> tuple[Scaling, dic
 
 
 @lru_cache(maxsize=4)
-def open_fold(path: str, scaling: Scaling, fold: int, val_fraction: float) -> TabularLDL:
+def open_fold(path: str, protocol: GroupProtocol, scaling: Scaling, fold: int, val_fraction: float) -> TabularLDL:
     """The set, cut and scaled; kept, since a grid has more settings than scalings."""
-    data = TabularLDL(path=path, scaling=scaling, fold=fold, val_fraction=val_fraction)
+    data = TabularLDL(path=path, protocol=protocol, scaling=scaling, fold=fold, val_fraction=val_fraction)
     data.setup()
     return data
 

@@ -1,11 +1,14 @@
 """Heads and peers on tables of label distributions, on the same folds.
 
     python benchmarks/tables/tabular.py [--sets SJAFFE M2B] [--methods LDLF "extra trees"] [--out runs/tabular]
+    python benchmarks/tables/tabular.py --protocol persons
     python benchmarks/tables/tabular.py --quick
     python benchmarks/tables/tabular.py --runs runs/*/results.json
 
-Protocol: ``KFold(10, shuffle=True, random_state=0)``. In every fold the training part alone chooses among the settings
-of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on all of it and tested once.
+Protocols: ``persons`` leaves a tenth of the persons out, where they are known; ``shuffled`` is ``KFold(10,
+shuffle=True, random_state=0)`` of the rows, as published, which leaks persons. In every fold the training part alone
+chooses among the settings of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on
+all of it and tested once.
 Every cell is written as soon as it is measured: the same command goes on where it was stopped, and retries failures.
 
 ``--runs`` adds cross-validations of ``train.py`` over the same folds, with the settings of their ``config.yaml``, as
@@ -39,9 +42,9 @@ from benchmarks.common.folds import FOLDS
 from benchmarks.common.store import Row, Store
 from benchmarks.common.tables import write_block
 from benchmarks.tables.choice import Choice, open_fold, score, split_scaling
+from benchmarks.tables.columns import PROTOCOLS, Column, columns_of, protocol_of, titled
 from benchmarks.tables.methods import Method
 from benchmarks.tables.report import draw_ranks, full_tables, ranks, summary, write_csv
-from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.running.quiet import silence
@@ -62,27 +65,32 @@ def main() -> None:
     methods = [method for method in methods if options.methods is None or method.name in options.methods]
     sets: list[str] = options.sets or (QUICK_SETS if options.quick else list(config["sets"]))
     folds = QUICK_FOLDS if options.quick else FOLDS
+    columns = columns_of(config["sets"], sets, options.protocol or (["persons"] if options.quick else list(PROTOCOLS)))
     options.out.mkdir(parents=True, exist_ok=True)
-    for name in sets:
-        TabularLDL(path=config["sets"][name]).setup()  # a missing file is no failure of a method
     store = Store(options.out / "cells.jsonl")
-    jobs = [(s, m, seed, f) for s in sets for m in methods for seed in range(options.seeds) for f in range(folds)]
+    for row in store.rows:  # cells from before persons were known
+        row.setdefault("protocol", "shuffled")
+    seeds = range(options.seeds)
+    jobs = [(c, m, seed, f) for c in columns for m in methods for seed in seeds for f in range(folds)]
     specs = {method.name: digest(method, choice, options.quick) for method in methods}
     with Progress(disable=options.silent) as progress:
         bar = progress.add_task("cells", total=len(jobs))
-        for name, method, seed, fold in jobs:
-            progress.update(bar, description=f"{name}, {method.name}, seed {seed}, fold {fold}")
-            key = {"set": name, "method": method.name, "seed": seed, "fold": fold, "spec": specs[method.name]}
+        for column, method, seed, fold in jobs:
+            progress.update(bar, description=f"{column.title}, {method.name}, seed {seed}, fold {fold}")
+            key = {"set": column.name, "protocol": column.protocol, "method": method.name, "seed": seed, "fold": fold}
+            key |= {"spec": specs[method.name]}
             if not options.report:
-                store.cell(key, partial(measure, config["sets"][name], method, seed, fold, options.quick, choice))
+                store.cell(key, partial(measure, column, method, seed, fold, options.quick, choice))
             progress.advance(bar)
-    mine = complete(configured(store.rows, sets, specs, options.seeds, folds), options.seeds * folds)
-    mine += [cell for path in options.runs for cell in read_run(path, config["sets"], folds) if cell["set"] in sets]
+    mine = configured(titled(store.rows, columns), specs, options.seeds, folds)
+    mine = complete(mine, options.seeds * folds)
+    mine += titled([cell for path in options.runs for cell in read_run(path, config["sets"], folds)], columns)
+    sets = [column.title for column in columns]
     known = {cell["method"] for cell in mine}
     names = [name for name in specs if name in known] + sorted(known - specs.keys())
     protocol = (
-        f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0), {options.seeds} seed(s); mean ± standard "
-        f"deviation over the folds. "
+        f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0) of the rows or, under `persons`, of the "
+        f"persons; {options.seeds} seed(s); mean ± standard deviation over the folds. "
         f"Settings chosen {choice}; `tuned`: as in the run's configuration."
     )
     table = full_tables(mine, sets, names, protocol)
@@ -96,12 +104,11 @@ def main() -> None:
         write_block(options.page, options.config.stem, summary(mine, sets, names, "kl", protocol))
 
 
-def configured(rows: list[Row], sets: list[str], specs: dict[str, int], seeds: int, folds: int) -> list[Row]:
-    """The cells of some sets and methods, as these are configured now."""
+def configured(rows: list[Row], specs: dict[str, int], seeds: int, folds: int) -> list[Row]:
+    """The cells of some methods, as these are configured now."""
     return [
         row for row in rows
-        if row["set"] in sets and specs.get(row["method"]) == row["spec"]
-        and row["seed"] < seeds and row["fold"] < folds
+        if specs.get(row["method"]) == row["spec"] and row["seed"] < seeds and row["fold"] < folds
     ]  # fmt: skip
 
 
@@ -116,16 +123,16 @@ def digest(method: Method, choice: Choice, quick: bool) -> int:
     return zlib.crc32(f"{method} {choice} {quick}".encode())
 
 
-def measure(path: str, method: Method, seed: int, fold: int, quick: bool, choice: Choice) -> Row:
+def measure(column: Column, method: Method, seed: int, fold: int, quick: bool, choice: Choice) -> Row:
     """Choose a setting, fit, test; or the error, in one line."""
     start = time.perf_counter()
     try:
         if quick:
             training = {**method.training, "epochs": 2} if method.training else {}
             method = replace(method, training=training, grid={name: values[:1] for name, values in method.grid.items()})
-        chosen = choice.best(path, method, seed, fold)
+        chosen = choice.best(column.path, column.protocol, method, seed, fold)
         scaling, arguments = split_scaling(method, chosen)
-        data = open_fold(path, scaling, fold, 0.0)
+        data = open_fold(column.path, column.protocol, scaling, fold, 0.0)
         measures = score(method, arguments, data, data.split.test, seed)
     except Exception as error:  # peers fail in ways of their own, which belong into the table
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
@@ -138,12 +145,14 @@ def read_run(path: Path, sets: dict[str, str], folds: int) -> list[Row]:
     config = yaml.safe_load((path.parent / f"fold_{results['folds'][0]['fold']}" / "config.yaml").read_text())
     data = config["data"]["init_args"]
     name = next((name for name, file in sets.items() if Path(file).name == Path(data["path"]).name), None)
-    if name is None or results["protocol"] != "kfold" or (data["folds"], data["fold_seed"]) != (FOLDS, 0):
+    protocol = protocol_of(results)
+    if name is None or protocol is None or (data["folds"], data["fold_seed"]) != (FOLDS, 0):
         raise LDLError(f"{path} is no cross-validation over ten folds (seed 0) of any of {', '.join(sets)}")
     return [
         {
-            "set": name, "method": f"{results['head']}, tuned", "seed": 0, "fold": fold["fold"],
-            "setting": str(path), "measures": {measure: fold["metrics"][measure] for measure in DISTRIBUTION_METRICS},
+            "set": name, "protocol": protocol, "method": f"{results['head']}, tuned", "seed": 0,
+            "fold": fold["fold"], "setting": str(path),
+            "measures": {measure: fold["metrics"][measure] for measure in DISTRIBUTION_METRICS},
         }
         for fold in results["folds"] if fold["fold"] < folds
     ]  # fmt: skip
@@ -154,6 +163,9 @@ def parse() -> argparse.Namespace:
     parser = make_parser(__doc__, threads=os.cpu_count(), block="of the configuration's name")
     parser.add_argument("--config", type=Path, default=CONFIG, help="(default: %(default)s)")
     parser.add_argument("--sets", nargs="+", help="(default: all of the configuration)")
+    parser.add_argument(
+        "--protocol", nargs="+", choices=PROTOCOLS, help="(default: both where persons are known; --quick: persons)"
+    )
     parser.add_argument("--methods", nargs="+", help="(default: all of the configuration)")
     parser.add_argument("--seeds", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--runs", nargs="+", type=Path, default=[], help="results.json of cross-validations to add")

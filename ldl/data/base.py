@@ -20,6 +20,7 @@ from ldl.collective import current_collective
 from ldl.data.instances import Guarded, Instances, collate
 from ldl.data.loaded import Loaded
 from ldl.data.loader import ResumableLoader, in_order, start_worker, worker_context
+from ldl.data.order import OrderAudit
 from ldl.data.sampler import DealtBatchSampler
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -79,7 +80,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     # An annotation would make options of them.
     protocol = "kfold"
-    leaky = False  # type: bool | None
+    leaky = None  # type: bool | None
     groups = None  # type: np.ndarray | None
     values = None  # type: np.ndarray | None
     truth = None  # type: np.ndarray | None
@@ -120,6 +121,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def cut(self) -> Fold:
         """The rows of ``fold``. The default is scikit-learn's shuffled KFold, by group where there are groups."""
+        self.leaky = None if self.groups is None else False
         return kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, self.groups)
 
     def prepare_fold(self) -> None:
@@ -160,7 +162,12 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     @property
     def leak(self) -> float | None:
         """Share of test instances whose group is also in training (the leak audit); None where nobody knows."""
-        return None if self.leaky is None else leak(self.split, self.groups)
+        return None if self.groups is None else leak(self.split, self.groups)
+
+    @property
+    def order_audit(self) -> OrderAudit | None:
+        """What the order of the instances tells of groups that nobody named; None where that means nothing."""
+        return None
 
     @property
     def train_values(self) -> np.ndarray | None:

@@ -60,6 +60,7 @@ def summarize(
         fit_seconds: Seconds of fitting, over all folds.
         pooled: The metrics over the test instances of all folds together.
     """
+    audit = data.order_audit
     sizes = {measure.name: measure.size for measure in measures(task.labels, task.gives_maps)}
     columns = {name: _filled(name, sizes.get(name), folds) for name in folds[0]["metrics"]}
     return {
@@ -68,6 +69,7 @@ def summarize(
         "data": type(data).__name__,
         "protocol": data.protocol,
         "leaky": data.leaky,
+        **({} if audit is None else {"order_audit": audit.as_dict()}),
         "decoder": task.decoder if task.labels.has_values else None,
         "seed": seed,
         "folds": folds,

@@ -176,6 +176,8 @@ def _make_checkpoints(config: Namespace, data: LDLDataModule, folder: Path) -> l
 def _show(folder: Path, content: dict[str, Any], data: LDLDataModule) -> None:
     if process_rank() == 0:
         results.print_table(content, data.labels)
+        if data.order_audit is not None and (warning := data.order_audit.warning):
+            print(warning)
         print(f"results: {folder / 'results.json'}")
 
 

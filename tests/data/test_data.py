@@ -168,7 +168,7 @@ def test_ten_folds_of_sjaffe_score_as_with_public_packages(ldl_data: Path) -> No
     expected = [rel_entr(raw[test], raw[train].mean(0)).sum(1).mean() for train, test in folds]
     assert np.mean(expected) == pytest.approx(0.0732, abs=5e-5)
     for fold in range(10):
-        data = TabularLDL("ldl/SJAFFE.mat", root=str(ldl_data), fold=fold, val_fraction=0)
+        data = TabularLDL("ldl/SJAFFE.mat", root=str(ldl_data), fold=fold, val_fraction=0, protocol="shuffled")
         data.setup()
         head = MeanPredictor()
         head.build(243, data.labels)

@@ -21,36 +21,44 @@ MOST_NUMBERS = 2**30
 """Of a sparse matrix, which becomes a full one."""
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 LABEL_PREFIX = "label:"
+GROUP_KEYS = ("group", "groups", "person", "persons")
 T = TypeVar("T")
-Parts = tuple[Any, Any, list[str] | None]
+Parts = tuple[Any, Any, list[str] | None, Any]
 
 
 @dataclass(frozen=True)
 class Table:
-    """features (N, F), finite; distributions (N, C), non-negative; label names (C) where the file has them."""
+    """features (N, F), finite; distributions (N, C), non-negative; label names (C) and groups (N,) where there are."""
 
     features: np.ndarray
     distributions: np.ndarray
     names: list[str] | None
+    groups: np.ndarray | None
 
 
 def read_table(
-    path: Path, feature_key: str | None = None, target_key: str | None = None, normalize: bool = False
+    path: Path,
+    feature_key: str | None = None,
+    target_key: str | None = None,
+    normalize: bool = False,
+    group_key: str | None = None,
 ) -> Table:
     """Read a table and check every row.
 
     ``.mat`` and ``.npz`` files hold two matrices under one of the usual keys, or under those given. In ``.csv``
-    files the columns named ``label:NAME`` are the distribution, all others are features. ``normalize`` divides rows
-    of the distributions by their sums, instead of refusing sums other than 1. Raises LDLError: a missing or unreadable
+    files the columns named ``label:NAME`` are the distribution, one may be the groups, all others are features. The
+    absence of groups is an error only where they are named. ``normalize`` divides rows of the distributions by their
+    sums, instead of refusing sums other than 1. Raises LDLError: a missing or unreadable
     file, key or column; text or NaN among the numbers; a negative probability; a row that does not sum to 1; unequal
     numbers of rows.
     """
-    features, distributions, names = read_file(path, _read_csv, _pick, feature_key, target_key)
+    features, distributions, names, groups = read_file(path, _read_csv, _pick, feature_key, target_key, group_key)
     features = check_matrix(path, "features", features)
     distributions = check_matrix(path, "distributions", distributions)
     if len(features) != len(distributions):
         raise LDLError(f"{path}: {len(features)} rows of features but {len(distributions)} of distributions")
-    return Table(features, check_distributions(distributions, str(path), normalize), names)
+    distributions = check_distributions(distributions, str(path), normalize)
+    return Table(features, distributions, names, check_groups(path, groups, len(features)))
 
 
 def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None = None, *options: Any) -> T:
@@ -106,26 +114,55 @@ def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) 
     return rows / sums[:, None]
 
 
-def _pick(path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None) -> Parts:
+def find_group(path: Path, names: Iterable[str], given: str | None) -> str | None:
+    """The given name of the groups, or a usual one; None where there is none. Raises LDLError for a wrong one."""
+    if given is None and set(GROUP_KEYS).isdisjoint(names):
+        return None
+    return find_name(path, names, "group", "group_key", given, GROUP_KEYS)
+
+
+def check_groups(path: Path, groups: Any, rows: int) -> np.ndarray | None:
+    """One group a row, (N,) of any type that sorts, or None of None. Raises LDLError where some are missing."""
+    if groups is None:
+        return None
+    groups = np.ravel(groups)
+    if groups.dtype == object:  # cells of a .mat file
+        groups = np.array([str(np.squeeze(entry)) for entry in groups])
+    if len(groups) != rows:
+        raise LDLError(f"{path}: {rows} rows of features but {len(groups)} groups")
+    blank = np.isnan(groups) if groups.dtype.kind == "f" else np.char.strip(groups.astype(str)) == ""
+    if blank.any():
+        raise LDLError(
+            f"{path}: the group of row {blank.argmax()} is missing ({blank.sum()} such rows); give every row one, of "
+            "its own where it belongs to none"
+        )
+    return groups
+
+
+def _pick(path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None, *key: Any) -> Parts:
     features = find_name(path, arrays, "features", "feature_key", feature_key, FEATURE_KEYS)
     target = find_name(path, arrays, "distributions", "target_key", target_key, TARGET_KEYS)
-    return arrays[features], arrays[target], None
+    group = find_group(path, arrays, *key)
+    return arrays[features], arrays[target], None, arrays[group] if group else None
 
 
-def _read_csv(path: Path, feature_key: str | None, target_key: str | None) -> Parts:
+def _read_csv(path: Path, feature_key: str | None, target_key: str | None, group_key: str | None) -> Parts:
     if feature_key or target_key:
         raise LDLError(
             f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its columns {LABEL_PREFIX}NAME"
         )
     table = read_csv(path)
     labels = [name for name in table.header if name.startswith(LABEL_PREFIX)]
-    if not labels or len(labels) == len(table.header) or not table.rows:
+    group = find_group(path, table.header, group_key)
+    if not labels or len(labels) + bool(group) == len(table.header) or not table.rows:
         raise LDLError(
             f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; "
             f"its columns are {table.header[:6]}"
         )
     distributions = table.numbers(labels)
-    return table.without(*labels).numbers(), distributions, [name.removeprefix(LABEL_PREFIX) for name in labels]
+    features = table.without(*labels, *([group] if group else [])).numbers()
+    names = [name.removeprefix(LABEL_PREFIX) for name in labels]
+    return features, distributions, names, np.array(table.column(group)) if group else None
 
 
 def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:

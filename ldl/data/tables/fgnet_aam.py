@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ldl.data.tables.grouped import GroupProtocol
 from ldl.data.tables.scaling import Scaling
-from ldl.data.tables.tabular_values import TabularValues, ValueProtocol
+from ldl.data.tables.tabular_values import TabularValues
 from ldl.data.tables.values import ValueTable
 from ldl.errors import LDLError
 from ldl.options import options
@@ -33,7 +34,7 @@ class FGNETAAM(TabularValues):
     """
 
     path: str = "ldl/FG-NET_AAM.mat"
-    protocol: ValueProtocol = "leave_one_group_out"
+    protocol: GroupProtocol = "leave_one_group_out"
     low: float = 0
     high: float = 69
     scaling: Scaling = "none"

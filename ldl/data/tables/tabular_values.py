@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 import torch
 
 from ldl.data.loaded import Loaded
-from ldl.data.tables.scaled import ScaledRows
+from ldl.data.tables.grouped import GroupedRows, GroupProtocol
 from ldl.data.tables.values import ValueTable, read_values
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace, check_count
 from ldl.options import option, options
 from ldl.protocols import Fold, kfold, leave_one_group_out, stratified_kfold, with_validation
 
-ValueProtocol = Literal["group_exclusive", "leave_one_group_out", "random_kfold"]
-
 
 @options
-class TabularValues(ScaledRows):
+class TabularValues(GroupedRows):
     """Features and a value a row from a .mat, .npz or .csv file; the label distribution is laid around the value.
 
     Protocols: ``group_exclusive`` (``folds`` folds of whole groups with the same mix of values, of rows where there are
     no groups); ``leave_one_group_out`` (a fold a group); ``random_kfold`` (rows at random, which leaks groups).
-    Validation takes whole groups.
+    ``persons`` is ``group_exclusive`` where there are groups, ``shuffled`` is ``random_kfold``. Validation takes whole
+    groups.
 
     Args:
         feature_key: Name of the features in a .mat or .npz file; None tries the usual ones.
         value_key: Name of the values, a key or a column of a .csv; None tries ``value``, ``age`` and such.
-        group_key: Name of the groups, likewise; None takes ``group`` or ``person`` where there is one.
         protocol: How training and test rows are told apart.
         low: Lowest label; None takes the lowest value, rounded down to a multiple of ``step``.
         high: Highest label, likewise.
@@ -42,8 +39,7 @@ class TabularValues(ScaledRows):
 
     feature_key: str | None = None
     value_key: str | None = None
-    group_key: str | None = None
-    protocol: ValueProtocol = "group_exclusive"
+    protocol: GroupProtocol = "group_exclusive"
     low: float | None = None
     high: float | None = None
     step: float = option(default=1.0, above=0)
@@ -60,32 +56,23 @@ class TabularValues(ScaledRows):
         table = self.read()
         self.features = table.features
         labels = self._label_space(table.values)
-        groups = None if table.groups is None else np.unique(table.groups, return_inverse=True)[1]
-        if groups is None and self.protocol == "leave_one_group_out":
-            raise LDLError(f"{self.path} has no groups to leave out; name them with data.group_key, or set protocol")
-        self.leaky = None if groups is None else self.protocol == "random_kfold"
+        groups = self.settle(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
         target = labels.encode(torch.tensor(table.values, dtype=torch.float32), self.sigma, self.encoder)
         return Loaded(labels, {"target": target}, table.values, groups)
 
     def cut(self) -> Fold:
         """The rows of one fold. Raises LDLError for a fold that the protocol does not have."""
         assert self.values is not None
-        if self.protocol == "random_kfold":
+        if self.rule == "random_kfold":
             drawn = kfold(self.size, self.folds, self.fold, self.fold_seed)
             parts = drawn.train, drawn.test
-        elif self.protocol == "leave_one_group_out":
+        elif self.rule == "leave_one_group_out":
             assert self.groups is not None
             parts = leave_one_group_out(self.groups, self.fold)
         else:
             width = 5 * self.step
             parts = stratified_kfold(self.values, self.folds, self.fold, self.fold_seed, self.groups, width)
         return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
-
-    @property
-    def num_folds(self) -> int:
-        if self.protocol == "leave_one_group_out" and self.groups is not None:
-            return len(np.unique(self.groups))
-        return self.folds
 
     def _label_space(self, values: np.ndarray) -> LabelSpace:
         low = float(values.min()) if self.low is None else self.low

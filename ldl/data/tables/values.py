@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 
 from ldl.data.csv_table import read_csv
-from ldl.data.tables.distributions import FEATURE_KEYS, check_matrix, find_name, read_file
+from ldl.data.tables.distributions import (
+    FEATURE_KEYS,
+    check_groups,
+    check_matrix,
+    find_group,
+    find_name,
+    read_file,
+)
 from ldl.errors import LDLError
 
 VALUE_KEYS = ("value", "values", "age", "target", "y")
-GROUP_KEYS = ("group", "groups", "person", "persons")
 Columns = tuple[Any, Any, Any]
 
 
@@ -40,11 +46,9 @@ def read_values(
     features, values, groups = read_file(path, _read_csv, _pick, feature_key, value_key, group_key)
     features = check_matrix(path, "features", features)
     values = check_matrix(path, "values", np.reshape(values, (-1, 1)))[:, 0]
-    groups = None if groups is None else np.ravel(groups)
-    for what, column in (("values", values), ("groups", groups)):
-        if column is not None and len(column) != len(features):
-            raise LDLError(f"{path}: {len(features)} rows of features but {len(column)} {what}")
-    return ValueTable(features, values, groups)
+    if len(values) != len(features):
+        raise LDLError(f"{path}: {len(features)} rows of features but {len(values)} values")
+    return ValueTable(features, values, check_groups(path, groups, len(features)))
 
 
 def _pick(path: Path, arrays: Mapping[str, Any], feature_key: str | None, *keys: str | None) -> Columns:
@@ -67,6 +71,4 @@ def _read_csv(path: Path, feature_key: str | None, *keys: str | None) -> Columns
 
 def _names(path: Path, names: Iterable[str], value: str | None, group: str | None) -> tuple[str, str | None]:
     """Which of a file's names are the values and the groups."""
-    values = find_name(path, names, "value", "value_key", value, VALUE_KEYS)
-    grouped = group or not set(GROUP_KEYS).isdisjoint(names)
-    return values, find_name(path, names, "group", "group_key", group, GROUP_KEYS) if grouped else None
+    return find_name(path, names, "value", "value_key", value, VALUE_KEYS), find_group(path, names, group)

@@ -131,8 +131,8 @@ def test_settings_are_ranked_over_the_measures() -> None:
 
 def test_inner_folds_never_see_the_test_rows(run: Run, tmp_path: Path) -> None:
     path = str(tmp_path / "small.npz")
-    whole = open_fold(path, "standard", 3, 0.0)
-    parts = Choice(inner_folds=4)._inner(path, "standard", 3)
+    whole = open_fold(path, "shuffled", "standard", 3, 0.0)
+    parts = Choice(inner_folds=4)._inner(path, "shuffled", "standard", 3)
     assert sorted(np.concatenate([part.split.val for part in parts])) == sorted(whole.split.train)
     for part in parts:
         assert sorted([*part.split.train, *part.split.val]) == sorted(whole.split.train)

@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 
 import jsonargparse
+import yaml
 from jsonargparse._common import ImportDenied
 
 import ldl.backbones  # noqa: F401
@@ -16,6 +17,7 @@ import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
+from ldl.data.files import read_text
 from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
 from ldl.running import stopping
@@ -27,6 +29,7 @@ from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
 from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
+from ldl.running.yaml_files import check_config
 
 PATIENCE = 10
 """Seconds after which a process no longer believes that the first one found its mistake too."""
@@ -104,7 +107,8 @@ def _with_config(args: list[str]) -> list[str]:
     stage, path = _value_of("--stage", args) or "fit", _value_of("--ckpt_path", args)
     if found := _found_beside(args):
         # Where a run writes is not for a file to say that nobody named.
-        return ["-c", str(found), "--run_dir", str(found.parent) if stage == "fit" else "null", *args]
+        place = str(found.parent) if stage == "fit" else "null"
+        return ["-c", str(found), *_of_older_run(found, args), "--run_dir", place, *args]
     if path and stage in ("test", "predict"):
         args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]
     root = project_root()
@@ -121,6 +125,16 @@ def _found_beside(args: list[str]) -> Path | None:
     path = None if _names_config(args) else _value_of("--ckpt_path", args)
     config = Path(path).parent.parent / "config.yaml" if path else None
     return config if config and os.path.isfile(config) else None
+
+
+def _of_older_run(found: Path, args: list[str]) -> list[str]:
+    """The protocol of a run on a table from before tables had one: its folds, not those that keep persons apart."""
+    check_config(found)
+    data = yaml.safe_load(read_text(found)).get("data")
+    options = data.get("init_args") if isinstance(data, dict) else None
+    if not isinstance(options, dict) or str(data["class_path"]).rpartition(".")[2] != "TabularLDL":
+        return []
+    return [] if "protocol" in options or _value_of("--data", args) else ["--data.protocol", "random_kfold"]
 
 
 def _value_of(option: str, args: list[str]) -> str | None:

@@ -1,0 +1,6 @@
+"""``python -m ldl``."""
+
+from ldl.cli.command import command
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,94 @@
+"""``ldl audit FILE``: what a table holds, whether its rows look grouped, and what the default protocol leaks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ldl.cli.command import VerbParser
+from ldl.data.order import OrderAudit, audit_order, row_ids
+from ldl.data.tables.tabular import TabularLDL
+from ldl.data.tables.tabular_values import TabularValues
+from ldl.labels import LabelSpace
+from ldl.running.quiet import silence
+
+Table = TabularLDL | TabularValues
+
+
+def run(args: list[str]) -> None:
+    """Print the audit of a table. Raises LDLError."""
+    parser = VerbParser("audit", __doc__)
+    parser.add_argument("file", help="a .mat, .npz or .csv: as it stands, or below LDL_DATA")
+    parser.add_argument("--group_key", help="name of the groups, such as persons: a key or a column")
+    parser.add_argument("--feature_key", help="name of the features in a .mat or .npz")
+    parser.add_argument("--target_key", help="name of the distributions in a .mat or .npz")
+    parser.add_argument("--value_key", help="name of the values, of a table of values in place of distributions")
+    parser.add_argument("--protocol", help="audit the folds of another protocol than the default")
+    parser.add_argument("--normalize", action="store_true", help="divide distributions by their sums")
+    given = parser.parse_args(args)
+    silence()
+    options = {"path": given.file, "feature_key": given.feature_key, "group_key": given.group_key, "val_fraction": 0.0}
+    options |= {} if given.protocol is None else {"protocol": given.protocol}
+    data: Table
+    if given.value_key is None:
+        data = TabularLDL(**options, target_key=given.target_key, normalize=given.normalize)
+    else:
+        data = TabularValues(**options, value_key=given.value_key)
+    data.setup()
+    print("\n".join(lines(data)))
+
+
+def lines(data: Table) -> list[str]:
+    """The audit of a table that is set up."""
+    labels = data.columns["target"].numpy() if data.values is None else data.values[:, None]
+    audit = audit_order(data.features, labels)
+    constant = int((data.features == data.features[:1]).all(0).sum())
+    return [
+        str(data.file),
+        f"rows        {data.size}",
+        f"features    {data.features.shape[1]}" + (f", {constant} of them constant" if constant else ""),
+        f"labels      {_labels(data.labels)}",
+        f"duplicates  {_duplicates(data.features, labels)}",
+        f"order       {audit.verdict}",
+        *_evidence(audit),
+        *_groups(data, audit),
+    ]
+
+
+def _labels(labels: LabelSpace) -> str:
+    names = [str(name) for name in labels.names] if labels.names else [f"{value:g}" for value in labels.axes[0]]
+    shown = names if len(names) <= 8 else [*names[:4], "...", names[-1]]
+    return f"{len(names)}: {', '.join(shown)}"
+
+
+def _duplicates(features: np.ndarray, labels: np.ndarray) -> str:
+    ids, both = row_ids(features), row_ids(np.concatenate([features, labels], 1))
+    again, exact = (len(numbers) - len(np.unique(numbers)) for numbers in (ids, both))
+    return f"{again} (rows with the features of an earlier one), {exact} of them with its labels too"
+
+
+def _evidence(audit: OrderAudit) -> list[str]:
+    if audit.asked < audit.rows:
+        about = f"            asked of {audit.asked} rows, drawn at random"
+    return ([about] if audit.asked < audit.rows else []) + [
+        f"            within {near.width:2} rows: {near.features:6.1%} by features, {near.labels:6.1%} by labels, "
+        f"{near.chance:6.1%} by chance (p {near.p:.1g})"
+        for near in audit.found
+    ]
+
+
+def _groups(data: Table, audit: OrderAudit) -> list[str]:
+    if data.groups is None:
+        hint = "name them with --group_key" + (", or the folds may leak them" if audit.grouped else "")
+        return [
+            f"groups      unknown; {hint}",
+            f"protocol    {data.protocol}: identities unknown, so leaks cannot be audited",
+        ]
+    counts, leaks = np.bincount(data.groups), []
+    for fold in range(data.num_folds):
+        data.select_fold(fold)
+        leaks.append(data.leak or 0.0)
+    return [
+        f"groups      {len(counts)}, of {counts.min()} to {counts.max()} rows",
+        f"protocol    {data.protocol}: {np.mean(leaks):.1%} of the test rows share a group with training, over "
+        f"{data.num_folds} folds",
+    ]

@@ -1,0 +1,134 @@
+"""The command ``ldl``: verbs, and otherwise ``train.py``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from places import ROOT
+
+from ldl.cli import main
+from ldl.cli.command import command
+
+RNG = np.random.default_rng(0)
+CENTRES = np.repeat(RNG.normal(size=(20, 6)), 5, axis=0)
+X, D = CENTRES + 0.3 * RNG.normal(size=CENTRES.shape), RNG.dirichlet(np.ones(3), 100)
+RUN = ["-c", "configs/runs/tabular/meanpredictor.yaml", "--wandb.mode", "disabled"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "a.npz", features=X, labels=D, who=np.repeat(np.arange(20), 5))
+    return tmp_path / "a.npz"
+
+
+def audited(capsys: pytest.CaptureFixture[str], *args: Any) -> dict[str, str]:
+    """What ``ldl audit`` prints, by the first word of each line."""
+    command(["audit", *map(str, args)])
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()[1:]]
+    return {first: rest for first, rest in lines}
+
+
+def test_a_table_of_unknown_groups(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = audited(capsys, table)
+    assert (said["rows"], said["features"], said["labels"]) == ("100", "6", "3: 0, 1, 2")
+    assert said["order"].startswith("rows look grouped: ") and said["duplicates"].startswith("0 ")
+    assert said["groups"] == "unknown; name them with --group_key, or the folds may leak them"
+    assert said["protocol"] == "random_kfold: identities unknown, so leaks cannot be audited"
+
+
+def test_a_table_of_known_groups(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = audited(capsys, table, "--group_key", "who")
+    assert said["groups"] == "20, of 5 to 5 rows"
+    assert said["protocol"] == "group_exclusive: 0.0% of the test rows share a group with training, over 10 folds"
+    said = audited(capsys, table, "--group_key", "who", "--protocol", "shuffled")
+    share = float(said["protocol"].removeprefix("shuffled: ").partition("%")[0])
+    assert 99 <= share <= 100
+
+
+def test_a_table_of_values_with_equal_rows_and_constants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    features = np.hstack([X, np.ones((100, 1))])
+    features[[7, 8]] = features[3]
+    values = np.arange(100) % 12
+    values[7] = values[3]
+    np.savez(tmp_path / "b.npz", features=features, years=values)
+    said = audited(capsys, tmp_path / "b.npz", "--value_key", "years")
+    assert said["features"] == "7, 1 of them constant" and said["labels"] == "12: 0, 1, 2, 3, ..., 11"
+    assert said["duplicates"] == "2 (rows with the features of an earlier one), 1 of them with its labels too"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["adit", "a"], "no verb 'adit'; did you mean 'audit'; give audit, or without a verb the options of train.py"),
+        (["audit"], "the following arguments are required: file; see ldl audit --help"),
+        (["audit", "x.npz", "--grp", "a"], "unrecognized arguments: --grp a"),
+        (["audit", "x.npz"], "no data file"),
+        (["audit", "{}", "--group_key", "whom"], "no key 'whom'; did you mean 'who'?"),
+        (["audit", "{}", "--protocol", "person"], "TabularLDL.protocol 'person' must be one of"),
+        (["audit", "{}", "--protocol", "persons"], "no groups to leave out"),
+        (["--stage", "fitt"], "fitt"),
+    ],
+)
+def test_mistakes_end_in_one_line(
+    table: Path, capsys: pytest.CaptureFixture[str], args: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command([arg.replace("{}", str(table)) for arg in args])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and said.startswith("error: ") and said.count("\n") == 1
+    assert message in said
+
+
+def test_without_a_verb_it_is_train_py(table: Path, tmp_path: Path) -> None:
+    options = [*RUN, "--data.path", str(table), "--run_dir"]
+    done = subprocess.run([sys.executable, "-m", "ldl", *options, str(tmp_path / "a")], cwd=ROOT, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    main([*options, str(tmp_path / "b")])
+    first, second = (json.loads((tmp_path / name / "results.json").read_text()) for name in "ab")
+    assert first["mean"] == second["mean"]
+    assert (first["leaky"], first["folds"][0]["leak"], first["protocol"]) == (None, None, "random_kfold")
+    assert first["order_audit"]["grouped"] and {near["width"] for near in first["order_audit"]["nearness"]} == {1, 5}
+    said = done.stdout.decode()
+    assert said.count("rows look grouped") == 1 and "identities unknown" in said and "0.0%" not in said
+
+
+def test_groups_are_audited_in_place_of_the_order(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*RUN, "--data.path", str(table), "--data.group_key", "who", "--run_dir", str(tmp_path / "a")])
+    results = json.loads((tmp_path / "a" / "results.json").read_text())
+    assert (results["leaky"], results["folds"][0]["leak"], "order_audit" in results) == (False, 0.0, False)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "0.0% of them share a group with training" in said and "rows look grouped" not in said
+
+
+def test_a_run_from_before_protocols_is_tested_on_its_own_rows(table: Path, tmp_path: Path) -> None:
+    run = tmp_path / "old"
+    main(
+        [
+            *RUN,
+            "--data.path",
+            str(table),
+            "--data.group_key",
+            "who",
+            "--data.protocol",
+            "shuffled",
+            "--run_dir",
+            str(run),
+        ]
+    )
+    before = json.loads((run / "results.json").read_text())
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    assert config["data"]["init_args"].pop("protocol") == "shuffled"
+    (run / "config.yaml").write_text(yaml.safe_dump(config))
+    main(["--stage", "test", "--ckpt_path", str(run / "checkpoints" / "last.ckpt"), "--run_dir", str(tmp_path / "new")])
+    after = json.loads((tmp_path / "new" / "results.json").read_text())
+    assert after["protocol"] == "random_kfold" and after["leaky"] is True
+    assert after["mean"] == pytest.approx(before["mean"])

@@ -60,10 +60,9 @@ class Choice:
         where = f"in {self.inner_folds} inner folds" if self.inner_folds > 1 else f"on {self.val_fraction:.0%}"
         return f"{where} of the training part of every fold by {', '.join(self.measures)}"
 
-    @property
-    def parts(self) -> int:
-        """How many fits a setting takes."""
-        return self.inner_folds
+    def fits(self, candidate: Candidate) -> int:
+        """How many it takes."""
+        return self.inner_folds * len(candidate.settings) if len(candidate.settings) > 1 else 0
 
     def cuts(self, data: LDLDataModule) -> list[Fold]:
         """The training part cut again, into what is fitted and, as the test part, what measures the settings.
@@ -85,14 +84,17 @@ class Choice:
         """The setting to take in a fold; None for that of all rows together. ``fitted`` is called after every fit."""
         if len(candidate.settings) == 1:
             return candidate.settings[0]
-        scores = []
-        for setting in candidate.settings:
-            measured = []
-            for part in self._parts(candidate.open(setting, fold or 0), whole=fold is None):
-                stop.leave()
-                measured.append(candidate.score(setting, part, choosing=True))
-                fitted()
-            scores.append({name: float(np.mean([row[name] for row in measured])) for name in self.measures})
+        opened = [candidate.open(setting, fold or 0) for setting in candidate.settings]
+        measured: list[list[dict[str, float]]] = [[] for _ in opened]
+        # Part by part: settings with the same data share what these have learned of it.
+        for data in {id(data): data for data in opened}.values():
+            for part in self._parts(data, whole=fold is None):
+                for number, setting in enumerate(candidate.settings):
+                    if opened[number] is data:
+                        stop.leave()
+                        measured[number].append(candidate.score(setting, copy.copy(part), choosing=True))
+                        fitted()
+        scores = [{name: float(np.mean([row[name] for row in rows])) for name in self.measures} for rows in measured]
         return candidate.settings[best_rank(scores)]
 
     def _parts(self, data: LDLDataModule, whole: bool) -> Iterator[LDLDataModule]:

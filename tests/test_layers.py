@@ -26,6 +26,7 @@ FLOORS = (
     ("ldl.callbacks",),
     ("ldl.task",),
     ("ldl.reports",),
+    ("ldl.comparison",),
     ("ldl.running",),
     ("ldl.cli", "ldl.edges"),
     ("ldl.__main__",),

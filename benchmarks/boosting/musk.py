@@ -26,13 +26,14 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.figures import spread
 from benchmarks.common.folds import data_file
-from benchmarks.common.tables import markdown, write_block
+from benchmarks.common.tables import write_block
 from ldl.collective import Collective
+from ldl.comparison.figures import spread
 from ldl.data.bags.table import read_bags
 from ldl.heads import MILBoost
 from ldl.labels import LabelSpace
+from ldl.reports.files import markdown
 
 BagList = list[np.ndarray]
 Setting = dict[str, Any]

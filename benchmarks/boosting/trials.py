@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.common.figures import spread
-from benchmarks.common.store import Row, Store
-from benchmarks.common.tables import markdown, write_block
+from benchmarks.common.tables import write_block
+from ldl.comparison.cells import Row, Store
+from ldl.comparison.figures import spread
 from ldl.data.trials.trials import Trials
+from ldl.reports.files import markdown
 
 
 def add_options(parser: argparse.ArgumentParser, methods: Sequence[str], left_out: Sequence[str] = ()) -> None:

@@ -12,12 +12,6 @@ from rich.table import Table
 from ldl.errors import LDLError
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, without a newline at its end."""
-    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
-    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
-
-
 def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table; the first column stands left, the others right."""
     table = Table(title=title)

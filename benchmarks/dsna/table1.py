@@ -34,12 +34,13 @@ from sklearn.svm import SVR
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import fit_rows, inputs_of
-from benchmarks.common.store import Row, Store
-from benchmarks.common.tables import markdown, write_block
+from benchmarks.common.tables import write_block
 from ldl.charts.drawing import save
+from ldl.comparison.cells import Row, Store
 from ldl.data import FGNETAAM
 from ldl.heads import DSNA, CostSensitiveForest
 from ldl.metrics.groups import band_groups
+from ldl.reports.files import markdown
 
 QUARTERS, INNER = 4, 3
 OFFSET = 2.0

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.tables import markdown, show, write_block
+from benchmarks.common.tables import show, write_block
 from ldl.data.edges.bsds500 import BSDS500, list_part
 from ldl.data.edges.images import truth_of
 from ldl.data.pictures import read_picture
@@ -27,6 +27,7 @@ from ldl.edges.benchmark.gradient import gradient_magnitude
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.edges.benchmark.nms import suppress
 from ldl.edges.benchmark.scores import scores
+from ldl.reports.files import markdown
 
 
 def parse() -> argparse.Namespace:

@@ -17,11 +17,12 @@ from typing import get_args
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.figures import spread
 from benchmarks.common.runs import run_config, tested
-from benchmarks.common.tables import markdown, show, write_block
+from benchmarks.common.tables import show, write_block
+from ldl.comparison.figures import spread
 from ldl.data.edges.images import Target
 from ldl.reports.edges import FIGURES
+from ldl.reports.files import markdown
 
 
 def main() -> None:

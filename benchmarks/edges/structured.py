@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.tables import markdown, write_block
+from benchmarks.common.tables import write_block
 from ldl.collective import Collective
 from ldl.data.edges.bsds500 import BSDS500
 from ldl.edges.benchmark.evaluation import evaluate
@@ -31,6 +31,7 @@ from ldl.edges.benchmark.scores import scores
 from ldl.edges.structured.channels import PATCH
 from ldl.edges.structured.patches import make_scene
 from ldl.heads import StructuredEdges
+from ldl.reports.files import markdown
 
 
 def main() -> None:

@@ -35,12 +35,13 @@ from sklearn.preprocessing import StandardScaler
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.figures import spread
 from benchmarks.common.runs import run_config
-from benchmarks.common.tables import markdown, show, write_block
+from benchmarks.common.tables import show, write_block
 from ldl.backbones.reuse import reuse_features
+from ldl.comparison.figures import spread
 from ldl.data.base import LDLDataModule
 from ldl.plugins import discover
+from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence

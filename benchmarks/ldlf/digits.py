@@ -15,9 +15,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.figures import spread
 from benchmarks.common.runs import CONFIGS, run_config, tested
-from benchmarks.common.tables import markdown, write_block
+from benchmarks.common.tables import write_block
+from ldl.comparison.figures import spread
+from ldl.reports.files import markdown
 
 HEADS = {
     "LDLF": ("ldlf", CONFIGS / "default.yaml"),

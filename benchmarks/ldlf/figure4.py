@@ -26,12 +26,12 @@ import torch
 from matplotlib.figure import Figure
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.store import Row, Store
-from benchmarks.common.tables import markdown
 from benchmarks.tables.methods import Method, predict
 from ldl.charts.drawing import save
+from ldl.comparison.cells import Row, Store
 from ldl.data import TabularLDL
 from ldl.metrics import functional
+from ldl.reports.files import markdown
 from ldl.running.quiet import silence
 
 TREES = (1, 2, 5, 10, 20, 50)

@@ -35,11 +35,12 @@ import torch
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import data_file
 from benchmarks.common.runs import CONFIGS, run_config
-from benchmarks.common.store import Row, Store
-from benchmarks.common.tables import markdown, show, write_block
+from benchmarks.common.tables import show, write_block
 from benchmarks.robustness.processes import Run
 from ldl.cli import main as train
+from ldl.comparison.cells import Row, Store
 from ldl.errors import LDLError
+from ldl.reports.files import markdown
 
 QUIET = (
     "--wandb.mode disabled --trainer.accelerator cpu --trainer.enable_progress_bar false "

@@ -22,7 +22,8 @@ from bad_inputs.cases import CLASSES
 from bad_inputs.harness import outcome
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.tables import markdown, show, write_block
+from benchmarks.common.tables import show, write_block
+from ldl.reports.files import markdown
 
 KINDS = ("refused", "accepted", "traceback", "hang", "untold", "left behind", "nonsense")
 

@@ -24,10 +24,10 @@ import numpy as np
 from torch import Tensor
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.figures import mean_and_deviation
 from benchmarks.common.folds import FOLDS, data_file, read_set, score_folds
 from benchmarks.common.timing import seconds, take_turns
 from benchmarks.structrf.tables import MEASURES
+from ldl.comparison.figures import mean_and_deviation
 from ldl.heads import StructRF
 from ldl.methods.forest.columns import make_columns
 from ldl.methods.forest.divergence import make_mass

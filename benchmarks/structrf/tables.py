@@ -18,10 +18,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.figures import direction, mean_and_deviation, spread
 from benchmarks.common.folds import FOLDS, read_set, score_folds
-from benchmarks.common.tables import markdown, write_block
+from benchmarks.common.tables import write_block
+from ldl.comparison.figures import direction, mean_and_deviation, spread
 from ldl.heads import MeanPredictor, StructRF
+from ldl.reports.files import markdown
 
 MEASURES = ("chebyshev", "clark", "canberra", "kl", "cosine", "intersection")
 PUBLISHED = {

@@ -30,10 +30,10 @@ from rich.progress import track
 
 import ldl.heads
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.store import Row, Store
 from benchmarks.common.tables import markdown, show, write_block
 from benchmarks.tables.collection import FAMILIES, TABLES, Rows, read_rows
 from ldl.collective import Collective
+from ldl.comparison.cells import Row, Store
 from ldl.head import FittedHead, wanted_columns
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold
@@ -163,7 +163,9 @@ def tabulate(figures: Figures, grids: dict[str, list[str]], tables: list[str]) -
         line = values[taken, np.arange(len(families))]
         lines.append(row(f"{head}, left one out", line))
         best = int(np.log(values).mean(1).argmin())
-        lines += [row(f"{head}, {name}" + (" (default)" if at == best else ""), values[at]) for at, name in enumerate(there)]
+        lines += [
+            row(f"{head}, {name}" + (" (default)" if at == best else ""), values[at]) for at, name in enumerate(there)
+        ]
     return ["head and setting", *families, "mean", "worst"], lines
 
 

@@ -16,7 +16,7 @@ import torch
 import ldl.heads
 from benchmarks.common.folds import fit_rows, inputs_of
 from ldl.backbones.base import Identity
-from ldl.data import TabularLDL
+from ldl.data import LDLDataModule
 from ldl.data.tables.scaling import Scaling
 from ldl.head import FittedHead, Head
 from ldl.schedule import WarmupCosine
@@ -57,7 +57,7 @@ class Method:
         return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
 
 
-def predict(method: Method, setting: dict[str, Any], data: TabularLDL, rows: np.ndarray, seed: int) -> torch.Tensor:
+def predict(method: Method, setting: dict[str, Any], data: LDLDataModule, rows: np.ndarray, seed: int) -> torch.Tensor:
     """Fit on the training rows of ``data``, without its validation rows; the distributions of ``rows``, (n, C).
 
     Args:
@@ -79,7 +79,7 @@ def predict(method: Method, setting: dict[str, Any], data: TabularLDL, rows: np.
     return _train(head, method.training, data)(inputs[rows])
 
 
-def _train(head: Head, training: dict[str, float], data: TabularLDL) -> Task:
+def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     data.batch_size = int(training["batch_size"])
     task = Task(
@@ -105,7 +105,7 @@ def _train(head: Head, training: dict[str, float], data: TabularLDL) -> Task:
 
 
 def _predict_peer(
-    method: Method, arguments: dict[str, Any], data: TabularLDL, inputs: np.ndarray, rows: np.ndarray, seed: int
+    method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, rows: np.ndarray, seed: int
 ) -> torch.Tensor:
     module, _, name = method.class_path.rpartition(".")
     factory = getattr(importlib.import_module(module), name)

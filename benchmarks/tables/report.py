@@ -1,4 +1,4 @@
-"""Tables and the chart of the tabular benchmark, from its cells."""
+"""Tables of the tabular benchmark, from its cells."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from scipy.stats import rankdata, studentized_range, ttest_rel
+from scipy.stats import rankdata
 
-from benchmarks.common.figures import direction, spread
-from benchmarks.common.tables import markdown
-from ldl.charts.drawing import save
+from ldl.comparison.figures import direction, spread
+from ldl.comparison.statistics import CONFIDENCE, verdict
 from ldl.metrics import DISTRIBUTION_METRICS
-
-CONFIDENCE = 0.9
-"""Of the paired t-tests, as in Peng et al. 2018."""
+from ldl.reports.files import markdown
 
 Cells = list[dict[str, Any]]
 
@@ -29,18 +25,6 @@ def folds_of(cells: Cells, name: str, method: str, measure: str) -> np.ndarray:
         if (cell["set"], cell["method"]) == (name, method) and "measures" in cell:
             by_fold[cell["fold"]].append(cell["measures"][measure])
     return np.array([np.mean(by_fold[fold]) for fold in sorted(by_fold)])
-
-
-def verdict(ours: np.ndarray, other: np.ndarray, measure: str) -> str:
-    """``win``, ``tie`` or ``loss`` of the first, by a two-sided paired t-test over the same folds."""
-    difference = (ours - other) * direction(measure)
-    if len(ours) < 2 or np.allclose(difference, 0, atol=1e-6):
-        return "tie"
-    if np.allclose(difference, difference[0]):
-        return "win" if difference[0] < 0 else "loss"
-    if ttest_rel(ours, other).pvalue >= 1 - CONFIDENCE:
-        return "tie"
-    return "win" if difference.mean() < 0 else "loss"
 
 
 def full_tables(cells: Cells, sets: list[str], methods: list[str], protocol: str) -> str:
@@ -121,26 +105,3 @@ def ranks(cells: Cells, sets: list[str], methods: list[str]) -> tuple[list[str],
     means = {m: [folds_of(cells, s, m, "kl") for s in sets] for m in methods}
     whole = [m for m in methods if all(len(values) for values in means[m])]
     return whole, np.array([rankdata([means[m][number].mean() for m in whole]) for number in range(len(sets))])
-
-
-def critical_difference(count: int, sets: int, alpha: float = 0.05) -> float:
-    """Nemenyi's: average ranks of ``count`` methods over ``sets`` differ if further apart (Demsar, JMLR 2006)."""
-    quantile = float(studentized_range.ppf(1 - alpha, count, np.inf)) / np.sqrt(2)
-    return quantile * float(np.sqrt(count * (count + 1) / (6 * sets)))
-
-
-def draw_ranks(names: list[str], table: np.ndarray, path: Path) -> Path:
-    """Average ranks, the best first, each with half the critical difference to both sides."""
-    average = table.mean(0)
-    order = np.argsort(average)
-    figure = Figure(figsize=(7, 0.36 * len(names) + 1.4), layout="constrained")
-    axis = figure.subplots()
-    places = np.arange(len(names))
-    distance = critical_difference(len(names), len(table))
-    axis.errorbar(average[order], places, xerr=distance / 2, fmt="o", capsize=3)
-    axis.set_yticks(places, [names[number] for number in order])
-    axis.invert_yaxis()
-    axis.set_xlabel("average rank by KL")
-    axis.set_title(f"{len(table)} sets; bars that do not overlap differ (Nemenyi, critical difference {distance:.2f})")
-    axis.title.set_fontsize(9)
-    return save(figure, path)

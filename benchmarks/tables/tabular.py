@@ -21,7 +21,6 @@ import argparse
 import json
 import os
 import sys
-import time
 import zlib
 from collections import Counter
 from dataclasses import replace
@@ -39,12 +38,15 @@ from rich.progress import Progress
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import FOLDS
-from benchmarks.common.store import Row, Store
 from benchmarks.common.tables import write_block
-from benchmarks.tables.choice import Choice, open_fold, score, split_scaling
+from benchmarks.tables.choice import OnSet
 from benchmarks.tables.columns import PROTOCOLS, Column, columns_of, protocol_of, titled
 from benchmarks.tables.methods import Method
-from benchmarks.tables.report import draw_ranks, full_tables, ranks, summary, write_csv
+from benchmarks.tables.report import full_tables, ranks, summary, write_csv
+from ldl.comparison import choice as comparison
+from ldl.comparison.cells import Row, Store
+from ldl.comparison.choice import Choice
+from ldl.comparison.statistics import draw_ranks
 from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.running.quiet import silence
@@ -125,18 +127,10 @@ def digest(method: Method, choice: Choice, quick: bool) -> int:
 
 def measure(column: Column, method: Method, seed: int, fold: int, quick: bool, choice: Choice) -> Row:
     """Choose a setting, fit, test; or the error, in one line."""
-    start = time.perf_counter()
-    try:
-        if quick:
-            training = {**method.training, "epochs": 2} if method.training else {}
-            method = replace(method, training=training, grid={name: values[:1] for name, values in method.grid.items()})
-        chosen = choice.best(column.path, column.protocol, method, seed, fold)
-        scaling, arguments = split_scaling(method, chosen)
-        data = open_fold(column.path, column.protocol, scaling, fold, 0.0)
-        measures = score(method, arguments, data, data.split.test, seed)
-    except Exception as error:  # peers fail in ways of their own, which belong into the table
-        return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
-    return {"setting": chosen, "seconds": round(time.perf_counter() - start, 3), "measures": measures}
+    if quick:
+        training = {**method.training, "epochs": 2} if method.training else {}
+        method = replace(method, training=training, grid={name: values[:1] for name, values in method.grid.items()})
+    return comparison.measure(OnSet(column, method, seed), fold, choice)
 
 
 def read_run(path: Path, sets: dict[str, str], folds: int) -> list[Row]:

@@ -22,6 +22,8 @@ from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, project_root
 from ldl.running import stopping
 from ldl.running.class_paths import class_paths
+from ldl.running.compare import compare
+from ldl.running.comparison_file import read_comparison
 from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
 from ldl.running.output import stays_open
@@ -52,6 +54,8 @@ def main(args: list[str] | None = None) -> None:
             discover()
             args = sys.argv[1:] if args is None else args
             with class_paths(_found_beside(args)):
+                if (comparison := read_comparison(args)) is not None:
+                    return compare(comparison, _parse)
                 cli = _parse(_with_config(args))
                 with refusals():
                     if cli.config.stage == "crossval":

@@ -1,4 +1,4 @@
-"""Writing results: JSON without NaN and never half, CSV with seven digits."""
+"""Writing results: JSON without NaN and never half, CSV with seven digits, tables of Markdown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import codecs
 import csv
 import json
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,9 @@ def write_csv(path: Path, header: list[str], rows: list[list[Any]]) -> None:
         writer = csv.writer(codecs.getwriter("utf-8")(file))
         writer.writerow(header)
         writer.writerows([f"{item:.7g}" if isinstance(item, float) else item for item in row] for row in rows)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, without a newline at its end."""
+    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
+    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])

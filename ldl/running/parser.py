@@ -29,7 +29,7 @@ from ldl.running.training import Select
 from ldl.spec import current_path
 from ldl.task import Task
 
-Stage = Literal["fit", "test", "predict", "crossval"]
+Stage = Literal["fit", "test", "predict", "crossval", "compare"]
 
 # Ours replace them: a run directory of our own layout, and batches dealt to the processes by the data modules.
 TRAINER_DEFAULTS = {"use_distributed_sampler": False}
@@ -70,7 +70,8 @@ class LDLCLI(LightningCLI):
             "--stage",
             type=Stage,
             default="fit",
-            help="fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold.",
+            help="fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold. "
+            "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds.",
         )
         parser.add_argument(
             "--ckpt_path", type=str | None, default=None, help="Checkpoint to resume from, test or predict with."

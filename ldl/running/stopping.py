@@ -48,6 +48,7 @@ class Watch:
         step: Number of optimiser steps that were done.
         fold: The fold of a cross-validation that is trained.
         checkpoint: What the run can be resumed from, once it is there.
+        again: How to go on without a checkpoint.
         lock: That of the run directory, while it is held.
         ranks: The processes that Lightning has launched on this machine, from rank 1.
     """
@@ -56,6 +57,7 @@ class Watch:
         self.step = 0
         self.fold: int | None = None
         self.checkpoint: Path | None = None
+        self.again = "start it again"
         self.ranks: list[subprocess.Popen[Any]] = []
         self.lock: Path | None = None
         self._told = False
@@ -74,7 +76,7 @@ class Watch:
         if not self._told:
             self._told = True
             there = self.checkpoint is not None and self.checkpoint.is_file() and self.fold is None
-            advice = f"go on with --ckpt_path {self.checkpoint}" if there else "start it again"
+            advice = f"go on with --ckpt_path {self.checkpoint}" if there else self.again
             fold = "" if self.fold is None else f" in fold {self.fold}"
             where = f" at step {self.step}" if self.step else ""
             name = signal.Signals(stop.signal).name

@@ -14,15 +14,16 @@ from places import BENCHMARKS
 from sklearn.model_selection import KFold
 
 from benchmarks.common.command import launch
-from benchmarks.common.figures import mean_and_deviation, spread
 from benchmarks.common.folds import data_file, fit_rows, inputs_of, read_set, score_folds
-from benchmarks.common.tables import markdown, show, write_block
+from benchmarks.common.tables import show, write_block
 from benchmarks.common.timing import seconds, take_turns
 from ldl.collective import Collective
+from ldl.comparison.figures import mean_and_deviation, spread
 from ldl.data import TabularLDL, TabularValues
 from ldl.errors import LDLError
 from ldl.heads import AAKNN, CostSensitiveForest, MeanPredictor
 from ldl.metrics.functional import kl
+from ldl.reports.files import markdown
 
 SCRIPTS = sorted(path for path in BENCHMARKS.rglob("*.py") if "    launch(main)\n" in path.read_text())
 

@@ -14,8 +14,7 @@ import yaml
 from places import BENCHMARKS
 
 from benchmarks.tables import tabular
-from benchmarks.tables.choice import Choice, best_rank, open_fold
-from benchmarks.tables.report import critical_difference, folds_of, full_tables, ranks, verdict
+from benchmarks.tables.report import folds_of, full_tables, ranks
 from ldl.cli import main
 from ldl.errors import LDLError
 
@@ -123,19 +122,7 @@ def test_runs_of_the_command_line_are_compared(run: Run, tmp_path: Path) -> None
         tabular.read_run(path / "results.json", {"other": "other.mat"}, 10)
 
 
-def test_settings_are_ranked_over_the_measures() -> None:
-    scores = [{"kl": 0.1, "cosine": 0.5}, {"kl": 0.2, "cosine": 0.9}, {"kl": 0.15, "cosine": 0.9}]
-    for names, best in (("kl",), 0), (("cosine",), 1), (("kl", "cosine"), 2):
-        assert best_rank([{name: row[name] for name in names} for row in scores]) == best
-
-
-def test_inner_folds_never_see_the_test_rows(run: Run, tmp_path: Path) -> None:
-    path = str(tmp_path / "small.npz")
-    whole = open_fold(path, "shuffled", "standard", 3, 0.0)
-    parts = Choice(inner_folds=4)._inner(path, "shuffled", "standard", 3)
-    assert sorted(np.concatenate([part.split.val for part in parts])) == sorted(whole.split.train)
-    for part in parts:
-        assert sorted([*part.split.train, *part.split.val]) == sorted(whole.split.train)
+def test_settings_are_chosen_in_inner_folds(run: Run, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(config.read_text() + "inner_folds: 4\n")
     chosen = [cell["setting"]["neighbours"] for cell in run("--methods", "AA-kNN")]
@@ -159,22 +146,6 @@ def test_quick_on_real_data(run: Run, ldl_data: Path, tmp_path: Path, monkeypatc
     missing = {cell["method"] for cell in cells if "error" in cell}
     assert all("python-ldl" in name for name in missing)
     assert len(cells) == 2 * len(yaml.safe_load((BENCHMARKS / "tables" / "tabular.yaml").read_text())["methods"])
-
-
-@pytest.mark.parametrize(("count", "quantile"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
-def test_critical_difference_is_that_of_the_tables(count: int, quantile: float) -> None:
-    """Demsar 2006, Table 5."""
-    assert critical_difference(count, 8) == pytest.approx(quantile * (count * (count + 1) / 48) ** 0.5, rel=2e-3)
-
-
-def test_verdicts() -> None:
-    ours = np.array([0.1, 0.12, 0.11, 0.13])
-    noise = np.array([0.001, -0.001, 0.002, 0.0])
-    assert verdict(ours, ours + 0.05 + noise, "kl") == "win"
-    assert verdict(ours, ours + 0.05 + noise, "cosine") == "loss"
-    assert verdict(ours, ours + 5 * noise - 0.001, "kl") == "tie"
-    assert verdict(ours, ours + 1e-9, "kl") == "tie"
-    assert verdict(ours, ours - 0.01, "kl") == "loss"
 
 
 def test_seeds_are_averaged_before_folds_are_compared() -> None:

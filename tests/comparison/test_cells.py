@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.common.store import Row, Store
+from ldl.comparison.cells import Row, Store
 
 
 def _count(store: Store, *numbers: int) -> int:

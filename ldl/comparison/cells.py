@@ -1,4 +1,4 @@
-"""What was measured, on disk: a benchmark that was stopped goes on where it was."""
+"""What was measured, on disk: a comparison that was stopped goes on where it was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 
 class Store:
-    """Cells of a benchmark, a JSON line each, written as soon as they are measured.
+    """Cells of a comparison or a benchmark, a JSON line each, written as soon as they are measured.
 
     A line that was cut off while it was written, and a cell that failed (it has an ``error``), are dropped when the
     file is opened, and so are measured again.

@@ -1,0 +1,81 @@
+"""What a comparison came to: the KL of every candidate on every fold, and which one to take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import rankdata
+
+from ldl.comparison.cells import Row
+from ldl.comparison.statistics import p_value, standard_error
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The cells of a comparison by candidate; a candidate without a finite KL on every fold is out.
+
+    Attributes:
+        cells: Of each candidate, the simplest first, in the order of the folds.
+        kl: (folds,) mean KL of each candidate that is not out.
+        failed: Why the others are, in one line each.
+    """
+
+    cells: dict[str, list[Row]]
+    kl: dict[str, np.ndarray] = field(init=False, default_factory=dict)
+    failed: dict[str, str] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, cells in self.cells.items():
+            wrong = (f"fold {cell['fold']}: {reason}" for cell in cells if (reason := _reason(cell)))
+            if reason := next(wrong, ""):
+                self.failed[name] = reason
+            else:
+                self.kl[name] = np.array([cell["measures"]["kl"] for cell in cells])
+
+    @property
+    def best(self) -> str:
+        """The candidate with the lowest mean KL."""
+        return min(self.kl, key=lambda name: float(self.kl[name].mean()))
+
+    def within(self, name: str) -> bool:
+        """Whether a candidate is within one standard error of the best, of their differences over the folds."""
+        difference = self.kl[name] - self.kl[self.best]
+        return float(difference.mean()) <= np.nan_to_num(standard_error(difference))
+
+    @property
+    def recommended(self) -> str:
+        """The simplest within one standard error of the best: more is not shown to help (Breiman et al. 1984)."""
+        return next(name for name in self.kl if self.within(name))
+
+    @property
+    def reason(self) -> str:
+        """Why that one, in a sentence."""
+        if (taken := self.recommended) == (best := self.best):
+            return f"{taken} has the lowest mean KL, {self.kl[taken].mean():.4f}, and nothing simpler comes near it"
+        behind = self.kl[taken] - self.kl[best]
+        return (
+            f"{taken} is the simplest within one standard error of the best: its mean KL is {behind.mean():.4f} above "
+            f"that of {best}, {self.kl[best].mean():.4f}, give or take {standard_error(behind):.4f}"
+        )
+
+    def p(self, name: str) -> float:
+        """Of the paired t-test against the best; NaN of the best itself."""
+        return math.nan if name == self.best else p_value(self.kl[name], self.kl[self.best])
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """(folds, candidates) of those that are not out, 1 is best."""
+        return rankdata(np.stack(list(self.kl.values()), axis=1), axis=1)
+
+    def seconds(self, name: str) -> float:
+        """Mean over the folds, with the choice of the setting."""
+        return float(np.mean([cell["seconds"] for cell in self.cells[name]]))
+
+
+def _reason(cell: Row) -> str:
+    if "error" in cell:
+        return str(cell["error"])
+    kl = cell["measures"]["kl"]
+    return "" if math.isfinite(kl) else f"the mean KL over the test rows is {kl}"

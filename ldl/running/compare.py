@@ -1,0 +1,165 @@
+"""``--stage compare``: candidates on the same folds of one's own rows, and the configuration to train."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ldl.checkpoint import replacing
+from ldl.comparison.cells import Row, Store
+from ldl.comparison.choice import Choice, measure
+from ldl.comparison.outcome import Outcome
+from ldl.comparison.report import HEADER, table, words, write_report
+from ldl.data.base import LDLDataModule
+from ldl.errors import LDLError
+from ldl.running import stopping
+from ldl.running.candidates import Parse, RunCandidate, content_digest, make_candidates
+from ldl.running.comparison_file import ComparisonFile
+from ldl.running.folder import RESULTS
+from ldl.running.lock import alone_in
+from ldl.running.refusals import refusals
+from ldl.running.run import choose_folder
+
+ALL = "all"
+"""In place of a fold's number: the choice of the setting on all rows."""
+
+
+def compare(file: ComparisonFile, parse: Parse) -> None:
+    """Measure what is missing of every candidate on every fold, report it, and write ``recommended.yaml``.
+
+    Every cell is written as soon as it is measured: the same command with the same run directory goes on where it was
+    stopped, and tries again what failed. The test part of a fold is touched once a candidate.
+
+    Args:
+        file: The comparison.
+        parse: Parses a command line of ``train.py``.
+
+    Raises:
+        LDLError: a candidate cannot be made, they are not tested on the same rows, the run directory is of another
+            comparison or a run, or all of them failed.
+    """
+    with _quiet(), refusals():
+        candidates = make_candidates(file, parse)
+        data = candidates[0].open(candidates[0].settings[0], 0)
+        _check_choice(file.choice, candidates, data)
+        config = parse([*file.command(next(iter(file.candidates.values())), {}), *_run_dir(file)]).config
+        folder = choose_folder(config, data, "compare")
+        with alone_in(folder):
+            _check_folder(folder)
+            store = Store(folder / "cells.jsonl")
+            stopping.watch.again = f"the same command with --run_dir {folder} goes on"
+            _measure_all(file.choice, candidates, data, store, folder, config.trainer.enable_progress_bar is not False)
+
+
+def _measure_all(
+    choice: Choice, candidates: list[RunCandidate], data: LDLDataModule, store: Store, folder: Path, shows: bool
+) -> None:
+    of = f"{type(data).__name__} {getattr(data, 'path', data.root)}"
+    if any(row["of"] != of for row in store.rows):
+        raise LDLError(f"--run_dir {folder} has the comparison of {store.rows[0]['of']}, not {of}; give another folder")
+    content = content_digest(data)
+    specs = {candidate.name: candidate.spec(choice, content) for candidate in candidates}
+    folds = range(data.num_folds)
+
+    def cell(candidate: RunCandidate, fold: int | str, measured: Callable[[], Row]) -> Row:
+        key = {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
+        return store.cell(key, measured)
+
+    cells: dict[str, list[Row]] = {candidate.name: [] for candidate in candidates}
+    fits = {candidate.name: choice.fits(candidate) + 1 for candidate in candidates}
+    facts = {
+        "data": of, "protocol": data.protocol, "leaky": data.leaky, "leak": data.leak, "folds": data.num_folds,
+        "choice": str(choice), "version": version("ldl"),
+    }  # fmt: skip
+    with _progress(shows) as progress:
+        bar = progress.add_task("fits", total=sum(fits.values()) * len(folds))
+        done = 0
+        for fold in folds:
+            for candidate in candidates:
+                progress.update(bar, description=f"fold {fold}, {candidate.name}", completed=done)
+                fitted = partial(progress.advance, bar)
+                cells[candidate.name].append(cell(candidate, fold, partial(measure, candidate, fold, choice, fitted)))
+                done += fits[candidate.name]
+        progress.update(bar, completed=done)
+        outcome = Outcome(cells)
+        if not outcome.kl:
+            name, reason = next(iter(outcome.failed.items()))
+            raise LDLError(f"every candidate failed; {name} in {reason}")
+        taken = next(candidate for candidate in candidates if candidate.name == outcome.recommended)
+        bar = progress.add_task(f"setting of {taken.name}", total=choice.fits(taken))
+        chosen = cell(taken, ALL, lambda: {"setting": choice.best(taken, None, lambda: progress.advance(bar))})
+    write_report(folder, outcome, {**facts, "setting": chosen["setting"]})
+    with replacing(folder / "recommended.yaml") as stream:
+        stream.write(taken.text(chosen["setting"]).encode())
+    _show(folder, outcome, chosen["setting"], facts)
+
+
+def _show(folder: Path, outcome: Outcome, setting: dict[str, Any], facts: dict[str, Any]) -> None:
+    shown = Table(title=f"{facts['data']}, {facts['protocol']}, {facts['folds']} folds", caption=_audit(facts["leak"]))
+    for number, name in enumerate(HEADER):
+        shown.add_column(name, justify="right" if number else "left")
+    for row in table(outcome):
+        shown.add_row(*row)
+    Console().print(shown)
+    for name, reason in outcome.failed.items():
+        print(f"{name} failed in {reason}")
+    print(f"recommended: {outcome.recommended}{f' with {words(setting)}' if setting else ''}")
+    print(f"because {outcome.reason}")
+    print(f"train it: python train.py -c {folder / 'recommended.yaml'}")
+    print(f"more: {', '.join(str(folder / name) for name in ('table.md', 'ranks.png', 'comparison.json'))}")
+
+
+def _audit(leak: float | None) -> str:
+    if leak is None:
+        return "identities unknown, so leaks cannot be audited"
+    return f"{leak:.1%} of the test rows share a group with training"
+
+
+def _check_choice(choice: Choice, candidates: list[RunCandidate], data: LDLDataModule) -> None:
+    """Raise LDLError where there is something to choose, and a training part cannot be cut for it."""
+    if any(len(candidate.settings) > 1 for candidate in candidates):
+        for fold in range(data.num_folds):
+            data.select_fold(fold)
+            try:
+                choice.cuts(data)
+            except LDLError as error:
+                raise LDLError(f"choose: {error}, in the training part of fold {fold}") from error
+        data.select_fold(0)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise LDLError where a run has left its own."""
+    if there := next((name for name in [*RESULTS, "checkpoints", "fold_0"] if (folder / name).exists()), None):
+        raise LDLError(f"--run_dir {folder} has {there} of a run; give a comparison another folder")
+
+
+def _run_dir(file: ComparisonFile) -> list[str]:
+    return [] if file.run_dir is None else ["--run_dir", file.run_dir]
+
+
+def _progress(shows: bool) -> Progress:
+    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), disable=not shows)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what Lightning says about every one of many trainers."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before):
+            logger.setLevel(level)

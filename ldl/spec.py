@@ -113,7 +113,7 @@ def differences(spec: dict[str, Any], component: object, within: str = "") -> li
     old_path, path = current_path(spec["class_path"]), new["class_path"]
     if old_path != path:
         return [f"{within and within + ' '}{old_path.rpartition('.')[2]} instead of {path.rpartition('.')[2]}"]
-    before: dict[str, Any] = {**_defaults(type(component)), **spec["init_args"]}
+    before: Any = {**_defaults(type(component)), **spec["init_args"]}
     after = new["init_args"]
     known, found = options_of(component), []
     for name in {**before, **after}:

@@ -104,12 +104,16 @@ def _find(path: str) -> Any:
 
 
 def differences(spec: dict[str, Any], component: object, within: str = "") -> list[str]:
-    """What a component has unlike a spec, in words; options that ``may_change`` are left out, also of its parts."""
+    """What a component has unlike a spec, in words; options that ``may_change`` are left out, also of its parts.
+
+    An option that came after the spec was written had its default then.
+    """
     new = to_spec(component)
     old_path, path = current_path(spec["class_path"]), new["class_path"]
     if old_path != path:
         return [f"{within and within + ' '}{old_path.rpartition('.')[2]} instead of {path.rpartition('.')[2]}"]
-    before, after = spec["init_args"], new["init_args"]
+    before: Any = {**_defaults(type(component)), **spec["init_args"]}
+    after = new["init_args"]
     known, found = options_of(component), []
     for name in {**before, **after}:
         old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
@@ -120,6 +124,11 @@ def differences(spec: dict[str, Any], component: object, within: str = "") -> li
         elif old != after.get(name) and not (name in known and known[name].may_change):
             found.append(f"{where} {old!r} instead of {after.get(name)!r}")
     return found
+
+
+def _defaults(cls: type) -> dict[str, Any]:
+    given = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+    return {name: _plain(value, name) for name, value in given.items() if value is not inspect.Parameter.empty}
 
 
 def _is_spec(value: Any) -> bool:

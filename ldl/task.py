@@ -16,7 +16,7 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import FitHead, LeafUpdate, Resume, Settle, write_down
+from ldl.callbacks import Calibrate, FitHead, LeafUpdate, Resume, Settle, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.numbers import watch_loss, watch_prediction
@@ -25,6 +25,7 @@ from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
+from ldl.methods.temperature import temper
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
 from ldl.metrics.stage import StageMetrics
@@ -50,6 +51,7 @@ class Task(pl.LightningModule):
         decoder: How a distribution becomes a value: ``expectation``, ``argmax`` or ``median``. It changes the
             reported errors and is recorded with them.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
+        calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Task(pl.LightningModule):
         mixup: float = 0.0,
         decoder: Decoder = "expectation",
         check_finite: bool = True,
+        calibrate: bool = False,
     ) -> None:
         super().__init__()
         if not 0 <= mixup <= 1000:
@@ -72,13 +75,11 @@ class Task(pl.LightningModule):
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         check_made(head, backbone)
         self.head, self.backbone = head, backbone
-        self.optimizer = optimizer
-        self.lr_scheduler = lr_scheduler
-        self.lr_interval = lr_interval
-        self.lr_monitor = lr_monitor
-        self.mixup = mixup
+        self.optimizer, self.mixup = optimizer, mixup
+        self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
         self.decoder = decoder
         self.check_finite = check_finite
+        self.calibrate, self.temperature = calibrate, 1.0
         self.watch = Watch()
         self.kept_contract = False
         self.input_shape: tuple[int, ...] | None = None
@@ -145,7 +146,7 @@ class Task(pl.LightningModule):
     def configure_callbacks(self) -> list[pl.Callback]:
         """What drives an alternating or a fitted head, and what every run needs."""
         drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
-        return [*drives, *([FitHead()] if isinstance(self.head, FittedHead) else []), Resume(), Settle()]
+        return [*drives, *([FitHead()] if isinstance(self.head, FittedHead) else []), Resume(), Settle(), Calibrate()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
@@ -166,7 +167,7 @@ class Task(pl.LightningModule):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Inputs (B, ...) to distributions (B, ..., C)."""
-        return self.head(self._as_bags(self.backbone(inputs)))
+        return temper(self.head(self._as_bags(self.backbone(inputs))), self.temperature)
 
     def _as_bags(self, features: Tensor) -> Tensor:
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
@@ -214,8 +215,8 @@ class Task(pl.LightningModule):
         if not isinstance(scheduler, ReduceLROnPlateau):
             super().lr_scheduler_step(scheduler, metric)
 
-    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        self._evaluate(batch, self.val_metrics)
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        return self._evaluate(batch, self.val_metrics)
 
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
         return self._evaluate(batch, self.test_metrics)
@@ -226,7 +227,7 @@ class Task(pl.LightningModule):
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
             watch_prediction(self.watch, self.head, distribution, value, batch["index"])
-        real = batch["weight"] > 0
+        distribution, real = temper(distribution, self.temperature), batch["weight"] > 0
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
         if self.labels.has_values:
@@ -260,11 +261,13 @@ class Task(pl.LightningModule):
             "input_shape": list(self.input_shape or ()),
             "decoder": self.decoder,
             "preprocessing": self.preprocessing,
+            "temperature": self.temperature,
         }
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
+        self.temperature = checkpoint[CHECKPOINT_KEY].get("temperature", 1.0)
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 
     @classmethod
@@ -292,5 +295,5 @@ class Task(pl.LightningModule):
             return task
 
         task = load_model(checkpoint_path, checkpoint, make)
-        task.preprocessing = saved.get("preprocessing")
+        task.preprocessing, task.temperature = saved.get("preprocessing"), saved.get("temperature", 1.0)
         return task.eval()

@@ -14,7 +14,7 @@ from ldl import charts
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead
-from ldl.heads.mlp import mlp
+from ldl.heads.mlp import MOST_MEMBERS, check_members, mlp
 from ldl.labels import LabelSpace
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
@@ -55,6 +55,9 @@ class LDLF(AlternatingHead):
         anneal_steps: Training steps over which they do, linearly.
         leaf_smoothing: Pseudo-samples with the mean target in every leaf (see ``update_leaves``).
         leaf_floor: Smallest probability in a leaf, so that labels absent from the ring can come back.
+        members: The trees are dealt to so many members of an ensemble inside the network, which share the hidden layers
+            but for an adapter of the features (``ldl.heads.members``); it must divide ``trees``. 1 is no ensemble. With
+            ``outputs`` every member has M units of its own.
     """
 
     split: nn.Sequential = buffer()
@@ -78,6 +81,7 @@ class LDLF(AlternatingHead):
     anneal_steps: int = option(default=1000, least=1)
     leaf_smoothing: float = option(default=0.0, least=0)
     leaf_floor: float = option(default=1e-8, least=0)
+    members: int = option(default=1, least=1, most=MOST_MEMBERS)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the split layer, the choice of units phi and uniform leaves (K, L, C). Raises LDLError."""
@@ -89,8 +93,9 @@ class LDLF(AlternatingHead):
             units = torch.arange(self.trees * nodes).reshape(self.trees, nodes)
         else:
             units = torch.stack([torch.randperm(self.outputs)[:nodes] for _ in range(self.trees)])
-        outputs = self.outputs or self.trees * nodes
-        self.split = mlp(in_features, self.hidden, outputs, self.dropout, self.feature_dropout)
+            units += self.outputs * (torch.arange(self.trees) * self.members // self.trees)[:, None]
+        outputs = self.outputs or self.trees * nodes // self.members
+        self.split = mlp(in_features, self.hidden, outputs, self.dropout, self.feature_dropout, self.members)
         self.register_buffer("units", units)
         self.register_buffer("leaves", torch.full((self.trees, leaves, len(labels)), 1 / len(labels)))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
@@ -100,12 +105,14 @@ class LDLF(AlternatingHead):
     def check_state(self) -> None:
         """Raise LDLError where split nodes name no units, or leaves hold no distributions."""
         super().check_state()
-        check_range(self, "units", self.units, self.outputs or self.units.numel())
+        check_range(self, "units", self.units, self.members * self.outputs if self.outputs else self.units.numel())
         check_simplex(self, "leaves", self.leaves)
 
     def route(self, features: Tensor) -> Tensor:
         """Routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""
         scores = self.split(features)
+        if self.members > 1:
+            scores = scores.flatten(-2)
         with torch.autocast(features.device.type, enabled=False):
             scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
             # One index_select over the flat units is much faster, its backward too, than an index per tree.
@@ -219,6 +226,11 @@ class LDLF(AlternatingHead):
             raise LDLError(
                 f"LDLF.trees {self.trees} of depth {self.depth} have {self.trees * (nodes + 1):,} leaves, more than "
                 f"{MOST_LEAVES:,}, to all of which every row is routed; grow fewer or smaller trees"
+            )
+        check_members(type(self).__name__, self.members, self.hidden)
+        if self.trees % self.members:
+            raise LDLError(
+                f"LDLF.members {self.members} must divide trees, {self.trees}, which are dealt to them evenly"
             )
         if self.outputs is not None and self.outputs < nodes:
             raise LDLError(

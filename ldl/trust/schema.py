@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -45,6 +46,8 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
     _entry(described, "decoder", str, key)
     if described.get("preprocessing") is not None:
         _entry(described, "preprocessing", dict, key)
+    warm = described.get("temperature", 1.0)
+    _must(type(warm) is float and 0 < warm < math.inf, f"{key}.temperature is {str(warm)[:80]}, not a number above 0")
     step = checkpoint.get("global_step", 0)
     _must(type(step) is int and 0 <= step < 2**62, f"its global_step is a {type(step).__name__}, or no number of steps")
     _check_state(_entry(checkpoint, "state_dict", dict), size)

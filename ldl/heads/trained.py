@@ -105,7 +105,9 @@ class Trained(FittedHead):
                 failed += 1
         if collective.sum(failed) > 0:
             name = type(self.head).__name__
-            raise SharedError(f"Trained.head {name} learned numbers that are not finite; lower Trained.lr {self.lr:g}")
+            raise SharedError(
+                f"Trained.head {name} learned numbers that are not finite; lower Trained.lr {self.lr:g}, or scale the features"
+            )
         for number, member in enumerate(self.members):
             for tensor in member.state_dict().values():
                 tensor.copy_(collective.broadcast(tensor, number % collective.world_size))

@@ -26,7 +26,7 @@ model:
         - class_path: Trained
           init_args: {epochs: 4, repeats: 3, scaling: standard, head: {class_path: Softmax, init_args: {hidden: [4]}}}
         - MaxEnt
-data: {class_path: TabularLDL, init_args: {path: table.npz, folds: 3, scaling: none, val_fraction: 0}}
+data: {class_path: TabularLDL, init_args: {path: table.npz, folds: 2, scaling: none, val_fraction: 0}}
 trainer: {max_epochs: 1, accelerator: cpu, enable_progress_bar: false, log_every_n_steps: 1}
 wandb: {mode: disabled}
 """
@@ -59,15 +59,15 @@ def test_two_processes_give_the_pool_of_one(folder: Path) -> None:
 def test_folds_and_a_test_of_one_of_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_here(["-c", "run.yaml", "--stage", "crossval", "--run_dir", "folds"], folder)
     results = json.loads((folder / "folds/results.json").read_text())
-    assert results["head"] == "Pool" and len(results["folds"]) == 3
-    last = ["--ckpt_path", "folds/fold_2/checkpoints/last.ckpt"]
-    run_here(["-c", "run.yaml", "--stage", "test", *last, "--data.fold", "2", "--run_dir", "test"], folder)
+    assert results["head"] == "Pool" and len(results["folds"]) == 2
+    last = ["--ckpt_path", "folds/fold_1/checkpoints/last.ckpt"]
+    run_here(["-c", "run.yaml", "--stage", "test", *last, "--data.fold", "1", "--run_dir", "test"], folder)
     again = json.loads((folder / "test/results.json").read_text())
-    assert again["mean"]["kl"] == pytest.approx(results["folds"][2]["metrics"]["kl"], abs=1e-6)
+    assert again["mean"]["kl"] == pytest.approx(results["folds"][1]["metrics"]["kl"], abs=1e-6)
     other = RUN.replace("hidden: [4]", "hidden: [5]")
     (folder / "other.yaml").write_text(other)
     with pytest.raises(SystemExit):
-        main(["-c", str(folder / "other.yaml"), "--data.path", str(folder / "table.npz"), "--data.fold", "2",
+        main(["-c", str(folder / "other.yaml"), "--data.path", str(folder / "table.npz"), "--data.fold", "1",
               "--ckpt_path", str(folder / last[1]), "--run_dir", str(folder / "other")])  # fmt: skip
     assert "members[1].head.hidden [4] instead of [5]" in capsys.readouterr().err
 

@@ -81,7 +81,7 @@ class Trained(FittedHead):
         for number in range(self.repeats):
             with self._drawing(number):
                 # No optimiser and no DDP may ask for their gradients: only copies are trained.
-                members.append(self._make().requires_grad_(False))
+                members.append(self._make().requires_grad_(False).eval())
         self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
         self._learn_scaling(torch.zeros(2, in_features, device="cpu"))
 
@@ -105,7 +105,10 @@ class Trained(FittedHead):
                 failed += 1
         if collective.sum(failed) > 0:
             name = type(self.head).__name__
-            raise SharedError(f"Trained.head {name} learned numbers that are not finite; lower Trained.lr {self.lr:g}")
+            raise SharedError(
+                f"Trained.head {name} learned numbers that are not finite; lower Trained.lr {self.lr:g}, or scale the "
+                "features"
+            )
         for number, member in enumerate(self.members):
             for tensor in member.state_dict().values():
                 tensor.copy_(collective.broadcast(tensor, number % collective.world_size))

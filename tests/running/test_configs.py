@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import fake_edges
 import fake_faces
@@ -100,9 +101,31 @@ QUICKER = {
     "CostSensitiveForest": ["trees=2"],
     "DSNA": ["trees=2"],
     "MaxEnt": ["iterations=5"],
+    "Pool": ["folds=2"],
+    "Trained": ["epochs=1"],
     "StructuredEdges": ["trees=2", "patches=200", "votes=1"],
 }
 """What makes heads quick of which a tree alone takes seconds."""
+FEW = {"trees": 2, "epochs": 1, "iterations": 5}
+
+
+def _few(members: Any) -> Any:
+    """The members of a pool as they are configured, but for sizes."""
+    if isinstance(members, list):
+        return [_few(member) for member in members]
+    if isinstance(members, dict):
+        small = {name: least for name, least in FEW.items() if name in members}
+        return {name: _few(value) for name, value in members.items()} | small
+    return members
+
+
+def _quick(head: Any) -> list[str]:
+    """Options that make a configured head quick."""
+    name = head if isinstance(head, str) else head["class_path"]
+    options = [f"--model.head.{option}" for option in QUICKER.get(name, [])]
+    if name == "Pool":
+        options.append(f"--model.head.members={json.dumps(_few(head['init_args']['members']))}")
+    return options
 
 
 @pytest.mark.parametrize("path", [*RUNS, CONFIGS / "default.yaml"], ids=_name)
@@ -110,9 +133,7 @@ def test_run(path: Path, table: Path, faces: Path, edges: Path, tmp_path: Path) 
     config = yaml.safe_load(path.read_text())
     head = config["model"]["head"]
     options = _data_options(config, table, faces, edges)
-    options += [
-        f"--model.head.{option}" for option in QUICKER.get(head if isinstance(head, str) else head["class_path"], [])
-    ]
+    options += _quick(head)
     main(["-c", str(path), *options, *SHORT, "--run_dir", str(tmp_path)])
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["mean"]["kl"] >= 0
@@ -172,6 +193,7 @@ def test_part_composes_with_the_default(path: Path, tmp_path: Path) -> None:
         else []
     )
     more += ["--model.head.iterations=5"] if path.stem == "maxent" else []
+    more += _quick(yaml.safe_load(path.read_text())["model"]["head"]) if path.stem in ("pool", "trained") else []
     silent = [] if path.parent.name == "logger" else ["--wandb.mode=disabled"]
     main(
         [

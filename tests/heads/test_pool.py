@@ -1,0 +1,217 @@
+"""Heads pooled: weights from rows that trained no member, members by name, one alone as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.head import FittedHead, Head
+from ldl.heads import AAKNN, Bagged, MaxEnt, MeanPredictor, MILBoost, Pool, Softmax, StructRF, Trained
+from ldl.labels import LabelSpace
+from ldl.methods.opinion_pool import pool_weights
+from ldl.metrics.functional import kl
+from ldl.protocols import kfold
+from ldl.spec import differences, from_spec, to_spec
+from ldl.testing import check_head
+
+LABELS = LabelSpace.nominal(list("abc"))
+GROUPS = torch.arange(120) // 6
+
+
+def forest(**options: Any) -> StructRF:
+    return StructRF(**{"trees": 5, "depth": 4, "seed": 1, "out_of_bag": False, **options})
+
+
+def problem(noise: float = 1.0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(120, 4, generator=generator)
+    scores = features[:, :3] + features[:, 1:] ** 2 + noise * torch.randn(120, 3, generator=generator)
+    return features, scores.softmax(-1)
+
+
+def fitted(*members: Head, group: Tensor | None = None, **options: Any) -> Pool:
+    head = Pool(list(members), **{"folds": 3, "seed": 2, **options})
+    head.build(4, LABELS)
+    head.fit(*problem(), Collective(), group=group)
+    return head.eval()
+
+
+@pytest.mark.parametrize("mean", ["geometric", "arithmetic"])
+def test_contract(mean: Any) -> None:
+    check_head(lambda: Pool([forest(), Trained(epochs=10), MaxEnt(iterations=20)], mean))
+
+
+@pytest.mark.parametrize("mean", ["geometric", "arithmetic"])
+@pytest.mark.parametrize("group", [None, GROUPS], ids=["rows", "groups"])
+def test_it_is_the_pool_of_members_that_saw_other_rows(mean: Any, group: Tensor | None) -> None:
+    features, target = problem()
+    makers = (forest, lambda: MaxEnt(l2=0.1), lambda: AAKNN(5))
+    outside = torch.zeros(3, 120, 3, dtype=torch.float64)
+    for number, make in enumerate(makers):
+        for fold in range(3):
+            cut = kfold(120, 3, fold, 2, groups=None if group is None else group.numpy())
+            if group is not None:
+                assert not np.isin(group[cut.test], group[cut.train]).any()
+            outside[number, cut.test] = _alone(make(), features[cut.train], target[cut.train])(
+                features[cut.test]
+            ).double()
+    weights = pool_weights(outside.numpy(), target.double().numpy(), mean)
+    head = fitted(*(make() for make in makers), mean=mean, group=group)
+    np.testing.assert_allclose(head.weights, weights, atol=1e-6)
+    torch.testing.assert_close(head.member_kl.double(), kl(outside, target.double()).mean(1))
+    assert head.pool_kl <= head.member_kl.min() + 1e-6
+    whole = torch.stack([_alone(make(), features, target)(features).double() for make in makers])
+    factors = torch.from_numpy(weights)[:, None, None]
+    mixed = (whole * factors).sum(0) if mean == "arithmetic" else (whole.log() * factors).sum(0).softmax(-1)
+    torch.testing.assert_close(head(features).double(), mixed, atol=1e-5, rtol=0)
+
+
+def test_a_member_that_learns_its_rows_by_heart_gets_no_weight() -> None:
+    features, target = problem()
+    generator = torch.Generator().manual_seed(5)
+    head = Pool([AAKNN(1), MeanPredictor()], folds=4, seed=0)
+    head.build(4, LABELS)
+    shuffled = target[torch.randperm(120, generator=generator)]
+    head.fit(features, shuffled, Collective())
+    assert kl(_alone(AAKNN(1), features, shuffled)(features), shuffled).max() < 1e-6
+    assert head.weights[0] < 0.15
+
+
+def test_one_member_alone_is_that_member() -> None:
+    features, target = problem()
+    head = fitted(forest())
+    assert torch.equal(head(features), _alone(forest(), features, target)(features))
+    assert head.summary() == {} and head.weights.tolist() == [1.0]
+
+
+def test_a_member_twice_changes_nothing_and_order_does_not_count() -> None:
+    features, _ = problem()
+    one, twice = fitted(forest(), MaxEnt(l2=0.1)), fitted(forest(), MaxEnt(l2=0.1), forest())
+    torch.testing.assert_close(one(features), twice(features), atol=1e-4, rtol=0)
+    torch.testing.assert_close(twice.weights[0] + twice.weights[2], one.weights[0], atol=1e-4, rtol=0)
+    turned = fitted(MaxEnt(l2=0.1), forest())
+    torch.testing.assert_close(turned.weights.flip(0), one.weights, atol=1e-4, rtol=0)
+    assert twice.names == ["StructRF_1", "MaxEnt", "StructRF_2"]
+
+
+def test_members_without_weight_stay_as_they_were_built() -> None:
+    features, _ = problem()
+    target = features[:, :3].softmax(-1)
+    head = Pool([MaxEnt(), MeanPredictor(), forest(depth=1)], folds=3, seed=0)
+    head.build(4, LABELS)
+    built = [{name: tensor.clone() for name, tensor in member.state_dict().items()} for member in head.members]
+    head.fit(features, target, Collective())
+    assert head.weights.tolist() == [1.0, 0.0, 0.0] and head.used == [0]
+    assert torch.equal(head(features), head.members[0](features))
+    for member, before in zip(head.members[1:], built[1:]):
+        assert all(
+            torch.equal(tensor, before[name])
+            for name, tensor in member.state_dict().items()
+            if name in before and not tensor.isnan().any()
+        )
+
+
+def test_the_summary_names_members() -> None:
+    head = fitted(forest(), Trained(Softmax(), epochs=5, scaling="standard"), Trained(Softmax(hidden=[4]), epochs=5))
+    found = head.summary()
+    names = ["StructRF", "Softmax_1", "Softmax_2"]
+    assert list(found) == [*(f"weight_{n}" for n in names), *(f"inner_kl_{n}" for n in names), "inner_kl_pool"]
+    assert sum(found[f"weight_{name}"] for name in names) == pytest.approx(1)
+
+
+def test_a_pool_in_a_pool_and_plain_data() -> None:
+    head = Pool([Pool([forest(), MaxEnt()], "arithmetic"), Trained(Softmax(hidden=[3]))], folds=4)
+    spec = to_spec(head)
+    rebuilt: Any = from_spec(spec, Head)  # type: ignore[type-abstract]
+    assert to_spec(rebuilt) == spec and rebuilt.members[1].head.hidden == [3]
+    assert differences(spec, rebuilt) == []
+    other = Pool([Pool([forest(trees=6), MaxEnt()], "arithmetic"), Trained(Softmax(hidden=[4]))], folds=5)
+    assert differences(spec, other) == [
+        "members[0].members[0].trees 5 instead of 6",
+        "members[1].head.hidden [3] instead of [4]",
+        "folds 4 instead of 5",
+    ]
+    assert "members" in differences(to_spec(Pool([MaxEnt()])), Pool([MaxEnt(), forest()]))[0]
+    assert differences(to_spec(Pool([MaxEnt()])), Pool([forest()])) == ["members[0] MaxEnt instead of StructRF"]
+    head.build(4, LABELS)
+    head.fit(*problem(), Collective(), group=GROUPS)
+    rebuilt.build(4, LABELS)
+    rebuilt.load_state_dict(head.state_dict())
+    assert torch.equal(head.eval()(problem()[0]), rebuilt.eval()(problem()[0]))
+
+
+class Broken(FittedHead):
+    """Cannot be fitted."""
+
+    def __init__(self, error: str = "its own") -> None:
+        super().__init__()
+        self.error = error
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        super().build(in_features, labels)
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        raise LDLError("no luck today") if self.error == "its own" else ZeroDivisionError("oh")
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features.softmax(-1)
+
+
+def test_a_member_that_fails_names_itself() -> None:
+    with pytest.raises(LDLError, match=r"^Pool.members\[1\] Broken: no luck today$"):
+        fitted(MeanPredictor(), Broken())
+    with pytest.raises(ZeroDivisionError) as told:
+        fitted(MeanPredictor(), Broken("python's"))
+    assert told.value.__notes__ == ["in Pool.members[1] Broken"]
+    with pytest.raises(LDLError, match=r"^Pool.members\[0\] StructRF: StructRF.trees 0 must be in 1..10000"):
+        fitted(forest(trees=0))
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ([], "Pool.members is empty; name one head or more"),
+        (
+            [forest(), Softmax()],
+            r"members\[1\] Softmax learns by gradient; put it into Trained: {class_path: Trained, i",
+        ),
+        ([MILBoost()], r"members\[0\] MILBoost takes images or bags"),
+        ([Bagged()], r"members\[0\] Bagged learns by gradient|takes images or bags"),
+    ],
+)
+def test_wrong_members_are_refused(members: list[Head], words: str) -> None:
+    with pytest.raises(LDLError, match=words):
+        fitted(*members)
+
+
+def test_too_few_groups_for_the_folds() -> None:
+    with pytest.raises(LDLError, match=r"^Pool.folds 3 must be in 2..2, the number of groups"):
+        fitted(forest(), MaxEnt(), group=torch.arange(120) % 2)
+    with pytest.raises(LDLError, match="Pool.folds 1 must be in 2..1000"):
+        fitted(forest(), MaxEnt(), folds=1)
+
+
+@pytest.mark.parametrize(
+    ("buffer", "value", "words"),
+    [
+        ("weights", torch.tensor([0.7, 0.7]), "weights row 0 is no distribution"),
+        ("weights", torch.tensor([1.0]), r"weights has shape \(1,\)"),
+        ("members.0.threshold", torch.tensor([torch.nan]), "threshold"),
+    ],
+)
+def test_a_changed_state_is_refused(buffer: str, value: Tensor, words: str) -> None:
+    head = fitted(forest(), MaxEnt(l2=0.1))
+    with pytest.raises(LDLError, match=words):
+        head.load_state_dict(head.state_dict() | {buffer: value})
+
+
+def _alone(head: FittedHead, features: Tensor, target: Tensor) -> FittedHead:
+    head.build(4, LABELS)
+    head.fit(features, target, Collective())
+    return head.eval()

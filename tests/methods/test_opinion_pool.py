@@ -1,0 +1,123 @@
+"""Pools of distributions: the formulae, and weights against brute force in float64."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+
+from ldl.errors import LDLError
+from ldl.methods.opinion_pool import LEAST_WEIGHT, Mean, pool, pool_weights
+from ldl.metrics.functional import KL_FLOOR
+
+MEANS = get_args(Mean)
+
+
+def problem(seed: int, members: int = 3, rows: int = 60, labels: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Members that err in different directions, some more than others."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(rows, labels))
+    noise = rng.normal(size=(members, rows, labels)) * rng.uniform(0.2, 1.5, (members, 1, 1))
+    both = np.exp(np.concatenate([scores[None], scores + noise]))
+    both /= both.sum(-1, keepdims=True)
+    return both[1:], both[0]
+
+
+def pooled(weights: np.ndarray, predictions: np.ndarray, mean: Mean) -> np.ndarray:
+    """One row, one label after the other, as in the definition."""
+    found = np.zeros(predictions.shape[1:])
+    for row, label in np.ndindex(found.shape):
+        opinions = np.maximum(predictions[:, row, label], KL_FLOOR)
+        found[row, label] = weights @ opinions if mean == "arithmetic" else np.prod(opinions**weights)
+    return found / found.sum(1, keepdims=True)
+
+
+def divergence(weights: np.ndarray, predictions: np.ndarray, target: np.ndarray, mean: Mean) -> float:
+    if mean == "arithmetic":
+        found = np.einsum("m,mnc->nc", weights, predictions)
+    else:
+        found = np.exp(np.einsum("m,mnc->nc", weights, np.log(predictions)))
+        found /= found.sum(1, keepdims=True)
+    return float((target * np.log(target / found)).sum(1).mean())
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_pool_is_its_definition(mean: Mean) -> None:
+    predictions, _ = problem(0)
+    predictions[0, :5, 1] = 0
+    predictions /= predictions.sum(-1, keepdims=True)
+    weights = np.array([0.2, 0.5, 0.3])
+    found = pool(torch.from_numpy(predictions), torch.from_numpy(weights), mean)
+    np.testing.assert_allclose(found, pooled(weights, predictions, mean), rtol=0, atol=1e-11)
+    one = pool(torch.from_numpy(predictions), torch.tensor([0.0, 1.0, 0.0]), mean)
+    assert torch.equal(one, torch.from_numpy(predictions[1]))
+
+
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("seed", range(10))
+def test_no_other_weights_are_better(seed: int, mean: Mean) -> None:
+    predictions, target = problem(seed)
+    weights = pool_weights(predictions, target, mean)
+    assert weights.min() >= 0 and weights.sum() == pytest.approx(1) and not ((weights > 0) & (weights < 1e-3)).any()
+    found = divergence(weights, predictions, target, mean)
+    grid = [np.array([a, b, 40 - a - b]) / 40 for a in range(41) for b in range(41 - a)]
+    assert found <= min(divergence(other, predictions, target, mean) for other in grid) + 1e-9
+    near = np.abs(weights + 1e-3 * np.random.default_rng(seed).normal(size=(200, 3)))
+    near = near / near.sum(1, keepdims=True)
+    assert found <= min(divergence(other, predictions, target, mean) for other in near) + 1e-7
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_linear_pool_is_that_of_expectation_maximisation(seed: int) -> None:
+    predictions, target = problem(seed, members=4)
+    weights = np.full(4, 0.25)
+    for _ in range(5_000):
+        weights = (weights[:, None, None] * predictions * (target / np.tensordot(weights, predictions, 1))).sum((1, 2))
+        weights /= len(target)
+    np.testing.assert_allclose(pool_weights(predictions, target, "arithmetic"), weights, rtol=0, atol=2 * LEAST_WEIGHT)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_logarithmic_pool_is_that_of_mirror_descent(seed: int) -> None:
+    predictions, target = problem(seed, members=4)
+    logs, weights = np.log(predictions), np.full(4, 0.25)
+    for _ in range(5_000):
+        found = np.exp(np.tensordot(weights, logs, 1))
+        surplus = found / found.sum(1, keepdims=True) - target
+        weights = weights * np.exp(-0.5 * (surplus * logs).sum((1, 2)) / len(target))
+        weights /= weights.sum()
+    np.testing.assert_allclose(pool_weights(predictions, target, "geometric"), weights, rtol=0, atol=2 * LEAST_WEIGHT)
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_the_order_of_the_members_is_that_of_the_weights(mean: Mean) -> None:
+    predictions, target = problem(3, members=4)
+    order = [2, 0, 3, 1]
+    weights = pool_weights(predictions, target, mean)
+    np.testing.assert_allclose(pool_weights(predictions[order], target, mean), weights[order], atol=1e-5)
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_a_member_that_is_there_twice_changes_nothing(mean: Mean) -> None:
+    predictions, target = problem(4)
+    twice = np.concatenate([predictions, predictions[:1]])
+    one, two = pool_weights(predictions, target, mean), pool_weights(twice, target, mean)
+    np.testing.assert_allclose([two[0] + two[3], *two[1:3]], one, atol=1e-4)
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_the_truth_takes_all_and_a_sure_mistake_nothing(mean: Mean) -> None:
+    predictions, target = problem(5, members=2)
+    wrong = np.zeros_like(target)
+    wrong[:, 0] = 1
+    weights = pool_weights(np.stack([predictions[0], target, wrong]), target, mean)
+    np.testing.assert_allclose(weights, [0, 1, 0], atol=2 * LEAST_WEIGHT)
+
+
+def test_a_prediction_that_is_none_is_named() -> None:
+    predictions, target = problem(6)
+    predictions[1, 7, 2] = np.nan
+    with pytest.raises(LDLError, match="member 1 predicts nan for row 7, label 2"):
+        pool_weights(predictions, target, "geometric")

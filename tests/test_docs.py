@@ -15,8 +15,8 @@ import torch
 from matplotlib.figure import Figure
 from places import ROOT
 
-from ldl import cli
-from ldl.cli import main
+from ldl.cli import main, training
+from ldl.cli.command import VERBS
 from ldl.metrics import registry
 from ldl.plugins import discover
 
@@ -45,7 +45,8 @@ def commands(page: Path) -> list[str]:
 SHORT = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled", "--data.turns=1"]
 ALL = sorted({command for page in PAGES for command in commands(page)})
 TRAIN = [command for command in ALL if re.search(r"\btrain\.py\b", command)]
-OTHERS = [command for command in ALL if re.match(r"python (-m |benchmarks/)", command)]
+VERBAL = [command for command in ALL if re.match(r"(python -m )?ldl [a-z]", command)]
+OTHERS = [command for command in ALL if re.match(r"python (-m (?!ldl )|benchmarks/)", command)]
 EXAMPLES = ROOT / "docs" / "examples"
 
 
@@ -84,7 +85,7 @@ def options_of(command: str, run: Path) -> list[str]:
 def test_train_command_parses(command: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     try:
-        parsed = cli._parse(cli._with_config(options_of(command, run)))
+        parsed = training._parse(training._with_config(options_of(command, run)))
     except SystemExit as done:  # of --help and --print_config
         assert done.code == 0
     else:
@@ -114,6 +115,20 @@ def test_other_command_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(ArgumentParser, "parse_known_args", parse)
     with pytest.raises(Parsed):
         script.main()
+
+
+@pytest.mark.parametrize("command", VERBAL)
+def test_verb_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    verb, *arguments = shlex.split(command.removeprefix("python -m "))[1:]
+    parse = ArgumentParser.parse_args
+
+    def stop(parser: ArgumentParser, given: list[str]) -> None:
+        parse(parser, given)
+        raise Parsed
+
+    monkeypatch.setattr(ArgumentParser, "parse_args", stop)
+    with pytest.raises(Parsed):
+        import_module(VERBS[verb]).run(arguments)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -27,8 +27,8 @@ def command(args: list[str] | None = None) -> None:
         try:
             if verb not in VERBS:
                 raise LDLError(
-                    f"no verb {verb!r}{did_you_mean(verb, VERBS)}; give {', '.join(VERBS)}, or without a verb the "
-                    "options of train.py, which begin with -"
+                    f"no verb {verb!r}; give {', '.join(VERBS)}, or without a verb the options of train.py, which "
+                    f"begin with -{did_you_mean(verb, VERBS)}"
                 )
             with refusals():
                 import_module(VERBS[verb]).run(rest)

@@ -18,7 +18,7 @@ def test_a_small_run_writes_its_block(command: Callable[..., str], page: Callabl
     written = path.read_text()
     assert text.strip() in written
     for name in models.MODELS:
-        assert written.count(f"| {name} | ") == 1
+        assert written.count(f"\n| {name} | ") == 1
     assert "| 2 labels | " in written and "| 4 labels | " in written and "of XGBoost's time" in written
 
 

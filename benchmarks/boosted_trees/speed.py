@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.boosted_trees.models import MODELS, OURS, THEIRS, Measured, Setting, measure, measure_apart
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.tables import markdown, write_block
-from benchmarks.common.timing import take_turns
+from benchmarks.common.timing import Seconds, take_turns
 from ldl.errors import LDLError
 
 HEADER = ("", "a round, s", "of the processor", "first round, s", "memory, MB", "test KL")
@@ -34,8 +34,8 @@ BASE = {"rows": 4000, "features": 16, "labels": 6, "bins": 255}
 
 def middle(runs: list[Measured]) -> Measured:
     """The median of each figure; times by the clock and of the processor apart."""
-    times = [type(runs[0].each)(*map(median, zip(*parts))) for parts in zip(*(run[:2] for run in runs))]
-    return Measured(*times, median(run.memory for run in runs), median(run.kl for run in runs))
+    first, each = (Seconds(*map(median, zip(*parts))) for parts in zip(*((run.first, run.each) for run in runs)))
+    return Measured(first, each, median(run.memory for run in runs), median(run.kl for run in runs))
 
 
 def compare(source: str, options: argparse.Namespace) -> str:
@@ -72,8 +72,8 @@ def growth(options: argparse.Namespace) -> str:
             shape = {**base_shape, what: size}
             source = f"{shape['rows']}x{shape['features']}x{shape['labels']}"
             setting = Setting(options.rounds, options.depth, shape["bins"], threads=options.threads)
-            work = partial(take_turns, names, options.turns)
-            turns = work(lambda name, _, source=source, setting=setting: measure(name, source, setting, False))
+            work = partial(measure, source=source, setting=setting, memory=False)
+            turns = take_turns(names, options.turns, lambda name, _, work=work: work(name))  # type: ignore[misc]
             rows.append((f"{size} {what}", *(f"{1e3 * middle(turns[name]).each.processor:.1f}" for name in names)))
     base = ", ".join(f"{size} {what}" for what, size in base_shape.items())
     return markdown((f"processor time of a round, ms ({base} but for)", *names), rows)

@@ -91,7 +91,9 @@ class Booster(ABC):
 
 @dataclass
 class XGBoost(Booster):
-    """``multi:softprob`` of XGBoost on histograms."""
+    """``multi:softprob`` of XGBoost on histograms; its ``min_child_weight`` is in second derivatives, its default 1."""
+
+    min_child_weight: float = 1.0
 
     def train(self, rows: Repeated, watched: Repeated | None) -> Any:
         import xgboost
@@ -105,7 +107,7 @@ class XGBoost(Booster):
         options = {
             "objective": "multi:softprob", "num_class": self.labels, "tree_method": "hist", "max_bin": self.bins,
             "eta": self.learning_rate, "max_depth": self.depth, "lambda": self.l2, "subsample": self.sampling,
-            "colsample_bytree": self.columns, "seed": self.seed,
+            "colsample_bytree": self.columns, "min_child_weight": self.min_child_weight, "seed": self.seed,
             "nthread": self.count_threads(),
         }  # fmt: skip
         data = matrix(rows)
@@ -135,7 +137,7 @@ class LightGBM(Booster):
         }  # fmt: skip
         data = lightgbm.Dataset(rows.features, rows.label, weight=rows.weight, params=options)
         watching: dict[str, Any] = {}
-        if watched is not None:
+        if watched is not None and self.patience is not None:
             stop = lightgbm.early_stopping(self.patience, verbose=False)
             held_out = data.create_valid(watched.features, watched.label, weight=watched.weight)
             watching = {"valid_sets": [held_out], "callbacks": [stop]}

@@ -10,7 +10,7 @@ import fake_pictures
 import numpy as np
 import pytest
 
-from benchmarks.structrf import adaptive_step, figure4, speed, tables, tuning
+from benchmarks.structrf import adaptive_step, criterion, figure4, speed, tables, tuning
 
 
 def test_tables(command: Callable[..., str], small_sets: Path, page: Callable[[str], Path]) -> None:
@@ -49,6 +49,12 @@ def test_tuning(command: Callable[..., str], small_sets: Path) -> None:
     lines = command(tuning, "SJAFFE", "--folds", 1, "--trees", 2).splitlines()
     figures = [float(line.split()[0]) for line in lines]
     assert len(lines) == 36 and figures == sorted(figures, reverse=True)
+
+
+def test_criterion(command: Callable[..., str], small_sets: Path, page: Callable[[str], Path]) -> None:
+    path = page("structrf_criterion")
+    command(criterion, "--sets", "SJAFFE", "--search", "random", "--trees", 3, "--inner", 1, "--page", path)
+    assert "| SJAFFE | random | 0." in path.read_text() and "3 trees" in path.read_text()
 
 
 def test_adaptive_step(command: Callable[..., str], small_sets: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -83,7 +81,3 @@ def test_xgboost_measures_the_cross_entropy_with_the_distributions() -> None:
     measured = float(peer.model.eval(data).split(":")[1])
     soft = -(target * np.log(np.maximum(peer.predict(features), 1e-12))).sum() / len(target)
     assert measured == pytest.approx(soft, rel=1e-4)
-
-
-def test_all_peers_have_the_same_options() -> None:
-    assert len({tuple(field.name for field in dataclasses.fields(peer)) for peer in PEERS.values()}) == 1

@@ -35,9 +35,9 @@ class BoostedTrees(FittedHead):
     divergence and the diagonal p (1 - p) of its Hessian (Friedman 2001, multinomial boosting, with a distribution d for
     the one label), and grows a tree of Newton steps on them: a split gains the sum over the labels of G^2 / (H + l2),
     of both sides less that of the node, and a leaf adds -G / (H + l2) (Chen & Guestrin 2016, Eq. 5 and 7). Splits are
-    searched on histograms of quantile bins (Ke et al. 2017). One tree a round has a vector in each leaf, as in
-    AOSO-LogitBoost for label distributions (Xing, Geng & Xue, CVPR 2016), which has the full Hessian of two labels where
-    this has the diagonal; ``label`` grows one tree for each label, as LDLogitBoost and XGBoost do.
+    searched on histograms of quantile bins (Ke et al. 2017). With ``trees`` ``label`` a round grows one tree for each
+    label, as LDLogitBoost does (Xing, Geng & Xue, CVPR 2016) and XGBoost; with ``vector`` one for all of them, as their
+    AOSO-LDLogitBoost, of which the leaves hold a step for each label here, and not for a pair.
 
     XGBoost's ``multi:softprob``, on rows that are repeated once a label with their mass as weight, has 2 p (1 - p) for
     second derivative. With ``trees`` ``label``, half its ``eta``, half its ``lambda`` and half its ``min_child_weight``
@@ -104,8 +104,8 @@ class BoostedTrees(FittedHead):
         super().build(in_features, labels)
         if self.objective == "cdf" and labels.kind != "ordinal":
             raise LDLError(
-                f"BoostedTrees.objective 'cdf' needs labels in an order, and these are {labels.kind}; take 'kl', or give "
-                "the labels values, such as --data.label_values"
+                f"BoostedTrees.objective 'cdf' needs labels in an order, and these are {labels.kind}; take 'kl', or "
+                "give the labels values, such as --data.label_values"
             )
         self.register_buffers(**join_boosted([], len(labels), torch.device("cpu"))._asdict())
         self.register_buffers(start=torch.zeros(len(labels)), importances=torch.zeros(in_features))

@@ -131,6 +131,11 @@ class Task(pl.LightningModule):
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
+            if getattr(data, "has_missing", False) and not self.head.takes_missing:
+                raise LDLError(
+                    f"{type(self.head).__name__} takes no missing features, and the data have some; fill them, or "
+                    "take a head that does, such as BoostedTrees"
+                )
             self.preprocessing = data.preprocessing or self.preprocessing
             if stage != "predict":
                 on_line = self.labels.kind == "ordinal" and not self.gives_maps

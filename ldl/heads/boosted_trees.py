@@ -121,7 +121,7 @@ class BoostedTrees(FittedHead):
         if self.patience is not None:
             train, watched = self._set_aside(len(target), None if group is None else group.cpu().numpy())
             parts = [tuple(part[these] for part in rows) for these in (train, watched)]
-            done, lowest = self._boost_watched(parts[0], parts[1], collective, device)  # type: ignore[arg-type]
+            done, lowest = self._boost_watched(parts[0], parts[1], collective, device)
             rounds, start = len(done), _start(parts[0][1])
         if self.patience is None or self.refit:
             start = _start(rows[1])
@@ -160,15 +160,18 @@ class BoostedTrees(FittedHead):
             refuse(self, "values", f"has {sizes['W']} labels in the leaves of {sizes['K']} trees")
         check_range(self, "feature", forest.feature, self.in_features, -1)
         check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
-        if bool(forest.threshold.isnan().any()) or forest.missing_left.dtype != torch.bool:
-            refuse(self, "threshold", "holds NaN, or missing_left is not of bool")
+        if bool(forest.threshold.isnan().any()):
+            refuse(self, "threshold", "holds NaN")
+        if forest.missing_left.dtype != torch.bool:
+            refuse(self, "missing_left", f"is of {forest.missing_left.dtype}, not of bool")
         check_numbers(self, "values", forest.values)
         check_numbers(self, "start", self.start)
 
     def summary(self) -> dict[str, float]:
         """Rounds kept, and the validation loss where there is one."""
-        each = 1 if self.values.shape[1] == len(self.labels) else len(self.labels)
-        found = {"rounds": float(len(self.roots) // each)}
+        forest = self.forest
+        each = 1 if forest.values.shape[1] == len(self.labels) else len(self.labels)
+        found = {"rounds": float(len(forest.roots) // each)}
         return found if bool(self.validation_loss.isnan()) else found | {"validation_loss": float(self.validation_loss)}
 
     @property

@@ -38,7 +38,7 @@ class TabularLDL(ScaledRows):
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
-        table = read_table(self.file, self.feature_key, self.target_key, self.normalize)
+        table = read_table(self.file, self.feature_key, self.target_key, self.normalize, self.missing == "keep")
         self.features = table.features
         labels = self._label_space(table.names, table.distributions.shape[1])
         return Loaded(labels, {"target": torch.tensor(table.distributions, dtype=torch.float32)})

@@ -86,10 +86,10 @@ class BoostedTrees(FittedHead):
     depth: int = option(default=4, least=0, most=64)
     leaves: int | None = option(default=None, least=2, most=65536, null="depth-wise growth")
     l2: float = option(default=1.0, least=0)
-    min_leaf: int = option(default=5, least=1)
+    min_leaf: int = option(default=10, least=1)
     min_hessian: float = option(default=0.0, least=0)
-    sampling: float = option(default=0.8, above=0, most=1, what="a share")
-    features: float = option(default=0.5, above=0, most=1, what="a share")
+    sampling: float = option(default=0.7, above=0, most=1, what="a share")
+    features: float = option(default=0.3, above=0, most=1, what="a share")
     bins: int = option(default=255, least=2, most=255)
     trees: Trees = "vector"
     objective: Loss = "kl"

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.heads import BoostedTrees, Softmax
+from ldl.heads import BoostedTrees
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosted_forest import add_by_gathers
 from ldl.metrics.functional import kl

@@ -16,6 +16,8 @@ from ldl.errors import LDLError, did_you_mean
 
 LARGEST = 1e100
 """Greater numbers are mistakes of writing, and overflow where they are squared."""
+MISSING = ("", "nan", "na", "null", "none", "?")
+"""How a field says that nothing is known, in small letters."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,18 @@ class CsvTable:
         place = self.place(name)
         return [row[place] for row in self.rows]
 
-    def numbers(self, names: Sequence[str] | None = None, hint: str = "") -> np.ndarray:
+    def numbers(self, names: Sequence[str] | None = None, hint: str = "", missing: bool = False) -> np.ndarray:
         """Some columns, or all of them whatever they are called, as a (rows, columns) float64 matrix.
 
-        Raises LDLError for a missing or doubled column, or a field that is no finite number, with ``hint`` added.
+        With ``missing`` a field that is empty, or one of ``MISSING``, is NaN. Raises LDLError for a missing or doubled
+        column, or a field that is no finite number, with ``hint`` added.
         """
         places = range(len(self.header)) if names is None else [self.place(name) for name in names]
         matrix = np.array([[_number(row[place]) for place in places] for row in self.rows])
         matrix = matrix.reshape(len(self.rows), len(places))
-        if len(wrong := np.argwhere(~(np.abs(matrix) <= LARGEST))):
-            row, column = wrong[0]
+        for row, column in np.argwhere(~(np.abs(matrix) <= LARGEST)):
+            if missing and self.rows[row][places[column]].lower() in MISSING:
+                continue
             what = "more than 1e100" if np.isfinite(matrix[row, column]) else "not a finite number"
             self.refuse(row, places[column], f"{what}{hint}")
         return matrix

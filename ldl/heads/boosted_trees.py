@@ -35,9 +35,9 @@ class BoostedTrees(FittedHead):
     divergence and the diagonal p (1 - p) of its Hessian (Friedman 2001, multinomial boosting, with a distribution d for
     the one label), and grows a tree of Newton steps on them: a split gains the sum over the labels of G^2 / (H + l2),
     of both sides less that of the node, and a leaf adds -G / (H + l2) (Chen & Guestrin 2016, Eq. 5 and 7). Splits are
-    searched on histograms of quantile bins (Ke et al. 2017). One tree a round has a vector in each leaf, as in
-    AOSO-LogitBoost for label distributions (Xing, Geng & Xue, CVPR 2016), which has the full Hessian of two labels where
-    this has the diagonal; ``label`` grows one tree for each label, as LDLogitBoost and XGBoost do.
+    searched on histograms of quantile bins (Ke et al. 2017). With ``trees`` ``label`` a round grows one tree for each
+    label, as LDLogitBoost does (Xing, Geng & Xue, CVPR 2016) and XGBoost; with ``vector`` one for all of them, as their
+    AOSO-LDLogitBoost, of which the leaves hold a step for each label here, and not for a pair.
 
     XGBoost's ``multi:softprob``, on rows that are repeated once a label with their mass as weight, has 2 p (1 - p) for
     second derivative. With ``trees`` ``label``, half its ``eta``, half its ``lambda`` and half its ``min_child_weight``
@@ -86,10 +86,10 @@ class BoostedTrees(FittedHead):
     depth: int = option(default=4, least=0, most=64)
     leaves: int | None = option(default=None, least=2, most=65536, null="depth-wise growth")
     l2: float = option(default=1.0, least=0)
-    min_leaf: int = option(default=5, least=1)
+    min_leaf: int = option(default=10, least=1)
     min_hessian: float = option(default=0.0, least=0)
-    sampling: float = option(default=0.8, above=0, most=1, what="a share")
-    features: float = option(default=0.5, above=0, most=1, what="a share")
+    sampling: float = option(default=0.7, above=0, most=1, what="a share")
+    features: float = option(default=0.3, above=0, most=1, what="a share")
     bins: int = option(default=255, least=2, most=255)
     trees: Trees = "vector"
     objective: Loss = "kl"
@@ -104,8 +104,8 @@ class BoostedTrees(FittedHead):
         super().build(in_features, labels)
         if self.objective == "cdf" and labels.kind != "ordinal":
             raise LDLError(
-                f"BoostedTrees.objective 'cdf' needs labels in an order, and these are {labels.kind}; take 'kl', or give "
-                "the labels values, such as --data.label_values"
+                f"BoostedTrees.objective 'cdf' needs labels in an order, and these are {labels.kind}; take 'kl', or "
+                "give the labels values, such as --data.label_values"
             )
         self.register_buffers(**join_boosted([], len(labels), torch.device("cpu"))._asdict())
         self.register_buffers(start=torch.zeros(len(labels)), importances=torch.zeros(in_features))
@@ -121,7 +121,7 @@ class BoostedTrees(FittedHead):
         if self.patience is not None:
             train, watched = self._set_aside(len(target), None if group is None else group.cpu().numpy())
             parts = [tuple(part[these] for part in rows) for these in (train, watched)]
-            done, lowest = self._boost_watched(parts[0], parts[1], collective, device)  # type: ignore[arg-type]
+            done, lowest = self._boost_watched(parts[0], parts[1], collective, device)
             rounds, start = len(done), _start(parts[0][1])
         if self.patience is None or self.refit:
             start = _start(rows[1])
@@ -160,15 +160,18 @@ class BoostedTrees(FittedHead):
             refuse(self, "values", f"has {sizes['W']} labels in the leaves of {sizes['K']} trees")
         check_range(self, "feature", forest.feature, self.in_features, -1)
         check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
-        if bool(forest.threshold.isnan().any()) or forest.missing_left.dtype != torch.bool:
-            refuse(self, "threshold", "holds NaN, or missing_left is not of bool")
+        if bool(forest.threshold.isnan().any()):
+            refuse(self, "threshold", "holds NaN")
+        if forest.missing_left.dtype != torch.bool:
+            refuse(self, "missing_left", f"is of {forest.missing_left.dtype}, not of bool")
         check_numbers(self, "values", forest.values)
         check_numbers(self, "start", self.start)
 
     def summary(self) -> dict[str, float]:
         """Rounds kept, and the validation loss where there is one."""
-        each = 1 if self.values.shape[1] == len(self.labels) else len(self.labels)
-        found = {"rounds": float(len(self.roots) // each)}
+        forest = self.forest
+        each = 1 if forest.values.shape[1] == len(self.labels) else len(self.labels)
+        found = {"rounds": float(len(forest.roots) // each)}
         return found if bool(self.validation_loss.isnan()) else found | {"validation_loss": float(self.validation_loss)}
 
     @property

@@ -42,18 +42,20 @@ def read_table(
     target_key: str | None = None,
     normalize: bool = False,
     group_key: str | None = None,
+    missing: bool = False,
 ) -> Table:
     """Read a table and check every row.
 
     ``.mat`` and ``.npz`` files hold two matrices under one of the usual keys, or under those given. In ``.csv``
     files the columns named ``label:NAME`` are the distribution, one may be the groups, all others are features. The
     absence of groups is an error only where they are named. ``normalize`` divides rows of the distributions by their
-    sums, instead of refusing sums other than 1. Raises LDLError: a missing or unreadable
-    file, key or column; text or NaN among the numbers; a negative probability; a row that does not sum to 1; unequal
-    numbers of rows.
+    sums, instead of refusing sums other than 1. With ``missing`` features may be NaN, or empty in a .csv. Raises
+    LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; a negative probability; a row
+    that does not sum to 1; unequal numbers of rows.
     """
-    features, distributions, names, groups = read_file(path, _read_csv, _pick, feature_key, target_key, group_key)
-    features = check_matrix(path, "features", features)
+    keys = feature_key, target_key, group_key
+    features, distributions, names, groups = read_file(path, _read_csv, _pick, *keys, missing)
+    features = check_matrix(path, "features", features, missing)
     distributions = check_matrix(path, "distributions", distributions)
     if len(features) != len(distributions):
         raise LDLError(f"{path}: {len(features)} rows of features but {len(distributions)} of distributions")
@@ -139,14 +141,23 @@ def check_groups(path: Path, groups: Any, rows: int) -> np.ndarray | None:
     return groups
 
 
-def _pick(path: Path, arrays: Mapping[str, Any], feature_key: str | None, target_key: str | None, *key: Any) -> Parts:
+def _pick(
+    path: Path,
+    arrays: Mapping[str, Any],
+    feature_key: str | None,
+    target_key: str | None,
+    group_key: str | None,
+    missing: bool,
+) -> Parts:
     features = find_name(path, arrays, "features", "feature_key", feature_key, FEATURE_KEYS)
     target = find_name(path, arrays, "distributions", "target_key", target_key, TARGET_KEYS)
-    group = find_group(path, arrays, *key)
+    group = find_group(path, arrays, group_key)
     return arrays[features], arrays[target], None, arrays[group] if group else None
 
 
-def _read_csv(path: Path, feature_key: str | None, target_key: str | None, group_key: str | None) -> Parts:
+def _read_csv(
+    path: Path, feature_key: str | None, target_key: str | None, group_key: str | None, missing: bool
+) -> Parts:
     if feature_key or target_key:
         raise LDLError(
             f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its columns {LABEL_PREFIX}NAME"
@@ -160,13 +171,13 @@ def _read_csv(path: Path, feature_key: str | None, target_key: str | None, group
             f"its columns are {table.header[:6]}"
         )
     distributions = table.numbers(labels)
-    features = table.without(*labels, *([group] if group else [])).numbers()
+    features = table.without(*labels, *([group] if group else [])).numbers(missing=missing)
     names = [name.removeprefix(LABEL_PREFIX) for name in labels]
     return features, distributions, names, np.array(table.column(group)) if group else None
 
 
-def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
-    """The array as a finite (N, F) float64 matrix. Raises LDLError."""
+def check_matrix(path: Path, what: str, array: Any, missing: bool = False) -> np.ndarray:
+    """The array as a finite (N, F) float64 matrix; with ``missing`` it may hold NaN. Raises LDLError."""
     if scipy.sparse.issparse(array) and array.shape[0] * array.shape[1] > MOST_NUMBERS:
         raise LDLError(f"{path}: {what} have shape {array.shape}, {MOST_NUMBERS} numbers at most are read")
     array = array.toarray() if scipy.sparse.issparse(array) else np.asarray(array)
@@ -175,7 +186,7 @@ def check_matrix(path: Path, what: str, array: Any) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise LDLError(f"{path}: {what} are {array.dtype}, not numbers")
     array = array.astype(np.float64)
-    if len(bad := np.argwhere(~(np.abs(array) <= LARGEST))):
+    if len(bad := np.argwhere(~((np.abs(array) <= LARGEST) | (missing & np.isnan(array))))):
         row, column = bad[0]
         raise LDLError(
             f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number, "

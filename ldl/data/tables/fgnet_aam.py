@@ -46,6 +46,7 @@ class FGNETAAM(TabularValues):
     step = 1.0
     unit = "years"
     download = False
+    missing = "refuse"
 
     def read(self) -> ValueTable:
         """The table, with the persons. Raises LDLError for a file of another number of images."""

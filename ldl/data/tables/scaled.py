@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,6 +28,8 @@ class ScaledRows(LDLDataModule):
             deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
             (ranks, mapped to such a distribution), or ``none``.
         clip: Scaled features are cut off at plus and minus this; None leaves them.
+        missing: Whether features that are not known, NaN or an empty field of a .csv, are refused, or kept for a head
+            that takes them (``takes_missing``, such as BoostedTrees).
         download: Download a public set of this name (``ldl.data.tables.download.SETS``) where the file is not there.
 
     Attributes:
@@ -38,6 +40,7 @@ class ScaledRows(LDLDataModule):
     path: str = option(kw_only=True)
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
+    missing: Literal["refuse", "keep"] = "refuse"
     download: bool = False
 
     features: np.ndarray = buffer()
@@ -56,6 +59,11 @@ class ScaledRows(LDLDataModule):
                 )
             download_set(path.name, path)
         return path
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a feature of any row is missing."""
+        return bool(np.isnan(self.features).any())
 
     def rows_of(self, instances: np.ndarray) -> np.ndarray:
         """The rows of the table that belong to some instances; the default has a row an instance."""
@@ -82,7 +90,7 @@ class ScaledRows(LDLDataModule):
 
     def _scale(self) -> None:
         scaled = self.scaler.transform(self.features)
-        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST))
+        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST) & ~np.isnan(self.features))
         if len(wrong):
             row, column = wrong[0]
             raise LDLError(

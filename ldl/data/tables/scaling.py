@@ -36,20 +36,25 @@ class FeatureScaler:
         return self.kind.removeprefix("quantile_") if self.kind.startswith("quantile_") else ""
 
     def fit(self, train: np.ndarray) -> None:
-        """Learn from the training rows (N, F)."""
+        """Learn from the training rows (N, F), of each feature from those where it is known; NaN stays NaN."""
+        known = ~np.isnan(train)
+        if not known.all():
+            # What no row knows teaches nothing: it is scaled as if it were 0 throughout.
+            train = np.where(known.any(0), train, 0.0)
         if self._distribution:
             transformer = QuantileTransformer(n_quantiles=min(1000, len(train)), subsample=None).fit(train)
             self.learned = {"quantiles": transformer.quantiles_, "references": transformer.references_}
         elif self.kind == "hellinger":
             roots = _roots(train)
-            mean = roots.mean(0)
-            scale = np.sqrt(np.square(roots - mean).mean())
+            mean = _mean(roots)
+            scale = np.sqrt(_mean(np.square(roots - mean), None))
             self.learned = {"mean": mean, "scale": np.full_like(mean, scale if scale > 0 else 1.0)}
         elif self.kind == "standard":
-            deviation = train.std(0)
+            mean = _mean(train)
+            deviation = train.std(0) if known.all() else np.sqrt(_mean(np.square(train - mean)))
             # A constant column's deviation is rounding noise, not a scale.
-            constant = deviation <= 1e-12 * np.abs(train).max(0)
-            self.learned = {"mean": train.mean(0), "scale": np.where(constant, 1.0, deviation)}
+            constant = deviation <= 1e-12 * np.fmax.reduce(np.abs(train))
+            self.learned = {"mean": mean, "scale": np.where(constant, 1.0, deviation)}
 
     def transform(self, features: np.ndarray) -> np.ndarray:
         """Scale (N, F) features by what was learnt. Raises LDLError where their number is another."""
@@ -89,6 +94,11 @@ class FeatureScaler:
             if not np.isfinite(saved).all() or (name == "scale" and not (saved > 0).all()):
                 raise LDLError(f"the checkpoint's {name} of the features is no scaling; take another checkpoint")
         self.learned = learned
+
+
+def _mean(rows: np.ndarray, axis: int | None = 0) -> np.ndarray:
+    """Mean of what is known along an axis, or of all."""
+    return np.asarray(np.nanmean(rows, axis) if np.isnan(rows).any() else rows.mean(axis))
 
 
 def _roots(features: np.ndarray) -> np.ndarray:

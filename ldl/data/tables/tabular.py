@@ -49,7 +49,8 @@ class TabularLDL(GroupedRows):
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
-        table = read_table(self.file, self.feature_key, self.target_key, self.normalize, self.group_key)
+        keys = self.feature_key, self.target_key
+        table = read_table(self.file, *keys, self.normalize, self.group_key, self.missing == "keep")
         self.features = table.features
         labels = self._label_space(table.names, table.distributions.shape[1])
         persons = known_persons(table.features) if table.groups is None else None

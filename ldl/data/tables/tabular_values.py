@@ -49,7 +49,7 @@ class TabularValues(GroupedRows):
 
     def read(self) -> ValueTable:
         """The table. Raises LDLError."""
-        return read_values(self.file, self.feature_key, self.value_key, self.group_key)
+        return read_values(self.file, self.feature_key, self.value_key, self.group_key, self.missing == "keep")
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""

@@ -34,30 +34,35 @@ class ValueTable:
 
 
 def read_values(
-    path: Path, feature_key: str | None = None, value_key: str | None = None, group_key: str | None = None
+    path: Path,
+    feature_key: str | None = None,
+    value_key: str | None = None,
+    group_key: str | None = None,
+    missing: bool = False,
 ) -> ValueTable:
     """Read a table and check every row.
 
     ``.mat`` and ``.npz`` files hold the features (N, F), the values and maybe the groups (N entries each) under one of
     the usual keys, or under those given. A ``.csv`` names its columns: a value, maybe a group, all others features.
-    The absence of groups is an error only where they are named. Raises LDLError: a missing or unreadable file, key or
+    The absence of groups is an error only where they are named. With ``missing`` features may be NaN, or empty in a
+    .csv. Raises LDLError: a missing or unreadable file, key or
     column; text or NaN among the numbers; unequal numbers of rows.
     """
-    features, values, groups = read_file(path, _read_csv, _pick, feature_key, value_key, group_key)
-    features = check_matrix(path, "features", features)
+    features, values, groups = read_file(path, _read_csv, _pick, missing, feature_key, value_key, group_key)
+    features = check_matrix(path, "features", features, missing)
     values = check_matrix(path, "values", np.reshape(values, (-1, 1)))[:, 0]
     if len(values) != len(features):
         raise LDLError(f"{path}: {len(features)} rows of features but {len(values)} values")
     return ValueTable(features, values, check_groups(path, groups, len(features)))
 
 
-def _pick(path: Path, arrays: Mapping[str, Any], feature_key: str | None, *keys: str | None) -> Columns:
+def _pick(path: Path, arrays: Mapping[str, Any], missing: bool, feature_key: str | None, *keys: str | None) -> Columns:
     feature = find_name(path, arrays, "feature", "feature_key", feature_key, FEATURE_KEYS)
     value, group = _names(path, arrays, *keys)
     return arrays[feature], arrays[value], arrays[group] if group else None
 
 
-def _read_csv(path: Path, feature_key: str | None, *keys: str | None) -> Columns:
+def _read_csv(path: Path, missing: bool, feature_key: str | None, *keys: str | None) -> Columns:
     if feature_key:
         raise LDLError(f"{path}: feature_key is for .mat and .npz; a .csv's features are the columns left over")
     table = read_csv(path)
@@ -66,7 +71,8 @@ def _read_csv(path: Path, feature_key: str | None, *keys: str | None) -> Columns
     value, group = _names(path, table.header, *keys)
     groups = np.array(table.column(group)) if group else None
     values = table.numbers([value])
-    return table.without(value, *([group] if group else [])).numbers(), values, groups
+    features = table.without(value, *([group] if group else [])).numbers(missing=missing)
+    return features, values, groups
 
 
 def _names(path: Path, names: Iterable[str], value: str | None, group: str | None) -> tuple[str, str | None]:

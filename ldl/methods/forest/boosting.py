@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -76,16 +77,14 @@ def boost(
     loss = number_of(plan.loss)
     try:
         for number in range(rounds):
-            _by_rows(
-                grower, len(target), labels, lambda part: derive(scores[part], target[part], loss, derivatives[part])
-            )
+            _by_rows(grower, len(target), labels, partial(_derive, scores, target, loss, derivatives))
             rows = bootstrap(len(target), plan.sampling, False, plan.seed, number)[0]
             chosen = _columns(features.shape[1], plan.features, plan.seed, number)
             trees = [grower.grow(one, rows.copy(), chosen, plan.shape) for one in _outputs(derivatives, plan.trees)]
             if all(len(tree.feature) == 1 for tree in trees):
                 return
             forest = [tensor.numpy() for tensor in join_boosted(trees, trees[0].values.shape[1], torch.device("cpu"))]
-            _by_rows(grower, len(target), labels, lambda part: add_leaves(features[part], *forest, scores[part]))
+            _by_rows(grower, len(target), labels, partial(_add, features, forest, scores))
             left = np.nan
             if watched is not None and seen is not None:
                 add_leaves(watched[0], *forest, seen)
@@ -111,6 +110,14 @@ def _outputs(derivatives: np.ndarray, trees: Trees) -> Iterator[np.ndarray]:
     labels = derivatives.shape[1] // 2
     for label in range(labels):
         yield np.ascontiguousarray(derivatives[:, label::labels])
+
+
+def _derive(scores: np.ndarray, target: np.ndarray, loss: int, derivatives: np.ndarray, part: slice) -> None:
+    derive(scores[part], target[part], loss, derivatives[part])
+
+
+def _add(features: np.ndarray, forest: list[np.ndarray], scores: np.ndarray, part: slice) -> None:
+    add_leaves(features[part], *forest, scores[part])
 
 
 def _by_rows(grower: Grower, rows: int, labels: int, one: Callable[[slice], None]) -> None:

@@ -1,0 +1,274 @@
+"""BoostedTrees as a head: the contract, early stopping, missing values, equal bits whatever boosts them, bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from places import ROOT
+from processes import run_here, succeed
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.errors import LDLError
+from ldl.heads import BoostedTrees
+from ldl.labels import LabelSpace
+from ldl.methods.forest.boosted_forest import add_by_gathers
+from ldl.metrics.functional import kl
+from ldl.testing import check_head
+
+LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
+NAN = float("nan")
+
+
+def problem(rows: int = 300, width: int = 7, missing: float = 0.0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(rows, width, generator=generator)
+    scores = 2 * features[:, :4] + 0.3 * torch.randn(rows, 4, generator=generator)
+    features[torch.rand(rows, width, generator=generator) < missing] = NAN
+    return features, torch.softmax(scores, -1)
+
+
+def fitted(rows: Tensor, target: Tensor, group: Tensor | None = None, /, **arguments: object) -> BoostedTrees:
+    head = BoostedTrees(**{"rounds": 30, "learning_rate": 0.2, "seed": 3, "threads": 1, **arguments})  # type: ignore[arg-type]
+    head.build(rows.shape[1], LabelSpace.nominal([str(c) for c in range(target.shape[1])]))
+    head.fit(rows, target, Collective(), group)
+    return head.eval()
+
+
+def loss(head: BoostedTrees, features: Tensor, target: Tensor) -> float:
+    return float(kl(head(features), target).mean())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"trees": "label", "leaves": 5}, {"objective": "cdf", "patience": None}],
+    ids=["vector", "label", "cdf"],
+)
+def test_contract(arguments: dict[str, object]) -> None:
+    check_head(lambda: BoostedTrees(**{"rounds": 30, "learning_rate": 0.3, **arguments}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("trees", ["vector", "label"])
+def test_the_training_loss_falls_round_by_round(trees: str) -> None:
+    features, target = problem(missing=0.1)
+    plain = {"patience": None, "sampling": 1.0, "features": 1.0, "trees": trees}
+    losses = [loss(fitted(features, target, rounds=rounds, **plain), features, target) for rounds in (1, 3, 10, 30)]
+    constant = float(kl(target.mean(0), target).mean())
+    assert constant > losses[0] > losses[1] > losses[2] > losses[3]
+
+
+def test_the_first_tree_is_a_newton_step_from_the_mean() -> None:
+    features, target = problem()
+    head = fitted(features, target, rounds=1, depth=0, patience=None)
+    torch.testing.assert_close(head(features), target.mean(0).expand(300, -1))
+    assert head.summary() == {"rounds": 0}
+    stump = fitted(features, target, rounds=1, depth=1, patience=None, sampling=1.0, features=1.0)
+    left = features[:, int(stump.feature[0])] <= stump.threshold[0]
+    p = target.mean(0)
+    for side, leaf in ((left, 0), (~left, 1)):
+        step = -(p - target[side]).sum(0) / (side.sum() * p * (1 - p) + 1) * 0.2
+        torch.testing.assert_close(stump.values[stump.child[1 + leaf]], step, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(stump(features[side])[0], (p.log() + step).softmax(-1))
+
+
+def test_gathers_reach_what_numba_reaches() -> None:
+    features, target = problem(missing=0.2)
+    for trees in ("vector", "label"):
+        head = fitted(features, target, trees=trees)
+        scores = head.start.repeat(300, 1)
+        add_by_gathers(features, head.forest, scores, head.depth)
+        torch.testing.assert_close(scores.softmax(-1), head(features), rtol=0, atol=1e-6)
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("boosted_tree", "boosting"):
+        monkeypatch.setattr(f"ldl.methods.forest.{place}.WORTH_THREADS", 0)
+    features, target = problem(missing=0.1)
+    one, three = (fitted(features, target, threads=threads) for threads in (1, 3))
+    assert all(torch.equal(tensor, three.state_dict()[name]) for name, tensor in one.state_dict().items())
+    many = features.repeat(20, 1)
+    assert torch.equal(one(many), three(many))
+
+
+def test_seeds_change_the_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, target = problem()
+    assert not torch.equal(fitted(features, target, seed=4)(features), fitted(features, target)(features))
+    monkeypatch.setenv("PL_GLOBAL_SEED", "3")
+    assert torch.equal(fitted(features, target, seed=None)(features), fitted(features, target)(features))
+
+
+def test_saved_and_loaded_predicts_equal() -> None:
+    features, target = problem(missing=0.1)
+    head = fitted(features, target)
+    file = io.BytesIO()
+    torch.save(head.state_dict(), file)
+    file.seek(0)
+    other = BoostedTrees()
+    other.build(7, head.labels)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(other(features), head(features)) and other.summary() == head.summary()
+
+
+def test_importances_name_the_features_that_matter() -> None:
+    features, target = problem()
+    importances = fitted(features, target, min_leaf=10).importances
+    assert float(importances.sum()) == pytest.approx(1)
+    assert float(importances[:4].min()) > 2 * float(importances[4:].max())
+
+
+def test_early_stopping_ends_before_it_fits_noise() -> None:
+    features, target = problem()
+    noise = target[torch.randperm(300, generator=torch.Generator().manual_seed(1))]
+    stopped = fitted(features, noise, rounds=200, patience=10)
+    new = problem(rows=300)[1].roll(7, 0)
+    assert stopped.summary()["rounds"] < 40
+    assert loss(stopped, features, new) < loss(fitted(features, noise, rounds=200, patience=None), features, new) / 1.2
+
+
+def test_early_stopping_uses_its_own_rows_and_whole_groups() -> None:
+    features, target = problem()
+    group = torch.arange(300) // 30
+    head = fitted(features, target, group, patience=5, refit=False, validation=0.3)
+    train, watched = head._set_aside(300, group.numpy())
+    assert len(watched) == 90 and not set(group[train].tolist()) & set(group[watched].tolist())
+    # Nothing but the stop depends on the watched rows: with all rounds the trees are those of the other rows.
+    changed = features.clone(), target.clone()
+    changed[0][watched], changed[1][watched] = 99.0, torch.tensor([0.0, 0, 0, 1])
+    patient = {"rounds": 5, "patience": 50, "validation": 0.3}
+    kept = fitted(features[train], target[train], rounds=5, patience=None)
+    other = fitted(features, target, group, refit=False, **patient)
+    assert len(other.roots) == 5 and torch.equal(other.values, kept.values)
+    best = loss(other, features[watched], target[watched])
+    assert float(other.validation_loss) == pytest.approx(best, rel=1e-4)
+    refitted = fitted(features, target, group, **patient)
+    assert torch.equal(refitted.values, fitted(features, target, rounds=5, patience=None).values)
+    assert len(fitted(*changed, group, refit=False, **patient).roots) < 5
+
+
+def test_missing_values_say_something() -> None:
+    """A feature whose value says nothing, and whose absence all: only a direction of its own can learn that."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(400, 2, generator=generator)
+    absent = torch.rand(400, generator=generator) < 0.4
+    features[absent, 0] = NAN
+    target = torch.where(absent[:, None], torch.tensor([0.8, 0.2]), torch.tensor([0.1, 0.9]))
+    head = fitted(features, target, rounds=100)
+    assert loss(head, features, target) < 0.01
+    assert loss(head, torch.tensor([[NAN, NAN], [3.0, NAN]]), torch.tensor([[0.8, 0.2], [0.1, 0.9]])) < 0.01
+
+
+def test_nothing_to_split_by_gives_the_mean() -> None:
+    features, target = problem()
+    for constant in (torch.ones_like(features), torch.full_like(features, NAN)):
+        head = fitted(constant, target)
+        torch.testing.assert_close(head(features), target.mean(0).expand(300, -1))
+        assert head.summary()["rounds"] == 0 and not head.importances.any()
+    one = fitted(features, torch.ones(300, 1))
+    assert torch.equal(one(features), torch.ones(300, 1))
+    assert torch.allclose(fitted(features[:1], target[:1], patience=None)(features), target[:1].expand(300, -1))
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "said"),
+    [
+        ("rounds", 0, "BoostedTrees.rounds 0 must be in 1..100000"),
+        ("learning_rate", 0.0, r"BoostedTrees.learning_rate 0.0 must be in \(0, 1\]"),
+        ("leaves", 1, "BoostedTrees.leaves 1 must be in 2..65536, or null for depth-wise growth"),
+        ("bins", 256, "BoostedTrees.bins 256 must be in 2..255"),
+        ("l2", NAN, "BoostedTrees.l2 nan must be at least 0"),
+        ("validation", 1.0, r"BoostedTrees.validation 1.0 must be in \(0, 1\)"),
+        ("objective", "cdf", "BoostedTrees.objective 'cdf' needs labels in an order, and these are nominal"),
+    ],
+)
+def test_bad_arguments_are_refused(argument: str, value: object, said: str) -> None:
+    with pytest.raises(LDLError, match=said):
+        BoostedTrees(**{argument: value}).build(3, LABELS)  # type: ignore[arg-type]
+
+
+def test_too_few_rows_are_refused() -> None:
+    features, target = problem()
+    with pytest.raises(LDLError, match=r"N at least 1, got \(0, 7\)"):
+        fitted(features[:0], target[:0])
+    with pytest.raises(LDLError, match=r"validation 0.2 of 2 training rows leaves none .*patience null"):
+        fitted(features[:2], target[:2])
+    with pytest.raises(LDLError, match=r"validation 0.2 of 1 training groups leaves none"):
+        fitted(features, target, torch.zeros(300, dtype=torch.long))
+    features[5, 2] = torch.inf
+    with pytest.raises(LDLError, match="BoostedTrees cannot take inf: training row 5, feature 2"):
+        fitted(features, target)
+
+
+def damaged(head: BoostedTrees, name: str, place: int, value: object) -> str:
+    state = {key: tensor.clone() for key, tensor in head.state_dict().items()}
+    state[name][place] = value
+    with pytest.raises(LDLError) as error:
+        head.load_state_dict(state)
+    return str(error.value)
+
+
+def test_damaged_trees_are_refused() -> None:
+    features, target = problem()
+    for name, place, value, said in (
+        ("child", 0, 0, "child makes no trees"),
+        ("child", 0, 2**30, "child holds 1073741824"),
+        ("feature", 0, 7, "feature holds 7"),
+        ("roots", 1, 2**30, "roots holds"),
+        ("threshold", 0, NAN, "threshold holds NaN"),
+        ("values", 0, NAN, "values holds nan"),
+        ("start", 0, torch.inf, "start holds inf"),
+    ):
+        assert said in damaged(fitted(features, target, rounds=3), name, place, value)
+    head = fitted(features, target, rounds=3)
+    state = head.state_dict()
+    for name, change in (("values", state["values"][:, :2]), ("missing_left", state["missing_left"].int())):
+        other = BoostedTrees()
+        other.build(7, head.labels)
+        with pytest.raises(LDLError, match=name):
+            other.load_state_dict({**state, name: change})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    features, target = problem(rows=201, missing=0.1)
+    np.savez(tmp_path / "table.npz", features=features.numpy(), labels=target.double().numpy())
+    return tmp_path / "table.npz"
+
+
+def command(table: Path, folder: str, *options: str) -> list[str]:
+    run = ["-c", str(ROOT / "configs/runs/tabular/boostedtrees.yaml"), f"--data.path={table}", "--run_dir", folder]
+    fast = ["--model.head.rounds=4", "--model.head.depth=2", "--trainer.enable_progress_bar=false"]
+    return [*run, *fast, "--wandb.mode=disabled", "--trainer.accelerator=cpu", *options]
+
+
+def test_processes_share_the_features(table: Path, tmp_path: Path) -> None:
+    keep = "--data.missing=keep"
+    run_here(command(table, "run1", keep), tmp_path)
+    two = ["--trainer.devices=2", "--trainer.strategy=ddp"]
+    succeed([str(ROOT / "train.py"), *command(table, "run2", keep, *two)], tmp_path)
+    one, other = (
+        torch.load(tmp_path / f"run{count}/checkpoints/last.ckpt", weights_only=True)["state_dict"] for count in (1, 2)
+    )
+    assert len(one["head.roots"]) == 4 and list(one) == list(other)
+    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+    results = json.loads((tmp_path / "run1/results.json").read_text())
+    assert results["head"] == "BoostedTrees" and results["mean"]["kl"] < float(
+        kl(problem()[1].mean(0), problem()[1]).mean()
+    )
+
+
+def test_missing_values_are_refused_unless_they_are_kept(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = ["--model.head=MeanPredictor", "--data.missing=keep", "--wandb.mode=disabled"]
+    for options, said in (
+        (command(table, "run"), "features row 3, column 1 is nan"),
+        (command(table, "run")[:5] + other, "MeanPredictor takes no missing features, and the data have some"),
+    ):
+        with pytest.raises(SystemExit):
+            run_here(options, tmp_path)
+        assert said in capsys.readouterr().err

@@ -126,7 +126,9 @@ def _check_choice(choice: Choice, candidates: list[RunCandidate], data: LDLDataM
             try:
                 choice.cuts(data)
             except LDLError as error:
-                raise LDLError(f"choose: {error}, in the training part of fold {fold}") from error
+                raise LDLError(
+                    f"choose: {error}, in the training part of fold {fold}; change inner_folds or val_fraction there"
+                ) from error
         data.select_fold(0)
 
 

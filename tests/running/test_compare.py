@@ -18,6 +18,7 @@ from ldl.heads import AAKNN
 from ldl.progress import stop
 from ldl.running import candidates as made
 
+QUICK = {"inner_folds": 1, "val_fraction": 0.2}
 TWO = ["--data.folds=2"]
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 CANDIDATES = {
@@ -65,7 +66,7 @@ def compare(tmp_path: Path) -> Compare:
 
     def go(path: Path, candidates: dict = CANDIDATES, *more: str, **others: object) -> dict:
         file = tmp_path / "compare.yaml"
-        file.write_text(yaml.safe_dump({"candidates": candidates, **others}, sort_keys=False))
+        file.write_text(yaml.safe_dump({"candidates": candidates, "choose": QUICK, **others}, sort_keys=False))
         place = ["--data.path", str(path), "--data.folds=3", "--run_dir", str(tmp_path / "run")]
         main(["--stage", "compare", "-c", str(file), *place, *QUIET, *more])
         return json.loads((tmp_path / "run" / "comparison.json").read_text())
@@ -113,7 +114,7 @@ def test_smooth(
 def test_trees_and_the_recommended_run(
     compare: Compare, table: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = compare(table("trees"))
+    found = compare(table("trees"), {name: CANDIDATES[name] for name in ("MaxEnt", "trees")})
     assert found["recommended"] == "trees" and found["setting"]["model.head.min_leaf"] in (1, 4)
     config = tmp_path / "run" / "recommended.yaml"
     own = [cell for cell in lines(tmp_path / "run") if cell["candidate"] == "trees" and cell["fold"] != "all"]
@@ -143,35 +144,35 @@ def test_it_goes_on_where_it_stopped(
     compare: Compare, table: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    path, run, two = table(), tmp_path / "run", {name: CANDIDATES[name] for name in ("AA-kNN", "MaxEnt")}
-    whole = compare(path, two)
+    path, run, one = table(), tmp_path / "run", grid(neighbours=[3, 10])
+    whole = compare(path, one, *TWO)
     shutil.copytree(run, tmp_path / "whole")
     shutil.rmtree(run)
     fits, fit = [], made.fit_and_test
 
     def told(*arguments: object) -> object:
         fits.append(1)
-        if len(fits) == 9:
+        if len(fits) == 5:
             stop.signal = 2
         return fit(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(made, "fit_and_test", told)
     with pytest.raises(SystemExit) as ended:
-        compare(path, two)
+        compare(path, one, *TWO)
     assert ended.value.code == 130
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last == f"stopped by SIGINT; the same command with --run_dir {run} goes on"
     before = lines(run)
-    assert 0 < len(before) < 9 and not (run / "comparison.json").exists()
-    fits[:] = [1] * 9
-    again = compare(path, two)
+    assert len(before) == 2 and not (run / "comparison.json").exists()
+    fits[:] = [1] * 5
+    again = compare(path, one, *TWO)
     after = lines(run)
     assert after[: len(before)] == before
     drop = ("seconds",)
     for mine, its in zip(again["candidates"], whole["candidates"], strict=True):
         assert {k: v for k, v in mine.items() if k not in drop} == {k: v for k, v in its.items() if k not in drop}
     fits.clear()
-    compare(path, two)
+    compare(path, one, *TWO)
     assert not fits and lines(run) == after
 
 

@@ -19,6 +19,7 @@ from ldl.cli import main, training
 from ldl.cli.command import VERBS
 from ldl.metrics import registry
 from ldl.plugins import discover
+from ldl.running.comparison_file import read_comparison
 
 PAGES = [
     *(ROOT / place / "README.md" for place in (".", "plugins", "benchmarks")),
@@ -84,8 +85,11 @@ def options_of(command: str, run: Path) -> list[str]:
 @pytest.mark.parametrize("command", TRAIN)
 def test_train_command_parses(command: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+    options = options_of(command, run)
+    if (comparison := read_comparison(options)) is not None:
+        options = comparison.command(next(iter(comparison.candidates.values())), {})
     try:
-        parsed = training._parse(training._with_config(options_of(command, run)))
+        parsed = training._parse(training._with_config(options))
     except SystemExit as done:  # of --help and --print_config
         assert done.code == 0
     else:

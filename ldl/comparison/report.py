@@ -22,7 +22,7 @@ def table(outcome: Outcome) -> list[list[str]]:
     rows = []
     for name in sorted(outcome.kl, key=lambda name: float(outcome.kl[name].mean())):
         p = outcome.p(name)
-        test = "best" if name == outcome.best else "-" if math.isnan(p) else f"{p:.3f}"
+        test = "best" if name == outcome.best else "-" if math.isnan(p) else f"{p:.3f}" if p >= 0.001 else "< 0.001"
         seconds = f"{outcome.seconds(name):.2f}"
         rows.append([name, spread(outcome.kl[name], 4), test, f"{ranks[name]:.1f}", seconds])
     return rows + [[name, "failed", "", "", ""] for name in outcome.failed]
@@ -42,6 +42,13 @@ def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
     (folder / "table.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     if len(outcome.kl) > 1:
         draw_ranks(list(outcome.kl), outcome.ranks, folder / "ranks.png", "folds")
+
+
+def audit(leak: float | None) -> str:
+    """What is known of leaks, in words."""
+    if leak is None:
+        return "identities unknown, so leaks cannot be audited"
+    return f"{leak:.1%} of the test rows share a group with training"
 
 
 def _protocol(facts: dict[str, Any]) -> str:
@@ -84,6 +91,9 @@ def _chosen(outcome: Outcome) -> list[str]:
         count = Counter(json.dumps(cell["setting"]) for cell in outcome.cells[name] if cell["setting"])
         if count:
             lines.append(f"- {name}: " + "; ".join(f"{words(setting)} ({n})" for setting, n in count.most_common()))
+    for name, cells in outcome.cells.items():
+        reasons = {words(setting): why for cell in cells for setting, why in cell.get("failed_settings", {}).items()}
+        lines += [f"- {name} failed with {setting}: {why}" for setting, why in reasons.items()]
     return ["Settings chosen, and in how many folds:", "", *lines, ""] if lines else []
 
 

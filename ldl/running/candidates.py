@@ -17,6 +17,7 @@ from jsonargparse import Namespace
 from ldl.comparison.choice import Candidate, Choice, Setting
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
+from ldl.protocols import Fold, leak
 from ldl.running.comparison_file import ComparisonFile, Entry
 from ldl.running.parser import LDLCLI
 from ldl.running.training import fit_and_test, seed_everything
@@ -58,8 +59,11 @@ class RunCandidate(Candidate):
                 self._quick = [
                     Run(parse(file.command(entry, {**setting, **entry.tuning}))) for setting in self.settings
                 ]
-            for setting in self.settings:
-                self._check_rows(self.open(setting, 0))
+            for run, quick, setting in zip(self._runs, self._quick, self.settings):
+                data = self.open(setting, 0)
+                _check_rows(data)
+                for trial in {id(run): run, id(quick): quick}.values():
+                    trial.cli.make_task(trial.config).build(data.labels, data.input_shape)
         except LDLError as error:
             raise LDLError(f"candidate {name}: {error}") from error
 
@@ -104,17 +108,6 @@ class RunCandidate(Candidate):
     def _run(self, setting: Setting, choosing: bool = False) -> Run:
         return (self._quick if choosing else self._runs)[self.settings.index(setting)]
 
-    def _check_rows(self, data: LDLDataModule) -> None:
-        if not data.num_folds:
-            raise LDLError(
-                f"{type(data).__name__} has a published split and no folds, so nothing can be compared on it"
-            )
-        if len(data.input_shape) != 1:
-            raise LDLError(
-                f"{type(data).__name__} gives inputs of shape {data.input_shape}; --stage compare takes rows of "
-                "features, such as TabularLDL or TabularValues"
-            )
-
 
 class Run:
     """One parsed command line.
@@ -142,6 +135,16 @@ class Run:
         content.pop("wandb", None)
         self.depends_on = content
         self.seed = None if self.config.seed_everything is False else int(self.config.seed_everything)
+
+
+def _check_rows(data: LDLDataModule) -> None:
+    if not data.num_folds:
+        raise LDLError(f"{type(data).__name__} has a published split and no folds to compare on; take data with folds")
+    if len(data.input_shape) != 1:
+        raise LDLError(
+            f"{type(data).__name__} gives inputs of shape {data.input_shape}; --stage compare takes rows of "
+            "features, such as TabularLDL or TabularValues"
+        )
 
 
 def _refuse(config: Namespace) -> None:
@@ -172,22 +175,27 @@ def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
 def _check_same_rows(candidates: list[RunCandidate]) -> None:
     """Raise LDLError where candidates are not tested on the same rows: their means would not compare."""
     first = candidates[0].open(candidates[0].settings[0], 0)
-    tests = [_test_rows(first, fold) for fold in range(first.num_folds)]
+    tests = [_cut(first, fold).test for fold in range(first.num_folds)]
     for candidate in candidates:
         for setting in candidate.settings:
             data = candidate.open(setting, 0)
             same = data.num_folds == first.num_folds and torch.equal(data.columns["target"], first.columns["target"])
-            if not same or any(not np.array_equal(_test_rows(data, fold), rows) for fold, rows in enumerate(tests)):
+            if not same or any(not np.array_equal(_cut(data, fold).test, rows) for fold, rows in enumerate(tests)):
                 raise LDLError(
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {candidates[0].name}; "
                     "give options of data that decide rows and folds for all candidates"
                 )
 
 
-def _test_rows(data: LDLDataModule, fold: int) -> np.ndarray:
+def _cut(data: LDLDataModule, fold: int) -> Fold:
     other = copy.copy(data)
     other.fold = fold
-    return other.cut().test
+    return other.cut()
+
+
+def worst_leak(data: LDLDataModule) -> float | None:
+    """The leak audit of the fold that leaks most; None where nobody knows."""
+    return None if data.leaky is None else max(leak(_cut(data, fold), data.groups) for fold in range(data.num_folds))
 
 
 def content_digest(data: LDLDataModule) -> str:

@@ -18,11 +18,11 @@ from ldl.checkpoint import replacing
 from ldl.comparison.cells import Row, Store
 from ldl.comparison.choice import Choice, measure
 from ldl.comparison.outcome import Outcome
-from ldl.comparison.report import HEADER, table, words, write_report
+from ldl.comparison.report import HEADER, audit, table, words, write_report
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running import stopping
-from ldl.running.candidates import Parse, RunCandidate, content_digest, make_candidates
+from ldl.running.candidates import Parse, RunCandidate, content_digest, make_candidates, worst_leak
 from ldl.running.comparison_file import ComparisonFile
 from ldl.running.folder import RESULTS
 from ldl.running.lock import alone_in
@@ -77,7 +77,7 @@ def _measure_all(
     cells: dict[str, list[Row]] = {candidate.name: [] for candidate in candidates}
     fits = {candidate.name: choice.fits(candidate) + 1 for candidate in candidates}
     facts = {
-        "data": of, "protocol": data.protocol, "leaky": data.leaky, "leak": data.leak, "folds": data.num_folds,
+        "data": of, "protocol": data.protocol, "leaky": data.leaky, "leak": worst_leak(data), "folds": data.num_folds,
         "choice": str(choice), "version": version("ldl"),
     }  # fmt: skip
     with _progress(shows) as progress:
@@ -96,7 +96,7 @@ def _measure_all(
             raise LDLError(f"every candidate failed; {name} in {reason}")
         taken = next(candidate for candidate in candidates if candidate.name == outcome.recommended)
         bar = progress.add_task(f"setting of {taken.name}", total=choice.fits(taken))
-        chosen = cell(taken, ALL, lambda: {"setting": choice.best(taken, None, lambda: progress.advance(bar))})
+        chosen = cell(taken, ALL, lambda: {"setting": choice.best(taken, None, lambda: progress.advance(bar)).setting})
     write_report(folder, outcome, {**facts, "setting": chosen["setting"]})
     with replacing(folder / "recommended.yaml") as stream:
         stream.write(taken.text(chosen["setting"]).encode())
@@ -104,7 +104,7 @@ def _measure_all(
 
 
 def _show(folder: Path, outcome: Outcome, setting: dict[str, Any], facts: dict[str, Any]) -> None:
-    shown = Table(title=f"{facts['data']}, {facts['protocol']}, {facts['folds']} folds", caption=_audit(facts["leak"]))
+    shown = Table(title=f"{facts['data']}, {facts['protocol']}, {facts['folds']} folds", caption=audit(facts["leak"]))
     for number, name in enumerate(HEADER):
         shown.add_column(name, justify="right" if number else "left")
     for row in table(outcome):
@@ -118,12 +118,6 @@ def _show(folder: Path, outcome: Outcome, setting: dict[str, Any], facts: dict[s
     print(f"more: {', '.join(str(folder / name) for name in ('table.md', 'ranks.png', 'comparison.json'))}")
 
 
-def _audit(leak: float | None) -> str:
-    if leak is None:
-        return "identities unknown, so leaks cannot be audited"
-    return f"{leak:.1%} of the test rows share a group with training"
-
-
 def _check_choice(choice: Choice, candidates: list[RunCandidate], data: LDLDataModule) -> None:
     """Raise LDLError where there is something to choose, and a training part cannot be cut for it."""
     if any(len(candidate.settings) > 1 for candidate in candidates):
@@ -132,7 +126,9 @@ def _check_choice(choice: Choice, candidates: list[RunCandidate], data: LDLDataM
             try:
                 choice.cuts(data)
             except LDLError as error:
-                raise LDLError(f"choose: {error}, in the training part of fold {fold}") from error
+                raise LDLError(
+                    f"choose: {error}, in the training part of fold {fold}; change inner_folds or val_fraction there"
+                ) from error
         data.select_fold(0)
 
 

@@ -19,6 +19,7 @@ from ldl.running.configs import find_config
 
 MOST_SETTINGS = 1000
 """Of one candidate; a grid with more is a slip."""
+DEFAULTS: dict[str, Any] = {"inner_folds": 3, "val_fraction": 0.2}
 CHOOSE = {"inner_folds": Option(least=1, most=1000), "val_fraction": Option(above=0, below=1)}
 
 
@@ -50,7 +51,7 @@ class ComparisonFile:
 
     Attributes:
         candidates: By name, the simplest first.
-        choice: How settings are chosen.
+        choice: How settings are chosen; by itself in three inner folds.
         common: Parts of run configurations that hold for all candidates, such as ``data``.
         args: The rest of the command line, which holds for all of them too.
         run_dir: That of the command line.
@@ -119,7 +120,7 @@ def _read(path: Path, args: list[str], run_dir: str | None) -> ComparisonFile:
         if isinstance(value, bool) or not isinstance(value, kind) or not CHOOSE[name].accepts(value):
             raise LDLError(f"{path}: choose.{name} {value!r} must be {CHOOSE[name].range}")
     entries = {str(name): _entry(f"{path}: candidate {name}", entry) for name, entry in given.items()}
-    return ComparisonFile(entries, Choice(**choose), content, args, run_dir)
+    return ComparisonFile(entries, Choice(**DEFAULTS | choose), content, args, run_dir)
 
 
 def _entry(where: str, given: Any) -> Entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +230,36 @@ def test_sweep_names_real_options(path: Path) -> None:
     assert parsed.model.head.init_args.trees == values["model.head.trees"]
     with pytest.raises(ArgumentError):
         LDLCLI(["-c", str(config), "--model.head.no_such_option=1"])
+
+
+COMPARISONS = sorted((CONFIGS / "compare").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", COMPARISONS, ids=lambda path: path.stem)
+def test_comparison(path: Path, table: Path, tmp_path: Path) -> None:
+    """With the first of the values to choose from, and small forests."""
+    comparison = yaml.safe_load(path.read_text())
+    for entry in comparison["candidates"].values():
+        entry["grid"] = {name: values[:1] for name, values in entry.get("grid", {}).items()}
+        if "model.head.trees" in entry.get("tuning", {}):
+            entry.setdefault("options", {})["model.head.trees"] = 5
+    (tmp_path / "quick.yaml").write_text(yaml.safe_dump(comparison, sort_keys=False))
+    place = ["--run_dir", str(tmp_path / "run"), "--data.folds=2"]
+    main(["-c", str(tmp_path / "quick.yaml"), f"--data.path={table / '4.npz'}", *SHORT, *place])
+    found = json.loads((tmp_path / "run" / "comparison.json").read_text())
+    assert [candidate["name"] for candidate in found["candidates"]] == list(comparison["candidates"])
+    assert not any(candidate["error"] for candidate in found["candidates"])
+
+
+@pytest.mark.parametrize("path", COMPARISONS, ids=lambda path: path.stem)
+def test_comparison_chooses_from_real_values(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py"])
+    for entry in yaml.safe_load(path.read_text())["candidates"].values():
+        grid = entry.get("grid", {})
+        for number in range(max(map(len, grid.values()), default=0)):
+            values = [f"--{name}={values[number % len(values)]}" for name, values in grid.items()]
+            config = LDLCLI(["-c", entry["run"], *values, "--data.path=x"]).config
+            assert all(
+                config.get(name.replace("head.", "head.init_args.").replace("data.", "data.init_args.")) is not None
+                for name in grid
+            )

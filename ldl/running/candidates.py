@@ -195,7 +195,9 @@ def _cut(data: LDLDataModule, fold: int) -> Fold:
 
 def worst_leak(data: LDLDataModule) -> float | None:
     """The leak audit of the fold that leaks most; None where nobody knows."""
-    return None if data.leaky is None else max(leak(_cut(data, fold), data.groups) for fold in range(data.num_folds))
+    if data.leaky is None or data.groups is None:
+        return None
+    return max(leak(_cut(data, fold), data.groups) for fold in range(data.num_folds))
 
 
 def content_digest(data: LDLDataModule) -> str:

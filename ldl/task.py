@@ -19,6 +19,7 @@ from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import FitHead, LeafUpdate, Resume, Settle, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
+from ldl.checks.missing import check_missing
 from ldl.checks.numbers import watch_loss, watch_prediction
 from ldl.checks.watch import Watch
 from ldl.collective import current_collective
@@ -131,11 +132,7 @@ class Task(pl.LightningModule):
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
-            if getattr(data, "has_missing", False) and not self.head.takes_missing:
-                raise LDLError(
-                    f"{type(self.head).__name__} takes no missing features, and the data have some; fill them, or "
-                    "take a head that does, such as BoostedTrees"
-                )
+            check_missing(self.head, getattr(data, "has_missing", False))
             self.preprocessing = data.preprocessing or self.preprocessing
             if stage != "predict":
                 on_line = self.labels.kind == "ordinal" and not self.gives_maps

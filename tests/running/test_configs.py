@@ -97,6 +97,7 @@ RUNS = sorted(CONFIGS.glob("runs/*/*.yaml"))
 OTHER_HEADS = {"pretrain": "softmax", "dldl_v2": "softmax", "structured": "structurededges", "default": "ldlf"}
 """Of runs that are not named after their head."""
 QUICKER = {
+    "BoostedTrees": ["rounds=3"],
     "CostSensitiveForest": ["trees=2"],
     "DSNA": ["trees=2"],
     "MaxEnt": ["iterations=5"],

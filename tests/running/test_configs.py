@@ -173,6 +173,7 @@ def test_part_composes_with_the_default(path: Path, tmp_path: Path) -> None:
         else []
     )
     more += ["--model.head.iterations=5"] if path.stem == "maxent" else []
+    more += ["--model.head.rounds=5"] if path.stem == "boostedtrees" else []
     silent = [] if path.parent.name == "logger" else ["--wandb.mode=disabled"]
     main(
         [

@@ -99,6 +99,7 @@ RUNS = sorted(CONFIGS.glob("runs/*/*.yaml"))
 OTHER_HEADS = {"pretrain": "softmax", "dldl_v2": "softmax", "structured": "structurededges", "default": "ldlf"}
 """Of runs that are not named after their head."""
 QUICKER = {
+    "BoostedTrees": ["rounds=3"],
     "CostSensitiveForest": ["trees=2"],
     "DSNA": ["trees=2"],
     "MaxEnt": ["iterations=5"],
@@ -195,6 +196,7 @@ def test_part_composes_with_the_default(path: Path, tmp_path: Path) -> None:
     )
     more += ["--model.head.iterations=5"] if path.stem == "maxent" else []
     more += _quick(yaml.safe_load(path.read_text())["model"]["head"]) if path.stem in ("pool", "trained") else []
+    more += ["--model.head.rounds=5"] if path.stem == "boostedtrees" else []
     silent = [] if path.parent.name == "logger" else ["--wandb.mode=disabled"]
     main(
         [

@@ -91,6 +91,7 @@ def fit_rows(head: H, data: LDLDataModule, features: Tensor, rows: np.ndarray) -
     """The head, built for ``features`` (size, ..., F) of all instances and fitted on some rows."""
     index = torch.from_numpy(rows)
     head.build(features.shape[-1], data.labels)
-    extra = {name: data.columns[name][index] if name in data.columns else None for name in wanted_columns(head)}
+    known = data.columns.keys() - ({"group"} if data.leak else set())
+    extra = {name: data.columns[name][index] if name in known else None for name in wanted_columns(head)}
     head.fit(features[index], data.columns["target"][index], Collective(), **extra)
     return head

@@ -28,10 +28,10 @@ import torch
 import yaml
 from rich.progress import track
 
-import ldl.heads
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.tables import markdown, show, write_block
 from benchmarks.tables.collection import FAMILIES, TABLES, Rows, read_rows
+from benchmarks.tables.methods import make_head
 from ldl.collective import Collective
 from ldl.comparison.cells import Row, Store
 from ldl.head import FittedHead, wanted_columns
@@ -93,16 +93,6 @@ def settings_of(entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def digest(spec: dict[str, Any]) -> int:
     """Changes with the specification."""
     return zlib.crc32(yaml.safe_dump(spec).encode())
-
-
-def make_head(spec: Any) -> Any:
-    """The head of a specification with short class names; heads in it, alone or in lists, are made, too."""
-    if isinstance(spec, list):
-        return [make_head(part) for part in spec]
-    if not isinstance(spec, dict) or "class_path" not in spec:
-        return spec
-    arguments = {name: make_head(value) for name, value in spec.get("init_args", {}).items()}
-    return getattr(ldl.heads, spec["class_path"])(**arguments)
 
 
 def measure(spec: dict[str, Any], rows: Rows, fold: int) -> Row:

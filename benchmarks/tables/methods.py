@@ -73,10 +73,20 @@ def predict(method: Method, setting: dict[str, Any], data: LDLDataModule, rows: 
     factory = getattr(ldl.heads, method.class_path, None)
     if factory is None:
         return _predict_peer(method, arguments, data, inputs.numpy(), rows, seed)
-    head = factory(**arguments)
+    head = make_head({"class_path": method.class_path, "init_args": arguments})
     if isinstance(head, FittedHead):
         return fit_rows(head, data, inputs, data.split.train)(inputs[rows])
     return _train(head, method.training, data)(inputs[rows])
+
+
+def make_head(spec: Any) -> Any:
+    """The head of a specification with short class names; heads in it, alone or in lists, are made, too."""
+    if isinstance(spec, list):
+        return [make_head(part) for part in spec]
+    if not isinstance(spec, dict) or "class_path" not in spec:
+        return spec
+    arguments = {name: make_head(value) for name, value in spec.get("init_args", {}).items()}
+    return getattr(ldl.heads, spec["class_path"])(**arguments)
 
 
 def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:

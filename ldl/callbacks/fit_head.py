@@ -46,6 +46,9 @@ class FitHead(pl.Callback):
             head.fit_images(_readable(data.image_dataloader(head.wants), pl_module.device, collective), collective)
         else:
             columns = _extract(trainer, pl_module, data.fit_dataloader(), collective)
+            if getattr(data, "leak", None):
+                # Rows set aside are to be as strange to the head as those of the test part will be.
+                columns.pop("group", None)
             extra = {name: columns.get(name) for name in wanted_columns(head)}
             _check_features(head, columns["features"])
             head.fit(columns["features"], columns["target"], collective, **extra)

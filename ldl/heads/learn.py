@@ -23,6 +23,7 @@ def learn(
     lr: float,
     weight_decay: float,
     mixup: float,
+    steps: int | None = None,
     show: bool = False,
 ) -> None:
     """Train a built head by AdamW, whose rate falls to zero along half a cosine; then put it into evaluation mode.
@@ -38,11 +39,14 @@ def learn(
         lr: First learning rate.
         weight_decay: Decoupled weight decay of every parameter.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
+        steps: Fewer epochs where there would be more batches than this, but one at least; None takes all.
         show: Whether to draw a progress bar.
     """
     rows, device = len(columns["target"]), columns["target"].device
     optimizer = torch.optim.AdamW(head.parameters(), lr, weight_decay=weight_decay)
-    schedule = WarmupCosine(optimizer, 0.0, epochs * math.ceil(rows / batch_size))
+    batches = math.ceil(rows / batch_size)
+    epochs = epochs if steps is None else max(1, min(epochs, round(steps / batches)))
+    schedule = WarmupCosine(optimizer, 0.0, epochs * batches)
     wanted = wanted_columns(head)
     head.train()
     for _ in track(range(epochs), epochs, f"training {type(head).__name__}", show):

@@ -40,6 +40,7 @@ class Trained(FittedHead):
     Args:
         head: The head that is trained, by class name; None is ``Softmax``.
         epochs: Passes over the rows.
+        steps: Fewer epochs where the rows make more batches than this; None never does.
         batch_size: Rows of a batch; the last one of an epoch may have fewer.
         lr: First learning rate of AdamW.
         weight_decay: Its decoupled weight decay.
@@ -56,6 +57,7 @@ class Trained(FittedHead):
 
     head: Head = option(default=None)
     epochs: int = option(default=100, least=1)
+    steps: int | None = option(default=None, least=1, null="no limit")
     batch_size: int = option(default=64, least=1)
     lr: float = option(default=3e-3, above=0)
     weight_decay: float = option(default=0.01, least=0)
@@ -96,8 +98,8 @@ class Trained(FittedHead):
         for number in range(collective.rank, self.repeats, collective.world_size):
             with self._drawing(number, features.device):
                 head = self._make().to(columns["features"])
-                options = self.epochs, self.batch_size, self.lr, self.weight_decay, self.mixup, self.shows_progress
-                learn(head, columns, *options)
+                options = self.epochs, self.batch_size, self.lr, self.weight_decay, self.mixup
+                learn(head, columns, *options, self.steps, self.shows_progress)
             learned = head.state_dict()
             if all(bool(tensor.isfinite().all()) for tensor in learned.values()):
                 self.members[number].load_state_dict(learned)

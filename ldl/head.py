@@ -49,7 +49,8 @@ class Head(nn.Module, ABC):
         uses_value: Whether ``loss``, or ``fit``, wants the keyword ``value`` besides the distribution: the label
             itself where the data have one, (...,) or (..., 2), else None.
         uses_group: Whether ``fit`` wants the keyword ``group``, (N,) integers from 0, such as the person of a row; None
-            where nobody knows them, or the fold does not keep them apart. For heads that set rows aside: those of one group stay together.
+            where nobody knows them, or the fold does not keep them apart. For heads that set rows aside: those of one
+            group stay together.
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F), of which missing ones are
             NaN throughout. Single rows reach such a head as bags of one.
         takes_missing: Whether features may be NaN, where a value is missing.

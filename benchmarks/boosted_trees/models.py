@@ -71,7 +71,8 @@ def fit(model: str, rows: Rows, setting: Setting) -> Callable[[np.ndarray], np.n
     """Boost all rounds; what predicts.
 
     On rows that are repeated XGBoost doubles the second derivatives of the KL divergence, so that half its step and
-    half its penalty are the same here, see :class:`ldl.heads.BoostedTrees`.
+    half its penalty are the same here, see :class:`ldl.heads.BoostedTrees`. That is what a tree a label gets. One tree
+    with a vector in each leaf fits less in a round than as many trees as labels, and takes the whole of ``eta``.
     """
     features, target = rows
     if model == THEIRS:
@@ -84,8 +85,9 @@ def fit(model: str, rows: Rows, setting: Setting) -> Callable[[np.ndarray], np.n
         )  # fmt: skip
         peer.fit(features, target)
         return peer.predict
+    step = setting.eta if model == OURS else setting.eta / 2
     head = BoostedTrees(
-        rounds=setting.rounds, learning_rate=setting.eta / 2, depth=setting.depth, l2=setting.l2 / 2, min_leaf=1,
+        rounds=setting.rounds, learning_rate=step, depth=setting.depth, l2=setting.l2 / 2, min_leaf=1,
         sampling=1.0, features=1.0, bins=setting.bins, trees="vector" if model == OURS else "label", patience=None,
         seed=0, threads=setting.threads,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from ldl import charts
 from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead
-from ldl.heads.mlp import MOST_MEMBERS, check_members, mlp
+from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
@@ -81,7 +81,7 @@ class LDLF(AlternatingHead):
     anneal_steps: int = option(default=1000, least=1)
     leaf_smoothing: float = option(default=0.0, least=0)
     leaf_floor: float = option(default=1e-8, least=0)
-    members: int = option(default=1, least=1, most=MOST_MEMBERS)
+    members: int = option(default=1, least=1, most=1024)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the split layer, the choice of units phi and uniform leaves (K, L, C). Raises LDLError."""
@@ -227,7 +227,10 @@ class LDLF(AlternatingHead):
                 f"LDLF.trees {self.trees} of depth {self.depth} have {self.trees * (nodes + 1):,} leaves, more than "
                 f"{MOST_LEAVES:,}, to all of which every row is routed; grow fewer or smaller trees"
             )
-        check_members(type(self).__name__, self.members, self.hidden)
+        if self.members > 1 and not self.hidden:
+            raise LDLError(
+                f"LDLF.members {self.members} share the hidden layers, and there are none; give hidden, or members: 1"
+            )
         if self.trees % self.members:
             raise LDLError(
                 f"LDLF.members {self.members} must divide trees, {self.trees}, which are dealt to them evenly"

@@ -6,18 +6,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from ldl.errors import LDLError
 from ldl.heads.members import Adapter, MemberLinear
-
-MOST_MEMBERS = 1024
-
-
-def check_members(name: str, members: int, hidden: Sequence[int]) -> None:
-    """Raise LDLError where the head of this name has members, and no hidden layers that they could share."""
-    if members > 1 and not hidden:
-        raise LDLError(
-            f"{name}.members {members} share the hidden layers, and there are none; give hidden, or members: 1"
-        )
 
 
 def mlp(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads.mlp import MOST_MEMBERS, check_members, mlp
+from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
 from ldl.options import buffer, option, options
 
@@ -37,9 +37,6 @@ class Softmax(Head):
         hidden: Widths of hidden ReLU layers before the softmax layer; empty for none.
         dropout: Dropout after each hidden layer.
         feature_dropout: Dropout on the features.
-        members: Members k of an ensemble inside the network, which share the hidden layers but for an adapter of the
-            features (``ldl.heads.members``). Each is trained on its own loss, the prediction is the mean of their
-            distributions. 1 is no ensemble.
     """
 
     uses_value: ClassVar[bool] = True
@@ -54,38 +51,33 @@ class Softmax(Head):
     hidden: Sequence[int] = option(default=(), least=1, most=2**16)
     dropout: float = option(default=0.0, least=0, below=1)
     feature_dropout: float = option(default=0.0, least=0, below=1)
-    members: int = option(default=1, least=1, most=MOST_MEMBERS)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the layers. Raises LDLError for an objective that these labels cannot have."""
         super().build(in_features, labels)
         if self.objective != "kl" and not labels.has_values:
             raise LDLError(f"Softmax.objective {self.objective!r} needs labels with values; use 'kl' for nominal ones")
-        check_members(type(self).__name__, self.members, self.hidden)
-        self.logits = mlp(in_features, self.hidden, len(labels), self.dropout, self.feature_dropout, self.members)
+        self.logits = mlp(in_features, self.hidden, len(labels), self.dropout, self.feature_dropout)
         if labels.has_values:
             self.register_buffer("points", labels.points, persistent=False)
 
     def _log_softmax(self, features: Tensor) -> Tensor:
-        """(..., C), or (..., k, C) of an ensemble."""
         logits = self.logits(features)
         with torch.autocast(features.device.type, enabled=False):
             return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
 
     def forward(self, features: Tensor) -> Tensor:
         """Distributions (..., C) of features (..., F)."""
-        p = self._log_softmax(features).exp()
-        return p if self.members == 1 else p.mean(-2)
+        return self._log_softmax(features).exp()
 
     def loss(self, features: Tensor, target: Tensor, value: Tensor | None = None, **extra: Any) -> dict[str, Tensor]:
-        """The objective for ``target`` (..., C), averaged over all leading dimensions and members, and its parts.
+        """The objective for ``target`` (..., C), averaged over all leading dimensions, and its parts.
 
         ``value`` is the label itself, (...,) or (..., 2); None takes the target's expectation.
         """
         log_p = self._log_softmax(features)
         with torch.autocast(features.device.type, enabled=False):
-            target = target.to(log_p.dtype)
-            parts = self._parts(log_p, target if self.members == 1 else target.unsqueeze(-2), value)
+            parts = self._parts(log_p, target.to(log_p.dtype), value)
         return {"loss": torch.stack(list(parts.values())).sum(), **{f"loss_{name}": v for name, v in parts.items()}}
 
     def _parts(self, log_p: Tensor, target: Tensor, value: Tensor | None) -> dict[str, Tensor]:
@@ -93,7 +85,7 @@ class Softmax(Head):
             return {"kl": _kl(log_p, target)}
         points = self.points.to(log_p.dtype)
         value = self.labels.decode(target) if value is None else value
-        true = value.to(log_p.dtype).reshape(*target.shape[:-1], self.labels.ndim)
+        true = value.to(log_p.dtype).reshape(*log_p.shape[:-1], self.labels.ndim)
         expectation = log_p.exp() @ points
         gap = (expectation - true).abs().sum(-1).mean()
         squared = (points - true.unsqueeze(-2)).square().sum(-1)
@@ -104,7 +96,7 @@ class Softmax(Head):
         if self.objective == "sord":
             return {"kl": _kl(log_p, torch.softmax(-squared / self.sord_scale, -1))}
         nearest = squared.argmin(-1, keepdim=True)
-        cross_entropy = -log_p.gather(-1, nearest.expand(*log_p.shape[:-1], 1)).mean()
+        cross_entropy = -log_p.gather(-1, nearest).mean()
         if self.objective == "ce":
             return {"ce": cross_entropy, "expectation": self.expectation_weight * gap}
         deviation = (points - expectation.unsqueeze(-2)).square().sum(-1)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import LDLF, Softmax
+from ldl.heads import LDLF
 from ldl.heads.members import Adapter
 from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
@@ -20,20 +20,19 @@ from ldl.metrics.functional import kl
 from ldl.testing import check_head
 
 AGES = LabelSpace.ordinal([0, 1, 3, 7, 8])
-POSE = LabelSpace.grid([-30, 0, 30], [-10, 10])
 FOREST = {"trees": 6, "depth": 3, "outputs": None, "hidden": [7, 6], "batches": 2, "members": 3}
 
 
-def made(head: Head, labels: LabelSpace = AGES) -> Any:
+def made(head: Head) -> Any:
     torch.manual_seed(0)
-    head.build(4, labels)
+    head.build(4, AGES)
     return head.double()
 
 
-def batch(labels: LabelSpace = AGES, *shape: int) -> tuple[Tensor, Tensor]:
+def batch() -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(1)
-    features = torch.randn(*(shape or (9,)), 4, generator=generator, dtype=torch.float64)
-    scores = torch.randn(*features.shape[:-1], len(labels), generator=generator, dtype=torch.float64)
+    features = torch.randn(9, 4, generator=generator, dtype=torch.float64)
+    scores = torch.randn(9, len(AGES), generator=generator, dtype=torch.float64)
     return features, (2 * scores).softmax(-1)
 
 
@@ -44,18 +43,6 @@ def alone(network: nn.Sequential, member: int, features: Tensor) -> Tensor:
     for layer in shared:
         hidden = hidden @ layer.weight.T + layer.bias if isinstance(layer, nn.Linear) else layer(hidden)
     return hidden @ last.weight[member] + last.bias[member]
-
-
-def single(head: Softmax, member: int) -> Softmax:
-    """One member as a head of its own: the adapter goes into the weights of the first layer."""
-    one = made(Softmax(head.objective, hidden=head.hidden), head.labels)
-    with torch.no_grad():
-        for mine, shared in zip(one.logits[:-1], head.logits[1:-1]):
-            mine.load_state_dict(shared.state_dict())
-        one.logits[0].weight *= head.logits[0].weight[member]
-        one.logits[-1].weight.copy_(head.logits[-1].weight[member].T)
-        one.logits[-1].bias.copy_(head.logits[-1].bias[member])
-    return one
 
 
 def test_members_are_plain_networks_that_share_layers() -> None:
@@ -88,25 +75,6 @@ def test_every_member_loses_features_of_its_own() -> None:
     assert not torch.equal(lost[0], lost[1]) and not torch.equal(lost[1], lost[2])
 
 
-@pytest.mark.parametrize("labels", [AGES, POSE], ids=["ordinal", "grid"])
-@pytest.mark.parametrize("objective", ["kl", "dldl_v2", "ce", "mean_variance", "sord", "l1"])
-@pytest.mark.parametrize("given", [False, True], ids=["implied value", "value"])
-def test_softmax_trains_every_member_on_its_own_loss(objective: Any, labels: LabelSpace, given: bool) -> None:
-    head = made(Softmax(objective, hidden=[7, 6], members=3), labels)
-    for shape in ((9,), (2, 3)):
-        features, target = batch(labels, *shape)
-        value = labels.decode(target.roll(1, 0)) if given else None
-        losses = []
-        for member in range(3):
-            losses.append(single(head, member).loss(features, target, value=value)["loss"])
-        found = head.loss(features, target, value=value)
-        torch.testing.assert_close(found["loss"], sum(losses) / 3)
-        outputs = [alone(head.logits, member, features).softmax(-1) for member in range(3)]
-        torch.testing.assert_close(head(features), sum(outputs) / 3)
-        if objective == "kl":
-            assert float(found["loss"] - kl(head(features), target).mean()) > 1e-3  # not the loss of the mean
-
-
 @pytest.mark.parametrize("outputs", [None, 5])
 def test_ldlf_deals_its_trees_to_the_members(outputs: int | None) -> None:
     head = made(LDLF(**{**FOREST, "outputs": outputs}))
@@ -131,19 +99,16 @@ def test_ldlf_deals_its_trees_to_the_members(outputs: int | None) -> None:
     torch.testing.assert_close(head.leaves, expected)
 
 
-@pytest.mark.parametrize("head", [Softmax(hidden=[7], members=3), LDLF(**FOREST)], ids=["Softmax", "LDLF"])
-def test_gradients_reach_every_adapter(head: Any) -> None:
-    head = made(head)
-    if isinstance(head, LDLF):
-        head.leaves.copy_(torch.rand_like(head.leaves).softmax(-1))
+def test_gradients_reach_every_adapter() -> None:
+    head = made(LDLF(**FOREST))
+    head.leaves.copy_(torch.rand_like(head.leaves).softmax(-1))
     head.loss(*batch())["loss"].backward()
     for parameter in head.parameters():
         assert bool((parameter.grad != 0).flatten(1).any(1).all() if parameter.ndim > 1 else parameter.grad.any())
 
 
-@pytest.mark.parametrize("make", [lambda: Softmax(hidden=[16], members=4), lambda: LDLF(**{**FOREST, "hidden": [16]})])
-def test_the_contract_holds(make: Any) -> None:
-    check_head(make)
+def test_the_contract_holds() -> None:
+    check_head(lambda: LDLF(**{**FOREST, "hidden": [16]}))
 
 
 @pytest.mark.parametrize("shared", [None, 5])
@@ -159,12 +124,11 @@ def test_units_of_another_member_are_refused_when_loaded(shared: int | None) -> 
     ("head", "message"),
     [
         (
-            Softmax(members=3),
-            "Softmax.members 3 share the hidden layers, and there are none; give hidden, or members: 1",
+            LDLF(trees=6, members=3),
+            "LDLF.members 3 share the hidden layers, and there are none; give hidden, or members: 1",
         ),
-        (LDLF(trees=6, members=3), "LDLF.members 3 share the hidden layers"),
         (LDLF(trees=5, hidden=[8], members=3), "LDLF.members 3 must divide trees, 5"),
-        (Softmax(hidden=[8], members=0), "Softmax.members 0 must be in 1..1024"),
+        (LDLF(hidden=[8], members=0), "LDLF.members 0 must be in 1..1024"),
     ],
 )
 def test_what_cannot_be_is_refused(head: Head, message: str) -> None:

@@ -78,8 +78,7 @@ class Task(pl.LightningModule):
         self.head, self.backbone = head, backbone
         self.optimizer, self.mixup = optimizer, mixup
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
-        self.decoder = decoder
-        self.check_finite = check_finite
+        self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
         self.watch = Watch()
         self.kept_contract = False

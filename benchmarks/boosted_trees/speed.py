@@ -23,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.boosted_trees.models import MODELS, OURS, THEIRS, Measured, Setting, measure, measure_apart
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.tables import markdown, write_block
+from benchmarks.common.tables import write_block
 from benchmarks.common.timing import Seconds, take_turns
 from ldl.errors import LDLError
+from ldl.reports.files import markdown
 
 HEADER = ("", "a round, s", "of the processor", "first round, s", "memory, MB", "test KL")
 GROWTH = {"rows": (4000, 16000), "features": (16, 64), "labels": (6, 24), "bins": (63, 255)}

@@ -23,12 +23,13 @@ from sklearn.model_selection import KFold
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import FOLDS, numbered, read_set
-from benchmarks.common.tables import markdown, write_block
+from benchmarks.common.tables import write_block
 from ldl.collective import Collective
 from ldl.heads import StructRF
 from ldl.heads.structrf import Criterion, Search
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold
+from ldl.reports.files import markdown
 
 SETS = ("SJAFFE", "Natural_Scene", "SCUT_FBP", "M2B")
 

@@ -29,7 +29,7 @@ import yaml
 from rich.progress import track
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.tables import markdown, show, write_block
+from benchmarks.common.tables import show, write_block
 from benchmarks.tables.collection import FAMILIES, TABLES, Rows, read_rows
 from benchmarks.tables.methods import make_head
 from ldl.collective import Collective
@@ -37,6 +37,7 @@ from ldl.comparison.cells import Row, Store
 from ldl.head import FittedHead, wanted_columns
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold
+from ldl.reports.files import markdown
 
 CONFIG = Path(__file__).with_suffix(".yaml")
 FOIL = "extra trees"

@@ -24,13 +24,15 @@ from matplotlib.figure import Figure
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import FOLDS
-from benchmarks.common.tables import markdown, write_block
-from benchmarks.tables.choice import open_fold, score
+from benchmarks.common.tables import write_block
+from benchmarks.tables.choice import OnSet, open_fold
+from benchmarks.tables.columns import Column
 from benchmarks.tables.methods import Method
 from ldl.charts.drawing import save
 from ldl.data import TabularLDL
 from ldl.data.order import nearest, standardised
 from ldl.data.tables.grouped import GroupProtocol
+from ldl.reports.files import markdown
 
 SETS = ("SJAFFE", "SBU_3DFE")
 LEAST = 5
@@ -108,8 +110,13 @@ def draw(sets: dict[str, TabularLDL], path: Path) -> Path:
 
 def cost(name: str, protocol: GroupProtocol, method: Method) -> float:
     """Mean KL over the ten folds."""
-    folds = [open_fold(f"ldl/{name}.mat", protocol, method.scaling, fold, 0.0) for fold in range(FOLDS)]
-    return float(np.mean([score(method, {}, data, data.split.test, 0)["kl"] for data in folds]))
+    candidate = OnSet(column(name, protocol), method, seed=0)
+    return float(np.mean([candidate.score({}, candidate.open({}, fold))["kl"] for fold in range(FOLDS)]))
+
+
+def column(name: str, protocol: GroupProtocol) -> Column:
+    """A set under a protocol, as the tabular benchmark reads it."""
+    return Column(name, f"ldl/{name}.mat", protocol, name)
 
 
 def main() -> None:
@@ -119,7 +126,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("persons.png"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    sets = {name: open_fold(f"ldl/{name}.mat", "persons", "standard", 0, 0.0) for name in SETS}
+    sets = {name: open_fold(column(name, "persons"), "standard", 0) for name in SETS}
     found = {name: evidence(data) for name, data in sets.items()}
     names = list(next(iter(found.values())))
     rows = [

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from places import ROOT
-from processes import run_here, succeed
+from processes import run_here
 from torch import Tensor
 
 from ldl.collective import Collective
@@ -243,22 +242,6 @@ def command(table: Path, folder: str, *options: str) -> list[str]:
     run = ["-c", str(ROOT / "configs/runs/tabular/boostedtrees.yaml"), f"--data.path={table}", "--run_dir", folder]
     fast = ["--model.head.rounds=4", "--model.head.depth=2", "--trainer.enable_progress_bar=false"]
     return [*run, *fast, "--wandb.mode=disabled", "--trainer.accelerator=cpu", *options]
-
-
-def test_processes_share_the_features(table: Path, tmp_path: Path) -> None:
-    keep = "--data.missing=keep"
-    run_here(command(table, "run1", keep), tmp_path)
-    two = ["--trainer.devices=2", "--trainer.strategy=ddp"]
-    succeed([str(ROOT / "train.py"), *command(table, "run2", keep, *two)], tmp_path)
-    one, other = (
-        torch.load(tmp_path / f"run{count}/checkpoints/last.ckpt", weights_only=True)["state_dict"] for count in (1, 2)
-    )
-    assert len(one["head.roots"]) == 4 and list(one) == list(other)
-    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
-    results = json.loads((tmp_path / "run1/results.json").read_text())
-    assert results["head"] == "BoostedTrees" and results["mean"]["kl"] < float(
-        kl(problem()[1].mean(0), problem()[1]).mean()
-    )
 
 
 def test_missing_values_are_refused_unless_they_are_kept(

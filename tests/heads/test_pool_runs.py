@@ -1,59 +1,20 @@
-"""Pools from YAML: folds, checkpoints, one process and two."""
+"""Pools from YAML: folds, checkpoints, refusals."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from places import ROOT
-from processes import assert_close, run_here, succeed, without_times
+from processes import run_here
+from some_pool import RUN, pool_run
 
 from ldl.cli import main
-from ldl.heads import Pool
-from ldl.task import Task
-
-RUN = """
-model:
-  head:
-    class_path: Pool
-    init_args:
-      folds: 3
-      members:
-        - {class_path: StructRF, init_args: {trees: 5, depth: 4, out_of_bag: false}}
-        - class_path: Trained
-          init_args: {epochs: 4, repeats: 3, scaling: standard, head: {class_path: Softmax, init_args: {hidden: [4]}}}
-        - MaxEnt
-data: {class_path: TabularLDL, init_args: {path: table.npz, folds: 2, scaling: none, val_fraction: 0}}
-trainer: {max_epochs: 1, accelerator: cpu, enable_progress_bar: false, log_every_n_steps: 1}
-wandb: {mode: disabled}
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(91, 4))
-    scores = np.exp(features[:, :3] + features[:, 1:] ** 2 + rng.normal(size=(91, 3)))
-    np.savez(tmp_path / "table.npz", features=features, labels=scores / scores.sum(1, keepdims=True))
-    (tmp_path / "run.yaml").write_text(RUN)
-    return tmp_path
-
-
-def test_two_processes_give_the_pool_of_one(folder: Path) -> None:
-    run_here(["-c", "run.yaml", "--run_dir", "one"], folder)
-    both = ["--trainer.devices=2", "--trainer.strategy=ddp"]
-    succeed([str(ROOT / "train.py"), "-c", "run.yaml", "--run_dir", "two", *both], folder)
-    one, two = (Task.load_from_checkpoint(folder / f"{name}/checkpoints/last.ckpt") for name in ("one", "two"))
-    for name, tensor in one.state_dict().items():
-        torch.testing.assert_close(two.state_dict()[name], tensor, rtol=0, atol=1e-4, equal_nan=True)
-    results = [json.loads((folder / f"{name}/results.json").read_text())["mean"] for name in ("one", "two")]
-    assert_close(*map(without_times, results))
-    assert isinstance(one.head, Pool) and (one.head.weights > 0).sum() > 1
-    logged = (folder / "one/metrics.csv").read_text()
-    assert all(f"weight_{name}" in logged for name in ("StructRF", "Softmax", "MaxEnt"))
+    return pool_run(tmp_path)
 
 
 def test_folds_and_a_test_of_one_of_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

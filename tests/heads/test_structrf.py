@@ -258,9 +258,9 @@ def test_command_line(table: Path, tmp_path: Path, bar: str, capsys: pytest.Capt
 
 
 def test_processes_share_the_trees_of_one_forest(table: Path, tmp_path: Path) -> None:
-    """201 rows, 5 trees: shares are uneven over two and over three processes."""
+    """201 rows, 5 trees: shares are uneven over three processes; over two, see test_fitted_processes."""
     states = []
-    for count in (1, 2, 3):
+    for count in (1, 3):
         command = ["-c", str(ROOT / "configs/runs/tabular_structrf_paper.yaml")]
         command += [f"--data.path={table}", "--run_dir", f"run{count}", "--wandb.mode=disabled"]
         command += ["--model.head.trees=5", "--trainer.enable_progress_bar=false", "--trainer.accelerator=cpu"]
@@ -272,7 +272,6 @@ def test_processes_share_the_trees_of_one_forest(table: Path, tmp_path: Path) ->
         checkpoint = torch.load(tmp_path / f"run{count}/checkpoints/last.ckpt", weights_only=True)
         states.append(checkpoint["state_dict"])
     assert len(states[0]["head.roots"]) == 5
-    for state in states[1:]:
-        assert list(state) == list(states[0])
-        for name, tensor in states[0].items():
-            assert torch.equal(state[name], tensor), name
+    assert list(states[1]) == list(states[0])
+    for name, tensor in states[0].items():
+        assert torch.equal(states[1][name], tensor), name

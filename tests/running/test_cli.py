@@ -13,10 +13,9 @@ import pytest
 import torch
 import yaml
 from places import ROOT
-from pytorch_lightning.cli import LightningArgumentParser
 
 from ldl.cli import main
-from ldl.running.parser import LDLCLI, whole_numbers_first
+from ldl.running.parser import LDLCLI
 from ldl.task import Task
 
 SMALL = [
@@ -291,18 +290,3 @@ def test_script_from_an_empty_folder(tmp_path: Path) -> None:
     }
     assert media == CHARTS
     assert list((offline / "files/media/table").glob("predictions*.json"))
-
-
-def test_one_batch_is_not_all_of_them() -> None:
-    """Typing keeps one of two equal unions: which one, another library decides that is imported first."""
-    parser = LightningArgumentParser()
-    parser.add_argument("--limit_test_batches", type=float | int | None)
-    assert type(parser.parse_args(["--limit_test_batches", "1"]).limit_test_batches) is float  # the trap
-    whole_numbers_first(parser)
-    for given, kind in (("1", int), ("1.0", float), ("0.5", float), ("null", type(None))):
-        assert type(parser.parse_args(["--limit_test_batches", given]).limit_test_batches) is kind
-
-
-def test_one_batch_is_one_batch() -> None:
-    trainer = LDLCLI(["-c", str(ROOT / "configs" / "default.yaml"), "--trainer.limit_test_batches", "1"]).config.trainer
-    assert type(trainer.limit_test_batches) is int

@@ -108,7 +108,13 @@ QUICKER = {
     "StructuredEdges": ["trees=2", "patches=200", "votes=1"],
 }
 """What makes heads quick of which a tree alone takes seconds."""
-FEW = {"trees": 2, "epochs": 1, "iterations": 5}
+SMALL: dict[str, dict[str, int]] = {
+    "LDLF": {"trees": 2},
+    "MaxEnt": {"iterations": 5},
+    "StructRF": {"trees": 2},
+    "Trained": {"epochs": 1},
+}
+"""The same of members of pools."""
 
 
 def _few(members: Any) -> Any:
@@ -116,8 +122,10 @@ def _few(members: Any) -> Any:
     if isinstance(members, list):
         return [_few(member) for member in members]
     if isinstance(members, dict):
-        small = {name: least for name, least in FEW.items() if name in members}
-        return {name: _few(value) for name, value in members.items()} | small
+        kept = {name: _few(value) for name, value in members.items()}
+        if small := SMALL.get(kept.get("class_path", "")):
+            kept["init_args"] = {**kept.get("init_args", {}), **small}
+        return kept
     return members
 
 

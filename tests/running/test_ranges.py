@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from jsonargparse import Namespace
+from places import ROOT
+from pytorch_lightning.cli import LightningArgumentParser
 
 from ldl.errors import LDLError
+from ldl.running.parser import LDLCLI, whole_numbers_first
 from ldl.running.ranges import RANGES, check_ranges
 
 
@@ -72,3 +75,18 @@ def test_a_place_has_a_name(place: str, text: str) -> None:
 def test_groups_hold_options(group: str, value: Any) -> None:
     with pytest.raises(LDLError, match=f"^{group} is .*, but it holds options"):
         check_ranges(configuration(**{group: value}))
+
+
+def test_one_batch_is_not_all_of_them() -> None:
+    """Typing keeps one of two equal unions: which one, another library decides that is imported first."""
+    parser = LightningArgumentParser()
+    parser.add_argument("--limit_test_batches", type=float | int | None)
+    assert type(parser.parse_args(["--limit_test_batches", "1"]).limit_test_batches) is float  # the trap
+    whole_numbers_first(parser)
+    for given, kind in (("1", int), ("1.0", float), ("0.5", float), ("null", type(None))):
+        assert type(parser.parse_args(["--limit_test_batches", given]).limit_test_batches) is kind
+
+
+def test_one_batch_is_one_batch() -> None:
+    trainer = LDLCLI(["-c", str(ROOT / "configs" / "default.yaml"), "--trainer.limit_test_batches", "1"]).config.trainer
+    assert type(trainer.limit_test_batches) is int

@@ -198,14 +198,7 @@ def test_kill_while_saving_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
 
 OPTIONS = [
     *("-c", str(ROOT / "configs" / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
-    *(
-        "--trainer.enable_progress_bar",
-        "false",
-        "--trainer.enable_model_summary",
-        "false",
-        "--trainer.log_every_n_steps",
-        "5",
-    ),
+    *("--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false", "--trainer.log_every_n_steps=5"),
     *("--trainer.max_epochs", "14", "--model.optimizer", "AdamW", "--model.optimizer.lr", "0.003"),
     *("--data.turns", "1", "--data.folds", "3", "--data.batch_size", "100", "--data.num_workers", "1"),
     *("--model.head", "LDLF", "--model.head.trees", "3", "--model.head.depth", "4", "--model.head.outputs", "10"),
@@ -215,14 +208,7 @@ OPTIONS = [
 VARIANTS = {
     1: ["--model.lr_scheduler", "CosineAnnealingLR", "--model.lr_scheduler.T_max", "14"],
     2: [
-        *(
-            "--model.lr_scheduler",
-            "CosineAnnealingLR",
-            "--model.lr_scheduler.T_max",
-            "154",
-            "--model.lr_interval",
-            "step",
-        ),
+        *("--model.lr_scheduler=CosineAnnealingLR", "--model.lr_scheduler.T_max=154", "--model.lr_interval=step"),
         *("--trainer.devices", "2", "--trainer.strategy", "ddp"),
     ],
 }

@@ -117,7 +117,10 @@ def _few(members: Any) -> Any:
         return [_few(member) for member in members]
     if isinstance(members, dict):
         small = {name: least for name, least in FEW.items() if name in members}
-        return {name: _few(value) for name, value in members.items()} | small
+        made = {name: _few(value) for name, value in members.items()} | small
+        if made.get("class_path") == "BoostedTrees":
+            made["init_args"] = {"rounds": 3}
+        return made
     return members
 
 
@@ -239,12 +242,15 @@ COMPARISONS = sorted((CONFIGS / "compare").glob("*.yaml"))
 
 @pytest.mark.parametrize("path", COMPARISONS, ids=lambda path: path.stem)
 def test_comparison(path: Path, table: Path, tmp_path: Path) -> None:
-    """With the first of the values to choose from, and small forests."""
+    """With the first of the values to choose from, small forests and what else makes heads quick."""
     comparison = yaml.safe_load(path.read_text())
     for entry in comparison["candidates"].values():
         entry["grid"] = {name: values[:1] for name, values in entry.get("grid", {}).items()}
+        head = yaml.safe_load(Path(find_config(entry["run"])).read_text())["model"]["head"]
+        quicker = dict(option.removeprefix("--").split("=", 1) for option in _quick(head))
+        entry["options"] = entry.get("options", {}) | quicker
         if "model.head.trees" in entry.get("tuning", {}):
-            entry.setdefault("options", {})["model.head.trees"] = 5
+            entry["options"]["model.head.trees"] = 5
     (tmp_path / "quick.yaml").write_text(yaml.safe_dump(comparison, sort_keys=False))
     place = ["--run_dir", str(tmp_path / "run"), "--data.folds=2"]
     main(["-c", str(tmp_path / "quick.yaml"), f"--data.path={table / '4.npz'}", *SHORT, *place])

@@ -15,7 +15,8 @@ less that of the best. It counts as good within one standard error:
   quarter of what the table can tell;
 - ``of the folds``: the comparison's own, of its differences over the five folds.
 
-On noise none can be better than the mean predictor, which is to be recommended, or to be as good within them.
+On noise none can be better than the mean predictor, against which the recommended one is measured there. A last column
+has the bar's count had the simplest candidate within one standard error of the best been recommended.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import logging
 import math
 import sys
 import time
@@ -39,6 +41,7 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 # isort: split
 import numpy as np
 import torch
+import yaml
 from rich.progress import track
 
 from benchmarks.common.command import launch, make_parser
@@ -58,10 +61,8 @@ from ldl.running.parser import LDLCLI
 
 CONFIG = Path(__file__).with_suffix(".yaml")
 OPTIONS = ["--data.folds=5", "--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false"]
-FOIL = "mean"
 ERRORS = ["of a table", "of the fresh rows", "of the folds"]
-WHICH = ["taken", "best"]
-HEADER = ["nature", "draws", *ERRORS, "lost, median", "lost, most", "recommended", "best"]
+HEADER = ["nature", "draws", *ERRORS, "simplest", "lost, median", "lost, most", "recommended", "best"]
 
 
 def main() -> None:
@@ -78,9 +79,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/recommend"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     rows, fresh, draws = (60, 200, 1) if options.quick else (options.rows, options.fresh, options.draws)
     store = Store(options.out / "cells.jsonl")
-    spec = zlib.crc32(options.config.read_bytes())
+    spec = zlib.crc32(json.dumps(yaml.safe_load(options.config.read_text())).encode())
     keys = [
         {"nature": nature, "draw": options.first + draw, "rows": rows, "fresh": fresh, "spec": spec}
         for draw in range(draws)
@@ -92,7 +95,7 @@ def main() -> None:
     lines = [line for nature in options.natures if (line := summary(nature, cells))]
     show("what --stage compare recommends, against the best on fresh rows", HEADER, lines)
     if options.page:
-        said = f"Tables of {rows} rows, five folds; the best is found on {fresh:,} fresh rows."
+        said = f"Tables of {rows} rows, five folds; the best on {fresh:,} fresh rows."
         write_block(options.page, "recommend", f"{said}\n\n{markdown(HEADER, lines)}")
 
 
@@ -109,7 +112,7 @@ def measure(config: Path, key: Row, out: Path) -> Row:
     with (folder / "output.txt").open("w") as stream, contextlib.redirect_stdout(stream):
         train([*command, f"--data.path={table}"])
         seconds = time.process_time() - start
-        losses = fresh_kl([*command, f"--data.path={table}"], [*command, f"--data.path={whole}"], key["rows"])
+        losses = fresh_kl([*command, f"--data.path={whole}"], key["rows"])
     whole.unlink()
     found = json.loads((folder / "run" / "comparison.json").read_text())
     return {
@@ -123,21 +126,22 @@ def measure(config: Path, key: Row, out: Path) -> Row:
     }
 
 
-def fresh_kl(table: list[str], whole: list[str], rows: int) -> dict[str, np.ndarray]:
-    """KL (fresh,) of every candidate, in the setting it takes for a table, fitted on that, on the fresh rows.
+def fresh_kl(command: list[str], rows: int) -> dict[str, np.ndarray]:
+    """KL (fresh,) of every candidate on the rows after the first ``rows``, which it is tuned and fitted on.
 
     Args:
-        table: The command that compares on the table.
-        whole: The same with the fresh rows after those of the table.
-        rows: Of the table.
+        command: It compares on all rows.
+        rows: How many of them are the table.
     """
-    chosen, fitted = (read_comparison(command) for command in (table, whole))
-    assert chosen is not None and fitted is not None
-    losses = {}
-    for chooser, candidate in zip(make_candidates(chosen, LDLCLI), make_candidates(fitted, LDLCLI)):
-        setting = chosen.choice.best(chooser, None).setting
+    file = read_comparison(command)
+    assert file is not None
+    losses, table, none = {}, np.arange(rows), np.arange(0)
+    for candidate in make_candidates(file, LDLCLI):
+        for setting in candidate.settings:
+            candidate.open(setting, 0).split = Fold(table, none, none)
+        setting = file.choice.best(candidate, None).setting
         data = copy.copy(candidate.open(setting, 0))
-        data.split = Fold(np.arange(rows), np.arange(0), np.arange(rows, data.size))
+        data.split = Fold(table, none, np.arange(rows, data.size))
         data.prepare_fold()
         task, _ = candidate.fit(setting, data)
         with torch.no_grad():
@@ -154,11 +158,11 @@ def outcome_of(cell: Row) -> Outcome:
     })  # fmt: skip
 
 
-def judged(cell: Row) -> dict[str, Any]:
-    """What is lost by the recommended candidate, as a share of the best KL, and by which standard errors it is good."""
+def judged(cell: Row, taken: str) -> dict[str, Any]:
+    """What a candidate loses, as a share of the best KL, and whether it is good by each of :data:`ERRORS`."""
     outcome, fresh = outcome_of(cell), cell["fresh_kl"]
-    taken, best = outcome.recommended, min(fresh, key=fresh.__getitem__)
-    foil = FOIL if cell["nature"] == "noise" else best
+    best = min(fresh, key=fresh.__getitem__)
+    foil = outcome.foil if cell["nature"] == "noise" else best
     lost, deviation = fresh[taken] - fresh[foil], cell["deviations"][taken][foil]
     folds = standard_error(outcome.kl[taken] - outcome.kl[foil])
     errors = deviation / math.sqrt(cell["rows"]), deviation / math.sqrt(cell["fresh"]), folds
@@ -166,16 +170,19 @@ def judged(cell: Row) -> dict[str, Any]:
 
 
 def summary(nature: str, cells: list[Row]) -> list[str]:
-    """A line below :data:`HEADER`."""
-    found = [judged(cell) for cell in cells if cell["nature"] == nature]
-    if not found:
+    """A line below :data:`HEADER`; none where nothing is measured."""
+    outcomes = [(cell, outcome_of(cell)) for cell in cells if cell["nature"] == nature]
+    if not outcomes:
         return []
+    found = [judged(cell, outcome.recommended) for cell, outcome in outcomes]
+    near = [judged(cell, next(name for name in outcome.kl if outcome.within(name))) for cell, outcome in outcomes]
     good = np.sum([each["good"] for each in found], axis=0)
+    simplest = sum(each["good"][0] for each in near)
     lost = np.array([each["lost"] for each in found])
-    names = (", ".join(f"{name} {n}" for name, n in Counter(each[of] for each in found).most_common()) for of in WHICH)
-    return [
-        nature, str(len(found)), *map(str, good.tolist()), f"{np.median(lost):.1%}", f"{lost.max():.1%}", *names
-    ]  # fmt: skip
+    counts = (Counter(each[which] for each in found).most_common() for which in ("taken", "best"))
+    names = (", ".join(f"{name} {count}" for name, count in each) for each in counts)
+    figures = [*map(str, [len(found), *good, simplest]), f"{np.median(lost):.1%}", f"{lost.max():.1%}"]
+    return [nature, *figures, *names]
 
 
 if __name__ == "__main__":

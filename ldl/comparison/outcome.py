@@ -17,7 +17,7 @@ class Outcome:
     """The cells of a comparison by candidate; a candidate without a finite KL on every fold is out.
 
     Attributes:
-        cells: Of each candidate, the simplest first, in the order of the folds.
+        cells: Of each candidate in the order of the folds: first the foil, the mean predictor, then the simplest.
         kl: (folds,) mean KL of each candidate that is not out.
         failed: Why the others are, in one line each.
     """
@@ -35,6 +35,11 @@ class Outcome:
                 self.kl[name] = np.array([cell["measures"]["kl"] for cell in cells])
 
     @property
+    def foil(self) -> str:
+        """The first candidate, which does without features."""
+        return next(iter(self.cells))
+
+    @property
     def best(self) -> str:
         """The candidate with the lowest mean KL."""
         return min(self.kl, key=lambda name: float(self.kl[name].mean()))
@@ -46,17 +51,28 @@ class Outcome:
 
     @property
     def recommended(self) -> str:
-        """The simplest within one standard error of the best: more is not shown to help (Breiman et al. 1984)."""
-        return next(name for name in self.kl if self.within(name))
+        """The best, unless the foil is within one standard error of it: then features are not shown to help.
+
+        The simplest within one standard error, whoever it is (Breiman et al. 1984), would be a candidate that loses a
+        whole one as often as not, where it came in just below; the best seldom does.
+        """
+        return self.foil if self.foil in self.kl and self.within(self.foil) else self.best
+
+    @property
+    def simpler(self) -> list[str]:
+        """Those before the recommended one that are within one standard error of it, for whom simple is worth it."""
+        names = list(self.kl)
+        return [name for name in names[: names.index(self.recommended)] if self.within(name)]
 
     @property
     def reason(self) -> str:
         """Why that one, in a sentence."""
         if (taken := self.recommended) == (best := self.best):
-            return f"{taken} has the lowest mean KL, {self.kl[taken].mean():.4f}, and nothing simpler comes near it"
+            near = f"; simpler and within one standard error of it: {', '.join(self.simpler)}" if self.simpler else ""
+            return f"{taken} has the lowest mean KL, {self.kl[taken].mean():.4f}{near}"
         behind = self.kl[taken] - self.kl[best]
         return (
-            f"{taken} is the simplest within one standard error of the best: its mean KL is {behind.mean():.4f} above "
+            f"features are not shown to help: {taken} does without them, and its mean KL is {behind.mean():.4f} above "
             f"that of {best}, {self.kl[best].mean():.4f}, give or take {standard_error(behind):.4f}"
         )
 

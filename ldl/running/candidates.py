@@ -21,6 +21,7 @@ from ldl.protocols import Fold, leak
 from ldl.running.comparison_file import ComparisonFile, Entry
 from ldl.running.parser import LDLCLI
 from ldl.running.training import fit_and_test, seed_everything
+from ldl.task import Task
 
 Parse = Callable[[list[str]], LDLCLI]
 
@@ -95,6 +96,10 @@ class RunCandidate(Candidate):
 
     def score(self, setting: Setting, data: LDLDataModule, choosing: bool = False) -> dict[str, float]:
         """All metrics of the test part, as ``results.json`` of the run has them."""
+        return self.fit(setting, data, choosing)[1]
+
+    def fit(self, setting: Setting, data: LDLDataModule, choosing: bool = False) -> tuple[Task, dict[str, float]]:
+        """The trained task, besides what :meth:`score` measures."""
         run = self._run(setting, choosing)
         seed_everything(run.seed)
         task = run.cli.make_task(run.config)
@@ -102,8 +107,7 @@ class RunCandidate(Candidate):
         trainer = run.cli.make_trainer(run.config, [], **NOTHING_LEFT)
         if trainer.world_size > 1:
             raise LDLError(f"a comparison works in one process, and the trainer has {trainer.world_size}")
-        metrics: dict[str, float] = fit_and_test(trainer, task, data)[0]["metrics"]
-        return metrics
+        return task, fit_and_test(trainer, task, data)[0]["metrics"]
 
     def _run(self, setting: Setting, choosing: bool = False) -> Run:
         return (self._quick if choosing else self._runs)[self.settings.index(setting)]

@@ -109,6 +109,7 @@ QUICKER = {
 }
 """What makes heads quick of which a tree alone takes seconds."""
 SMALL: dict[str, dict[str, int]] = {
+    "BoostedTrees": {"rounds": 3},
     "LDLF": {"trees": 2},
     "MaxEnt": {"iterations": 5},
     "StructRF": {"trees": 2},
@@ -247,12 +248,15 @@ COMPARISONS = sorted((CONFIGS / "compare").glob("*.yaml"))
 
 @pytest.mark.parametrize("path", COMPARISONS, ids=lambda path: path.stem)
 def test_comparison(path: Path, table: Path, tmp_path: Path) -> None:
-    """With the first of the values to choose from, and small forests."""
+    """With the first of the values to choose from, small forests and what else makes heads quick."""
     comparison = yaml.safe_load(path.read_text())
     for entry in comparison["candidates"].values():
         entry["grid"] = {name: values[:1] for name, values in entry.get("grid", {}).items()}
+        head = yaml.safe_load(Path(find_config(entry["run"])).read_text())["model"]["head"]
+        quicker = dict(option.removeprefix("--").split("=", 1) for option in _quick(head))
+        entry["options"] = entry.get("options", {}) | quicker
         if "model.head.trees" in entry.get("tuning", {}):
-            entry.setdefault("options", {})["model.head.trees"] = 5
+            entry["options"]["model.head.trees"] = 5
     (tmp_path / "quick.yaml").write_text(yaml.safe_dump(comparison, sort_keys=False))
     place = ["--run_dir", str(tmp_path / "run"), "--data.folds=2"]
     main(["-c", str(tmp_path / "quick.yaml"), f"--data.path={table / '4.npz'}", *SHORT, *place])

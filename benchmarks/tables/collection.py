@@ -14,14 +14,13 @@ import torch
 from sklearn.datasets import load_diabetes
 from torch import Tensor
 
-from benchmarks.common.folds import numbered, read_set
 from ldl.backbones.reuse import reuse_features
 from ldl.backbones.timm import Timm
-from ldl.data import FGNET, FGNETAAM, LDLDataModule, RotatedDigits, UTKFace
+from ldl.data import FGNET, FGNETAAM, LDLDataModule, RotatedDigits, TabularLDL, UTKFace
 from ldl.labels import LabelSpace
 
-SJAFFE_PERSONS = (23, 22, 22, 20, 21, 21, 20, 21, 21, 22)
-YEAST = ("alpha", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo", "spo5", "spoem")
+YEAST = [f"Yeast_{name}" for name in ("alpha", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo", "spo5", "spoem")]
+PUBLIC = ["SJAFFE", "SBU_3DFE", "Natural_Scene", "Movie", "SCUT_FBP", "M2B", *YEAST]
 MOST_ROWS = 3000
 """Of the larger ones, drawn at random: what is compared are settings, a fold of many tables each."""
 
@@ -56,11 +55,6 @@ def read_rows(name: str) -> Rows:
     return TABLES[name]().at_most(MOST_ROWS)
 
 
-def _distributions(name: str, groups: np.ndarray | None = None) -> Rows:
-    features, target = read_set(name)
-    return Rows(features, target, numbered(target.shape[1]), groups)
-
-
 def _served(data: LDLDataModule, network: str | None = None) -> Rows:
     """What a data module serves; of pictures the features of a frozen network."""
     data.setup()
@@ -75,6 +69,10 @@ def _served(data: LDLDataModule, network: str | None = None) -> Rows:
     return Rows(features, data.columns["target"], data.labels, data.groups)
 
 
+def _public(name: str) -> Rows:
+    return _served(TabularLDL(path=f"ldl/{name}.mat", scaling="none"))
+
+
 def _diabetes() -> Rows:
     table = load_diabetes()
     labels = LabelSpace.ordinal([float(value) for value in range(20, 351, 10)])
@@ -83,10 +81,7 @@ def _diabetes() -> Rows:
 
 
 TABLES: dict[str, Callable[[], Rows]] = {
-    "SJAFFE": lambda: _distributions("SJAFFE", np.repeat(range(len(SJAFFE_PERSONS)), SJAFFE_PERSONS)),
-    "SBU_3DFE": lambda: _distributions("SBU_3DFE", np.repeat(range(100), 25)),
-    **{name: partial(_distributions, name) for name in ("Natural_Scene", "Movie", "SCUT_FBP", "M2B")},
-    **{f"Yeast_{name}": partial(_distributions, f"Yeast_{name}") for name in YEAST},
+    **{name: partial(_public, name) for name in PUBLIC},
     "FG-NET, appearance": lambda: _served(FGNETAAM(scaling="none")),
     "FG-NET, mobilenetv2": lambda: _served(FGNET(), "mobilenetv2_100"),
     "UTKFace, mobilenetv2": lambda: _served(UTKFace(), "mobilenetv2_100"),

@@ -159,9 +159,12 @@ def test_a_fitted_head_gets_the_groups_that_it_wants(tmp_path: Path) -> None:
 
     seen: list[Tensor | None] = []
     rows, persons = np.random.default_rng(0).normal(size=(12, 3)), np.repeat([7, 5, 9], 4)
-    for columns, groups in (({"group": persons}, [1, 0, 2]), ({}, None)):
+    apart, mixed = "group_exclusive", "random_kfold"
+    for columns, protocol, groups in (
+        ({"group": persons}, apart, [1, 0, 2]), ({"group": persons}, mixed, None), ({}, apart, None)
+    ):  # fmt: skip
         np.savez(tmp_path / "rows.npz", features=rows, value=rows[:, 0], **columns)
-        data = TabularValues(path=str(tmp_path / "rows.npz"), folds=3, val_fraction=0, batch_size=5)
+        data = TabularValues(path=str(tmp_path / "rows.npz"), protocol=protocol, folds=3, val_fraction=0, batch_size=5)
         trainer = pl.Trainer(logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu")
         trainer.fit(Task(WantsGroups()), datamodule=data)
         expected = None if groups is None else np.repeat(groups, 4)[data.split.train].tolist()

@@ -149,3 +149,9 @@ def test_a_changed_state_is_refused(buffer: str, change: Any, words: str) -> Non
     other.build(5, LABELS)
     with pytest.raises(LDLError, match=words):
         other.load_state_dict(state | {buffer: change(state[buffer])})
+
+
+@pytest.mark.parametrize(("steps", "epochs"), [(6, 2), (7, 2), (8, 3), (1, 1), (15, 5), (1000, 5)])
+def test_so_many_steps_at_most(steps: int, epochs: int) -> None:
+    features, _ = problem()  # three batches an epoch
+    assert torch.equal(fitted(steps=steps)(features), fitted(epochs=epochs)(features))

@@ -1,6 +1,6 @@
 """Whether ``--stage compare`` recommends well, on made tables of three natures that no setting was chosen for.
 
-    python benchmarks/tables/recommend.py [--natures smooth noise] [--draws 10] [--page docs/guides/compare.md]
+    python benchmarks/tables/recommend.py [--natures smooth noise] [--draws 10] [--page docs/results/tables.md]
 
 Each draw is a table of 300 rows, 10 features and 4 labels (``natures.py``), on which the candidates of
 ``recommend.yaml`` are compared in five folds, as a stranger would. Then every candidate is fitted on all rows, in the

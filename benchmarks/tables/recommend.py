@@ -1,6 +1,6 @@
 """Whether ``--stage compare`` recommends well, on made tables of three natures that no setting was chosen for.
 
-    python benchmarks/tables/recommend.py [--natures smooth noise] [--draws 10] [--page docs/guides/compare.md]
+    python benchmarks/tables/recommend.py [--natures smooth noise] [--draws 10] [--page docs/results/tables.md]
 
 Each draw is a table of 300 rows, 10 features and 4 labels (``natures.py``), on which the candidates of
 ``recommend.yaml`` are compared in five folds, as a stranger would. Then every candidate is fitted on all rows, in the
@@ -11,9 +11,8 @@ less that of the best. It counts as good within one standard error:
 - ``of a table``: the deviation of the paired differences between the rows, over the root of the rows of the table.
   That is how much chance moves the same difference where it is measured on the table, so that no rule could tell
   them apart from it: the bar, 9 of 10, is for this one;
-- ``of the fresh rows``: over the root of the 5,000. It asks for the best itself, or its equal to within a
-  quarter of what the table can tell;
-- ``of the folds``: the comparison's own, of its differences over the five folds.
+- ``of the fresh rows``: over the root of the 5,000. It asks for the best itself, or its equal to within a quarter of
+  what the table can tell.
 
 On noise none can be better than the mean predictor, against which the recommended one is measured there. A last column
 has the bar's count had the simplest candidate within one standard error of the best been recommended.
@@ -51,7 +50,6 @@ from benchmarks.tables.natures import NATURES, draw_table
 from ldl.cli import main as train
 from ldl.comparison.cells import Row, Store
 from ldl.comparison.outcome import Outcome
-from ldl.comparison.statistics import standard_error
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold
 from ldl.reports.files import markdown
@@ -61,7 +59,7 @@ from ldl.running.parser import LDLCLI
 
 CONFIG = Path(__file__).with_suffix(".yaml")
 OPTIONS = ["--data.folds=5", "--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false"]
-ERRORS = ["of a table", "of the fresh rows", "of the folds"]
+ERRORS = ["of a table", "of the fresh rows"]
 HEADER = ["nature", "draws", *ERRORS, "simplest", "lost, median", "lost, most", "recommended", "best"]
 
 
@@ -160,12 +158,11 @@ def outcome_of(cell: Row) -> Outcome:
 
 def judged(cell: Row, taken: str) -> dict[str, Any]:
     """What a candidate loses, as a share of the best KL, and whether it is good by each of :data:`ERRORS`."""
-    outcome, fresh = outcome_of(cell), cell["fresh_kl"]
+    fresh = cell["fresh_kl"]
     best = min(fresh, key=fresh.__getitem__)
-    foil = outcome.foil if cell["nature"] == "noise" else best
+    foil = outcome_of(cell).foil if cell["nature"] == "noise" else best
     lost, deviation = fresh[taken] - fresh[foil], cell["deviations"][taken][foil]
-    folds = standard_error(outcome.kl[taken] - outcome.kl[foil])
-    errors = deviation / math.sqrt(cell["rows"]), deviation / math.sqrt(cell["fresh"]), folds
+    errors = deviation / math.sqrt(cell["rows"]), deviation / math.sqrt(cell["fresh"])
     return {"taken": taken, "best": best, "lost": lost / fresh[foil], "good": [bool(lost <= error) for error in errors]}
 
 

@@ -70,8 +70,7 @@ def predict(method: Method, setting: dict[str, Any], data: LDLDataModule, rows: 
     arguments = {**method.init_args, **setting}
     pl.seed_everything(seed, workers=True, verbose=False)
     inputs = inputs_of(data)
-    factory = getattr(ldl.heads, method.class_path, None)
-    if factory is None:
+    if not hasattr(ldl.heads, method.class_path):
         return _predict_peer(method, arguments, data, inputs.numpy(), rows, seed)
     head = make_head({"class_path": method.class_path, "init_args": arguments})
     if isinstance(head, FittedHead):
@@ -87,6 +86,14 @@ def make_head(spec: Any) -> Any:
         return spec
     arguments = {name: make_head(value) for name, value in spec.get("init_args", {}).items()}
     return getattr(ldl.heads, spec["class_path"])(**arguments)
+
+
+def find_class(class_path: str) -> Any:
+    """A head of ldl by its name, or any class by its path. Raises ImportError, AttributeError."""
+    if hasattr(ldl.heads, class_path):
+        return getattr(ldl.heads, class_path)
+    module, _, name = class_path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
@@ -117,9 +124,7 @@ def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
 def _predict_peer(
     method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, rows: np.ndarray, seed: int
 ) -> torch.Tensor:
-    module, _, name = method.class_path.rpartition(".")
-    factory = getattr(importlib.import_module(module), name)
-    model = factory(**arguments, **({method.seeded: seed} if method.seeded else {}))
+    model = find_class(method.class_path)(**arguments, **({method.seeded: seed} if method.seeded else {}))
     model.fit(inputs[data.split.train], data.columns["target"].numpy()[data.split.train])
     output = np.maximum(np.asarray(model.predict(inputs[rows]), np.float64), FLOOR)
     return torch.from_numpy(output / output.sum(1, keepdims=True))

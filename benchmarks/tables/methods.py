@@ -41,6 +41,7 @@ class Method:
         training: ``epochs``, ``batch_size``, ``lr``, ``weight_decay`` of heads that are trained by gradient.
         scaling: Of the features, see ``TabularLDL``.
         seeded: Name of the argument that takes the seed, of peers that have one.
+        fitting: Arguments of a peer's ``fit``; of quick methods alone, so that it is no part of what cells depend on.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Method:
     training: dict[str, float] = field(default_factory=dict)
     scaling: Scaling = "standard"
     seeded: str | None = None
+    fitting: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def settings(self) -> list[dict[str, Any]]:
         """All points of the grid."""
@@ -125,6 +127,7 @@ def _predict_peer(
     method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, rows: np.ndarray, seed: int
 ) -> torch.Tensor:
     model = find_class(method.class_path)(**arguments, **({method.seeded: seed} if method.seeded else {}))
-    model.fit(inputs[data.split.train], data.columns["target"].numpy()[data.split.train])
+    train = data.split.train
+    model.fit(inputs[train], data.columns["target"].numpy()[train], **method.fitting)
     output = np.maximum(np.asarray(model.predict(inputs[rows]), np.float64), FLOOR)
     return torch.from_numpy(output / output.sum(1, keepdims=True))

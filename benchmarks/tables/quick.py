@@ -17,7 +17,8 @@ def quickened(method: Method) -> Method:
     training = {**method.training, "epochs": LARGEST["epochs"]} if method.training else {}
     grid = {name: values[:1] for name, values in method.grid.items()}
     spec = _small({"class_path": method.class_path, "init_args": method.init_args})
-    return replace(method, init_args=spec["init_args"], grid=grid, tuning={}, training=training)
+    fitting = {name: LARGEST[name] for name in _defaults(method.class_path, "fit") if name in LARGEST}
+    return replace(method, init_args=spec["init_args"], grid=grid, tuning={}, training=training, fitting=fitting)
 
 
 def _small(spec: Any) -> Any:
@@ -31,9 +32,9 @@ def _small(spec: Any) -> Any:
     return {**spec, "init_args": arguments}
 
 
-def _defaults(class_path: str) -> dict[str, Any]:
+def _defaults(class_path: str, function: str = "__init__") -> dict[str, Any]:
     try:
-        known = inspect.signature(find_class(class_path)).parameters
+        known = inspect.signature(getattr(find_class(class_path), function)).parameters
     except (ImportError, AttributeError):  # its cells will say so
         return {}
     return {name: parameter.default for name, parameter in known.items()}

@@ -41,6 +41,7 @@ class Method:
         training: ``epochs``, ``batch_size``, ``lr``, ``weight_decay`` of heads that are trained by gradient.
         scaling: Of the features, see ``TabularLDL``.
         seeded: Name of the argument that takes the seed, of peers that have one.
+        fitting: Arguments of a peer's ``fit``; of quick methods alone, so that it is no part of what cells depend on.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Method:
     training: dict[str, float] = field(default_factory=dict)
     scaling: Scaling = "standard"
     seeded: str | None = None
+    fitting: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def settings(self) -> list[dict[str, Any]]:
         """All points of the grid."""
@@ -70,8 +72,7 @@ def predict(method: Method, setting: dict[str, Any], data: LDLDataModule, rows: 
     arguments = {**method.init_args, **setting}
     pl.seed_everything(seed, workers=True, verbose=False)
     inputs = inputs_of(data)
-    factory = getattr(ldl.heads, method.class_path, None)
-    if factory is None:
+    if not hasattr(ldl.heads, method.class_path):
         return _predict_peer(method, arguments, data, inputs.numpy(), rows, seed)
     head = make_head({"class_path": method.class_path, "init_args": arguments})
     if isinstance(head, FittedHead):
@@ -87,6 +88,14 @@ def make_head(spec: Any) -> Any:
         return spec
     arguments = {name: make_head(value) for name, value in spec.get("init_args", {}).items()}
     return getattr(ldl.heads, spec["class_path"])(**arguments)
+
+
+def find_class(class_path: str) -> Any:
+    """A head of ldl by its name, or any class by its path. Raises ImportError, AttributeError."""
+    if hasattr(ldl.heads, class_path):
+        return getattr(ldl.heads, class_path)
+    module, _, name = class_path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
@@ -117,9 +126,8 @@ def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
 def _predict_peer(
     method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, rows: np.ndarray, seed: int
 ) -> torch.Tensor:
-    module, _, name = method.class_path.rpartition(".")
-    factory = getattr(importlib.import_module(module), name)
-    model = factory(**arguments, **({method.seeded: seed} if method.seeded else {}))
-    model.fit(inputs[data.split.train], data.columns["target"].numpy()[data.split.train])
+    model = find_class(method.class_path)(**arguments, **({method.seeded: seed} if method.seeded else {}))
+    train = data.split.train
+    model.fit(inputs[train], data.columns["target"].numpy()[train], **method.fitting)
     output = np.maximum(np.asarray(model.predict(inputs[rows]), np.float64), FLOOR)
     return torch.from_numpy(output / output.sum(1, keepdims=True))

@@ -23,7 +23,6 @@ import os
 import sys
 import zlib
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -40,12 +39,12 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import FOLDS
 from benchmarks.common.tables import write_block
 from benchmarks.tables.choice import OnSet
-from benchmarks.tables.columns import PROTOCOLS, Column, columns_of, protocol_of, titled
+from benchmarks.tables.columns import PROTOCOLS, columns_of, protocol_of, titled
 from benchmarks.tables.methods import Method
+from benchmarks.tables.quick import quickened
 from benchmarks.tables.report import full_tables, ranks, summary, write_csv
-from ldl.comparison import choice as comparison
 from ldl.comparison.cells import Row, Store
-from ldl.comparison.choice import Choice
+from ldl.comparison.choice import Choice, measure
 from ldl.comparison.statistics import draw_ranks
 from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
@@ -65,6 +64,8 @@ def main() -> None:
     choice = Choice(tuple(config.get("choose_by", ["kl"])), config.get("inner_folds", 1))
     methods = [Method(name, **entry) for name, entry in config["methods"].items()]
     methods = [method for method in methods if options.methods is None or method.name in options.methods]
+    if options.quick:
+        methods = [quickened(method) for method in methods]
     sets: list[str] = options.sets or (QUICK_SETS if options.quick else list(config["sets"]))
     folds = QUICK_FOLDS if options.quick else FOLDS
     columns = columns_of(config["sets"], sets, options.protocol or (["persons"] if options.quick else list(PROTOCOLS)))
@@ -82,7 +83,7 @@ def main() -> None:
             key = {"set": column.name, "protocol": column.protocol, "method": method.name, "seed": seed, "fold": fold}
             key |= {"spec": specs[method.name]}
             if not options.report:
-                store.cell(key, partial(measure, column, method, seed, fold, options.quick, choice))
+                store.cell(key, partial(measure, OnSet(column, method, seed), fold, choice))
             progress.advance(bar)
     mine = configured(titled(store.rows, columns), specs, options.seeds, folds)
     mine = complete(mine, options.seeds * folds)
@@ -125,14 +126,6 @@ def digest(method: Method, choice: Choice, quick: bool) -> int:
     return zlib.crc32(f"{method} {choice} {quick}".encode())
 
 
-def measure(column: Column, method: Method, seed: int, fold: int, quick: bool, choice: Choice) -> Row:
-    """Choose a setting, fit, test; or the error, in one line."""
-    if quick:
-        training = {**method.training, "epochs": 2} if method.training else {}
-        method = replace(method, training=training, grid={name: values[:1] for name, values in method.grid.items()})
-    return comparison.measure(OnSet(column, method, seed), fold, choice)
-
-
 def read_run(path: Path, sets: dict[str, str], folds: int) -> list[Row]:
     """The cells of a cross-validation by ``train.py``, from its ``results.json`` and a fold's ``config.yaml``."""
     results = json.loads(path.read_text())
@@ -166,7 +159,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--report", action="store_true", help="write the tables of what is measured, and measure nothing"
     )
-    parser.add_argument("--quick", action="store_true", help="one small set, two folds, the first setting of each grid")
+    parser.add_argument("--quick", action="store_true", help="one small set, two folds, small methods")
     parser.add_argument("--silent", action="store_true", help="no progress bar")
     parser.add_argument("--out", type=Path, default=Path("runs/tabular"), help="(default: %(default)s)")
     return parser.parse_args()

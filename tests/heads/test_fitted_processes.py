@@ -25,8 +25,8 @@ wandb: {mode: disabled}
 
 BOOSTED = [
     *("-c", str(ROOT / "configs/runs/tabular/boostedtrees.yaml"), "--data.path=missing.npz", "--data.missing=keep"),
-    *("--model.head.rounds=4", "--model.head.depth=2", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"),
-    "--trainer.accelerator=cpu",
+    *("--model.head.rounds=4", "--model.head.depth=2", "--model.head.learning_rate=0.3"),
+    *("--trainer.enable_progress_bar=false", "--wandb.mode=disabled", "--trainer.accelerator=cpu"),
 ]
 
 STRUCTRF = [

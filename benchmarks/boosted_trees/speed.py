@@ -30,6 +30,8 @@ from ldl.reports.files import markdown
 
 HEADER = ("", "a round, s", "of the processor", "first round, s", "memory, MB", "test KL")
 GROWTH = {"rows": (4000, 16000), "features": (16, 64), "labels": (6, 24), "bins": (63, 255)}
+GROWTH_ROUNDS = 5
+"""Times the rounds of the sets."""
 BASE = {"rows": 4000, "features": 16, "labels": 6, "bins": 255}
 
 
@@ -72,7 +74,8 @@ def growth(options: argparse.Namespace) -> str:
         for size in sizes:
             shape = {**base_shape, what: size}
             source = f"{shape['rows']}x{shape['features']}x{shape['labels']}"
-            setting = Setting(options.rounds, options.depth, shape["bins"], threads=options.threads)
+            # A round of so few rows is short beside what comes before the first.
+            setting = Setting(GROWTH_ROUNDS * options.rounds, options.depth, shape["bins"], threads=options.threads)
             work = partial(measure, source=source, setting=setting, memory=False)
             turns = take_turns(names, options.turns, lambda name, _, work=work: work(name))  # type: ignore[misc]
             rows.append((f"{size} {what}", *(f"{1e3 * middle(turns[name]).each.processor:.1f}" for name in names)))

@@ -17,6 +17,8 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.trust.archive import check_archive, check_mat
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
+LONGEST_NAME = 100
+"""Of a key that a message shows; a damaged file may have anything for one."""
 MOST_NUMBERS = 2**30
 """Of a sparse matrix, which becomes a full one."""
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
@@ -95,7 +97,8 @@ def find_name(path: Path, names: Iterable[str], what: str, option: str, given: s
         if name in present:
             return name
     missing = f"no key {given!r}{did_you_mean(given, present)}" if given else f"no {what} under {', '.join(usual)}"
-    raise LDLError(f"{path}: {missing}; it has {', '.join(present[:20]) or 'none'}: pass --data.{option}")
+    shown = [name if name.isprintable() and len(name) <= LONGEST_NAME else repr(name[:10]) for name in present[:20]]
+    raise LDLError(f"{path}: {missing}; it has {', '.join(shown) or 'none'}: pass --data.{option}")
 
 
 def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) -> np.ndarray:

@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from ldl.data.tables.distributions import read_table
+from ldl.data.tables.distributions import find_name, read_table
 from ldl.errors import LDLError
 
 RNG = np.random.default_rng(0)
@@ -182,3 +182,9 @@ def test_fgnet_needs_to_be_normalised(ldl_data: Path) -> None:
     table = read_table(path, normalize=True)
     assert table.distributions.shape == (1002, 70)
     np.testing.assert_allclose(table.distributions.sum(1), 1, rtol=1e-12)
+
+
+def test_keys_of_a_damaged_file_are_not_shown_whole() -> None:
+    with pytest.raises(LDLError) as caught:
+        find_name(Path("table.mat"), ["y" * 300, "a\x00b", "labels"], "features", "feature_key", None, ["X"])
+    assert str(caught.value).endswith("it has 'yyyyyyyyyy', 'a\\x00b', labels: pass --data.feature_key")

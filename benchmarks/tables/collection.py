@@ -14,6 +14,7 @@ import torch
 from sklearn.datasets import load_diabetes
 from torch import Tensor
 
+from benchmarks.common.folds import inputs_of
 from ldl.backbones.reuse import reuse_features
 from ldl.backbones.timm import Timm
 from ldl.data import FGNET, FGNETAAM, LDLDataModule, RotatedDigits, TabularLDL, UTKFace
@@ -65,7 +66,7 @@ def _served(data: LDLDataModule, network: str | None = None) -> Rows:
         assert data.backbone_features is not None
         features = data.backbone_features
     else:
-        features = torch.cat([batch["input"].flatten(1) for batch in data.whole_dataloader()])
+        features = inputs_of(data).flatten(1)
     return Rows(features, data.columns["target"], data.labels, data.groups)
 
 

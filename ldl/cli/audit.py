@@ -1,4 +1,4 @@
-"""``ldl audit FILE``: what a table holds, whether its rows look grouped, and what the default protocol leaks."""
+"""What a table holds, whether its rows look grouped, and what the default protocol leaks."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 import torch
 from places import ROOT
 from processes import run_here
+from some_trees import check_comes_back, check_importances, problem
 from torch import Tensor
 
 from ldl.collective import Collective
@@ -22,14 +22,6 @@ from ldl.testing import check_head
 
 LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
 NAN = float("nan")
-
-
-def problem(rows: int = 300, width: int = 7, missing: float = 0.0) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    features = torch.randn(rows, width, generator=generator)
-    scores = 2 * features[:, :4] + 0.3 * torch.randn(rows, 4, generator=generator)
-    features[torch.rand(rows, width, generator=generator) < missing] = NAN
-    return features, torch.softmax(scores, -1)
 
 
 def fitted(rows: Tensor, target: Tensor, group: Tensor | None = None, /, **arguments: object) -> BoostedTrees:
@@ -104,20 +96,12 @@ def test_seeds_change_the_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_saved_and_loaded_predicts_equal() -> None:
     features, target = problem(missing=0.1)
     head = fitted(features, target)
-    file = io.BytesIO()
-    torch.save(head.state_dict(), file)
-    file.seek(0)
-    other = BoostedTrees()
-    other.build(7, head.labels)
-    other.load_state_dict(torch.load(file, weights_only=True))
-    assert torch.equal(other(features), head(features)) and other.summary() == head.summary()
+    check_comes_back(head, BoostedTrees(), features)
 
 
 def test_importances_name_the_features_that_matter() -> None:
     features, target = problem()
-    importances = fitted(features, target, min_leaf=10).importances
-    assert float(importances.sum()) == pytest.approx(1)
-    assert float(importances[:4].min()) > 2 * float(importances[4:].max())
+    check_importances(fitted(features, target, min_leaf=10))
 
 
 def test_early_stopping_ends_before_it_fits_noise() -> None:

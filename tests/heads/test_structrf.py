@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import torch
 from places import ROOT
 from processes import run_here, succeed
+from some_trees import check_comes_back, check_importances, problem
 from torch import Tensor
 
 from ldl.cli import main
@@ -25,13 +25,6 @@ from ldl.task import Task
 from ldl.testing import check_head
 
 LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
-
-
-def problem(rows: int = 300, width: int = 7) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    features = torch.randn(rows, width, generator=generator)
-    scores = 2 * features[:, :4] + 0.3 * torch.randn(rows, 4, generator=generator)
-    return features, torch.softmax(scores, -1)
 
 
 def fitted(features: Tensor, target: Tensor, **arguments: object) -> StructRF:
@@ -114,20 +107,12 @@ def test_half_precision_keeps_the_leaves() -> None:
 def test_saved_and_loaded_predicts_equal() -> None:
     features, target = problem()
     head = fitted(features, target)
-    file = io.BytesIO()
-    torch.save(head.state_dict(), file)
-    file.seek(0)
-    other = StructRF(trees=9)
-    other.build(7, LABELS)
-    other.load_state_dict(torch.load(file, weights_only=True))
-    assert torch.equal(other(features), head(features)) and other.summary() == head.summary()
+    check_comes_back(head, StructRF(trees=9), features)
 
 
 def test_importances_name_the_features_that_matter() -> None:
     features, target = problem()
-    importances = fitted(features, target, min_leaf=10).importances
-    assert float(importances.sum()) == pytest.approx(1)
-    assert float(importances[:4].min()) > 2 * float(importances[4:].max())
+    check_importances(fitted(features, target, min_leaf=10))
 
 
 def test_out_of_bag_estimate_is_that_of_trees_that_did_not_see_the_row() -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from benchmarks.common.folds import inputs_of
 from benchmarks.tables.columns import Column
-from benchmarks.tables.methods import Method, predict
+from benchmarks.tables.methods import Method, fit
 from ldl.comparison.choice import Candidate, Setting
 from ldl.data import LDLDataModule, TabularLDL
 from ldl.data.tables.scaling import Scaling
+from ldl.heads import Pool
 from ldl.metrics import DISTRIBUTION_METRICS
+from ldl.metrics.functional import kl
+
+MEMBER_KL = "kl of"
+"""How the names of the measures of a pool's members begin."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,20 @@ class OnSet(Candidate):
         return open_fold(self.column, setting.get("scaling", self.method.scaling), fold)
 
     def score(self, setting: Setting, data: LDLDataModule, choosing: bool = False) -> dict[str, float]:
-        """The ten measures, means over the test rows."""
+        """The ten measures, means over the test rows; of a pool, the KL of every member that has a weight, too."""
         arguments = {name: value for name, value in setting.items() if name != "scaling"}
         arguments |= self.method.tuning if choosing else {}
-        rows = data.split.test
-        predicted = predict(self.method, arguments, data, rows, self.seed).double()
-        true = data.columns["target"][rows].double()
-        return {name: float(measure.function(predicted, true).mean()) for name, measure in DISTRIBUTION_METRICS.items()}
+        model = fit(self.method, arguments, data, self.seed)
+        inputs, true = inputs_of(data)[data.split.test], data.columns["target"][data.split.test].double()
+        predicted = model(inputs).double()
+        measures = {
+            name: float(measure.function(predicted, true).mean()) for name, measure in DISTRIBUTION_METRICS.items()
+        }
+        if isinstance(model, Pool):
+            for number in model.used:
+                member = kl(model.members[number](inputs).double(), true)
+                measures[f"{MEMBER_KL} {model.names[number]}"] = float(member.mean())
+        return measures
 
 
 @lru_cache(maxsize=4)

@@ -6,6 +6,7 @@ import importlib
 import itertools
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,8 @@ from ldl.schedule import WarmupCosine
 from ldl.task import Task
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # python-ldl is built on Keras, which else wants TensorFlow
+
+Model = Callable[[torch.Tensor], torch.Tensor]
 
 FLOOR = 1e-12
 """Least probability of peers that predict no distribution, before they are normalised."""
@@ -60,24 +63,31 @@ class Method:
 
 
 def predict(method: Method, setting: dict[str, Any], data: LDLDataModule, rows: np.ndarray, seed: int) -> torch.Tensor:
-    """Fit on the training rows of ``data``, without its validation rows; the distributions of ``rows``, (n, C).
+    """Fit, see ``fit``, and predict the distributions of ``rows``, (n, C)."""
+    return fit(method, setting, data, seed)(inputs_of(data)[rows])
+
+
+def fit(method: Method, setting: dict[str, Any], data: LDLDataModule, seed: int) -> Model:
+    """Fit on the training rows of ``data``, without its validation rows; maps inputs (n, F) to distributions (n, C).
 
     Args:
         method: The method.
         setting: Arguments that replace those of the method; ``scaling`` is the data's.
         data: Set up, with the fold to train on.
-        rows: Rows to predict.
         seed: Of everything random.
+
+    Returns:
+        The head, the task around a head that learns by gradient, or a function of a peer's.
     """
     arguments = {**method.init_args, **setting}
     pl.seed_everything(seed, workers=True, verbose=False)
     inputs = inputs_of(data)
     if not hasattr(ldl.heads, method.class_path):
-        return _predict_peer(method, arguments, data, inputs.numpy(), rows, seed)
+        return _fit_peer(method, arguments, data, inputs.numpy(), seed)
     head = make_head({"class_path": method.class_path, "init_args": arguments})
     if isinstance(head, FittedHead):
-        return fit_rows(head, data, inputs, data.split.train)(inputs[rows])
-    return _train(head, method.training, data)(inputs[rows])
+        return fit_rows(head, data, inputs, data.split.train)
+    return _train(head, method.training, data)
 
 
 def make_head(spec: Any) -> Any:
@@ -123,11 +133,13 @@ def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
     return task.eval().requires_grad_(False)
 
 
-def _predict_peer(
-    method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, rows: np.ndarray, seed: int
-) -> torch.Tensor:
+def _fit_peer(method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, seed: int) -> Model:
     model = find_class(method.class_path)(**arguments, **({method.seeded: seed} if method.seeded else {}))
     train = data.split.train
     model.fit(inputs[train], data.columns["target"].numpy()[train], **method.fitting)
-    output = np.maximum(np.asarray(model.predict(inputs[rows]), np.float64), FLOOR)
-    return torch.from_numpy(output / output.sum(1, keepdims=True))
+
+    def predict(inputs: torch.Tensor) -> torch.Tensor:
+        output = np.maximum(np.asarray(model.predict(inputs.numpy()), np.float64), FLOOR)
+        return torch.from_numpy(output / output.sum(1, keepdims=True))
+
+    return predict

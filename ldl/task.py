@@ -78,10 +78,8 @@ class Task(pl.LightningModule):
         self.head, self.backbone = head, backbone
         self.optimizer, self.mixup = optimizer, mixup
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
-        self.decoder, self.check_finite = decoder, check_finite
-        self.calibrate, self.temperature = calibrate, 1.0
-        self.watch = Watch()
-        self.kept_contract = False
+        self.decoder, self.check_finite, self.calibrate = decoder, check_finite, calibrate
+        self.watch, self.kept_contract, self.temperature = Watch(), False, 1.0
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None
@@ -167,7 +165,7 @@ class Task(pl.LightningModule):
         return self._as_bags(features)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Inputs (B, ...) to distributions (B, ..., C)."""
+        """The bare network, inputs (B, ...) as scaled in training to (B, ..., C); ``ldl.inference`` takes raw ones."""
         return temper(self.head(self._as_bags(self.backbone(inputs))), self.temperature)
 
     def _as_bags(self, features: Tensor) -> Tensor:
@@ -268,7 +266,9 @@ class Task(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
-        self.temperature = checkpoint[CHECKPOINT_KEY].get("temperature", 1.0)
+        saved = checkpoint[CHECKPOINT_KEY]
+        self.temperature = saved.get("temperature", 1.0)
+        self.preprocessing = saved.get("preprocessing") or self.preprocessing
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 
     @classmethod

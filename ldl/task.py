@@ -78,8 +78,10 @@ class Task(pl.LightningModule):
         self.head, self.backbone = head, backbone
         self.optimizer, self.mixup = optimizer, mixup
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
-        self.decoder, self.check_finite, self.calibrate = decoder, check_finite, calibrate
-        self.watch, self.kept_contract, self.temperature = Watch(), False, 1.0
+        self.decoder, self.check_finite = decoder, check_finite
+        self.calibrate, self.temperature = calibrate, 1.0
+        self.watch = Watch()
+        self.kept_contract = False
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None
@@ -179,9 +181,8 @@ class Task(pl.LightningModule):
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         rows = learned_rows(batch)
-        batch = without_padding(batch)
-        if self.mixup:
-            batch = mix_pairs(batch, self.mixup)
+        real = without_padding(batch)
+        batch = mix_pairs(real, self.mixup) if self.mixup else real
         features, target = self.features(batch), batch["target"]
         if "keep" in batch:
             features, target = features[batch["keep"]], target[batch["keep"]]
@@ -266,8 +267,7 @@ class Task(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
-        saved = checkpoint[CHECKPOINT_KEY]
-        self.temperature = saved.get("temperature", 1.0)
+        self.temperature = (saved := checkpoint[CHECKPOINT_KEY]).get("temperature", 1.0)
         self.preprocessing = saved.get("preprocessing") or self.preprocessing
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 

@@ -10,13 +10,11 @@ import numpy as np
 import torch
 
 from ldl.collective import current_collective
-from ldl.data.tables.feature_columns import FeatureColumns
-from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError
 from ldl.inference import pictures
 from ldl.inference.inputs import Inputs, prepared
 from ldl.inference.predictions import Predictions
-from ldl.inference.rows import bags, rows
+from ldl.inference.rows import read_instances
 from ldl.labels import LabelSpace
 from ldl.task import Task
 
@@ -112,9 +110,5 @@ class Predictor:
         if self.task.gives_maps:
             return pictures.whole(given)
         if len(shape) == 1 or "scaling" in known:
-            scaling = known.get("scaling") or {"kind": "none", "clip": None}
-            missing = self.task.head.takes_missing
-            columns = FeatureColumns(shape[-1], known.get("features"), known.get("key"), missing)
-            read = rows if len(shape) == 1 else bags
-            return read(given, columns, FeatureScaler.from_state(scaling))
+            return read_instances(given, shape, known, self.task.head.takes_missing)
         return prepared(given, shape, known.get("dtype"))

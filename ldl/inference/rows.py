@@ -18,6 +18,23 @@ from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs
 
 
+def read_instances(given: Any, shape: tuple[int, ...], known: dict[str, Any], missing: bool = False) -> Inputs:
+    """Rows, or bags of them, as a model takes them.
+
+    Args:
+        given: An array, a frame or a file: see :func:`rows` and :func:`bags`.
+        shape: Of one input: (F,), or (J, F) of bags.
+        known: What a checkpoint knows of the features: their names and their scaling.
+        missing: Whether features may be NaN.
+
+    Raises:
+        LDLError: other features than those, or what is no number.
+    """
+    columns = FeatureColumns(shape[-1], known.get("features"), known.get("key"), missing)
+    scaler = FeatureScaler.from_state(known.get("scaling") or {"kind": "none", "clip": None})
+    return rows(given, columns, scaler) if len(shape) == 1 else bags(given, columns, scaler)
+
+
 def rows(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
     """Rows of an array (N, F), a tensor, a data frame, or a file of them. Raises LDLError."""
     names: list[str] | None = None

@@ -21,11 +21,12 @@ from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.data.files import read_text
 from ldl.errors import LDLError, SharedError
-from ldl.plugins import discover, project_root
+from ldl.plugins import discover
 from ldl.running import stopping
 from ldl.running.class_paths import class_paths
 from ldl.running.compare import compare
 from ldl.running.comparison_file import read_comparison
+from ldl.running.configs import configs_folder
 from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
 from ldl.running.new_data import with_new_data
@@ -122,9 +123,8 @@ def _with_config(args: list[str]) -> list[str]:
         return ["-c", str(found), *_of_older_run(found, args), "--run_dir", place, *args]
     if path and stage in ("test", "predict"):
         args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]
-    root = project_root()
-    default = root / "configs" / "default.yaml" if root else None
-    return ["-c", str(default), *args] if default and default.is_file() else args
+    default = configs_folder() / "default.yaml"
+    return ["-c", str(default), *args] if default.is_file() else args
 
 
 def _names_config(args: list[str]) -> bool:

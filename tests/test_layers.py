@@ -25,6 +25,7 @@ FLOORS = (
     ("ldl.testing",),
     ("ldl.callbacks",),
     ("ldl.task",),
+    ("ldl.inference",),
     ("ldl.reports",),
     ("ldl.comparison",),
     ("ldl.running",),

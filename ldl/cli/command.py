@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ldl.errors import LDLError, did_you_mean
 from ldl.running.output import stays_open
-from ldl.start.check import check
+from ldl.start.check import check, options_of
 from ldl.start.help import asks_help, help_page
 from ldl.start.memory import recall
 from ldl.start.schema import Schema
@@ -90,7 +90,15 @@ def main(args: list[str] | None = None) -> None:
             learns = is_cold()
 
     _in_one_line(answer)
+    if is_cold() and os.environ.get("WANDB_MODE") != "disabled" and _mode(given) != "disabled":
+        # Its models look through all modules that are imported when they are made: before torch there are few.
+        import_module("wandb.sdk.launch")
     import_module("ldl.cli.training").main(args, learns)
+
+
+def _mode(args: list[str]) -> str:
+    """What follows ``--wandb.mode``."""
+    return next((value for name, value in options_of(args) if name == "--wandb.mode"), "")
 
 
 def _in_one_line(do: Callable[[], None]) -> None:

@@ -2,5 +2,6 @@
 
 from ldl.methods.conformal.calibration import Conformal
 from ldl.methods.conformal.cross import CrossConformal
+from ldl.methods.conformal.sets import predicted_set
 
-__all__ = ["Conformal", "CrossConformal"]
+__all__ = ["Conformal", "CrossConformal", "predicted_set"]

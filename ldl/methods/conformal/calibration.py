@@ -14,7 +14,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.conformal.axes import marginals
 from ldl.methods.conformal.line import line_intervals, line_scores
 from ldl.methods.conformal.scores import Scores
-from ldl.methods.conformal.sets import label_scores, label_sets
+from ldl.methods.conformal.sets import check_nominal, label_scores, label_sets
 from ldl.trust.calibration import CALIBRATION_KEY, from_numpy, to_numpy
 
 
@@ -75,8 +75,7 @@ class Conformal:
 
         Raises LDLError: labels with values, or a level that is not between 0 and 1.
         """
-        if self.labels.has_values:
-            raise LDLError("label_set is for nominal labels, and these have values; take interval")
+        check_nominal(self.labels)
         return label_sets(label_scores(prediction), self._threshold(self.scores[0], level))
 
     def _threshold(self, scores: Scores, level: float) -> float:

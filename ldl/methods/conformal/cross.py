@@ -12,7 +12,7 @@ from ldl.methods.conformal.axes import marginals
 from ldl.methods.conformal.calibration import true_scores, warn_too_few
 from ldl.methods.conformal.line import line_intervals
 from ldl.methods.conformal.scores import check_level
-from ldl.methods.conformal.sets import label_scores
+from ldl.methods.conformal.sets import check_nominal, label_scores
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,7 @@ class CrossConformal:
 
         Raises LDLError: labels with values, or a level that is not between 0 and 1.
         """
-        if self.labels.has_values:
-            raise LDLError("label_set is for nominal labels, and these have values; take interval")
+        check_nominal(self.labels)
         lower = np.zeros(predictions.shape[1:])
         for number, prediction in enumerate(predictions):
             own = self.fold == number

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
 from ldl.methods.conformal.line import HAIR
+from ldl.methods.conformal.scores import check_level
 
 
 def label_scores(
@@ -43,3 +46,20 @@ def label_sets(scores: np.ndarray, threshold: float) -> np.ndarray:
     held = scores <= threshold + HAIR
     held[np.arange(len(scores)), scores.argmin(1)] = True
     return held
+
+
+def predicted_set(labels: LabelSpace, prediction: np.ndarray, level: float) -> np.ndarray:
+    """The fewest labels with at least ``level`` of the predicted mass, (N, C) of bool, of predictions (N, C).
+
+    Raises LDLError: labels with values, or a level that is not between 0 and 1.
+    """
+    check_nominal(labels)
+    check_level(level)
+    before = label_scores(prediction, share=0.0)
+    return label_sets(before, level - 2 * HAIR)
+
+
+def check_nominal(labels: LabelSpace) -> None:
+    """Raise LDLError where labels have values."""
+    if labels.has_values:
+        raise LDLError("sets are for labels without values; take interval")

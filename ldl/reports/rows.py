@@ -21,6 +21,7 @@ from ldl.data.sampler import Draw
 from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
+from ldl.methods.conformal import Conformal
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
 
@@ -74,7 +75,8 @@ class Report(pl.Callback):
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
             levels = LEVELS if trainer.predicting else ()
-            header, table = tabulate(self.rows, pl_module.labels, getattr(data_of(trainer), "names", None), levels)
+            names, calibration = getattr(data_of(trainer), "names", None), pl_module.calibration
+            header, table = tabulate(self.rows, pl_module.labels, names, levels, calibration)
             write_csv(self.folder / "predictions.csv", header, table)
             paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
@@ -162,12 +164,17 @@ def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
 
 
 def tabulate(
-    rows: dict[str, np.ndarray], labels: LabelSpace, names: list[str] | None = None, levels: Sequence[int] = ()
+    rows: dict[str, np.ndarray],
+    labels: LabelSpace,
+    names: list[str] | None = None,
+    levels: Sequence[int] = (),
+    calibration: Conformal | None = None,
 ) -> tuple[list[str], list[list[Any]]]:
     """Header and rows of ``predictions.csv``: index, name, group, values, then both distributions label by label.
 
     ``names`` has one entry an instance of the data set. With ``levels``, in percent, come the standard deviation,
-    ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values.
+    ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; it is calibrated
+    where there is a calibration.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
@@ -178,7 +185,7 @@ def tabulate(
         if name in rows:
             columns.update(_by_axis(name, rows[name], labels))
     if levels and "predicted_value" in rows:
-        found = Predictions(rows["prediction"], rows["predicted_value"], labels)
+        found = Predictions(rows["prediction"], rows["predicted_value"], labels, calibration=calibration)
         assert found.std is not None
         columns.update(_by_axis("value_std", found.std, labels))
         for level in levels:

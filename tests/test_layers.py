@@ -27,7 +27,7 @@ FLOORS = (
     ("ldl.task",),
     ("ldl.reports",),
     ("ldl.comparison",),
-    ("ldl.running",),
+    ("ldl.running", "ldl.estimator"),
     ("ldl.cli", "ldl.edges"),
     ("ldl.__main__",),
 )

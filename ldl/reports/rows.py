@@ -21,11 +21,9 @@ from ldl.head import Head
 from ldl.labels import LabelSpace
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
+from ldl.reports.photographs import MOST_DRAWN, Photographs, draw_photographs
 
 TABLE_ROWS = 200
-
-MOST_DRAWN = 1000
-"""Pictures that get a chart each: a thousand take some minutes."""
 
 
 class Report(pl.Callback):
@@ -69,7 +67,9 @@ class Report(pl.Callback):
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
-            header, table = tabulate(self.rows, pl_module.labels, getattr(data_of(trainer), "names", None))
+            data = data_of(trainer)
+            names, facts = getattr(data, "names", None), getattr(data, "facts", None)
+            header, table = tabulate(self.rows, pl_module.labels, names, facts)
             write_csv(self.folder / "predictions.csv", header, table)
             paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
@@ -90,6 +90,9 @@ class Report(pl.Callback):
 
     def _draw_each(self, data: Any, labels: LabelSpace) -> None:
         """One chart a picture, of pictures of which nothing else is known, up to ``MOST_DRAWN``."""
+        if isinstance(data, Photographs) and "face" in data.facts:
+            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels)
+            return
         values, index = self.rows.get("predicted_value"), self.rows["index"]
         if len(index) > MOST_DRAWN:
             print(f"charts/pictures: the first {MOST_DRAWN} of {len(index):,} pictures; predictions.csv has all")
@@ -157,15 +160,19 @@ def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
 
 
 def tabulate(
-    rows: dict[str, np.ndarray], labels: LabelSpace, names: list[str] | None = None
+    rows: dict[str, np.ndarray],
+    labels: LabelSpace,
+    names: list[str] | None = None,
+    facts: dict[str, np.ndarray] | None = None,
 ) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows of ``predictions.csv``: index, name, group, values, then both distributions label by label.
+    """Header and rows of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
-    ``names`` has one entry an instance of the data set.
+    ``names`` and ``facts`` have one entry an instance of the data set.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
         columns["name"] = np.array(names, dtype=object)[rows["index"]]
+    columns.update({name: fact[rows["index"]] for name, fact in (facts or {}).items()})
     if "group" in rows:
         columns["group"] = rows["group"]
     for name in ("value", "predicted_value"):

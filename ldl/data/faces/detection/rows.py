@@ -1,7 +1,8 @@
-"""Loose pictures, a row a face."""
+"""Loose pictures: a row a face, or a face a row."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from ldl.data.faces.detection.face import Detector
 from ldl.data.faces.detection.search import find_faces, some_names
 from ldl.data.faces.records import FaceRecords
 from ldl.errors import LDLError
+
+MEND = "take them out of the list, or leave them out with --data.skip_unreadable true"
 
 BOX = ("x0", "y0", "x1", "y1")
 
@@ -52,3 +55,28 @@ def face_rows(
     anchors = [face.anchor(alignment) for _, _, face in rows]
     names = [files[file] for file, _, _ in rows]
     return FaceRecords(folder, names, np.full(len(rows), np.nan), anchors=anchors), columns
+
+
+def one_face_each(
+    records: FaceRecords, detector: Detector, alignment: str | None, cache: Path, skip: bool
+) -> FaceRecords:
+    """The records with what places the largest face of each picture; pictures with several faces are named.
+
+    Raises LDLError for pictures without a face, unless they are to be left out: then they are named. What cannot be
+    read keeps its row, for whoever reads it.
+    """
+    found = find_faces(records.paths(), detector, cache)
+    without = [records.files[number] for number in found.without]
+    several = [records.files[number] for number, faces in enumerate(found.faces) if len(faces) > 1]
+    if without and (not skip or len(without) == len(records)):
+        raise LDLError(
+            f"{detector.name} finds no face in {len(without)} of {len(records)} pictures: {some_names(without)}; {MEND}"
+        )
+    if process_rank() == 0:
+        if several:
+            print(f"{len(several):,} pictures show several faces, the largest is taken: {some_names(several)}")
+        if without:
+            print(f"left out {len(without):,} pictures without a face: {some_names(without)}", flush=True)
+    largest = [max(faces, key=lambda face: face.area) if faces else None for faces in found.faces]
+    placed = replace(records, anchors=[None if face is None else face.anchor(alignment) for face in largest])
+    return placed.take(np.setdiff1d(np.arange(len(records)), found.without))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from PIL import Image
 from real_photographs import FACES, drawn_model, photographs
 
 from ldl.cli import main
+from ldl.data import FaceFolder
 from ldl.data.faces.align import crop
 from ldl.data.faces.detection.choice import find_detector
 from ldl.data.faces.detection.onnx_file import overlap
@@ -95,3 +97,45 @@ def test_no_face_at_all_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_unknown_detectors_are_refused(name: str, message: str) -> None:
     with pytest.raises(LDLError, match=message):
         find_detector(name)
+
+
+def _listed(folder: Path, *names: str) -> Path:
+    (folder / "faces.csv").write_text("path,age\n" + "".join(f"{name},30\n" for name in names))
+    return folder / "faces.csv"
+
+
+def test_a_list_of_ones_own(
+    pictures: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row has one age: of several faces it is that of the largest; a picture without one is refused, or left out."""
+    options: dict[str, Any] = {"crop_size": 32, "detector": "mtcnn", "cache_dir": str(tmp_path), "protocol": "holdout"}
+    file = _listed(pictures[0], "three.jpg", "turned.jpg", "landscape.jpg", *["turned.jpg"] * 20)
+    with pytest.raises(LDLError, match="mtcnn finds no face in 1 of 23 pictures: landscape.jpg; take them out"):
+        FaceFolder(path=str(file), **options).setup()
+    data = FaceFolder(path=str(file), skip_unreadable=True, **options)
+    data.setup()
+    assert data.size == 22 and data.preprocessing["alignment"] == "landmarks"
+    said = capsys.readouterr().out
+    assert "1 pictures show several faces, the largest is taken: three.jpg" in said
+    assert "left out 1 pictures without a face: landscape.jpg" in said
+    largest = max(
+        find_detector("mtcnn")(photograph := read_picture(pictures[0] / "three.jpg")), key=lambda face: face.area
+    )
+    expected = crop(photograph, largest.points, 32, None)
+    np.testing.assert_array_equal(data.inputs(np.array([0]), np.zeros(1), train=False)[0].permute(1, 2, 0), expected)
+    boxed = FaceFolder(path=str(file), skip_unreadable=True, alignment="box", **options)
+    boxed.setup()
+    assert boxed.preprocessing["alignment"] == "box"
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "message"),
+    [
+        ("path,age,x0,y0,x1,y1\nthree.jpg,30,1,1,9,9\n", {}, "faces.csv says where the faces are; leave data.detector"),
+        ("path,age\nthree.jpg,30\n", {"alignment": "none"}, "data.alignment none takes pictures whole; leave data.det"),
+    ],
+)
+def test_places_that_are_known_already(header: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    (tmp_path / "faces.csv").write_text(header)
+    with pytest.raises(LDLError, match=message):
+        FaceFolder(path=str(tmp_path / "faces.csv"), detector="mtcnn", **options).setup()

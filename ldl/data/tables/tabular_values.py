@@ -67,7 +67,7 @@ class TabularValues(GroupedRows):
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
         table = self.read()
-        self.features = table.features
+        self.features, self.feature_names = table.features, table.columns
         self.grid = self._choose(table.values)
         labels = self.grid.labels(self.unit) if self._trained is None else self._trained
         self._check_inside(table.values, labels)

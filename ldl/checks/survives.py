@@ -73,7 +73,7 @@ def _other_attributes(head: Head, twin: Head) -> list[str]:
 
 def _equal(first: Any, second: Any) -> bool:
     try:
-        same = first is second or first == second
+        same: Any = first is second or first == second
         return bool(same.all() if hasattr(same, "all") else same)
     except Exception:  # of shapes, or kinds, that cannot be compared
         return False

@@ -151,8 +151,7 @@ class Task(pl.LightningModule):
         optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr))
         if self.lr_scheduler is None:
             return optimizer
-        steps = None if self._trainer is None else lambda: int(self.trainer.estimated_stepping_batches)
-        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, steps)
+        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, self._trainer)
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:

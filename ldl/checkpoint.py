@@ -46,11 +46,23 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     except Exception as error:  # those of pickle, zip and torch have no common base, and may have no text
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
         raise LDLError(f"{path} cannot be read as a checkpoint: {reason}") from error
+    _find_scaling(checkpoint)
     try:
         check_form(checkpoint, CHECKPOINT_KEY, path.stat().st_size)
     except LDLError as error:
         raise LDLError(f"{path} is no checkpoint of ldl: {error}") from None
     return checkpoint
+
+
+def _find_scaling(checkpoint: Any) -> None:
+    """Describe the scaling of features where a checkpoint of before 0.5 has it: with its data module alone."""
+    described = checkpoint.get(CHECKPOINT_KEY) if isinstance(checkpoint, dict) else None
+    if isinstance(described, dict) and described.get("preprocessing") is None:
+        states = [
+            state for state in checkpoint.values() if isinstance(state, dict) and {"kind", "clip"} <= state.keys()
+        ]
+        if states:
+            described["preprocessing"] = {"features": None, "key": None, "scaling": states[0]}
 
 
 def load_model(path: str | Path, checkpoint: dict[str, Any], make: Callable[[], M]) -> M:

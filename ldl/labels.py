@@ -178,12 +178,34 @@ class LabelSpace:
         elif decoder == "argmax":
             value = points[distribution.argmax(-1)]
         elif decoder == "median":
-            value = torch.stack([self._marginal_median(distribution, axis) for axis in range(self.ndim)], -1)
+            return self.quantile(distribution, 0.5)
         else:
             raise LDLError(f"unknown decoder {decoder!r}; one of {get_args(Decoder)}")
         return value.squeeze(-1) if self.ndim == 1 else value
 
-    def _marginal_median(self, distribution: Tensor, axis: int) -> Tensor:
+    def quantile(self, distribution: Tensor, probability: float) -> Tensor:
+        """The lowest values with at least ``probability``, in 0..1, of the mass at or below them.
+
+        Args:
+            distribution: (..., C), on the simplex.
+            probability: Share of the mass; 0.5 is the median.
+
+        Returns:
+            (...,) for ordinal labels, (..., 2) for a grid, where each is that of an axis' marginal; labels' unit.
+        """
+        self._need_values("quantile")
+        value = torch.stack([self._marginal_quantile(distribution, axis, probability) for axis in range(self.ndim)], -1)
+        return value.squeeze(-1) if self.ndim == 1 else value
+
+    def deviation(self, distribution: Tensor) -> Tensor:
+        """Standard deviation of distributions (..., C), in the labels' unit: (...,), or along each axis (..., 2)."""
+        self._need_values("deviation")
+        points = self.points.to(distribution)
+        from_mean = points - (distribution @ points).unsqueeze(-2)
+        value = (distribution.unsqueeze(-1) * from_mean.square()).sum(-2).sqrt()
+        return value.squeeze(-1) if self.ndim == 1 else value
+
+    def _marginal_quantile(self, distribution: Tensor, axis: int, probability: float) -> Tensor:
         shape = [len(values) for values in self.axes]
         if self.cells is not None:
             whole = distribution.new_zeros(*distribution.shape[:-1], math.prod(shape))
@@ -193,8 +215,8 @@ class LabelSpace:
         others = [dim - self.ndim for dim in range(self.ndim) if dim != axis]
         marginal = table.sum(others) if others else table
         # Rounding may leave the total of an exact half a hair short of it.
-        half = 0.5 * marginal.sum(-1, keepdim=True) * (1 - 1e-6)
-        index = (marginal.cumsum(-1) < half).sum(-1).clamp_max(shape[axis] - 1)
+        enough = probability * marginal.sum(-1, keepdim=True) * (1 - 1e-6)
+        index = (marginal.cumsum(-1) < enough).sum(-1).clamp_max(shape[axis] - 1)
         return torch.tensor(self.axes[axis]).to(distribution)[index]
 
     def _check_range(self, coordinates: Tensor) -> None:

@@ -167,7 +167,7 @@ class Task(pl.LightningModule):
         return self._as_bags(features)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Inputs (B, ...) to distributions (B, ..., C)."""
+        """The bare network, inputs (B, ...) as scaled in training to (B, ..., C); ``ldl.inference`` takes raw ones."""
         return temper(self.head(self._as_bags(self.backbone(inputs))), self.temperature)
 
     def _as_bags(self, features: Tensor) -> Tensor:
@@ -181,9 +181,8 @@ class Task(pl.LightningModule):
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         rows = learned_rows(batch)
-        batch = without_padding(batch)
-        if self.mixup:
-            batch = mix_pairs(batch, self.mixup)
+        real = without_padding(batch)
+        batch = mix_pairs(real, self.mixup) if self.mixup else real
         features, target = self.features(batch), batch["target"]
         if "keep" in batch:
             features, target = features[batch["keep"]], target[batch["keep"]]
@@ -268,7 +267,8 @@ class Task(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
-        self.temperature = checkpoint[CHECKPOINT_KEY].get("temperature", 1.0)
+        self.temperature = (saved := checkpoint[CHECKPOINT_KEY]).get("temperature", 1.0)
+        self.preprocessing = saved.get("preprocessing") or self.preprocessing
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 
     @classmethod

@@ -14,18 +14,22 @@ from jsonargparse._common import ImportDenied
 
 import ldl.backbones  # noqa: F401
 import ldl.data
-import ldl.heads  # noqa: F401  (their names become known to the parser)
+import ldl.heads
+import ldl.inference.table_file
+import ldl.inference.whole_pictures  # noqa: F401  (their names become known to the parser)
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.data.files import read_text
 from ldl.errors import LDLError, SharedError
-from ldl.plugins import discover, project_root
+from ldl.plugins import discover
 from ldl.running import stopping
 from ldl.running.class_paths import class_paths
 from ldl.running.compare import compare
 from ldl.running.comparison_file import read_comparison
+from ldl.running.configs import configs_folder
 from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
+from ldl.running.new_data import with_new_data
 from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
@@ -104,20 +108,23 @@ def _parse(args: list[str]) -> LDLCLI:
 def _with_config(args: list[str]) -> list[str]:
     """Put a configuration in front where none is named: that of the checkpoint's run, else the default.
 
-    A run that is resumed so goes on in its own directory; a checkpoint without its run keeps its decoder.
+    A run that is resumed so goes on in its own directory; a checkpoint without its run keeps its decoder. A prediction
+    for which nothing but a path of data is given reads all that lies there.
     """
+    stage, path = _value_of("--stage", args) or "fit", _value_of("--ckpt_path", args)
+    new = None if _value_of("--data", args) else _value_of("--data.path", args)
+    if stage == "predict" and path and new:
+        args = with_new_data(args, read_checkpoint(path), new)
     if _names_config(args):
         return args
-    stage, path = _value_of("--stage", args) or "fit", _value_of("--ckpt_path", args)
     if found := _found_beside(args):
         # Where a run writes is not for a file to say that nobody named.
         place = str(found.parent) if stage == "fit" else "null"
         return ["-c", str(found), *_of_older_run(found, args), "--run_dir", place, *args]
     if path and stage in ("test", "predict"):
         args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]
-    root = project_root()
-    default = root / "configs" / "default.yaml" if root else None
-    return ["-c", str(default), *args] if default and default.is_file() else args
+    default = configs_folder() / "default.yaml"
+    return ["-c", str(default), *args] if default.is_file() else args
 
 
 def _names_config(args: list[str]) -> bool:

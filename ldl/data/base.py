@@ -181,8 +181,19 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     @property
     def preprocessing(self) -> dict[str, Any] | None:
-        """What an input goes through before the backbone, as plain values for checkpoints; None where nothing is."""
-        return None
+        """What an input goes through before the backbone, as plain values for checkpoints; None is unknown.
+
+        The default says that nothing is done, and of which type inputs are: see ``ldl.inference``.
+        """
+        return None if self.input_dtype is None else {"dtype": self.input_dtype}
+
+    @cached_property
+    def input_dtype(self) -> str | None:
+        """Type of the numbers of inputs, such as ``uint8``, after ``setup``; None where nobody knows."""
+        if type(self).inputs is LDLDataModule.inputs:
+            return None
+        first = np.zeros(1, dtype=np.int64)
+        return str(self.inputs(first, first, train=False).dtype).removeprefix("torch.")
 
     def use_features(self, features: Tensor | None, key: str | None = None) -> None:
         """Serve these features (size, F), under the key ``features``, in place of inputs; None serves inputs again.

@@ -47,7 +47,7 @@ class PictureFolder(LDLDataModule):
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
     ) -> None:
         """Take labels and preprocessing of a trained task. Raises LDLError where it was not trained on pictures."""
-        if preprocessing is None or input_shape is None:
+        if preprocessing is None or "crop_size" not in preprocessing or input_shape is None:
             raise LDLError("the checkpoint was not trained on pictures; PictureFolder predicts for those that were")
         size, margin = preprocessing.get("crop_size"), preprocessing.get("margin")
         if not (type(size) is int and 8 <= size <= 4096 and (margin is None or 0 <= margin <= 2)):

@@ -22,19 +22,24 @@ def read_picture(path: Path) -> np.ndarray:
     check_file(path, "picture", "correct its path")
     try:
         with Image.open(path) as opened:
-            picture = ImageOps.exif_transpose(opened)
-            if picture.mode.startswith("I"):
-                values = np.asarray(picture)
-                grey = (values.clip(0, 65535) >> 8).astype(np.uint8)
-                return np.repeat(grey[:, :, None], 3, axis=2)
-            if picture.mode in ("LA", "PA", "RGBA") or "transparency" in picture.info:
-                picture = picture.convert("RGBA")
-                picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
-            return np.asarray(picture.convert("RGB"))
+            return upright(opened)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         # PIL's own message repeats the path, or the address of a buffer.
         reason = "unknown or damaged format" if "cannot identify" in str(error) else str(error)
         raise LDLError(f"{path} cannot be read as a picture: {' '.join(reason.split())[:160]}") from error
+
+
+def upright(picture: Image.Image) -> np.ndarray:
+    """A picture of PIL as :func:`read_picture` gives it."""
+    picture = ImageOps.exif_transpose(picture)
+    if picture.mode.startswith("I"):
+        values = np.asarray(picture)
+        grey = (values.clip(0, 65535) >> 8).astype(np.uint8)
+        return np.repeat(grey[:, :, None], 3, axis=2)
+    if picture.mode in ("LA", "PA", "RGBA") or "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
+    return np.asarray(picture.convert("RGB"))
 
 
 def list_pictures(folder: Path) -> list[Path]:

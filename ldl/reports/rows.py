@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,14 @@ from ldl.data.base import LDLDataModule
 from ldl.data.instances import Guarded, collate
 from ldl.data.sampler import Draw
 from ldl.head import Head
+from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
 
 TABLE_ROWS = 200
+LEVELS = (50, 80, 90)
+"""Intervals of a prediction, in percent."""
 
 MOST_DRAWN = 1000
 """Pictures that get a chart each: a thousand take some minutes."""
@@ -69,7 +73,8 @@ class Report(pl.Callback):
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
-            header, table = tabulate(self.rows, pl_module.labels, getattr(data_of(trainer), "names", None))
+            levels = LEVELS if trainer.predicting else ()
+            header, table = tabulate(self.rows, pl_module.labels, getattr(data_of(trainer), "names", None), levels)
             write_csv(self.folder / "predictions.csv", header, table)
             paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
@@ -157,11 +162,12 @@ def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
 
 
 def tabulate(
-    rows: dict[str, np.ndarray], labels: LabelSpace, names: list[str] | None = None
+    rows: dict[str, np.ndarray], labels: LabelSpace, names: list[str] | None = None, levels: Sequence[int] = ()
 ) -> tuple[list[str], list[list[Any]]]:
     """Header and rows of ``predictions.csv``: index, name, group, values, then both distributions label by label.
 
-    ``names`` has one entry an instance of the data set.
+    ``names`` has one entry an instance of the data set. With ``levels``, in percent, come the standard deviation,
+    ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
@@ -170,10 +176,23 @@ def tabulate(
         columns["group"] = rows["group"]
     for name in ("value", "predicted_value"):
         if name in rows:
-            parts = rows[name].reshape(len(rows["index"]), -1).T
-            axes = labels.axis_names or range(len(parts))
-            columns.update({name if len(parts) == 1 else f"{name}_{axis}": part for axis, part in zip(axes, parts)})
+            columns.update(_by_axis(name, rows[name], labels))
+    if levels and "predicted_value" in rows:
+        found = Predictions(rows["prediction"], rows["predicted_value"], labels)
+        assert found.std is not None
+        columns.update(_by_axis("value_std", found.std, labels))
+        for level in levels:
+            ends = found.interval(level / 100)
+            columns.update(_by_axis(f"lower_{level}", ends[..., 0], labels))
+            columns.update(_by_axis(f"upper_{level}", ends[..., 1], labels))
     for name in ("target", "prediction"):
         if name in rows:
             columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})
     return list(columns), [list(row) for row in zip(*(column.tolist() for column in columns.values()))]
+
+
+def _by_axis(name: str, column: np.ndarray, labels: LabelSpace) -> dict[str, np.ndarray]:
+    """A column (n,), or one an axis of (n, 2)."""
+    parts = column.reshape(len(column), -1).T
+    axes = labels.axis_names or range(len(parts))
+    return {name if len(parts) == 1 else f"{name}_{axis}": part for axis, part in zip(axes, parts)}

@@ -19,7 +19,7 @@ def find_config(given: str) -> str:
 
     The name of a shipped file is its path below ``configs/runs``, or else below ``configs``, with ``/`` or ``_``
     between its parts: ``sjaffe_ldlf``, ``configs/runs/sjaffe_ldlf.yaml`` and ``configs/runs/sjaffe/ldlf.yaml`` are
-    one. Relative paths are looked for in the working directory, then beside ``train.py``.
+    one. Relative paths are looked for in the working directory, then beside ``train.py``, if there is one.
 
     Raises:
         LDLError: there is no such file, or it is no configuration.
@@ -28,17 +28,23 @@ def find_config(given: str) -> str:
     if os.path.exists(given):
         check_config(Path(given))
         return given
-    if root is None or not re.fullmatch(r"[\w./-]+", given):
+    if not re.fullmatch(r"[\w./-]+", given):
         return given
-    if os.path.isfile(root / given):
+    if root and os.path.isfile(root / given):
         return str(root / given)
-    known = shipped(root / "configs")
+    known = shipped(folder := configs_folder())
     parts = Path(re.sub(r"\.ya?ml$", "", given)).parts
     below = parts[len(parts) - parts[::-1].index("configs") :] if "configs" in parts else parts
     if _name(below) in known:
         return str(known[_name(below)])
-    near = did_you_mean(_name(below), known) or f"; {root / 'configs'} holds those that are shipped"
+    near = did_you_mean(_name(below), known) or f"; {folder} holds those that are shipped"
     raise LDLError(f"configuration {given} does not exist{near}")
+
+
+def configs_folder() -> Path:
+    """``configs/`` of the checkout, else what an installed package has of it."""
+    root = project_root()
+    return root / "configs" if root else Path(__file__).resolve().parents[1] / "configs"
 
 
 def shipped(folder: Path) -> dict[str, Path]:

@@ -51,16 +51,18 @@ def run(cli: LDLCLI) -> None:
         try:
             if config.stage == "predict":
                 trainer.predict(task, datamodule=data, return_predictions=False)
-                return
-            if config.stage == "test":
-                entry = measure(trainer, task, data)
             else:
-                entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
-            content = results.summarize(task, data, [entry], seed, seconds)
-            results.write_results(folder, content)
-            _show(folder, content, data)
+                if config.stage == "test":
+                    entry = measure(trainer, task, data)
+                else:
+                    entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
+                content = results.summarize(task, data, [entry], seed, seconds)
+                results.write_results(folder, content)
+                _show(folder, content, data)
         finally:
             tracking.finish(trainer.loggers)
+    if config.stage == "predict" and process_rank() == 0:
+        print(f"{len(data.split.test)} predictions: {folder / 'predictions.csv'}")
 
 
 def crossval(cli: LDLCLI) -> None:

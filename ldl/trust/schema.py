@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ldl.errors import LDLError
+from ldl.trust.scaling import check_scaling
 
 MOST_VALUES = 10**6
 """Numbers, texts and containers in the description of a model."""
@@ -34,9 +35,12 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
         LDLError: naming the first entry that is missing, or is something else.
     """
     _must(isinstance(checkpoint, dict) and key in checkpoint, f"it has no entry {key!r}; give one that train.py saved")
-    described = checkpoint[key]
+    described = _entry(checkpoint, key, dict)
+    prepared = described.get("preprocessing")
+    scaling = prepared.get("scaling") if isinstance(prepared, dict) else None
+    if scaling is not None:
+        described = {**described, "preprocessing": {**prepared, "scaling": None}}
     _check_plain(described, key)
-    _entry(checkpoint, key, dict)
     for part in ("head", "backbone"):
         check_spec(_entry(described, part, dict, key), f"{key}.{part}")
     _entry(described, "labels", dict, key)
@@ -44,13 +48,16 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
     right = all(type(side) is int and (side == -1 or 0 < side < LONGEST) for side in shape)
     _must(right and bool(shape), f"{key}.input_shape is {str(shape)[:80]}, not the lengths of an input")
     _entry(described, "decoder", str, key)
-    if described.get("preprocessing") is not None:
+    if prepared is not None:
         _entry(described, "preprocessing", dict, key)
+    if scaling is not None:
+        check_scaling(scaling, shape[-1], f"{key}.preprocessing.scaling")
     warm = described.get("temperature", 1.0)
     _must(type(warm) is float and 0 < warm < math.inf, f"{key}.temperature is {str(warm)[:80]}, not a number above 0")
     step = checkpoint.get("global_step", 0)
     _must(type(step) is int and 0 <= step < 2**62, f"its global_step is a {type(step).__name__}, or no number of steps")
-    _check_state(_entry(checkpoint, "state_dict", dict), size)
+    learned = {name: part for name, part in (scaling or {}).items() if isinstance(part, Tensor)}
+    _check_state({**_entry(checkpoint, "state_dict", dict), **learned}, size)
 
 
 def check_spec(spec: Any, where: str) -> None:

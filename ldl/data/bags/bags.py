@@ -37,7 +37,7 @@ class Bags(ScaledRows):
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
         self.table = read_bags(self.file)
-        self.features = self.table.features
+        self.features, self.feature_names = self.table.features, self.table.columns
         # The number of instances differs from file to file, and no model depends on it.
         self.input_shape = (-1, self.features.shape[1])
         self.ends = np.cumsum(np.bincount(self.table.bag))

@@ -20,13 +20,15 @@ LABELS = {-1.0: 0, 0.0: 0, 1.0: 1}
 class BagTable:
     """Instances, those of a bag side by side: bags in the order in which the file first names them.
 
-    ``features`` (N, F), finite; ``bag`` (N,) rising from 0; ``label`` (B,) 0 or 1, one a bag; ``names`` of the bags.
+    ``features`` (N, F), finite; ``bag`` (N,) rising from 0; ``label`` (B,) 0 or 1, one a bag; ``names`` of the bags;
+    ``columns``, the names of the features, where a header gives them.
     """
 
     features: np.ndarray
     bag: np.ndarray
     label: np.ndarray
     names: list[str]
+    columns: list[str] | None = None
 
 
 def read_bags(path: Path) -> BagTable:
@@ -49,7 +51,8 @@ def read_bags(path: Path) -> BagTable:
     labels = table.numbers([label], hint)[:, 0]
     if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):
         table.refuse(wrong[0], table.place(label), "no label: these are 0 or -1 (negative) and 1 (positive)")
-    features = table.without(label, bag).numbers(hint=hint)
+    rest = table.without(label, bag)
+    features = rest.numbers(hint=hint)
     # The instances of a bag side by side.
     order = np.argsort(owner, kind="stable")
     owner, sides = owner[order], np.array([LABELS[value] for value in labels[order]])
@@ -57,4 +60,4 @@ def read_bags(path: Path) -> BagTable:
     if len(mixed := np.flatnonzero(sides != sides[first][owner])):
         name = list(names)[owner[mixed[0]]]
         raise LDLError(f"{path}: bag {name!r} is both negative and positive; a bag has one label")
-    return BagTable(features[order], owner, sides[first], list(names))
+    return BagTable(features[order], owner, sides[first], list(names), rest.header if headed else None)

@@ -58,6 +58,7 @@ class BSDS500(LDLDataModule):
     batch_size: int = option(default=8, least=1, most=2**31 - 1)
 
     leaky = False
+    input_dtype = "uint8"
     folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
 
     @property

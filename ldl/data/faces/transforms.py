@@ -36,6 +36,14 @@ def default_train_transforms(mirror: bool = True) -> list[Transform]:
     ]
 
 
+def check_crops(preprocessing: dict[str, Any]) -> tuple[int, float | None]:
+    """Side and margin of the crops that a checkpoint describes. Raises LDLError for those that cannot be made."""
+    size, margin = preprocessing.get("crop_size"), preprocessing.get("margin")
+    if not (type(size) is int and 8 <= size <= 4096 and (margin is None or 0 <= margin <= 2)):
+        raise LDLError(f"the checkpoint's crops of {size!r} pixels with a margin of {margin!r} cannot be made")
+    return size, margin
+
+
 def _largest(state: Any) -> float:
     """The largest number of a pipeline."""
     if isinstance(state, dict | list | tuple):

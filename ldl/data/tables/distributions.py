@@ -25,17 +25,21 @@ TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", 
 LABEL_PREFIX = "label:"
 GROUP_KEYS = ("group", "groups", "person", "persons")
 T = TypeVar("T")
-Parts = tuple[Any, Any, list[str] | None, Any]
+Parts = tuple[Any, Any, list[str] | None, Any, list[str] | None]
 
 
 @dataclass(frozen=True)
 class Table:
-    """features (N, F), finite; distributions (N, C), non-negative; label names (C) and groups (N,) where there are."""
+    """features (N, F), finite; distributions (N, C), non-negative; label names (C) and groups (N,) where there are.
+
+    ``columns`` are the names of the features, where the file has some.
+    """
 
     features: np.ndarray
     distributions: np.ndarray
     names: list[str] | None
     groups: np.ndarray | None
+    columns: list[str] | None = None
 
 
 def read_table(
@@ -56,13 +60,13 @@ def read_table(
     that does not sum to 1; unequal numbers of rows.
     """
     keys = feature_key, target_key, group_key
-    features, distributions, names, groups = read_file(path, _read_csv, _pick, *keys, missing)
+    features, distributions, names, groups, columns = read_file(path, _read_csv, _pick, *keys, missing)
     features = check_matrix(path, "features", features, missing)
     distributions = check_matrix(path, "distributions", distributions)
     if len(features) != len(distributions):
         raise LDLError(f"{path}: {len(features)} rows of features but {len(distributions)} of distributions")
     distributions = check_distributions(distributions, str(path), normalize)
-    return Table(features, distributions, names, check_groups(path, groups, len(features)))
+    return Table(features, distributions, names, check_groups(path, groups, len(features)), columns)
 
 
 def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None = None, *options: Any) -> T:
@@ -155,7 +159,7 @@ def _pick(
     features = find_name(path, arrays, "features", "feature_key", feature_key, FEATURE_KEYS)
     target = find_name(path, arrays, "distributions", "target_key", target_key, TARGET_KEYS)
     group = find_group(path, arrays, group_key)
-    return arrays[features], arrays[target], None, arrays[group] if group else None
+    return arrays[features], arrays[target], None, arrays[group] if group else None, None
 
 
 def _read_csv(
@@ -174,12 +178,13 @@ def _read_csv(
             f"its columns are {table.header[:6]}"
         )
     distributions = table.numbers(labels)
-    features = table.without(*labels, *([group] if group else [])).numbers(missing=missing)
+    rest = table.without(*labels, *([group] if group else []))
     names = [name.removeprefix(LABEL_PREFIX) for name in labels]
-    return features, distributions, names, np.array(table.column(group)) if group else None
+    groups = np.array(table.column(group)) if group else None
+    return rest.numbers(missing=missing), distributions, names, groups, rest.header
 
 
-def check_matrix(path: Path, what: str, array: Any, missing: bool = False) -> np.ndarray:
+def check_matrix(path: Path | str, what: str, array: Any, missing: bool = False) -> np.ndarray:
     """The array as a finite (N, F) float64 matrix; with ``missing`` it may hold NaN. Raises LDLError."""
     if scipy.sparse.issparse(array) and array.shape[0] * array.shape[1] > MOST_NUMBERS:
         raise LDLError(f"{path}: {what} have shape {array.shape}, {MOST_NUMBERS} numbers at most are read")

@@ -15,8 +15,6 @@ from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.errors import LDLError
 from ldl.options import buffer, option, options
 
-LARGEST = float(np.finfo(np.float32).max)
-
 
 @options
 class ScaledRows(LDLDataModule):
@@ -34,6 +32,7 @@ class ScaledRows(LDLDataModule):
 
     Attributes:
         features: (rows, F) as they are in the file, float64.
+        feature_names: What the columns of a .csv are called; None where nobody knows.
         scaled: (rows, F) scaled, float32, after ``setup``.
     """
 
@@ -44,6 +43,8 @@ class ScaledRows(LDLDataModule):
     download: bool = False
 
     features: np.ndarray = buffer()
+    feature_names = None  # type: list[str] | None
+    feature_key = None  # type: str | None
     scaled: Tensor = buffer()
     unserved = (*LDLDataModule.unserved, "features")
 
@@ -84,18 +85,14 @@ class ScaledRows(LDLDataModule):
         self.scaler.load_state_dict(state_dict)
         self._scale()
 
+    @property
+    def preprocessing(self) -> dict[str, Any]:
+        """Names and scaling of the features, from which :class:`ldl.inference.Predictor` makes inputs of other rows."""
+        return {"features": self.feature_names, "key": self.feature_key, "scaling": self.scaler.state_dict()}
+
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The rows as they are; training adds no augmentation."""
         return self.scaled[torch.from_numpy(rows)]
 
     def _scale(self) -> None:
-        scaled = self.scaler.transform(self.features)
-        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST) & ~np.isnan(self.features))
-        if len(wrong):
-            row, column = wrong[0]
-            raise LDLError(
-                f"{self.path}: row {row}, feature {column} is {self.features[row, column]:g}, with scaling "
-                f"{self.scaling!r} {scaled[row, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose "
-                "another data.scaling"
-            )
-        self.scaled = torch.tensor(scaled, dtype=torch.float32)
+        self.scaled = self.scaler.apply(self.features, self.path)

@@ -8,10 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from sklearn.preprocessing import QuantileTransformer
+from torch import Tensor
 
 from ldl.errors import LDLError
 
 Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"]
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass
@@ -78,6 +80,29 @@ class FeatureScaler:
             features = (features - self.learned["mean"]) / self.learned["scale"]
         return features if self.clip is None else features.clip(-self.clip, self.clip)
 
+    def apply(self, features: np.ndarray, source: str) -> Tensor:
+        """Scaled features (N, F) in float32, as models take them; NaN stays NaN.
+
+        Raises LDLError, which names the ``source``, where :meth:`transform` does, or a number is too large for float32.
+        """
+        scaled = self.transform(features)
+        wrong = np.argwhere(~(np.abs(scaled) <= LARGEST) & ~np.isnan(features))
+        if len(wrong):
+            row, column = wrong[0]
+            raise LDLError(
+                f"{source}: row {row}, feature {column} is {features[row, column]:g}, with scaling {self.kind!r} "
+                f"{scaled[row, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose another "
+                "data.scaling"
+            )
+        return torch.tensor(scaled, dtype=torch.float32)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> FeatureScaler:
+        """The scaler that a checkpoint describes (``ldl.trust.schema`` has held it against its form)."""
+        scaler = cls(state["kind"], state["clip"])
+        scaler.learned = {name: value.numpy() for name, value in state.items() if isinstance(value, Tensor)}
+        return scaler
+
     def state_dict(self) -> dict[str, Any]:
         """Kind, clip, and what was learnt as tensors."""
         learned = {name: torch.from_numpy(array) for name, array in self.learned.items()}
@@ -88,7 +113,7 @@ class FeatureScaler:
         for option, trained, mine in (("scaling", state["kind"], self.kind), ("clip", state["clip"], self.clip)):
             if trained != mine:
                 raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {mine!r}; set it so")
-        learned = {name: value.numpy() for name, value in state.items() if isinstance(value, torch.Tensor)}
+        learned = {name: value.numpy() for name, value in state.items() if isinstance(value, Tensor)}
         for name in learned.keys() | self.learned.keys():
             saved = learned.get(name, np.array(np.nan))
             if not np.isfinite(saved).all() or (name == "scale" and not (saved > 0).all()):

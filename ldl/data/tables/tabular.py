@@ -51,7 +51,7 @@ class TabularLDL(GroupedRows):
         """Read and check the file. Raises LDLError."""
         keys = self.feature_key, self.target_key
         table = read_table(self.file, *keys, self.normalize, self.group_key, self.missing == "keep")
-        self.features = table.features
+        self.features, self.feature_names = table.features, table.columns
         labels = self._label_space(table.names, table.distributions.shape[1])
         persons = known_persons(table.features) if table.groups is None else None
         groups = table.groups if persons is None else persons

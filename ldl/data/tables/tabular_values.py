@@ -54,7 +54,7 @@ class TabularValues(GroupedRows):
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
         table = self.read()
-        self.features = table.features
+        self.features, self.feature_names = table.features, table.columns
         labels = self._label_space(table.values)
         groups = self.settle(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
         target = labels.encode(torch.tensor(table.values, dtype=torch.float32), self.sigma, self.encoder)

@@ -21,16 +21,20 @@ from ldl.data.tables.distributions import (
 from ldl.errors import LDLError
 
 VALUE_KEYS = ("value", "values", "age", "target", "y")
-Columns = tuple[Any, Any, Any]
+Columns = tuple[Any, Any, Any, list[str] | None]
 
 
 @dataclass(frozen=True)
 class ValueTable:
-    """features (N, F) and values (N,), finite float64; groups (N,) of any type, or None where the file has none."""
+    """features (N, F) and values (N,), finite float64; groups (N,) of any type, or None where the file has none.
+
+    ``columns`` are the names of the features, where the file has some.
+    """
 
     features: np.ndarray
     values: np.ndarray
     groups: np.ndarray | None
+    columns: list[str] | None = None
 
 
 def read_values(
@@ -48,18 +52,18 @@ def read_values(
     .csv. Raises LDLError: a missing or unreadable file, key or
     column; text or NaN among the numbers; unequal numbers of rows.
     """
-    features, values, groups = read_file(path, _read_csv, _pick, missing, feature_key, value_key, group_key)
+    features, values, groups, columns = read_file(path, _read_csv, _pick, missing, feature_key, value_key, group_key)
     features = check_matrix(path, "features", features, missing)
     values = check_matrix(path, "values", np.reshape(values, (-1, 1)))[:, 0]
     if len(values) != len(features):
         raise LDLError(f"{path}: {len(features)} rows of features but {len(values)} values")
-    return ValueTable(features, values, check_groups(path, groups, len(features)))
+    return ValueTable(features, values, check_groups(path, groups, len(features)), columns)
 
 
 def _pick(path: Path, arrays: Mapping[str, Any], missing: bool, feature_key: str | None, *keys: str | None) -> Columns:
     feature = find_name(path, arrays, "feature", "feature_key", feature_key, FEATURE_KEYS)
     value, group = _names(path, arrays, *keys)
-    return arrays[feature], arrays[value], arrays[group] if group else None
+    return arrays[feature], arrays[value], arrays[group] if group else None, None
 
 
 def _read_csv(path: Path, missing: bool, feature_key: str | None, *keys: str | None) -> Columns:
@@ -71,8 +75,8 @@ def _read_csv(path: Path, missing: bool, feature_key: str | None, *keys: str | N
     value, group = _names(path, table.header, *keys)
     groups = np.array(table.column(group)) if group else None
     values = table.numbers([value])
-    features = table.without(value, *([group] if group else [])).numbers(missing=missing)
-    return features, values, groups
+    rest = table.without(value, *([group] if group else []))
+    return rest.numbers(missing=missing), values, groups, rest.header
 
 
 def _names(path: Path, names: Iterable[str], value: str | None, group: str | None) -> tuple[str, str | None]:

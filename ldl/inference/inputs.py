@@ -1,0 +1,73 @@
+"""Inputs of a trained model, made of whatever a user has: what the model was trained on says how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.data.tables.feature_columns import as_array
+from ldl.errors import LDLError
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Instances to predict, made batch by batch.
+
+    Attributes:
+        size: Their number.
+        make: Gives the inputs (B, ...) of some of them, as the backbone takes them.
+        names: What each is called; None where nothing names them.
+    """
+
+    size: int
+    make: Callable[[np.ndarray], Tensor]
+    names: list[str] | None = None
+
+
+def prepared(given: Any, shape: tuple[int, ...], dtype: str | None) -> Inputs:
+    """Inputs that need no preparation: an array or tensor (N, ...) of the numbers that the model was trained on.
+
+    Args:
+        given: The array.
+        shape: Of one input; -1 is any length.
+        dtype: Type of the numbers in training; None where nobody knows.
+
+    Raises:
+        LDLError: another shape or kind of number, or a number that is not finite.
+    """
+    array = as_array(given)
+    fits = array.ndim == len(shape) + 1 and all(side in (-1, found) for side, found in zip(shape, array.shape[1:]))
+    if not fits or 0 in array.shape:
+        wanted = ", ".join("any" if side == -1 else str(side) for side in shape)
+        raise LDLError(f"inputs have shape {array.shape}, but the model takes (N, {wanted}), a row an instance")
+    return Inputs(len(array), _rows(as_trained(array, dtype)))
+
+
+def as_trained(array: np.ndarray, dtype: str | None) -> np.ndarray:
+    """Numbers of the type of training. Raises LDLError for those that mean something else, or are not finite."""
+    if array.dtype.kind not in "fiub":
+        raise LDLError(f"inputs are {array.dtype}, not numbers")
+    whole = array.dtype.kind in "iub"
+    if dtype == "uint8":
+        if not whole or array.min() < 0 or array.max() > 255:
+            raise LDLError(f"inputs are {array.dtype}, but the model takes pixels of 0 to 255 in uint8; give it those")
+        return array.astype(np.uint8)
+    if dtype is None:
+        return array if array.dtype == np.uint8 else array.astype(np.float32)
+    if array.dtype == np.uint8:
+        raise LDLError(f"inputs are uint8, but the model was trained on {dtype}; scale them as in training")
+    if len(bad := np.argwhere(np.isinf(array) if array.ndim == 3 else ~np.isfinite(array))):
+        raise LDLError(f"input {bad[0][0]} holds {array[tuple(bad[0])]}; every entry must be a finite number")
+    return array.astype(dtype if dtype in ("float32", "float64") else np.float32)
+
+
+def _rows(array: np.ndarray) -> Callable[[np.ndarray], Tensor]:
+    def make(rows: np.ndarray) -> Tensor:
+        return torch.from_numpy(array[rows])
+
+    return make

@@ -1,0 +1,113 @@
+"""Pictures as a model takes them: cropped and transformed as in training, or whole for models of every pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from ldl.data.pictures import list_pictures, read_picture, upright
+from ldl.errors import LDLError
+from ldl.inference.inputs import Inputs
+
+Faces = Sequence[np.ndarray | None] | None
+Source = Path | np.ndarray | Image.Image
+
+
+def faces(given: Any, preprocessing: dict[str, Any], places: Faces = None) -> Inputs:
+    """Crops of pictures, whole ones unless ``places`` says where the faces are.
+
+    Args:
+        given: One picture or several: see :func:`list_sources`.
+        preprocessing: What a checkpoint says of crops: ``crop_size``, ``margin`` and ``transforms``.
+        places: For every picture the points that place the face, (5, 2) or (4, 2), in pixels, or None: see
+            ``ldl.data.faces.align.placement``.
+
+    Raises:
+        LDLError: no pictures, or crops that cannot be made.
+    """
+    from ldl.data.faces.align import crop
+    from ldl.data.faces.transforms import Pipeline, check_crops
+
+    sources, names = list_sources(given)
+    if places is not None and len(places) != len(sources):
+        raise LDLError(f"{len(sources)} pictures but places of {len(places)} faces; give one, or None, a picture")
+    size, margin = check_crops(preprocessing)
+    pipeline = Pipeline.from_dict(preprocessing["transforms"])
+
+    def one(row: int) -> np.ndarray:
+        try:
+            return crop(read(sources[row]), None if places is None else places[row], size, margin)
+        except LDLError as error:
+            raise LDLError(f"{names[row] if names else f'picture {row}'}: {error}") from error
+
+    def make(rows: np.ndarray) -> Tensor:
+        return pipeline.batch([one(row) for row in rows], rows)
+
+    return Inputs(len(sources), make, names)
+
+
+def whole(given: Any) -> Inputs:
+    """Pictures as they are, (B, 3, H, W) uint8: a batch has one size. Raises LDLError."""
+    sources, names = list_sources(given)
+
+    def make(rows: np.ndarray) -> Tensor:
+        pictures = [read(sources[row]) for row in rows]
+        if len(sizes := {picture.shape[:2] for picture in pictures}) > 1:
+            such = " and ".join("x".join(map(str, size)) for size in sorted(sizes)[:2])
+            raise LDLError(f"pictures of several sizes, such as {such}, make no array of maps; predict them one by one")
+        return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
+
+    return Inputs(len(sources), make, names)
+
+
+def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
+    """The pictures that a user has given, and the names of those that are files.
+
+    A file or a folder of pictures; a picture of PIL; an array (H, W, 3) uint8, (H, W) where it is grey; a list of
+    these; an array (N, H, W, 3), or a tensor (N, 3, H, W) or (3, H, W) as torchvision has them, uint8.
+
+    Raises LDLError: no pictures.
+    """
+    if isinstance(given, str | Path):
+        path = Path(given)
+        if not path.is_dir():
+            return [path], [path.name]
+        found = list_pictures(path)
+        return found, [file.relative_to(path).as_posix() for file in found]
+    if isinstance(given, Tensor):
+        if given.ndim not in (3, 4) or given.shape[-3] not in (1, 3):
+            raise LDLError(f"a tensor of pictures is (N, 3, H, W), not {tuple(given.shape)}")
+        given = given.detach().cpu().movedim(-3, -1).numpy()
+    if isinstance(given, Image.Image) or (isinstance(given, np.ndarray) and given.ndim < 4):
+        given = [given]
+    if not isinstance(given, Sequence | np.ndarray) or not len(given):
+        raise LDLError(
+            f"no pictures in a {type(given).__name__}; give files, arrays (H, W, 3) uint8 or pictures of PIL"
+        )
+    sources = [Path(one) if isinstance(one, str) else one for one in given]
+    files = [one for one in sources if isinstance(one, Path)]
+    return sources, [str(file) for file in files] if len(files) == len(sources) else None
+
+
+def read(source: Source) -> np.ndarray:
+    """One picture as RGB, (H, W, 3) uint8. Raises LDLError."""
+    if isinstance(source, Path):
+        return read_picture(source)
+    if isinstance(source, Image.Image):
+        return upright(source)
+    array = source.detach().cpu().numpy() if isinstance(source, Tensor) else np.asarray(source)
+    if array.ndim == 3 and array.shape[-1] == 1:
+        array = array[..., 0]
+    if array.ndim == 2:
+        array = np.repeat(array[..., None], 3, axis=2)
+    if array.ndim != 3 or array.shape[-1] != 3 or 0 in array.shape:
+        raise LDLError(f"a picture is an array (H, W, 3), not {array.shape}; give channels last")
+    if array.dtype != np.uint8:
+        raise LDLError(f"a picture is uint8, 0 to 255, not {array.dtype}; convert it")
+    return array

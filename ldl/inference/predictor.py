@@ -1,0 +1,114 @@
+"""One object for inference, from a checkpoint alone."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ldl.collective import current_collective
+from ldl.errors import LDLError
+from ldl.inference import pictures
+from ldl.inference.inputs import Inputs, prepared
+from ldl.inference.predictions import Predictions
+from ldl.inference.rows import read_instances
+from ldl.labels import LabelSpace
+from ldl.task import Task
+
+
+class Predictor:
+    """Predicts what a user has, as it is: scaling, crop, decoder and temperature are those of training.
+
+    It takes no gradients, and computes in float32, whatever precision the training had. The columns of tables are found
+    by the names that they had in training, in any order, and others are left alone. ``Task(inputs)``, in contrast, is
+    the bare network.
+
+    Args:
+        task: A trained task; it is put into evaluation mode and moved to ``device``.
+        device: Where to compute, such as ``cpu`` or ``cuda``.
+        batch_size: Instances at a time.
+
+    Raises:
+        LDLError: the task is not built, there is no such device, or ``batch_size`` is below 1.
+    """
+
+    def __init__(self, task: Task, device: str | torch.device = "cpu", batch_size: int = 256) -> None:
+        if task.input_shape is None:
+            raise LDLError("Predictor needs a trained task; train it first, or use Predictor.from_checkpoint")
+        if type(batch_size) is not int or batch_size < 1:
+            raise LDLError(f"batch_size {batch_size!r} of Predictor must be at least 1")
+        try:
+            self.device = torch.device(device)
+            self.task = task.eval().to(self.device)
+        except (RuntimeError, AssertionError) as error:  # torch's for unknown names, and for those not compiled in
+            reason = " ".join(str(error).split())[:160]
+            raise LDLError(f"device {str(device)!r} cannot be used: {reason}; take cpu") from error
+        self.batch_size = batch_size
+        self._preprocessing = task.preprocessing or {}
+        if len(task.input_shape) == 1 and not self._preprocessing:
+            warnings.warn("nothing is known of the scaling of features: rows are taken as scaled", stacklevel=2)
+
+    @classmethod
+    def from_checkpoint(cls, path: str | Path, device: str | torch.device = "cpu", batch_size: int = 256) -> Predictor:
+        """The predictor of a checkpoint; nothing is unpickled. Raises LDLError: see ``Task.load_from_checkpoint``."""
+        return cls(Task.load_from_checkpoint(path), device, batch_size)
+
+    @property
+    def labels(self) -> LabelSpace:
+        """What the labels of the distributions mean."""
+        return self.task.labels
+
+    @torch.no_grad()
+    def predict(self, given: Any, faces: pictures.Faces = None) -> Predictions:
+        """Predict instances.
+
+        Args:
+            given: Of a model of rows, as they are in the table, not scaled: an array or tensor (N, F), a data frame of
+                pandas, or a .csv, .parquet, .npz or .mat file, with labels or without. Of a model of bags: a list of
+                arrays (J, F), an array (N, J, F) with NaN where a bag has fewer instances, or a frame or file with a
+                column ``bag``. Of a model of pictures: a file, a folder, a picture of PIL, arrays (H, W, 3) uint8, a
+                list of these, or a tensor (N, 3, H, W) uint8. Of any other model: an array (N, ...) of the inputs of
+                training.
+            faces: Where the face is in each picture, (4, 2) corners of a box or (5, 2) landmarks, in pixels, or None;
+                without, pictures are taken whole.
+
+        Returns:
+            A row an instance, in the order given.
+
+        Raises:
+            LDLError: another shape or kind of input, a column that is missing, or NaN that the head does not take.
+        """
+        inputs = self._inputs(given, faces)
+        starts = range(0, inputs.size, self.batch_size)
+        parts = [self._batch(inputs, np.arange(k, min(k + self.batch_size, inputs.size))) for k in starts]
+        self.task.watch.settle(self.device, current_collective())
+        distribution, value = (
+            np.concatenate([part[name] for part in parts]) if name in parts[0] else None
+            for name in ("prediction", "predicted_value")
+        )
+        assert distribution is not None
+        return Predictions(distribution, value, self.labels, inputs.names)
+
+    __call__ = predict
+
+    def _batch(self, inputs: Inputs, index: np.ndarray) -> dict[str, np.ndarray]:
+        batch = {"input": inputs.make(index), "index": torch.from_numpy(index), "weight": torch.ones(len(index))}
+        batch = {name: column.to(self.device) for name, column in batch.items()}
+        found = self.task.eval().predict_step(batch, 0)
+        return {name: column.float().cpu().numpy() for name, column in found.items() if name != "index"}
+
+    def _inputs(self, given: Any, faces: pictures.Faces) -> Inputs:
+        shape, known = self.task.input_shape, self._preprocessing
+        assert shape is not None
+        if "crop_size" in known:
+            return pictures.faces(given, known, faces)
+        if faces is not None:
+            raise LDLError("the model was not trained on crops of pictures, so that faces has no meaning; leave it out")
+        if self.task.gives_maps:
+            return pictures.whole(given)
+        if len(shape) == 1 or "scaling" in known:
+            return read_instances(given, shape, known, self.task.head.takes_missing)
+        return prepared(given, shape, known.get("dtype"))

@@ -1,0 +1,115 @@
+"""Rows of features, and bags of them, as a model takes them: found by name, scaled as in training."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.data.csv_table import read_csv
+from ldl.data.tables.distributions import read_file
+from ldl.data.tables.feature_columns import FeatureColumns, as_array, read_parquet
+from ldl.data.tables.scaling import FeatureScaler
+from ldl.errors import LDLError
+from ldl.inference.inputs import Inputs
+
+
+def read_instances(given: Any, shape: tuple[int, ...], known: dict[str, Any], missing: bool = False) -> Inputs:
+    """Rows, or bags of them, as a model takes them.
+
+    Args:
+        given: An array, a frame or a file: see :func:`rows` and :func:`bags`.
+        shape: Of one input: (F,), or (J, F) of bags.
+        known: What a checkpoint knows of the features: their names and their scaling.
+        missing: Whether features may be NaN.
+
+    Raises:
+        LDLError: other features than those, or what is no number.
+    """
+    columns = FeatureColumns(shape[-1], known.get("features"), known.get("key"), missing)
+    scaler = FeatureScaler.from_state(known.get("scaling") or {"kind": "none", "clip": None})
+    return rows(given, columns, scaler) if len(shape) == 1 else bags(given, columns, scaler)
+
+
+def rows(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
+    """Rows of an array (N, F), a tensor, a data frame, or a file of them. Raises LDLError."""
+    names: list[str] | None = None
+    if isinstance(given, str | Path):
+        source, features = str(given), columns.of_file(Path(given))
+    elif is_frame(given):
+        source, features = "data frame", columns.of_frame(given, "data frame")
+        names = row_names(given)
+    else:
+        source, features = "inputs", columns.of_array(given)
+    scaled = scaler.apply(features, source)
+    return Inputs(len(scaled), lambda chosen: scaled[torch.from_numpy(chosen)], names)
+
+
+def bags(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
+    """Bags: a list of arrays (J, F), an array (N, J, F) with NaN for instances that a bag has not, a frame or a file.
+
+    Of a frame or a .csv the column ``bag`` says whose a row is. Raises LDLError.
+    """
+    names: list[str] | None = None
+    if isinstance(given, str | Path) or is_frame(given):
+        source = str(given) if isinstance(given, str | Path) else "data frame"
+        owner, features = _owned(given, columns)
+        names = list(dict.fromkeys(owner))
+        parts = [features[np.array(owner) == name] for name in names]
+    else:
+        source = "inputs"
+        parts = [_present(columns, bag, f"bag {number}") for number, bag in enumerate(given)]
+    if not parts:
+        raise LDLError("there is no bag to predict; give at least one array (instances, features)")
+    scaled = [scaler.apply(part, source) for part in parts]
+    return Inputs(len(scaled), lambda chosen: _padded([scaled[number] for number in chosen]), names)
+
+
+def is_frame(given: Any) -> bool:
+    """Whether this is a data frame of pandas, which need not be installed."""
+    return hasattr(given, "columns") and hasattr(given, "iloc")
+
+
+def row_names(frame: Any) -> list[str] | None:
+    """The index of a data frame, where it is not just the numbers of the rows."""
+    plain = list(frame.index) == list(range(len(frame)))
+    return None if plain else [str(name) for name in frame.index]
+
+
+def _owned(given: Any, columns: FeatureColumns) -> tuple[list[str], np.ndarray]:
+    """Of every row the name of its bag, and the features (N, F)."""
+    if is_frame(given):
+        if "bag" not in given.columns:
+            raise LDLError(
+                f"data frame: no column 'bag', which says whose a row is; there are {list(given.columns)[:8]}"
+            )
+        return [str(name) for name in given["bag"]], columns.of_frame(given.drop(columns="bag"), "data frame")
+    path = Path(given)
+    if path.suffix.lower() == ".parquet":
+        return _owned(read_parquet(path), columns)
+    table = read_file(path, partial(read_csv, has_header=lambda first: "bag" in first))
+    headed = "bag" in table.header
+    # Without a header a file is as in training, label, bag and features, or lacks the labels.
+    first = [str(number + 1) for number in range(len(table.header) - columns.count)]
+    if not headed and len(first) not in (1, 2):
+        raise LDLError(
+            f"{path}: {len(table.header)} columns, and no header that names 'bag'; the model takes "
+            f"{columns.count} features, after the label, if any, and the bag"
+        )
+    bag = "bag" if headed else first[-1]
+    return table.column(bag), columns.of_table(table.without(*(["bag"] if headed else first)))
+
+
+def _present(columns: FeatureColumns, bag: Any, source: str) -> np.ndarray:
+    array = as_array(bag)
+    if array.ndim == 2 and array.dtype.kind == "f":
+        array = array[~np.isnan(array).all(1)]
+    return columns.of_array(array, source)
+
+
+def _padded(parts: list[Tensor]) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=torch.nan)

@@ -1,0 +1,33 @@
+"""``--stage predict`` with a path: everything that lies there is predicted, and the checkpoint says how it is read."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ldl.backbones.base import Backbone
+from ldl.checkpoint import CHECKPOINT_KEY
+from ldl.spec import from_spec
+
+
+def with_new_data(args: list[str], checkpoint: dict[str, Any], path: str) -> list[str]:
+    """The command line with the class of data that serves all instances at ``path``, in place of the configured one.
+
+    The latter knows one data set, its labels and its folds; it stays where the checkpoint does not say how inputs are
+    made, or ``path`` is a list of pictures.
+    """
+    name = _serves(checkpoint[CHECKPOINT_KEY], path)
+    first = next(number for number, arg in enumerate(args) if arg.startswith("--data."))
+    return args if name is None else [*args[:first], "--data", name, *args[first:]]
+
+
+def _serves(described: dict[str, Any], path: str) -> str | None:
+    known = described.get("preprocessing") or {}
+    if "scaling" in known:
+        return "TableFile"
+    if path.lower().endswith((".csv", ".json", ".txt")) and os.path.isfile(path):
+        return None
+    if "crop_size" in known:
+        return "PictureFolder"
+    backbone = from_spec(described["backbone"], Backbone)  # type: ignore[type-abstract]
+    return "WholePictures" if backbone.gives_maps else None

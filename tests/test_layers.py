@@ -28,7 +28,7 @@ FLOORS = (
     ("ldl.inference",),
     ("ldl.reports",),
     ("ldl.comparison",),
-    ("ldl.running",),
+    ("ldl.running", "ldl.estimator"),
     ("ldl.cli", "ldl.edges"),
     ("ldl.__main__", "ldl"),
 )

@@ -61,9 +61,8 @@ def bags(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
         names = list(dict.fromkeys(owner))
         parts = [features[np.array(owner) == name] for name in names]
     elif not hasattr(given, "__len__"):
-        raise LDLError(
-            f"bags are a list of arrays (J, F), an array (N, J, F), a frame or a file, not {str(given)[:80]!r}"
-        )
+        shown = str(given)[:80]
+        raise LDLError(f"bags are a list of arrays (J, F), an array (N, J, F), a frame or a file, not {shown!r}")
     else:
         source = "inputs"
         parts = [_present(columns, bag, f"bag {number}") for number, bag in enumerate(given)]

@@ -130,7 +130,7 @@ def test_the_place_of_a_face(faces: tuple[Predictor, UTKFace]) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (np.zeros((2, 3, 9, 9), np.uint8), r"picture 0: a picture is an array \(H, W, 3\), not \(3, 9, 9\); give channels"),
+        (np.zeros((2, 3, 9, 9), np.uint8), r"picture 0: a picture is an array \(H, W, 3\), not \(3, 9, 9\)"),
         (np.zeros((2, 9, 9, 3)), "picture 0: a picture is uint8, 0 to 255, not float64; convert it"),
         (torch.zeros(2, 9, 9, 3), r"a tensor of pictures is \(N, 3, H, W\), not \(2, 9, 9, 3\)"),
         ([], "no pictures in a list"),

@@ -108,7 +108,7 @@ def test_without_a_path_the_test_part_is_predicted(run: Path, tmp_path: Path) ->
     [
         (TABLE.drop(columns="size"), [], "no column 'size', which the model was trained on; there are 'dose'"),
         (TABLE.assign(size="large"), [], "line 2, column 'size' is 'large', not a finite number"),
-        (TABLE.assign(size=TABLE["size"].where(X[:, 0] < 1)), [], "Softmax takes no missing features, and the data have"),
+        (TABLE.assign(size=TABLE["size"].where(X[:, 0] < 1)), [], "Softmax takes no missing features"),
         (TABLE, ["--data=PictureFolder"], "the checkpoint was not trained on pictures"),
         (TABLE, ["--data=WholePictures"], "the checkpoint was trained on something else than whole pictures"),
     ],

@@ -1,9 +1,50 @@
-"""Label distribution learning on Lightning."""
+"""Label distribution learning on Lightning.
+
+What most programs need is here by name, and imported when it is asked for: ``import ldl`` alone takes no time.
+"""
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ldl.backbones.base import Backbone as Backbone
+    from ldl.data.base import LDLDataModule as LDLDataModule
+    from ldl.head import AlternatingHead as AlternatingHead
+    from ldl.head import FittedHead as FittedHead
+    from ldl.head import Head as Head
+    from ldl.labels import LabelSpace as LabelSpace
+    from ldl.running.crossval import crossvalidate as crossvalidate
+    from ldl.task import Task as Task
 
 # Read when torch loads its OpenMP runtime. Waiting threads that spin make a step up to a hundred times slower
 # as soon as another process wants the cores; asleep they cost nothing that can be measured.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "AlternatingHead": "ldl.head",
+    "Backbone": "ldl.backbones",
+    "FittedHead": "ldl.head",
+    "Head": "ldl.head",
+    "LDLDataModule": "ldl.data",
+    "LabelSpace": "ldl.labels",
+    "Task": "ldl.task",
+    "crossvalidate": "ldl.running.crossval",
+}
+"""The module of each name."""
+
+__all__ = [*_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ldl' has no attribute {name!r}")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -26,14 +26,23 @@ plugin_folders: list[Path] = []
 
 
 def project_root() -> Path | None:
-    """The folder of ``train.py``, whose ``plugins/`` and ``configs/`` are used; None where there is no such file.
+    """The checkout: the folder of ``train.py``, with ``plugins/`` and ``configs/``; None where there is none.
 
-    It is that of the running script, else the checkout that the package is imported from; never the
-    working directory.
+    It is that of the running script, else the one that the package is imported from.
     """
     main = getattr(sys.modules.get("__main__"), "__file__", None)
-    candidates = ([Path(main).resolve().parent] if main else []) + [Path(__file__).resolve().parent.parent]
-    return next((folder for folder in candidates if (folder / "train.py").is_file()), None)
+    script, package = Path(main).resolve().parent if main else None, Path(__file__).resolve().parent.parent
+    if script and (script / "train.py").is_file():
+        return script
+    # Beside an installed package anybody's train.py may lie.
+    return package if (package / "train.py").is_file() and (package / "configs").is_dir() else None
+
+
+def usual_folders() -> list[Path]:
+    """Where plugins are looked for: ``plugins/`` beside ``train.py``, and in the working directory."""
+    root = project_root()
+    folders = [*([root / "plugins"] if root else []), Path.cwd() / "plugins"]
+    return list(dict.fromkeys(folder.resolve() for folder in folders))
 
 
 def discover(folder: Path | None = None) -> list[str]:
@@ -42,23 +51,31 @@ def discover(folder: Path | None = None) -> list[str]:
     A plugin that fails to import is reported as a warning and left out.
 
     Args:
-        folder: A folder of ``.py`` files; None takes ``plugins/`` beside ``train.py``.
+        folder: A folder of ``.py`` files; None takes :func:`usual_folders`.
 
     Returns:
         The names of the modules that were imported by this call; each is imported once.
     """
-    root = project_root()
-    folder = folder or (root / "plugins" if root else None)
+    found = [name for place in ([folder] if folder else usual_folders()) for name in _import_folder(place)]
+    return found + _import_entry_points()
+
+
+def _import_folder(folder: Path) -> list[str]:
     found = []
-    if folder and folder not in plugin_folders:
+    if folder not in plugin_folders:
         plugin_folders.append(folder)
-    for path in sorted(folder.glob("*.py")) if folder and folder.is_dir() else []:
+    for path in sorted(folder.glob("*.py")) if folder.is_dir() else []:
         name = f"{PACKAGE}.{path.stem}"
         if not path.stem.isidentifier():
             _report(str(path), f"{path.stem!r} is no name that Python can import; rename it {_importable(path)}")
-        elif not path.name.startswith("_") and name not in sys.modules and _import_file(name, path):
+        elif path.name.startswith("_"):
+            continue
+        elif name in sys.modules:
+            if (other := sys.modules[name].__file__) and Path(other).resolve() != path.resolve():
+                _report(str(path), f"{other} has its name; rename one of them")
+        elif _import_file(name, path):
             found.append(name)
-    return found + _import_entry_points()
+    return found
 
 
 def _importable(path: Path) -> str:

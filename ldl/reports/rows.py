@@ -173,8 +173,8 @@ def tabulate(
     """Header and rows of ``predictions.csv``: index, name, group, values, then both distributions label by label.
 
     ``names`` has one entry an instance of the data set. With ``levels``, in percent, come the standard deviation,
-    ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; it is calibrated
-    where there is a calibration.
+    ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; they are
+    calibrated where there is a calibration.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:

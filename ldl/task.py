@@ -55,8 +55,8 @@ class Task(pl.LightningModule):
             reported errors and is recorded with them.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
-        conformal: Calibrate intervals and sets on the validation part, where ``groups`` such as persons count as one each,
-            or by its ``rows``; ``none`` leaves them. Distributions and values never change.
+        conformal: Calibrate intervals and sets on the validation part, by its ``groups``, such as persons, or by its
+            ``rows``; ``none`` leaves them as predicted. Distributions and values never change.
     """
 
     def __init__(
@@ -152,8 +152,7 @@ class Task(pl.LightningModule):
         optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr))
         if self.lr_scheduler is None:
             return optimizer
-        steps = None if self._trainer is None else lambda: int(self.trainer.estimated_stepping_batches)
-        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, steps)
+        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, self._trainer)
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:

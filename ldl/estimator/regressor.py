@@ -128,7 +128,13 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             rows, target, groups = rows[index], target[index], index if groups is None else groups[index]
         self._of_values = has_values(target, self.labels)
         if self._of_values:
-            loaded = read_values(target.squeeze(1) if target.shape[1:] == (1,) else target, self.labels, self.step, self.sigma, self.encoder)
+            loaded = read_values(
+                target.squeeze(1) if target.shape[1:] == (1,) else target,
+                self.labels,
+                self.step,
+                self.sigma,
+                self.encoder,
+            )
         else:
             loaded = read_distributions(target, getattr(y, "columns", None), self.labels)
         options = {"scaling": self.scaling, "clip": self.clip, "batch_size": self.batch_size}
@@ -174,9 +180,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         optimizer = self.optimizer or partial(torch.optim.AdamW, lr=self.lr, weight_decay=self.weight_decay)
         cosine = partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=self.epochs)
         scheduler = cosine if self.lr_scheduler == "cosine" else self.lr_scheduler
-        return Task(
-            head, None, optimizer, scheduler, mixup=self.mixup, decoder=self.decoder, calibrate=self.calibrate
-        )
+        return Task(head, None, optimizer, scheduler, mixup=self.mixup, decoder=self.decoder, calibrate=self.calibrate)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -175,8 +175,8 @@ def tabulate(
     """Header and rows of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
     ``names`` and ``facts`` have one entry an instance of the data set. With ``levels``, in percent, come the standard
-    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; it is
-    calibrated where there is a calibration.
+    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; they
+    are calibrated where there is a calibration.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:

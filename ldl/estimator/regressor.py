@@ -163,7 +163,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         return self._predict(X).interval(level)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """How good predictions are, higher is better: R^2 of values, the negative mean KL divergence of distributions."""
+        """R^2 of values, or minus the mean KL divergence of distributions: higher is better."""
         check_is_fitted(self)
         if self._of_values:
             return float(super().score(X, y, sample_weight))

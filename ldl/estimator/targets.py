@@ -21,7 +21,7 @@ def has_values(y: np.ndarray, labels: LabelSpace | None) -> bool:
 
 
 def read_distributions(y: np.ndarray, names: Sequence[object] | None, labels: LabelSpace | None) -> Loaded:
-    """Labels and targets of rows (N, C); where ``labels`` are None they are ``names``, those of the columns, or numbers.
+    """Labels and targets of rows (N, C); ``labels`` None are ``names``, those of the columns, or numbers.
 
     Raises LDLError: a row that is no distribution, or another number of labels.
     """

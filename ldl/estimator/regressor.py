@@ -17,6 +17,7 @@ from ldl.data.loaded import Loaded
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError
 from ldl.estimator.arrays import ArrayRows
+from ldl.estimator.calibration import cross_calibrate
 from ldl.estimator.inputs import draw_seed, read_features, read_groups, read_rows
 from ldl.estimator.nested import HeadParameters, make_head, takes_missing
 from ldl.estimator.targets import has_values, read_distributions, read_values
@@ -53,8 +54,11 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             optimiser, to be stepped once an epoch.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value.
-        val_fraction: Share of the rows, or groups, that are held out, for ``calibrate``.
+        val_fraction: Share of the rows, or groups, that are held out for ``calibrate`` and for ``split``.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on what is held out.
+        conformal: Whether intervals and sets are calibrated, so that they hold the truth as often as they say:
+            ``split`` by what is held out, ``cross`` by all rows, each predicted by a model of other folds.
+        conformal_folds: So many times more it is then fitted for ``cross``.
         accelerator: Lightning's, of which one device trains. Predictions are made on the CPU.
         verbose: Whether fitting shows its progress.
         random_state: Seed of a fit, as ``seed_everything`` of ``train.py``; a generator, or None for that of numpy,
@@ -87,6 +91,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         decoder: Decoder = "expectation",
         val_fraction: float = 0.0,
         calibrate: bool = False,
+        conformal: Literal["split", "cross"] | None = None,
+        conformal_folds: int = 5,
         accelerator: str = "auto",
         verbose: bool = False,
         random_state: int | np.random.RandomState | None = 0,
@@ -108,6 +114,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         self.decoder = decoder
         self.val_fraction = val_fraction
         self.calibrate = calibrate
+        self.conformal = conformal
+        self.conformal_folds = conformal_folds
         self.accelerator = accelerator
         self.verbose = verbose
         self.random_state = random_state
@@ -135,7 +143,11 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         else:
             loaded = read_distributions(target, getattr(y, "columns", None), self.labels)
         self.labels_ = loaded.labels
-        self.predictor_ = self._train(rows, replace(loaded, groups=groups), draw_seed(self.random_state))
+        loaded, seed = replace(loaded, groups=groups), draw_seed(self.random_state)
+        self.predictor_ = self._train(rows, loaded, seed)
+        if self.conformal == "cross":
+            known = cross_calibrate(partial(self._train, seed=seed), rows, loaded, self.conformal_folds, seed)
+            self.predictor_.task.calibration = known
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -158,9 +170,18 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     def predict_interval(self, X: Any, level: float = 0.9) -> np.ndarray:
         """Central intervals, (N, 2), of a grid (N, 2, 2): lower and upper end on the last dimension.
 
-        Raises LDLError: labels without values, or a level that is not between 0 and 1.
+        With ``conformal`` they hold the true values of at least ``level`` of rows like the fitted ones; without, this
+        share of the predicted mass. Raises LDLError: labels without values, or a level that is not between 0 and 1.
         """
         return self._predict(X).interval(level)
+
+    def predict_set(self, X: Any, level: float = 0.9) -> np.ndarray:
+        """Which labels belong to the set of the likeliest, (N, C) of bool, for labels without values.
+
+        With ``conformal`` they hold ``level`` of the true mass, on average over rows like the fitted ones; without, of
+        the predicted mass. Raises LDLError: labels with values, or a level that is not between 0 and 1.
+        """
+        return self._predict(X).label_set(level)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of values, or minus the mean KL divergence of distributions: higher is better."""
@@ -181,6 +202,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         return self.predictor_.predict(read_features(self, X, self.predictor_.task.head.takes_missing))
 
     def _train(self, rows: np.ndarray, loaded: Loaded, seed: int) -> Predictor:
+        """Train on rows with groups, where there are any, and a seed."""
         with seeded(seed):
             data = ArrayRows(
                 rows,
@@ -198,6 +220,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
                 mixup=self.mixup,
                 decoder=self.decoder,
                 calibrate=self.calibrate,
+                conformal=self.conformal == "split",
             )
             train(task, data, self.epochs, self.accelerator, self.verbose)
         return Predictor(task)

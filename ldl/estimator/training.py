@@ -21,6 +21,7 @@ from ldl.data.base import LDLDataModule
 from ldl.running.quiet import WARNINGS
 from ldl.running.training import seed_everything
 from ldl.task import Task
+from ldl.trust.calibration import CALIBRATION_KEY
 
 SEED_VARIABLES = ("PL_GLOBAL_SEED", "PL_SEED_WORKERS")
 
@@ -89,4 +90,6 @@ def write_checkpoint(task: Task, path: str | Path) -> None:
         "state_dict": task.state_dict(),
     }
     task.on_save_checkpoint(checkpoint)
+    if task.calibration is not None:
+        checkpoint[CALIBRATION_KEY] = task.calibration.to_state()
     AtomicCheckpointIO().save_checkpoint(checkpoint, path)

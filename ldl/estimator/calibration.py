@@ -44,7 +44,7 @@ def part_of(loaded: Loaded, index: np.ndarray) -> Loaded:
 
 
 def truth_of(loaded: Loaded) -> np.ndarray:
-    """The values of the rows, their distributions' where they have none of their own; distributions of nominal labels."""
+    """What calibrates: values, those of distributions where there are no others, or nominal distributions."""
     target = loaded.columns["target"]
     if not loaded.labels.has_values:
         return target.numpy()

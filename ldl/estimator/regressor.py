@@ -162,9 +162,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     def predict_value(self, X: Any) -> np.ndarray:
         """Values (N,), or points (N, 2), by the decoder or the head. Raises LDLError for labels without values."""
         if (value := self._predict(X).value) is None:
-            raise LDLError(
-                "labels without values have none to predict; give LDLRegressor labels=LabelSpace.ordinal(...)"
-            )
+            raise LDLError("these labels have no values to predict; give LDLRegressor labels=LabelSpace.ordinal(...)")
         return value
 
     def predict_interval(self, X: Any, level: float = 0.9) -> np.ndarray:

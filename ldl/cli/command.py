@@ -12,7 +12,7 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.running.output import stays_open
 from ldl.running.refusals import refusals
 
-VERBS = {"audit": "ldl.cli.audit"}
+VERBS = {"audit": "ldl.cli.audit", "export": "ldl.cli.export"}
 """Of each verb the module whose ``run(args)`` does it, which is imported only then. Raises LDLError."""
 
 

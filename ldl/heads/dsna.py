@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -56,6 +56,10 @@ class DSNA(CostSensitiveForest):
         tolerance: Of the solver, see ``ldl.methods.dsna.sparse``.
     """
 
+    no_graph: ClassVar[str] = (
+        "it solves a problem of its own for every row, with eigenvectors, for which ONNX has no operator, and of as many "
+        "neighbours as the row happens to have; export CostSensitiveForest, on whose trees it stands"
+    )
     points: Tensor = buffer()
     targets: Tensor = buffer()
     codes: Tensor = buffer()

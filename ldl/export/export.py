@@ -66,8 +66,8 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
         parity = _measured(task, data, to)
     if parity is not None and parity.apart > (SHARE_APART * parity.rows if _jumps(task) else 0):
         raise LDLError(
-            f"the {to} file of {type(task.head).__name__} is not kept: {parity.apart} of {parity.rows} rows differ from "
-            f"torch by more than {CLOSE:g}; please report it with the checkpoint's options"
+            f"the {to} file of {type(task.head).__name__} is not kept: {parity.apart} of {parity.rows} rows differ "
+            f"from torch by more than {CLOSE:g}; please report it with the checkpoint's options"
         )
     with replacing(file) as opened:
         opened.write(data)

@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ Run = Callable[[np.ndarray], list[np.ndarray]]
 
 NOTES = "ldl.json"
 """File inside of torch's formats that holds the metadata."""
+ONNX_NAMES = ["batch", "instances"]
 MOST_ONNX = 2**31 - 1
 """Bytes of an ONNX file; protocol buffers can be no larger."""
 
@@ -38,7 +39,7 @@ def write_onnx(model: Deployed, example: Tensor, metadata: dict[str, str]) -> by
     """An ONNX graph of any batch. Raises LDLError: onnx or onnxscript is not installed, or the file is too large."""
     _need_onnx("onnx", "onnxscript")
     program = torch.onnx.export(
-        model, (example,), dynamo=True, dynamic_shapes=(_sizes(example),), input_names=["input"],
+        model, (example,), dynamo=True, dynamic_shapes=(_sizes(example, ONNX_NAMES),), input_names=["input"],
         output_names=model.outputs, verbose=False,
     )  # fmt: skip
     assert program is not None
@@ -48,9 +49,7 @@ def write_onnx(model: Deployed, example: Tensor, metadata: dict[str, str]) -> by
     size = sum(part.nbytes for part in model.state_dict().values())
     if size > MOST_ONNX:
         raise LDLError(f"the model has {size / 1e9:.1f} GB of weights, and an ONNX file holds 2; use --to exported")
-    file = io.BytesIO()
-    program.save(file)
-    return file.getvalue()
+    return program.model_proto.SerializeToString()
 
 
 def load_onnx(data: bytes) -> Run:
@@ -74,7 +73,7 @@ def write_torchscript(model: Deployed, example: Tensor, metadata: dict[str, str]
 
 def write_exported(model: Deployed, example: Tensor, metadata: dict[str, str]) -> bytes:
     """An archive of ``torch.export``."""
-    program = torch.export.export(model, (example,), dynamic_shapes=(_sizes(example),))
+    program = torch.export.export(model, (example,), dynamic_shapes=(_sizes(example, [torch.export.Dim.DYNAMIC] * 2),))
     file = io.BytesIO()
     torch.export.save(program, file, extra_files={NOTES: json.dumps(metadata)})
     return file.getvalue()
@@ -116,9 +115,9 @@ def _by_torch(model: Any) -> Run:
     return run
 
 
-def _sizes(example: Tensor) -> dict[int, Any]:
+def _sizes(example: Tensor, names: Sequence[Any]) -> dict[int, Any]:
     """The dimensions of any size: the batch, and of bags the instances."""
-    return {axis: torch.export.Dim.DYNAMIC for axis in ([0, 1] if example.ndim == 3 else [0])}
+    return dict(zip((0, 1), names if example.ndim == 3 else names[:1]))
 
 
 def _need_onnx(*packages: str) -> None:

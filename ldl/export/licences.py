@@ -1,4 +1,4 @@
-"""The three licences of a trained model: of its code, of the weights that it began with, of the data it learned from."""
+"""The three licences of a trained model: of its code, the weights it began with, and the data it learned from."""
 
 from __future__ import annotations
 

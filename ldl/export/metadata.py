@@ -20,9 +20,9 @@ CLAIM = "central intervals of the distribution, whose ends are labels"
 def metadata(task: Task, model: Deployed, licences: Licences) -> dict[str, str]:
     """Entries of the file by name; what is no text is JSON.
 
-    ``labels`` (kind, names, axes, unit, ...), ``unit``, ``decoder``, ``temperature``, ``head``, ``backbone``, ``input``
-    (type and shape, -1 of any size), ``preprocessing`` (what happens inside, and what has to happen before), ``outputs``,
-    ``versions``, ``license_code``, ``license_weights`` and ``license_data``.
+    ``labels`` (kind, names, axes, unit, ...), ``unit``, ``decoder``, ``temperature``, ``head``, ``backbone``,
+    ``input`` (type, and shape, -1 of any size), ``preprocessing`` (what happens inside, and what has to happen before),
+    ``outputs``, ``versions``, ``license_code``, ``license_weights`` and ``license_data``.
     """
     texts = {
         "labels": task.labels.to_dict(),

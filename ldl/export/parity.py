@@ -109,10 +109,10 @@ def _unscaled(normal: np.ndarray, scaling: dict[str, Tensor] | None) -> np.ndarr
         return normal
     if kind in ("standard", "hellinger"):
         features = normal * scaling["scale"].numpy() + scaling["mean"].numpy()
-        return np.square(features.clip(0)) if kind == "hellinger" else features  # type: ignore[no-any-return]
+        return np.square(features.clip(0)) if kind == "hellinger" else features
     quantiles = scaling["quantiles"].numpy()
     flat = normal.reshape(-1, normal.shape[-1])
     rank = (1 / (1 + np.exp(-1.7 * flat)) * 1.02 - 0.01) * (len(quantiles) - 1)
     low = np.clip(rank.astype(int), 0, max(len(quantiles) - 2, 0))
     start, end = (np.take_along_axis(quantiles, np.minimum(low + k, len(quantiles) - 1), 0) for k in (0, 1))
-    return (start + (rank - low) * (end - start)).reshape(normal.shape)  # type: ignore[no-any-return]
+    return (start + (rank - low) * (end - start)).reshape(normal.shape)

@@ -57,8 +57,8 @@ class DSNA(CostSensitiveForest):
     """
 
     no_graph: ClassVar[str] = (
-        "it solves a problem of its own for every row, with eigenvectors, for which ONNX has no operator, and of as many "
-        "neighbours as the row happens to have; export CostSensitiveForest, on whose trees it stands"
+        "for every row it solves a problem of as many neighbours as the row happens to have, with eigenvectors, for "
+        "which ONNX has no operator; export CostSensitiveForest, on whose trees it stands"
     )
     points: Tensor = buffer()
     targets: Tensor = buffer()

@@ -46,7 +46,7 @@ def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Te
 
 
 def normal_quantile(share: Tensor) -> Tensor:
-    """The value that a share in [0, 1] of a normal distribution of deviation 1 is below, cut off at ``LOWEST`` and ``HIGHEST``."""
+    """The value below which a share of the standard normal distribution lies, from ``LOWEST`` to ``HIGHEST``."""
     from_half = share - 0.5
     near = from_half * _ratio(0.180625 - from_half.square(), _NEAR)
     # The smaller of both tails; far inside, and at the ends, another number keeps the logarithm in its range.

@@ -9,6 +9,7 @@ import yaml
 from torch import nn
 
 from ldl.backbones.timm import TimmNetwork
+from ldl.data.sources import SOURCES
 from ldl.task import Task
 
 CODE = "MIT (ldl)"
@@ -57,23 +58,24 @@ def _timm_licence(part: TimmNetwork) -> str:
 
 
 def _of_data(checkpoint: str | Path | None) -> str:
-    name = _data_of_run(Path(checkpoint)) if checkpoint is not None else None
-    if name is None:
+    data = None if checkpoint is None else _data_of_run(Path(checkpoint))
+    if data is None:
         return UNKNOWN_DATA
-    import ldl.data
+    kind, file = data
+    known = SOURCES.get(file) or SOURCES.get(kind)
+    if known is None:
+        return f"unknown: {kind} {file}".rstrip() + ", of which ldl knows no licence; ask whoever trained it"
+    return f"{known.name}: {known.licence}"
 
-    found = getattr(ldl.data, name, None)
-    licence = getattr(found, "licence", "") or "unknown: it is for you to know what your data allow"
-    return f"{name}: {licence}"
 
-
-def _data_of_run(checkpoint: Path) -> str | None:
-    """The class of the data, by the configuration of the run that wrote the checkpoint."""
+def _data_of_run(checkpoint: Path) -> tuple[str, str] | None:
+    """Class and file of the data, by the configuration of the run that wrote the checkpoint."""
     for folder in checkpoint.absolute().parents[:3]:
         if (file := folder / "config.yaml").is_file():
             try:
-                config: Any = yaml.safe_load(file.read_text())
-                return str(config["data"]["class_path"]).rpartition(".")[2]
-            except (yaml.YAMLError, OSError, UnicodeDecodeError, KeyError, TypeError):
+                data: Any = yaml.safe_load(file.read_text())["data"]
+                path = (data.get("init_args") or {}).get("path") or ""
+                return str(data["class_path"]).rpartition(".")[2], Path(path).name
+            except (yaml.YAMLError, OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
                 return None
     return None

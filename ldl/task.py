@@ -58,6 +58,8 @@ class Task(pl.LightningModule):
         conformal: Calibrate intervals and sets of labels on the validation part; distributions and values never change.
     """
 
+    _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
+
     def __init__(
         self,
         head: Head,

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from ldl.backbones.base import Backbone
 from ldl.data.tables.scaling_graph import scale
 from ldl.errors import LDLError
+from ldl.export.intervals import interval
 from ldl.head import Head
 from ldl.methods.temperature import temper
 from ldl.task import Task
@@ -24,7 +25,7 @@ class Deployed(nn.Module):
 
     It gives a tuple, named by ``outputs``: ``distribution`` (B, C); and where labels have values ``value`` (B,) and
     ``interval_50``, ``interval_80`` and ``interval_90`` (B, 2), in the labels' unit: on a grid (B, 2) and (B, 2, 2).
-    They are those of :class:`ldl.inference.Predictor`. At every pixel there are two more dimensions after B.
+    They are those of :class:`ldl.inference.Predictor`, calibrated where the task is. At every pixel there are two more dimensions after B.
 
     Attributes:
         input_shape: Of one input.
@@ -43,7 +44,7 @@ class Deployed(nn.Module):
                 raise LDLError(f"{type(part).__name__} cannot be exported: {part.no_graph}")
         known, shape = task.preprocessing or {}, task.input_shape
         self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
-        self.decoder, self.temperature = task.decoder, task.temperature
+        self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration
         self.scaling, self.clip = "none", None
         if (scaling := known.get("scaling")) is not None:
             self.scaling, self.clip = scaling["kind"], scaling["clip"]
@@ -69,7 +70,7 @@ class Deployed(nn.Module):
         if not self.labels.has_values:
             return (distribution,)
         value = self.labels.decode(distribution, self.decoder) if value is None else value
-        return distribution, value, *(self._interval(distribution.double(), level) for level in LEVELS)
+        return distribution, value, *(interval(self.labels, distribution, level, self.calibration) for level in LEVELS)
 
     def _prepared(self, inputs: Tensor) -> Tensor:
         if self.takes_pictures:
@@ -79,8 +80,3 @@ class Deployed(nn.Module):
             rows = inputs.reshape(-1, self.input_shape[-1])
             inputs = scale(rows, self.scaling, self.clip, learned).reshape(inputs.shape)
         return inputs.float()
-
-    def _interval(self, distribution: Tensor, level: float) -> Tensor:
-        tail = (1 - level) / 2
-        ends = [self.labels.quantile(distribution, probability) for probability in (tail, 1 - tail)]
-        return torch.stack(ends, -1).float()

@@ -79,7 +79,7 @@ def predict(task: Task, inputs: np.ndarray) -> Predictions:
 def _ask(task: Task, given: Tensor) -> Predictions:
     batch = {"input": given, "index": torch.arange(len(given)), "weight": torch.ones(len(given))}
     found = {name: part.float().cpu().numpy() for name, part in task.eval().predict_step(batch, 0).items()}
-    return Predictions(found["prediction"], found.get("predicted_value"), task.labels)
+    return Predictions(found["prediction"], found.get("predicted_value"), task.labels, calibration=task.calibration)
 
 
 def _differences(task: Task, inputs: np.ndarray, run: Run) -> np.ndarray:
@@ -90,7 +90,7 @@ def _differences(task: Task, inputs: np.ndarray, run: Run) -> np.ndarray:
         span = max(max(axis[-1] - axis[0] for axis in task.labels.axes), 1e-30)
         pairs.append((found[1], wanted.value, span))
         # Of the distributions that were found: rounding alone may move an end to the next label.
-        own = Predictions(found[0], found[1], task.labels)
+        own = Predictions(found[0], found[1], task.labels, calibration=task.calibration)
         pairs += [(ends, own.interval(level), span) for ends, level in zip(found[2:], LEVELS)]
     return np.max([_apart(*pair).reshape(len(inputs), -1).max(1) for pair in pairs], axis=0)
 

@@ -59,6 +59,8 @@ class Task(pl.LightningModule):
             ``rows``; ``none`` leaves them as predicted. Distributions and values never change.
     """
 
+    _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
+
     def __init__(
         self,
         head: Head,

@@ -24,6 +24,7 @@ VERBS = {
     "heads": "ldl.cli.heads",
     "data": "ldl.cli.data",
     "new": "ldl.cli.new",
+    "export": "ldl.cli.export",
     "audit": "ldl.cli.audit",
     "edges-eval": "ldl.cli.edges_eval",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -21,12 +21,16 @@ class Predictions:
             point estimate. None for labels without values. At every pixel (N, H, W) or (N, H, W, 2).
         labels: What the labels mean.
         names: What each instance is called, such as its file; None where nothing names them.
+        facts: What else is known of each, (N,) by name. Of faces that a detector found: ``picture``, its number among
+            those given, from 0; ``face``, from 1, from left to right in each picture; ``x0, y0, x1, y1``, the box in
+            pixels of the picture turned upright; ``confidence`` of the detector.
     """
 
     distribution: np.ndarray
     value: np.ndarray | None
     labels: LabelSpace
     names: list[str] | None = None
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.distribution)

@@ -8,10 +8,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ldl import charts
+from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 
 MOST_DRAWN = 1000
 """Pictures that get a chart each: a thousand take some minutes."""
+LEVEL = 0.9
+"""Of the intervals that are written beside faces."""
 
 
 @runtime_checkable
@@ -51,7 +54,12 @@ def draw_photographs(folder: Path, data: Photographs, rows: dict[str, np.ndarray
 
 
 def texts_of(rows: dict[str, np.ndarray], labels: LabelSpace) -> list[str]:
-    """The value of every row in a few letters, or its likeliest label where labels have no values."""
-    if "predicted_value" not in rows:
-        return [f"{labels.names[row.argmax()]} ({row.max():.0%})" for row in rows["prediction"]]
-    return [", ".join(f"{part:.1f}" for part in np.atleast_1d(value)) for value in rows["predicted_value"]]
+    """The value of every row, with its interval of 90%; or its likeliest label where labels have no values."""
+    found = Predictions(rows["prediction"], rows.get("predicted_value"), labels)
+    if found.value is None:
+        return [f"{labels.names[row.argmax()]} ({row.max():.0%})" for row in found.distribution]
+    values, ends = found.value.reshape(len(found), -1), found.interval(LEVEL).reshape(len(found), -1, 2)
+    return [
+        ", ".join(f"{value:.3g} ({low:.3g} to {high:.3g})" for value, (low, high) in zip(*each))
+        for each in zip(values, ends)
+    ]

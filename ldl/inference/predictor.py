@@ -98,7 +98,7 @@ class Predictor:
             for name in ("prediction", "predicted_value")
         )
         assert distribution is not None
-        return Predictions(distribution, value, self.labels, inputs.names, inputs.facts)
+        return Predictions(distribution, value, self.labels, inputs.names, self.task.calibration, inputs.facts)
 
     __call__ = predict
 

@@ -21,6 +21,7 @@ from ldl.data.sampler import Draw
 from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
+from ldl.methods.conformal import Conformal
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
 from ldl.reports.photographs import MOST_DRAWN, Photographs, draw_photographs
@@ -73,7 +74,7 @@ class Report(pl.Callback):
         if trainer.is_global_zero:
             data, levels = data_of(trainer), LEVELS if trainer.predicting else ()
             names, facts = getattr(data, "names", None), getattr(data, "facts", None)
-            header, table = tabulate(self.rows, pl_module.labels, names, levels, facts)
+            header, table = tabulate(self.rows, pl_module.labels, names, levels, facts, pl_module.calibration)
             write_csv(self.folder / "predictions.csv", header, table)
             paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
@@ -82,7 +83,7 @@ class Report(pl.Callback):
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
-            self._draw_each(data_of(trainer), pl_module.labels)
+            self._draw_each(data_of(trainer), pl_module.labels, pl_module.calibration)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)
@@ -92,10 +93,10 @@ class Report(pl.Callback):
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
         return paths | draw_learning(self.folder)
 
-    def _draw_each(self, data: Any, labels: LabelSpace) -> None:
+    def _draw_each(self, data: Any, labels: LabelSpace, calibration: Conformal | None) -> None:
         """One chart a picture, of pictures of which nothing else is known, up to ``MOST_DRAWN``."""
         if isinstance(data, Photographs) and "face" in data.facts:
-            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels)
+            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels, calibration)
             return
         values, index = self.rows.get("predicted_value"), self.rows["index"]
         if len(index) > MOST_DRAWN:
@@ -169,11 +170,13 @@ def tabulate(
     names: list[str] | None = None,
     levels: Sequence[int] = (),
     facts: dict[str, np.ndarray] | None = None,
+    calibration: Conformal | None = None,
 ) -> tuple[list[str], list[list[Any]]]:
     """Header and rows of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
     ``names`` and ``facts`` have one entry an instance of the data set. With ``levels``, in percent, come the standard
-    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values.
+    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; it is
+    calibrated where there is a calibration.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
@@ -185,7 +188,7 @@ def tabulate(
         if name in rows:
             columns.update(_by_axis(name, rows[name], labels))
     if levels and "predicted_value" in rows:
-        found = Predictions(rows["prediction"], rows["predicted_value"], labels)
+        found = Predictions(rows["prediction"], rows["predicted_value"], labels, calibration=calibration)
         assert found.std is not None
         columns.update(_by_axis("value_std", found.std, labels))
         for level in levels:

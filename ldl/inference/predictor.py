@@ -19,6 +19,7 @@ from ldl.inference.inputs import Inputs, prepared
 from ldl.inference.predictions import Predictions
 from ldl.inference.rows import read_instances
 from ldl.labels import LabelSpace
+from ldl.methods.evidence import Evidence
 from ldl.task import Task
 
 
@@ -101,6 +102,25 @@ class Predictor:
         return Predictions(distribution, value, self.labels, inputs.names, self.task.calibration, inputs.facts)
 
     __call__ = predict
+
+    @torch.no_grad()
+    def evidence(
+        self, given: Any, row: int = 0, faces: pictures.Faces = None, detector: str | Path | Detector | None = None
+    ) -> Evidence | None:
+        """What the prediction of one instance rests on: training rows or leaves; None where the head cannot tell.
+
+        Args:
+            given: As for :meth:`predict`, and so are the others.
+            row: Which row of the predictions.
+
+        Raises:
+            LDLError: as :meth:`predict`, or there is no such row.
+        """
+        inputs = self._inputs(given, faces, detector)
+        if not 0 <= row < inputs.size:
+            raise LDLError(f"row {row} must be in 0..{inputs.size - 1}, the rows of the predictions")
+        features = self.task.eval().features({"input": inputs.make(np.array([row])).to(self.device)})
+        return self.task.head.evidence(features[0])
 
     def _batch(self, inputs: Inputs, index: np.ndarray) -> dict[str, np.ndarray]:
         batch = {"input": inputs.make(index), "index": torch.from_numpy(index), "weight": torch.ones(len(index))}

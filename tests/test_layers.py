@@ -27,7 +27,7 @@ FLOORS = (
     ("ldl.task",),
     ("ldl.inference",),
     ("ldl.reports",),
-    ("ldl.comparison",),
+    ("ldl.comparison", "ldl.demo"),
     ("ldl.running", "ldl.estimator"),
     ("ldl.cli", "ldl.edges"),
     ("ldl.__main__", "ldl"),

@@ -19,7 +19,7 @@ from ldl.start.help import asks_help, help_page
 from ldl.start.memory import recall
 from ldl.start.wording import version
 
-VERBS = {"audit": "ldl.cli.audit"}
+VERBS = {"audit": "ldl.cli.audit", "demo": "ldl.cli.demo"}
 """Of each verb the module whose ``run(args)`` does it, which is imported only then. Raises LDLError."""
 
 RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")

@@ -28,7 +28,7 @@ FLOORS = (
     ("ldl.inference",),
     ("ldl.export",),
     ("ldl.reports",),
-    ("ldl.comparison",),
+    ("ldl.comparison", "ldl.demo"),
     ("ldl.running", "ldl.estimator"),
     ("ldl.cli", "ldl.edges"),
     ("ldl.__main__", "ldl"),

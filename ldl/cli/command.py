@@ -25,6 +25,7 @@ VERBS = {
     "data": "ldl.cli.data",
     "new": "ldl.cli.new",
     "export": "ldl.cli.export",
+    "demo": "ldl.cli.demo",
     "audit": "ldl.cli.audit",
     "edges-eval": "ldl.cli.edges_eval",
 }

@@ -83,7 +83,7 @@ class Report(pl.Callback):
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
-            self._draw_each(data_of(trainer), pl_module.labels)
+            self._draw_each(data_of(trainer), pl_module.labels, pl_module.calibration)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)
@@ -93,10 +93,10 @@ class Report(pl.Callback):
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
         return paths | draw_learning(self.folder)
 
-    def _draw_each(self, data: Any, labels: LabelSpace) -> None:
+    def _draw_each(self, data: Any, labels: LabelSpace, calibration: Conformal | None) -> None:
         """One chart a picture, of pictures of which nothing else is known, up to ``MOST_DRAWN``."""
         if isinstance(data, Photographs) and "face" in data.facts:
-            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels)
+            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels, calibration)
             return
         values, index = self.rows.get("predicted_value"), self.rows["index"]
         if len(index) > MOST_DRAWN:

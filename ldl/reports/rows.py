@@ -154,11 +154,18 @@ def instances(data: LDLDataModule, index: np.ndarray) -> Batch:
 
 
 def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
-    """The inputs of instances ``index`` (n,), (n, H, W, 3) uint8, where those of the data module are pictures."""
-    if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] != 3:
+    """The inputs of instances ``index`` (n,), (n, H, W, 3) uint8, where those of the data module are pictures.
+
+    These are of three channels or of one, in uint8 or from 0 to 1.
+    """
+    if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] not in (1, 3):
         return None
     images = instances(data, index).get("input")
-    return None if images is None or images.dtype != torch.uint8 else images.permute(0, 2, 3, 1).numpy()
+    if images is not None and images.is_floating_point() and 0 <= float(images.min()) <= float(images.max()) <= 1:
+        images = (255 * images).round().to(torch.uint8)
+    if images is None or images.dtype != torch.uint8:
+        return None
+    return images.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).numpy()
 
 
 def tabulate(

@@ -57,7 +57,12 @@ def without_padding(batch: Batch) -> Batch:
 
 def seed_batch(number: int, rank: int) -> None:
     """Seed torch for batch ``number`` of the run, on a process: Lightning stores no random state to resume with."""
-    torch.manual_seed(hash((run_seed(), number, rank)) % 2**63)
+    seed = hash((run_seed(), number, rank)) % 2**63
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+    else:
+        # The former also notes the seed, with the call stack, for every kind of device that may yet come.
+        torch.default_generator.manual_seed(seed)
 
 
 def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ from ldl.charts.faces import distributions, faces, prediction
 from ldl.charts.found import groups, score_maps
 from ldl.charts.maps import maps
 from ldl.charts.overview import overview
+from ldl.charts.photographs import photograph
 from ldl.charts.reliability import calibration
 from ldl.charts.training import learning_curves, leaves
 
@@ -22,6 +23,7 @@ __all__ = [
     "likelihood",
     "maps",
     "overview",
+    "photograph",
     "prediction",
     "roc",
     "score_maps",

@@ -174,7 +174,7 @@ class CostSensitiveForest(FittedHead):
 
     def leaves(self, features: Tensor) -> Tensor:
         """Numbers of the leaves that features (B, F) reach, (B, trees)."""
-        return reach(self.map(features), self.forest)
+        return reach(self.map(features), self.forest, self.depth)
 
     def _mean(self, features: Tensor, held: Tensor) -> Tensor:
         with torch.autocast(features.device.type, enabled=False):

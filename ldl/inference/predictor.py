@@ -90,7 +90,7 @@ class Predictor:
             for name in ("prediction", "predicted_value")
         )
         assert distribution is not None
-        return Predictions(distribution, value, self.labels, inputs.names)
+        return Predictions(distribution, value, self.labels, inputs.names, self.task.calibration)
 
     __call__ = predict
 

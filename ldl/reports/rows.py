@@ -21,15 +21,14 @@ from ldl.data.sampler import Draw
 from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
+from ldl.methods.conformal import Conformal
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
+from ldl.reports.photographs import MOST_DRAWN, Photographs, draw_photographs
 
 TABLE_ROWS = 200
 LEVELS = (50, 80, 90)
 """Intervals of a prediction, in percent."""
-
-MOST_DRAWN = 1000
-"""Pictures that get a chart each: a thousand take some minutes."""
 
 
 class Report(pl.Callback):
@@ -73,8 +72,9 @@ class Report(pl.Callback):
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
-            levels = LEVELS if trainer.predicting else ()
-            header, table = tabulate(self.rows, pl_module.labels, getattr(data_of(trainer), "names", None), levels)
+            data, levels = data_of(trainer), LEVELS if trainer.predicting else ()
+            names, facts = getattr(data, "names", None), getattr(data, "facts", None)
+            header, table = tabulate(self.rows, pl_module.labels, names, levels, facts, pl_module.calibration)
             write_csv(self.folder / "predictions.csv", header, table)
             paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
@@ -95,6 +95,9 @@ class Report(pl.Callback):
 
     def _draw_each(self, data: Any, labels: LabelSpace) -> None:
         """One chart a picture, of pictures of which nothing else is known, up to ``MOST_DRAWN``."""
+        if isinstance(data, Photographs) and "face" in data.facts:
+            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels)
+            return
         values, index = self.rows.get("predicted_value"), self.rows["index"]
         if len(index) > MOST_DRAWN:
             print(f"charts/pictures: the first {MOST_DRAWN} of {len(index):,} pictures; predictions.csv has all")
@@ -169,23 +172,30 @@ def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
 
 
 def tabulate(
-    rows: dict[str, np.ndarray], labels: LabelSpace, names: list[str] | None = None, levels: Sequence[int] = ()
+    rows: dict[str, np.ndarray],
+    labels: LabelSpace,
+    names: list[str] | None = None,
+    levels: Sequence[int] = (),
+    facts: dict[str, np.ndarray] | None = None,
+    calibration: Conformal | None = None,
 ) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows of ``predictions.csv``: index, name, group, values, then both distributions label by label.
+    """Header and rows of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
-    ``names`` has one entry an instance of the data set. With ``levels``, in percent, come the standard deviation,
-    ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values.
+    ``names`` and ``facts`` have one entry an instance of the data set. With ``levels``, in percent, come the standard
+    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; it is
+    calibrated where there is a calibration.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
         columns["name"] = np.array(names, dtype=object)[rows["index"]]
+    columns.update({name: fact[rows["index"]] for name, fact in (facts or {}).items()})
     if "group" in rows:
         columns["group"] = rows["group"]
     for name in ("value", "predicted_value"):
         if name in rows:
             columns.update(_by_axis(name, rows[name], labels))
     if levels and "predicted_value" in rows:
-        found = Predictions(rows["prediction"], rows["predicted_value"], labels)
+        found = Predictions(rows["prediction"], rows["predicted_value"], labels, calibration=calibration)
         assert found.std is not None
         columns.update(_by_axis("value_std", found.std, labels))
         for level in levels:

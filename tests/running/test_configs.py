@@ -20,8 +20,9 @@ from places import CONFIGS
 from ldl import charts, heads
 from ldl.cli import main
 from ldl.head import Head, ImageHead
-from ldl.running.configs import ONE_WITH_THE_DEFAULT, find_config
+from ldl.running.configs import find_config
 from ldl.running.parser import LDLCLI
+from ldl.start.configs import ONE_WITH_THE_DEFAULT
 
 SHORT = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 

@@ -187,4 +187,5 @@ class Faces(LDLDataModule):
 
     @property
     def preprocessing(self) -> dict[str, Any]:
-        return {"crop_size": self.crop_size, "margin": self.margin, "transforms": self.pipelines[False].to_dict()}
+        crop = {"crop_size": self.crop_size, "margin": self.margin, "alignment": self.records.alignment}
+        return {**crop, "transforms": self.pipelines[False].to_dict()}

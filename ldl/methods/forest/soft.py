@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import threshold
 
 from ldl.collective import Collective
 from ldl.metrics.functional import KL_FLOOR
@@ -22,7 +23,7 @@ def route(decisions: Tensor) -> Tensor:
     Returns:
         (..., L), on the simplex.
     """
-    depth = (decisions.shape[-1] + 1).bit_length() - 1
+    depth = (int(decisions.shape[-1]) + 1).bit_length() - 1
     reach = torch.ones_like(decisions[..., :1])
     # One split: the backward of a slice a level would fill and add a whole tensor for each.
     for level in decisions.split([2**d for d in range(depth)], dim=-1):
@@ -50,7 +51,7 @@ def update_leaves(
 
     Every iteration multiplies q_lc by sum_i d_ic p(l|x_i) / g_ic and divides by the sum of the leaf's row. With
     ``smoothing`` 0 no iteration raises the cross-entropy on these samples. A leaf that no sample reaches
-    keeps its row. Memory: one (N, K, C) tensor besides the arguments.
+    keeps its row. Probabilities below 5e-26 (float32) become 0. Memory: one (N, K, C) tensor besides the arguments.
 
     Args:
         routing: (N, K, L), rows on the simplex; N may be 0 on some ranks.
@@ -73,6 +74,8 @@ def update_leaves(
         target = target.to(dtype)
         leaves = leaves.to(dtype)
         prior = torch.zeros_like(leaves[0, 0])
+        # Products of smaller numbers are subnormal, with which processors count 20 times slower.
+        negligible = torch.finfo(dtype).tiny ** (2 / 3)
         if smoothing > 0:
             mass = collective.sum(target.sum(0))
             prior = smoothing * mass / mass.sum().clamp_min(KL_FLOOR)
@@ -83,6 +86,7 @@ def update_leaves(
             numerator = collective.sum(numerator) + prior
             total = numerator.sum(-1, keepdim=True)
             leaves = torch.where(total > torch.finfo(dtype).tiny, numerator / total, leaves)
+            leaves = threshold(leaves, negligible, 0.0)
         if floor > 0:
             leaves = leaves.clamp_min(floor)
             leaves = leaves / leaves.sum(-1, keepdim=True)

@@ -106,12 +106,24 @@ def test_update_equals_the_loops(iterations: int, sharpness: float, peak: float)
     assert updated.dtype == torch.float32
     for tree in range(2):
         expected = update_by_loops(routing[:, tree], target, leaves[tree], iterations)
-        # Entries that shrink at every iteration end as denormal numbers, which hold few digits; below 1e-20 they
-        # are some 12 orders under what float32 resolves next to the row's sum of 1.
+        # Entries that shrink at every iteration end as 0; below 1e-20 they are some 12 orders under what float32
+        # resolves next to the row's sum of 1.
         kept = expected > 1e-20
         error = (updated[tree].double() - expected).abs()
         assert float((error / expected)[kept].max()) <= 1e-5
         assert bool((updated[tree].double()[~kept] <= 2e-20).all())
+
+
+def test_leaves_hold_nothing_that_is_slow() -> None:
+    """Numbers near the smallest normal one, which narrow targets far from a leaf's own become: they are 0 instead."""
+    generator = torch.Generator().manual_seed(0)
+    routing = torch.softmax(3 * torch.randn(200, 2, 16, generator=generator), -1)
+    peaks = 60 * torch.rand(200, 1, generator=generator)
+    target = torch.softmax(-((torch.arange(60) - peaks) ** 2), -1)
+    leaves = update_leaves(routing, target, torch.full((2, 16, 60), 1 / 60))
+    assert bool((leaves == 0).any())
+    assert float(leaves[leaves > 0].min()) > 1e-26
+    torch.testing.assert_close(leaves.sum(-1), torch.ones(2, 16))
 
 
 def test_no_iteration_raises_the_cross_entropy() -> None:

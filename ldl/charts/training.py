@@ -18,7 +18,8 @@ MOST_LEAVES = 512
 def leaves(path: Path, leaf_distributions: np.ndarray, labels: LabelSpace, usage: np.ndarray) -> Path:
     """The leaves of one tree, (L, C), a row a leaf; ``usage`` (L,) is the share of a test batch that each holds.
 
-    They are sorted: by their mean value, or by their likeliest label where labels have no order. Of more than ``MOST_LEAVES`` those that hold most are drawn, and the title says so.
+    They are sorted: by their mean value, or by their likeliest label where labels have no order. Of more than
+    ``MOST_LEAVES`` those that hold most are drawn, and the title says so.
     """
     title = "leaf distributions of the first tree"
     if len(usage) > MOST_LEAVES:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ldl import charts
 from ldl.batch import Batch
+from ldl.charts.drawing import captioned
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.instances import Guarded, collate
@@ -22,6 +23,7 @@ from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
+from ldl.reports.caption import caption
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
 from ldl.reports.photographs import MOST_DRAWN, Photographs, draw_photographs
@@ -76,14 +78,16 @@ class Report(pl.Callback):
             names, facts = getattr(data, "names", None), getattr(data, "facts", None)
             header, table = tabulate(self.rows, pl_module.labels, names, levels, facts, pl_module.calibration)
             write_csv(self.folder / "predictions.csv", header, table)
-            paths = self._draw(pl_module, trainer) if self.draw else {}
+            with captioned(caption(pl_module.head, data, self.folder)):
+                paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
             log_table(trainer.loggers, header, table[:TABLE_ROWS])
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
-            self._draw_each(data_of(trainer), pl_module.labels)
+            with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
+                self._draw_each(data_of(trainer), pl_module.labels)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)

@@ -99,6 +99,18 @@ def _deviation(column: list[float]) -> float:
     return statistics.stdev(column) if len(column) > 1 else 0.0
 
 
+def columns(results: dict[str, Any], labels: LabelSpace) -> dict[str, list[float]]:
+    """The figures of every fold, by the name of the metric with its unit: KL, those of values, then the others."""
+    known = [measure for measure in measures(labels) if not measure.detail]
+    known.sort(key=lambda measure: (measure.name != "kl", measure.of == "distribution"))
+    folds, said = results["folds"], {}
+    for measure in known:
+        if measure.size is None and measure.name in folds[0]["metrics"]:
+            unit = f" ({labels.unit})" if measure.unit and labels.unit else ""
+            said[f"{measure.name}{unit}"] = [fold["metrics"][measure.name] for fold in folds]
+    return said
+
+
 def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | None = None) -> None:
     """The final table of a run: the main metrics, their mean and, over several folds, their standard deviation.
 

@@ -148,9 +148,9 @@ def test_means_pass_over_folds_without_the_group(folds: tuple[Path, dict[str, An
 
 def test_charts_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = folds
-    per_row = {"distributions", "values", "faces"}
+    per_row = {"distributions", "values", "pictures"}
     shares = {"cumulative_score", "bands", "calibration"}
-    assert {path.stem for path in (folder / "charts").iterdir()} == per_row | shares
+    assert {path.stem for path in (folder / "charts").iterdir()} == per_row | shares | {"folds"}
     drawn = {
         len(predictions(part)["index"]): {path.stem for path in (part / "charts").iterdir()}
         for part in folder.glob("fold_*")

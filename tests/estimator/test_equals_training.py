@@ -12,10 +12,10 @@ import yaml
 
 from ldl import charts
 from ldl.cli import main
-from ldl.data import TabularLDL, TabularValues
+from ldl.data import TabularLDL
 from ldl.estimator import LDLRegressor
 from ldl.head import Head
-from ldl.heads import LDLF, MaxEnt, Pool, Softmax, StructRF, Trained
+from ldl.heads import LDLF, MaxEnt, Pool, StructRF, Trained
 
 LDLF_OPTIONS: dict[str, Any] = {"trees": 3, "depth": 4, "outputs": None, "hidden": [8], "dropout": 0.2, "batches": 4}
 POOLED = [{"class_path": "Trained", "init_args": {"epochs": 5}}, {"class_path": "MaxEnt"}]

@@ -85,7 +85,7 @@ def run(folder: Path, data: str, *options: str) -> dict[str, Any]:
             "--model.head=Softmax", f"--model.backbone={__name__}.Bright", f"--data={__name__}.{data}",
             "--data.folds=3", "--data.val_fraction=0.2", "--data.batch_size=2", "--model.optimizer=Adam",
             "--model.optimizer.lr=0.1",
-            "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false", "--trainer.log_every_n_steps=1",
+            "--trainer.max_epochs=4", "--trainer.enable_progress_bar=false", "--trainer.log_every_n_steps=1",
             "--trainer.enable_model_summary=false", "--wandb.mode=disabled", f"--run_dir={folder}", *options,
         ]
     )  # fmt: skip

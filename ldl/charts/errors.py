@@ -76,7 +76,7 @@ def bands(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpac
     top.bar_label(top.containers[0], fmt="%.3g", fontsize=7, padding=1)
     top.margins(y=0.12)
     top.set(ylabel=in_unit("MAE", labels), title="errors by true value")
-    middle.set_ylabel(in_unit("bias\npredicted \u2212 true", labels))
+    middle.set_ylabel(in_unit("bias", labels))
     bottom.set_ylabel("instances")
     bottom.set_xticks(x, names, rotation=45 if len(groups) > 6 else 0)
     bottom.set_xlabel(in_unit("true value", labels))

@@ -21,7 +21,7 @@ def leaves(path: Path, leaf_distributions: np.ndarray, labels: LabelSpace, usage
     They are sorted: by their mean value, or by their likeliest label where labels have no order. Of more than
     ``MOST_LEAVES`` those that hold most are drawn, and the title says so.
     """
-    title = "leaf distributions of the first tree"
+    title = f"leaves of the first tree, by {'mean value' if labels.kind == 'ordinal' else 'likeliest label'}"
     if len(usage) > MOST_LEAVES:
         shown = np.sort(np.argsort(-usage, kind="stable")[:MOST_LEAVES])
         title += f":\nthe {MOST_LEAVES} that hold most of {len(usage):,}"
@@ -32,9 +32,10 @@ def leaves(path: Path, leaf_distributions: np.ndarray, labels: LabelSpace, usage
     figure, (left, right) = new_figure(8, height, 1, 2, width_ratios=[5, 1], sharey=True)
     image = left.imshow(leaf_distributions, aspect="auto", interpolation="nearest", cmap="viridis")
     ticks = spread(len(labels), 9)
-    left.set_xticks(ticks, [labels.names[tick] for tick in ticks], rotation=0 if labels.has_values else 30)
-    by = f"leaf, sorted by {'mean value' if labels.kind == 'ordinal' else 'likeliest label'}"
-    left.set(xlabel=in_unit("value", labels) if labels.kind == "ordinal" else "label", ylabel=by, title=title)
+    left.set_xticks(
+        ticks, [labels.names[tick] for tick in ticks], rotation=0 if max(map(len, labels.names)) <= 4 else 30
+    )
+    left.set(xlabel=in_unit("value", labels) if labels.kind == "ordinal" else "label", ylabel="leaf", title=title)
     left.yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.colorbar(image, ax=left, label="probability", aspect=40, fraction=0.05)
     right.barh(np.arange(len(usage)), usage, color="0.5")

@@ -95,12 +95,12 @@ def crossvalidate(
         tested.append(getattr(report, "rows", {}))
         seconds += fit_seconds
         if own is not None:
-            write_results(own, summarize(task, data, [entry], seed, fit_seconds))
+            write_results(own, summarize(task, data, [entry], seed, fit_seconds), task, data)
     together = {name: np.concatenate([part[name] for part in tested]) for name in tested[0]}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
     if place is not None:
-        write_results(place, results)
+        write_results(place, results, task, data)
         if together and process_rank() == 0:
             with captioned(caption(task.head, data, place, len(entries))):
                 charts.folds(place / "charts" / "folds.png", columns(results, task.labels))

@@ -18,6 +18,7 @@ from ldl.data.base import LDLDataModule
 from ldl.labels import LabelSpace
 from ldl.metrics import Measure, measures
 from ldl.metrics.rows import ordered
+from ldl.reports.card import write_card
 from ldl.reports.files import write_json
 from ldl.task import Task
 
@@ -82,10 +83,13 @@ def summarize(
     }
 
 
-def write_results(folder: Path, results: dict[str, Any]) -> None:
-    """Write ``results.json``; in rank 0 alone."""
+def write_results(
+    folder: Path, results: dict[str, Any], task: Task, data: LDLDataModule, checkpoint: str | None = None
+) -> None:
+    """Write ``results.json``, and ``model_card.md`` beside it, of a ``checkpoint`` of elsewhere; in rank 0 alone."""
     if process_rank() == 0:
         write_json(folder / "results.json", results)
+        write_card(folder, results, task, data, checkpoint)
 
 
 def _filled(name: str, size: str | None, folds: list[dict[str, Any]]) -> list[float]:

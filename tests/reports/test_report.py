@@ -159,6 +159,14 @@ def test_charts_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
     assert shares < drawn[40]
 
 
+def test_model_cards_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = folds
+    whole, one = ((place / "model_card.md").read_text() for place in (folder, folder / "fold_1"))
+    assert "Audited: 0.0% of the test instances share a group with training" in whole and "in 3 groups" in whole
+    assert "mean over folds | deviation" in whole and '"fold_0/checkpoints/last.ckpt").predict(inputs)' in whole
+    assert "mean over folds" not in one and '"checkpoints/last.ckpt").predict(inputs)' in one
+
+
 def test_logged_like_other_metrics(folds: tuple[Path, dict[str, Any]]) -> None:
     folder, results = folds
     rows = list(csv.DictReader((folder / "fold_0/metrics.csv").open()))
@@ -174,6 +182,7 @@ def test_unknown_identities(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         capsys.readouterr().out.split()
     )
     assert "pooled" not in results and results["mean"]["crps"] > 0
+    assert "**Nobody knows which instances belong together**" in (tmp_path / "run/model_card.md").read_text()
 
 
 def test_pictures_are_those_of_the_rows() -> None:

@@ -42,9 +42,9 @@ class Installed:
         # No PYTHONPATH, no project: what is found is what is installed.
         self.variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "OMP_NUM_THREADS": "1"}
 
-    def __call__(self, command: str, *args: str) -> str:
-        program = str(self.environment / "bin" / command)
-        done = subprocess.run([program, *args], cwd=self.folder, env=self.variables, capture_output=True, text=True)
+    def __call__(self, command: str, *args: str, **variables: str) -> str:
+        words, known = [str(self.environment / "bin" / command), *args], self.variables | variables
+        done = subprocess.run(words, cwd=self.folder, env=known, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -103,6 +103,7 @@ def test_a_table_by_the_name_of_a_configuration(ldl: Installed) -> None:
     random = np.random.default_rng(0)
     np.savez(ldl.folder / "t.npz", features=random.normal(size=(60, 4)), labels=random.dirichlet(np.ones(3), 60))
     options = ["--data.path", "t.npz", "--model.head.trees=5", "--run_dir", "forest"]
-    ldl("python", "-m", "ldl", "-c", "tabular_structrf", *options, *QUIET)
+    # Compiling for a new place takes half a minute; five small trees grow in Python as well.
+    ldl("python", "-m", "ldl", "-c", "tabular_structrf", *options, *QUIET, NUMBA_DISABLE_JIT="1")
     results = json.loads((ldl.folder / "forest" / "results.json").read_text())
     assert (results["head"], results["data"], results["folds"][0]["n_test"]) == ("StructRF", "TabularLDL", 6)

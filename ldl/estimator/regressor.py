@@ -12,6 +12,7 @@ import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
+from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from ldl.data.loaded import Loaded
 from ldl.data.tables.scaling import Scaling
@@ -21,15 +22,19 @@ from ldl.estimator.calibration import cross_calibrate
 from ldl.estimator.inputs import draw_seed, read_features, read_groups, read_rows
 from ldl.estimator.nested import HeadParameters, make_head, takes_missing
 from ldl.estimator.targets import has_values, read_distributions, read_values
-from ldl.estimator.training import cosine, seeded, train, write_checkpoint
+from ldl.estimator.training import seeded, train, write_checkpoint
 from ldl.estimator.weights import read_weights
 from ldl.head import Head
 from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
 from ldl.metrics.functional import kl
+from ldl.options import check_options, option, options
 from ldl.task import Task
 
+Conformal = Literal["split", "cross"]
 
+
+@options
 class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     """Any head that takes rows, as an estimator of scikit-learn, trained as ``train.py`` trains it.
 
@@ -50,8 +55,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         lr: First learning rate of AdamW.
         weight_decay: Its decoupled weight decay.
         optimizer: Makes another one of parameters, with a rate and decay of its own; None is AdamW.
-        lr_scheduler: ``cosine``, which falls to zero over the epochs; None, which does not; or what makes one of an
-            optimiser, to be stepped once an epoch.
+        lr_scheduler: Makes one of an optimiser, which steps once an epoch; None falls to zero along half a cosine.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value.
         val_fraction: Share of the rows, or groups, that are held out for ``calibrate`` and for ``split``.
@@ -71,54 +75,28 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         feature_names_in_: Their names, where ``X`` had some.
     """
 
-    def __init__(
-        self,
-        head: Head | str = "StructRF",
-        *,
-        labels: LabelSpace | None = None,
-        step: float | None = None,
-        sigma: float | None = None,
-        encoder: Encoder = "gaussian",
-        scaling: Scaling = "standard",
-        clip: float | None = None,
-        epochs: int = 60,
-        batch_size: int = 64,
-        lr: float = 3e-3,
-        weight_decay: float = 0.01,
-        optimizer: OptimizerCallable | None = None,
-        lr_scheduler: LRSchedulerCallable | Literal["cosine"] | None = "cosine",
-        mixup: float = 0.0,
-        decoder: Decoder = "expectation",
-        val_fraction: float = 0.0,
-        calibrate: bool = False,
-        conformal: Literal["split", "cross"] | None = None,
-        conformal_folds: int = 5,
-        accelerator: str = "auto",
-        verbose: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.head = head
-        self.labels = labels
-        self.step = step
-        self.sigma = sigma
-        self.encoder = encoder
-        self.scaling = scaling
-        self.clip = clip
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.lr_scheduler = lr_scheduler
-        self.mixup = mixup
-        self.decoder = decoder
-        self.val_fraction = val_fraction
-        self.calibrate = calibrate
-        self.conformal = conformal
-        self.conformal_folds = conformal_folds
-        self.accelerator = accelerator
-        self.verbose = verbose
-        self.random_state = random_state
+    head: Head | str = "StructRF"
+    labels: LabelSpace | None = None
+    step: float | None = option(default=None, above=0, null="one that suits the values")
+    sigma: float | None = option(default=None, above=0, null="one that suits the step")
+    encoder: Encoder = "gaussian"
+    scaling: Scaling = "standard"
+    clip: float | None = option(default=None, above=0, null="no clipping")
+    epochs: int = option(default=60, least=1)
+    batch_size: int = option(default=64, least=1, most=2**31 - 1)
+    lr: float = option(default=3e-3, least=0)
+    weight_decay: float = option(default=0.01, least=0)
+    optimizer: OptimizerCallable | None = None
+    lr_scheduler: LRSchedulerCallable | None = None
+    mixup: float = option(default=0.0, least=0, most=1000, what="0 for none")
+    decoder: Decoder = "expectation"
+    val_fraction: float = option(default=0.0, least=0, below=1)
+    calibrate: bool = False
+    conformal: Conformal | None = None
+    conformal_folds: int = option(default=5, least=2, most=10_000)
+    accelerator: str = "auto"
+    verbose: bool = False
+    random_state: int | np.random.RandomState | None = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from rows.
@@ -130,6 +108,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             groups: (N,) group of every row, such as the person, for what keeps groups together: ``val_fraction``, and
                 heads that set rows aside.
         """
+        self._check()
         rows, target = read_rows(self, X, y, takes_missing(self.head))
         groups = read_groups(groups, rows)
         if sample_weight is not None:
@@ -195,6 +174,13 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         write_checkpoint(self.predictor_.task, path)
 
+    def _check(self) -> None:
+        check_options(self)
+        if self.conformal == "split" and not self.val_fraction:
+            raise LDLError("LDLRegressor.conformal 'split' needs rows that are held out; set val_fraction above 0")
+        if self.calibrate and not self.val_fraction:
+            raise LDLError("LDLRegressor.calibrate needs rows that are held out; set val_fraction above 0")
+
     def _predict(self, X: Any) -> Predictions:
         check_is_fitted(self)
         return self.predictor_.predict(read_features(self, X, self.predictor_.task.head.takes_missing))
@@ -214,7 +200,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             task = Task(
                 make_head(self.head),
                 optimizer=self.optimizer or partial(torch.optim.AdamW, lr=self.lr, weight_decay=self.weight_decay),
-                lr_scheduler=cosine(self.epochs) if self.lr_scheduler == "cosine" else self.lr_scheduler,
+                lr_scheduler=self.lr_scheduler or partial(CosineAnnealingLR, T_max=self.epochs),
                 mixup=self.mixup,
                 decoder=self.decoder,
                 calibrate=self.calibrate,

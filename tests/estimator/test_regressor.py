@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from scipy.stats import randint, uniform
+from sklearn.model_selection import GridSearchCV, GroupKFold, RandomizedSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -61,6 +62,13 @@ def test_pipelines_take_values_and_pass_parameters() -> None:
     line = make_pipeline(StandardScaler(), LDLRegressor(SMALL)).set_params(ldlregressor__head__trees=20)
     assert cross_val_score(line, X, VALUES, cv=4).mean() > 0.7
     assert line.named_steps["ldlregressor"].head.trees == 20 and SMALL.trees == 3
+
+
+def test_numbers_are_drawn() -> None:
+    search = RandomizedSearchCV(
+        LDLRegressor(SMALL), {"head__depth": randint(1, 5), "clip": uniform(1, 2)}, n_iter=2, cv=2, random_state=0
+    )
+    assert type(search.fit(X, D).best_estimator_.head.depth) is int
 
 
 def test_a_score_is_minus_the_mean_divergence() -> None:

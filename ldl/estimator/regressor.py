@@ -31,7 +31,7 @@ from ldl.metrics.functional import kl
 from ldl.options import check_options, option, options
 from ldl.task import Task
 
-Conformal = Literal["split", "cross"]
+Calibration = Literal["split", "cross"]
 
 
 @options
@@ -92,7 +92,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     decoder: Decoder = "expectation"
     val_fraction: float = option(default=0.0, least=0, below=1)
     calibrate: bool = False
-    conformal: Conformal | None = None
+    conformal: Calibration | None = None
     conformal_folds: int = option(default=5, least=2, most=10_000)
     accelerator: str = "auto"
     verbose: bool = False

@@ -18,16 +18,17 @@ from ldl.data.loaded import Loaded
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError
 from ldl.estimator.arrays import ArrayRows
-from ldl.estimator.calibration import cross_calibrate
+from ldl.estimator.calibration import cross_calibrate, truth_of
 from ldl.estimator.inputs import draw_seed, read_features, read_groups, read_rows
 from ldl.estimator.nested import HeadParameters, make_head, takes_missing
-from ldl.estimator.targets import has_values, read_distributions, read_values
+from ldl.estimator.targets import choose_labels, has_values, read_distributions, read_values
 from ldl.estimator.training import seeded, train, write_checkpoint
 from ldl.estimator.weights import read_weights
 from ldl.head import Head
 from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
 from ldl.metrics.functional import kl
+from ldl.metrics.rows import row_metrics
 from ldl.options import check_options, option, options
 from ldl.task import Task
 
@@ -70,6 +71,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
     Attributes:
         labels_: The label space.
+        sigma_: Deviation of the distributions around values, where ``y`` had such.
         predictor_: The trained model with its scaling, :class:`ldl.inference.Predictor`.
         n_features_in_: Number of features.
         feature_names_in_: Their names, where ``X`` had some.
@@ -117,8 +119,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             rows, target, groups = rows[index], target[index], index if groups is None else groups[index]
         self._of_values = has_values(target, self.labels)
         if self._of_values:
-            target = target.squeeze(1) if target.shape[1:] == (1,) else target
-            loaded = read_values(target, self.labels, self.step, self.sigma, self.encoder)
+            labels, self.sigma_ = choose_labels(target, self.labels, self.step, self.sigma)
+            loaded = read_values(target, labels, self.sigma_, self.encoder)
         else:
             loaded = read_distributions(target, getattr(y, "columns", None), self.labels)
         self.labels_ = loaded.labels
@@ -150,7 +152,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         With ``conformal`` they hold the true values of at least ``level`` of rows like the fitted ones; without, this
         share of the predicted mass. Raises LDLError: labels without values, or a level that is not between 0 and 1.
         """
-        return self._predict(X).interval(level)
+        return self._predict(X).interval(level, calibrated=self.conformal is not None)
 
     def predict_set(self, X: Any, level: float = 0.9) -> np.ndarray:
         """Which labels belong to the set of the likeliest, (N, C) of bool, for labels without values.
@@ -158,7 +160,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         With ``conformal`` they hold ``level`` of the true mass, on average over rows like the fitted ones; without, of
         the predicted mass. Raises LDLError: labels with values, or a level that is not between 0 and 1.
         """
-        return self._predict(X).label_set(level)
+        return self._predict(X).label_set(level, calibrated=self.conformal is not None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of values, or minus the mean KL divergence of distributions: higher is better."""
@@ -168,6 +170,21 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         target = read_distributions(np.asarray(y, np.float64), None, self.labels_).columns["target"]
         divergence = kl(torch.from_numpy(self.predict_distribution(X)).double(), target.double())
         return -float(np.average(divergence.numpy(), weights=sample_weight))
+
+    def measure(self, X: Any, y: Any) -> dict[str, float]:
+        """All measures of ldl on test rows, by their names in ``results.json``: a ``scoring`` of ``cross_validate``.
+
+        Raises LDLError: values outside the labels.
+        """
+        found, true = self._predict(X), np.asarray(y, np.float64)
+        labels, values = found.labels, self._of_values
+        truth = (
+            read_values(true, labels, self.sigma_, self.encoder) if values else read_distributions(true, None, labels)
+        )
+        rows = {"prediction": found.distribution, "target": truth.columns["target"].numpy()}
+        if found.value is not None:
+            rows |= {"predicted_value": found.value, "value": truth_of(truth)}
+        return row_metrics(rows, labels)
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint, as ``train.py`` does: ``ldl.Predictor`` reads it, and nothing in it is pickled."""
@@ -204,7 +221,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
                 mixup=self.mixup,
                 decoder=self.decoder,
                 calibrate=self.calibrate,
-                conformal=self.conformal == "split",
+                conformal="groups" if self.conformal == "split" else "none",
             )
             train(task, data, self.epochs, self.accelerator, self.verbose)
         return Predictor(task)

@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 import torch
 from scipy.stats import randint, uniform
-from sklearn.model_selection import GridSearchCV, GroupKFold, RandomizedSearchCV, cross_val_score
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -77,6 +78,19 @@ def test_a_score_is_minus_the_mean_divergence() -> None:
     assert estimator.score(X, D) == pytest.approx(-each.mean(), rel=1e-5)
     weight = np.arange(80)
     assert estimator.score(X, D, weight) == pytest.approx(-np.average(each, weights=weight), rel=1e-5)
+
+
+def test_all_measures_are_a_scoring() -> None:
+    estimator = LDLRegressor(SMALL, labels=LabelSpace.ordinal(range(101)), random_state=1)
+    found = cross_validate(estimator, X, VALUES, cv=KFold(2), scoring=LDLRegressor.measure)
+    fitted = clone(estimator).fit(X[40:], VALUES[40:])
+    expected = fitted.measure(X[:40], VALUES[:40])
+    assert {"kl", "chebyshev", "mae", "cs5"} <= expected.keys()
+    assert {name: found[f"test_{name}"][0] for name in expected} == pytest.approx(expected, nan_ok=True)
+    assert expected["mae"] == pytest.approx(np.abs(fitted.predict(X[:40]) - VALUES[:40]).mean(), rel=1e-5)
+    assert fitted.sigma_ == 2
+    rows = LDLRegressor(SMALL).fit(X, D)
+    assert rows.measure(X, D)["kl"] == pytest.approx(-rows.score(X, D), rel=1e-5)
 
 
 def test_labels_say_what_columns_mean() -> None:

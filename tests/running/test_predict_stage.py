@@ -163,6 +163,8 @@ def test_a_folder_of_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     rows = predict(checkpoint, tmp_path / "out", f"--data.path={tmp_path / 'new'}")
     found = Predictor.from_checkpoint(checkpoint)(tmp_path / "new")
     assert [row["name"] for row in rows] == found.names == ["0.jpg", "1.jpg", "2.jpg"]
+    (alone,) = predict(checkpoint, tmp_path / "one", f"--data.path={tmp_path / 'new' / '2.jpg'}")
+    assert alone["name"] == "2.jpg" and alone["predicted_value"] == rows[2]["predicted_value"]
     assert found.value is not None
     np.testing.assert_allclose(column(rows, "predicted_value"), found.value, rtol=1e-5)
     np.testing.assert_allclose(column(rows, "upper_90"), found.interval()[:, 1], rtol=1e-5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ class Predictions:
         labels: What the labels mean.
         names: What each instance is called, such as its file; None where nothing names them.
         calibration: What validation rows of the training said of intervals and sets; None where nothing did.
+        facts: What else is known of each, (N,) by name. Of faces that a detector found: ``picture``, its number among
+            those given, from 0; ``face``, from 1, from left to right in each picture; ``x0, y0, x1, y1``, the box in
+            pixels of the picture turned upright; ``confidence`` of the detector.
     """
 
     distribution: np.ndarray
@@ -30,6 +33,7 @@ class Predictions:
     labels: LabelSpace
     names: list[str] | None = None
     calibration: Conformal | None = None
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.distribution)

@@ -96,7 +96,9 @@ def crossvalidate(
         seconds += fit_seconds
         if own is not None:
             write_results(own, summarize(task, data, [entry], seed, fit_seconds), task, data)
-    together = {name: np.concatenate([part[name] for part in tested]) for name in tested[0]}
+    # A fold whose validation part is too small has no calibrated intervals.
+    shared = [name for name in tested[0] if all(name in part for part in tested)]
+    together = {name: np.concatenate([part[name] for part in tested]) for name in shared}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
     if place is not None:

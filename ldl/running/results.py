@@ -63,7 +63,9 @@ def summarize(
     """
     audit = data.order_audit
     sizes = {measure.name: measure.size for measure in measures(task.labels, task.gives_maps)}
-    columns = {name: _filled(name, sizes.get(name), folds) for name in folds[0]["metrics"]}
+    # What not all folds have, such as calibrated intervals, has no mean.
+    shared = [name for name in folds[0]["metrics"] if all(name in fold["metrics"] for fold in folds)]
+    columns = {name: _filled(name, sizes.get(name), folds) for name in shared}
     return {
         "head": type(task.head).__name__,
         "backbone": type(task.backbone).__name__,

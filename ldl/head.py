@@ -55,6 +55,8 @@ class Head(nn.Module, ABC):
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F), of which missing ones are
             NaN throughout. Single rows reach such a head as bags of one.
         takes_missing: Whether features may be NaN, where a value is missing.
+        no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can. What is recorded
+            takes no Python value of a tensor, and asks :func:`ldl.methods.traced.traced` where it otherwise would.
         in_features: F, set by ``build``.
         labels: The label space, set by ``build``.
     """
@@ -63,6 +65,7 @@ class Head(nn.Module, ABC):
     uses_group: ClassVar[bool] = False
     takes_bags: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
+    no_graph: ClassVar[str] = ""
     in_features: int
     labels: LabelSpace
 

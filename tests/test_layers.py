@@ -26,6 +26,7 @@ FLOORS = (
     ("ldl.callbacks",),
     ("ldl.task",),
     ("ldl.inference",),
+    ("ldl.export",),
     ("ldl.reports",),
     ("ldl.comparison", "ldl.demo"),
     ("ldl.running", "ldl.estimator"),

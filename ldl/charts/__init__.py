@@ -4,6 +4,7 @@ from ldl.charts.answer import answer
 from ldl.charts.classes import error_curves, likelihood, roc
 from ldl.charts.errors import bands, cumulative_score, values
 from ldl.charts.faces import distributions, faces, prediction
+from ldl.charts.folds import folds
 from ldl.charts.found import groups, score_maps
 from ldl.charts.maps import maps
 from ldl.charts.overview import overview
@@ -19,6 +20,7 @@ __all__ = [
     "distributions",
     "error_curves",
     "faces",
+    "folds",
     "groups",
     "learning_curves",
     "leaves",

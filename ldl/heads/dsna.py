@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -57,6 +57,10 @@ class DSNA(CostSensitiveForest):
         tolerance: Of the solver, see ``ldl.methods.dsna.sparse``.
     """
 
+    no_graph: ClassVar[str] = (
+        "for every row it solves a problem of as many neighbours as the row happens to have, with eigenvectors, for "
+        "which ONNX has no operator; export CostSensitiveForest, on whose trees it stands"
+    )
     points: Tensor = buffer()
     targets: Tensor = buffer()
     codes: Tensor = buffer()

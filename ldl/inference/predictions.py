@@ -49,9 +49,9 @@ class Predictions:
         """The central interval of each distribution, calibrated where the checkpoint holds calibration.
 
         Calibrated, it holds the true value of at least ``level`` of all rows like those of validation: see
-        ``ldl.methods.conformal.Conformal``. Else it holds ``level`` of the mass, whatever the distribution is worth: its
-        ends are labels, the lowest with at least (1 - level) / 2 of the mass at or below it, and the lowest with at
-        least (1 + level) / 2. On a grid it is that of each axis' marginal.
+        ``ldl.methods.conformal.Conformal``. Else it holds ``level`` of the mass, whatever that is worth: its ends are
+        labels, the lowest with at least (1 - level) / 2 of the mass at or below it, and the lowest with at least
+        (1 + level) / 2. On a grid it is that of each axis' marginal.
 
         Args:
             level: Share of the rows, or of the mass, above 0 and below 1.

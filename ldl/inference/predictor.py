@@ -94,6 +94,8 @@ class Predictor:
         starts = range(0, inputs.size, self.batch_size)
         parts = [self._batch(inputs, np.arange(k, min(k + self.batch_size, inputs.size))) for k in starts]
         self.task.watch.settle(self.device, current_collective())
+        if self.task.gives_maps:
+            pictures.check_one_size([part["prediction"][0] for part in parts])
         distribution, value = (
             np.concatenate([part[name] for part in parts]) if name in parts[0] else None
             for name in ("prediction", "predicted_value")

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ldl import charts
 from ldl.batch import Batch
+from ldl.charts.drawing import captioned
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.instances import Guarded, collate
@@ -22,6 +23,7 @@ from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
+from ldl.reports.caption import caption
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
 from ldl.reports.photographs import MOST_DRAWN, Photographs, draw_photographs
@@ -76,14 +78,16 @@ class Report(pl.Callback):
             names, facts = getattr(data, "names", None), getattr(data, "facts", None)
             header, table = tabulate(self.rows, pl_module.labels, names, levels, facts, pl_module.calibration)
             write_csv(self.folder / "predictions.csv", header, table)
-            paths = self._draw(pl_module, trainer) if self.draw else {}
+            with captioned(caption(pl_module.head, data, self.folder)):
+                paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
             log_table(trainer.loggers, header, table[:TABLE_ROWS])
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
-            self._draw_each(data_of(trainer), pl_module.labels, pl_module.calibration)
+            with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
+                self._draw_each(data_of(trainer), pl_module.labels, pl_module.calibration)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)
@@ -157,11 +161,18 @@ def instances(data: LDLDataModule, index: np.ndarray) -> Batch:
 
 
 def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
-    """The inputs of instances ``index`` (n,), (n, H, W, 3) uint8, where those of the data module are pictures."""
-    if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] != 3:
+    """The inputs of instances ``index`` (n,), (n, H, W, 3) uint8, where those of the data module are pictures.
+
+    These are of three channels or of one, in uint8 or from 0 to 1.
+    """
+    if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] not in (1, 3):
         return None
     images = instances(data, index).get("input")
-    return None if images is None or images.dtype != torch.uint8 else images.permute(0, 2, 3, 1).numpy()
+    if images is not None and images.is_floating_point() and 0 <= float(images.min()) <= float(images.max()) <= 1:
+        images = (255 * images).round().to(torch.uint8)
+    if images is None or images.dtype != torch.uint8:
+        return None
+    return images.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).numpy()
 
 
 def tabulate(
@@ -175,8 +186,8 @@ def tabulate(
     """Header and rows of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
     ``names`` and ``facts`` have one entry an instance of the data set. With ``levels``, in percent, come the standard
-    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; it is
-    calibrated where there is a calibration.
+    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; they
+    are calibrated where there is a calibration.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:

@@ -57,7 +57,7 @@ def run(cli: LDLCLI) -> None:
                 else:
                     entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
                 content = results.summarize(task, data, [entry], seed, seconds)
-                results.write_results(folder, content)
+                results.write_results(folder, content, task, data, config.ckpt_path)
                 _show(folder, content, data)
         finally:
             tracking.finish(trainer.loggers)

@@ -1,17 +1,53 @@
-"""Parameter groups and learning rates: a schedule that needs no number of steps, and how Lightning is told of any."""
+"""Parameter groups and learning rates: schedules as long as the run, and how Lightning is told of any."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.utilities import rank_zero_warn
 from torch import nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from ldl.errors import LDLError, did_you_mean
+
+LENGTHS = ("T_max", "total_steps")
+"""What torch's schedulers, and those here, call their length."""
+
+
+class Cosine(CosineAnnealingLR):
+    """Falls from the learning rate to ``eta_min`` along half a cosine: torch's CosineAnnealingLR, as long as the run.
+
+    Args:
+        optimizer: The optimiser.
+        eta_min: The learning rate at the end.
+        T_max: Number of epochs, or of optimiser steps with ``model.lr_interval: step``; None lets ``Task`` take the
+            trainer's.
+    """
+
+    def __init__(self, optimizer: Optimizer, eta_min: float = 0.0, T_max: int | None = None) -> None:
+        if T_max is not None and T_max < 1:
+            raise LDLError(f"Cosine T_max {T_max!r} must be at least 1, or null for the length of the run")
+        self.length, self.follows = T_max, T_max is None
+        super().__init__(optimizer, T_max or 1, eta_min)
+
+    def start(self, length: int) -> None:
+        """Set the number of epochs, or of steps, before the first one."""
+        self.length = self.T_max = length
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on where a run was; where that was to be of another length, from there along the cosine of this one."""
+        length, follows = self.length, self.follows
+        super().load_state_dict(state_dict)
+        self.length, self.follows = self.T_max, follows
+        if follows and length is not None and length != self.T_max:
+            self.start(length)
+            share = 0.5 * (1 + math.cos(math.pi * min(1.0, self.last_epoch / length)))
+            for group, rate in zip(self.optimizer.param_groups, self.base_lrs):
+                group["lr"] = self.eta_min + (rate - self.eta_min) * share
 
 
 class WarmupCosine(LambdaLR):
@@ -30,13 +66,22 @@ class WarmupCosine(LambdaLR):
             raise LDLError(f"WarmupCosine total_steps {total_steps!r} must be at least 1")
         self.warmup = warmup
         self.total_steps = total_steps
+        self.follows = total_steps is None
         super().__init__(optimizer, self.factor)
 
-    def start(self, total_steps: int) -> None:
+    def start(self, length: int) -> None:
         """Set the number of steps, before the first one."""
-        self.total_steps = total_steps
-        for group, rate in zip(self.optimizer.param_groups, self.base_lrs):
-            group["lr"] = rate * self.factor(0)
+        self.total_steps = length
+        self._set_rates()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on where a run was; where that was to be of another length, from there along the curve of this one."""
+        length, follows = self.total_steps, self.follows
+        super().load_state_dict(state_dict)
+        self.follows = follows
+        if follows and length is not None and length != self.total_steps:
+            self.total_steps = length
+            self._set_rates()
 
     def factor(self, step: int) -> float:
         """Share of the learning rate at a step, in [0, 1]."""
@@ -47,6 +92,10 @@ class WarmupCosine(LambdaLR):
             return 0.01 + 0.99 * step / rise
         done = min(1.0, (step - rise) / max(1.0, self.total_steps - rise))
         return 0.5 * (1 + math.cos(math.pi * done))
+
+    def _set_rates(self) -> None:
+        for group, rate in zip(self.optimizer.param_groups, self.base_lrs):
+            group["lr"] = rate * self.factor(self.last_epoch)
 
 
 def parameter_groups(
@@ -61,20 +110,54 @@ def parameter_groups(
 
 
 def schedule(
-    scheduler: LRScheduler | ReduceLROnPlateau, interval: str, monitor: str, steps: Callable[[], int] | None
+    scheduler: LRScheduler | ReduceLROnPlateau, interval: str, monitor: str, trainer: pl.Trainer | None
 ) -> dict[str, Any]:
-    """What Lightning wants to know of a scheduler; ``steps`` gives the optimiser's of the training, where there is one.
+    """What Lightning wants to know of a scheduler, made as long as the training of a trainer, where there is one.
 
     ReduceLROnPlateau, which watches ``monitor``, steps once an epoch, :class:`WarmupCosine` at every step, others by
-    ``interval``, ``epoch`` or ``step``.
+    ``interval``, ``epoch`` or ``step``. A length of its own that is not the training's is told in one line.
+
+    Raises LDLError: a schedule as long as a run that has no end, or OneCycleLR, which would end before it.
     """
     if isinstance(scheduler, WarmupCosine):
         interval = "step"
-        if scheduler.total_steps is None and steps is not None:
-            scheduler.start(steps())
     elif isinstance(scheduler, ReduceLROnPlateau):
         interval = "epoch"
+    if trainer is not None:
+        _fit_length(scheduler, interval, trainer)
     return {"scheduler": scheduler, "interval": interval, "monitor": monitor}
+
+
+def _fit_length(scheduler: LRScheduler | ReduceLROnPlateau, interval: str, trainer: pl.Trainer) -> None:
+    name = type(scheduler).__name__
+    if isinstance(scheduler, Cosine | WarmupCosine) and scheduler.follows:
+        length = _length(trainer, interval)
+        if length is None:
+            raise LDLError(f"{name} is as long as the run, which has no end; set trainer.max_epochs or max_steps")
+        scheduler.start(length)
+        return
+    own = next(((field, getattr(scheduler, field)) for field in LENGTHS if hasattr(scheduler, field)), None)
+    length = None if own is None else _length(trainer, interval)
+    if own is None or length is None or own[1] == length:
+        return
+    said = f"{name} has {own[0]} {own[1]}, and training has {length} {interval}s"
+    if isinstance(scheduler, OneCycleLR) and own[1] < length:
+        raise LDLError(f"{said}: it would stop there; set model.lr_scheduler.{own[0]} {length}")
+    follow = "WarmupCosine" if isinstance(scheduler, OneCycleLR | WarmupCosine) else "Cosine"
+    rank_zero_warn(
+        f"{said}; set {own[0]} {length}, or take ldl.schedule.{follow} without it, which is as long as a run"
+    )
+
+
+def _length(trainer: pl.Trainer, interval: str) -> int | None:
+    """Epochs, or optimiser steps, of a training; None where it has no end."""
+    if interval == "epoch" and trainer.max_steps == -1:
+        return trainer.max_epochs if (trainer.max_epochs or -1) > 0 else None
+    steps = trainer.estimated_stepping_batches
+    if not math.isfinite(steps) or interval == "step":
+        return int(steps) if math.isfinite(steps) else None
+    trainer.fit_loop.setup_data()
+    return math.ceil(steps / math.ceil(trainer.num_training_batches / trainer.accumulate_grad_batches))
 
 
 def step_plateau(scheduler: ReduceLROnPlateau, monitor: str, trainer: pl.Trainer) -> None:

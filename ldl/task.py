@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pytorch_lightning as pl
@@ -16,16 +16,18 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import Calibrate, FitHead, LeafUpdate, Resume, Settle, write_down
+from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.missing import check_missing
 from ldl.checks.numbers import watch_loss, watch_prediction
+from ldl.checks.pairing import check_bags, check_images
 from ldl.checks.watch import Watch
 from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
+from ldl.methods.conformal import Conformal
 from ldl.methods.temperature import temper
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -53,7 +55,11 @@ class Task(pl.LightningModule):
             reported errors and is recorded with them.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
+        conformal: Calibrate intervals and sets on the validation part, by its ``groups``, such as persons, or by its
+            ``rows``; ``none`` leaves them as predicted. Distributions and values never change.
     """
+
+    _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
 
     def __init__(
         self,
@@ -67,6 +73,7 @@ class Task(pl.LightningModule):
         decoder: Decoder = "expectation",
         check_finite: bool = True,
         calibrate: bool = False,
+        conformal: Units = "groups",
     ) -> None:
         super().__init__()
         if not 0 <= mixup <= 1000:
@@ -80,6 +87,7 @@ class Task(pl.LightningModule):
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
+        self.conformal, self.calibration = conformal, cast("Conformal | None", None)
         self.watch = Watch()
         self.kept_contract = False
         self.input_shape: tuple[int, ...] | None = None
@@ -108,18 +116,9 @@ class Task(pl.LightningModule):
         if self.input_shape is not None:
             check_same_inputs((self.labels, self.input_shape), (labels, tuple(input_shape)))
             return
-        if isinstance(self.head, ImageHead) != isinstance(self.backbone, WholeImages):
-            raise LDLError(
-                f"{type(self.head).__name__} cannot use the backbone {type(self.backbone).__name__}; heads fitted on "
-                "images, and they alone, take WholeImages; leave model.backbone out, or null"
-            )
+        check_images(self.head, self.backbone, isinstance(self.backbone, WholeImages))
         width = self.backbone.build(tuple(input_shape), load_weights)
-        if self.backbone.gives_bags and not self.head.takes_bags:
-            name = type(self.head).__name__
-            raise LDLError(
-                f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
-                f"--model.head.head {name}, or use MILBoost"
-            )
+        check_bags(self.head, self.backbone.gives_bags)
         check_memory(self.head, width, labels)
         self.head.build(width, labels)
         check_built(self.head, width, labels)
@@ -147,15 +146,15 @@ class Task(pl.LightningModule):
     def configure_callbacks(self) -> list[pl.Callback]:
         """What drives an alternating or a fitted head, and what every run needs."""
         drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
-        return [*drives, *([FitHead()] if isinstance(self.head, FittedHead) else []), Resume(), Settle(), Calibrate()]
+        drives += [FitHead()] if isinstance(self.head, FittedHead) else []
+        return [*drives, Resume(), Settle(), Calibrate(), Conform()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
         optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr))
         if self.lr_scheduler is None:
             return optimizer
-        steps = None if self._trainer is None else lambda: int(self.trainer.estimated_stepping_batches)
-        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, steps)
+        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, self._trainer)
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
@@ -269,6 +268,7 @@ class Task(pl.LightningModule):
         check_same_model(checkpoint, self.head, self.backbone)
         self.temperature = (saved := checkpoint[CHECKPOINT_KEY]).get("temperature", 1.0)
         self.preprocessing = saved.get("preprocessing") or self.preprocessing
+        self.calibration = Conformal.from_checkpoint(checkpoint, self.labels)
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 
     @classmethod
@@ -293,6 +293,7 @@ class Task(pl.LightningModule):
             backbone = from_spec(saved["backbone"], Backbone)  # type: ignore[type-abstract]
             task = cls(head, backbone, **{"decoder": saved["decoder"], **kwargs})
             task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
+            task.calibration = Conformal.from_checkpoint(checkpoint, task.labels)
             return task
 
         task = load_model(checkpoint_path, checkpoint, make)

@@ -118,3 +118,37 @@ class _RaisesInFit(FittedHead):
 class _FitsNaN(_RaisesInFit):
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
         self.mean /= self.mean - self.mean
+
+
+class _KeepsAnObject(_RaisesInFit):
+    """As one would write it after scikit-learn: the model is an attribute."""
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        self.model_ = torch.linalg.lstsq(features, target).solution
+
+    def forward(self, features: Tensor) -> Tensor:
+        return (features @ self.model_).softmax(-1)
+
+
+class _FillsAList(_RaisesInFit):
+    """It is there from the beginning, and filled in place."""
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        super().build(in_features, labels)
+        self._table: list[Tensor] = [torch.zeros(len(labels))]
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        self._table[0] = target.mean(0)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self._table[0].softmax(-1).expand(*features.shape[:-1], -1)
+
+
+class _MakesALayer(_RaisesInFit):
+    """Its state_dict has what build does not make."""
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        self.layer = nn.Linear(features.shape[1], target.shape[1]).requires_grad_(False)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.layer(features).softmax(-1)

@@ -12,7 +12,7 @@ from places import ROOT
 FLOORS = (
     ("ldl.errors", "ldl.collective", "ldl.progress"),
     ("ldl.options", "ldl.labels", "ldl.trust", "ldl.plugins", "ldl.schedule", "ldl.batch", "ldl.checks.watch"),
-    ("ldl.protocols", "ldl.spec"),
+    ("ldl.protocols", "ldl.spec", "ldl.start"),
     ("ldl.checkpoint",),
     ("ldl.metrics",),
     ("ldl.methods",),
@@ -26,9 +26,10 @@ FLOORS = (
     ("ldl.callbacks",),
     ("ldl.task",),
     ("ldl.inference",),
+    ("ldl.export",),
     ("ldl.reports",),
-    ("ldl.comparison",),
-    ("ldl.running",),
+    ("ldl.comparison", "ldl.demo"),
+    ("ldl.running", "ldl.estimator"),
     ("ldl.cli", "ldl.edges"),
     ("ldl.__main__", "ldl"),
 )

@@ -1,18 +1,21 @@
-"""Warm-up and cosine, whose length is the trainer's."""
+"""Schedules whose length is the trainer's."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import pytorch_lightning as pl
 import torch
+from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR
 
 from ldl.backbones.base import Identity
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError
 from ldl.heads import Softmax
-from ldl.schedule import WarmupCosine
+from ldl.schedule import Cosine, WarmupCosine
 from ldl.task import Task
 
 
@@ -72,3 +75,66 @@ def test_the_task_counts_the_trainers_steps(tmp_path: Path) -> None:
     assert rates[0] == pytest.approx(0.01) and max(rates) == pytest.approx(1.0, abs=0.05)
     assert rates.index(max(rates)) == pytest.approx(steps / 4, abs=1)
     assert rates[-1] < 0.02
+
+
+QUIET = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+CUT: dict[str, Any] = {"accelerator": "cpu", "limit_train_batches": 5, "limit_val_batches": 0}
+DIGITS = RotatedDigits(turns=1, batch_size=100)
+
+
+def _run(
+    folder: Path, make: Any, interval: Literal["epoch", "step"] = "epoch", ckpt: Path | None = None, **trainer: Any
+) -> tuple[list[float], pl.Trainer]:
+    """The learning rate at the first batch of every epoch, or at every batch, of a run of five batches an epoch."""
+    rates: list[float] = []
+
+    class Watch(pl.Callback):
+        def on_train_batch_start(self, trainer: pl.Trainer, module: Any, batch: Any, number: int) -> None:
+            if interval == "step" or number == 0:
+                rates.append(trainer.optimizers[0].param_groups[0]["lr"])
+
+    def sgd(parameters: Any) -> torch.optim.SGD:
+        return torch.optim.SGD(parameters, lr=1.0)
+
+    task = Task(Softmax(), Identity(flatten=True), optimizer=sgd, lr_scheduler=make, lr_interval=interval)
+    made = pl.Trainer(default_root_dir=folder, callbacks=[Watch()], **QUIET, **trainer, **CUT)
+    made.fit(task, datamodule=DIGITS, ckpt_path=ckpt, weights_only=True)
+    return rates, made
+
+
+def test_cosine_is_torchs_as_long_as_the_run(tmp_path: Path) -> None:
+    own, _ = _run(tmp_path, Cosine, max_epochs=4)
+    assert own == _run(tmp_path, lambda optimizer: CosineAnnealingLR(optimizer, 4), max_epochs=4)[0]
+    assert own == pytest.approx([0.5 * (1 + math.cos(math.pi * epoch / 4)) for epoch in range(4)])
+    steps, _ = _run(tmp_path, Cosine, "step", max_epochs=2)
+    assert steps == pytest.approx([0.5 * (1 + math.cos(math.pi * step / 10)) for step in range(10)])
+    # Ten steps are two epochs.
+    assert _run(tmp_path, Cosine, max_steps=10)[0] == pytest.approx([1.0, 0.5])
+
+
+@pytest.mark.parametrize("make", [Cosine, WarmupCosine])
+def test_a_run_that_goes_on_goes_on_along_the_longer_curve(tmp_path: Path, make: Any) -> None:
+    _, first = _run(tmp_path, make, "step", max_epochs=2)
+    first.save_checkpoint(tmp_path / "two.ckpt")
+    rates, _ = _run(tmp_path, make, "step", tmp_path / "two.ckpt", max_epochs=4)
+    assert rates == pytest.approx(_run(tmp_path, make, "step", max_epochs=4)[0][10:])
+
+
+def test_a_length_of_its_own_is_told(tmp_path: Path) -> None:
+    told = "CosineAnnealingLR has T_max 40, and training has 1 epochs; set T_max 1, or take ldl.schedule.Cosine"
+    with pytest.warns(UserWarning, match=told):
+        _run(tmp_path, lambda optimizer: CosineAnnealingLR(optimizer, 40), max_epochs=1)
+    with pytest.warns(UserWarning, match="WarmupCosine has total_steps 7, and training has 5 steps"):
+        _run(tmp_path, lambda optimizer: WarmupCosine(optimizer, 0.1, 7), max_epochs=1)
+    with pytest.warns(UserWarning, match="OneCycleLR has total_steps 9, and training has 5 steps"):
+        _run(tmp_path, lambda optimizer: OneCycleLR(optimizer, 0.1, total_steps=9), "step", max_epochs=1)
+
+
+def test_a_schedule_that_ends_before_the_run_or_never_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match="OneCycleLR has total_steps 4, and training has 5 steps: it would stop there"):
+        _run(tmp_path, lambda optimizer: OneCycleLR(optimizer, 0.1, total_steps=4), "step", max_epochs=1)
+    for make in (Cosine, WarmupCosine):
+        with pytest.raises(LDLError, match=f"{make.__name__} is as long as the run, which has no end; set trainer"):
+            _run(tmp_path, make, max_epochs=-1)
+    with pytest.raises(LDLError, match="Cosine T_max 0 must be at least 1"):
+        Cosine(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0), T_max=0)

@@ -12,7 +12,7 @@ from torch.optim import SGD
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.timm import Timm
-from ldl.callbacks import Calibrate, FitHead, LeafUpdate, Resume, Settle
+from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle
 from ldl.checks.precision import warn_of_bf16
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError
@@ -58,7 +58,7 @@ def test_fit_test_and_reload(head: Head, backbone: Backbone, precision: str, tmp
 
 
 def test_callbacks_come_with_the_head(tmp_path: Path) -> None:
-    every = [Resume, Settle, Calibrate]
+    every = [Resume, Settle, Calibrate, Conform]
     for head, callbacks in ((LDLF(), [LeafUpdate]), (MeanPredictor(), [FitHead]), (Softmax(), [])):
         assert [type(found) for found in Task(head).configure_callbacks()] == [*callbacks, *every]
 

@@ -161,7 +161,7 @@ BAD: dict[type[Head], str] = {
     _Mixing: "unlike rows|rows must not mix",
     _Stuck: "does not learn",
     _Nameless: "key 'loss'",
-    _HiddenState: "after its state_dict was loaded",
+    _HiddenState: "is lost with its checkpoint: .* fit left in offset is in no buffer",
     _Single: r"after \.double\(\)",
     _Greedy: "'more' must be an ordinary argument",
     _Attached: "loss 'memory' must be detached tensors of 48 rows",

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ldl.collective import Collective
 from ldl.data import LDLDataModule
+from ldl.data.sources import SOURCES, absent
 from ldl.data.tables.distributions import read_table
 from ldl.errors import LDLError
 from ldl.head import FittedHead, wanted_columns
@@ -34,7 +35,9 @@ def data_file(name: str) -> Path:
     """A file below LDL_DATA (default ``data``). Raises LDLError where it is missing."""
     root = Path(os.environ.get("LDL_DATA") or "data")
     if not (root / name).is_file():
-        raise LDLError(f"no data file {root / name}: let LDL_DATA name the folder that has {name}")
+        if Path(name).name in SOURCES:
+            raise absent(Path(name).name, root / name, root, "the folder that has it")
+        raise LDLError(f"no data file {(root / name).absolute()}: let LDL_DATA name the folder that has {name}")
     return root / name
 
 

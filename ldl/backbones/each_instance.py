@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from ldl.backbones.base import Backbone, Identity
 from ldl.errors import LDLError
 from ldl.methods.boosting.packing import present
+from ldl.methods.traced import traced
 from ldl.options import option, options
 
 
@@ -47,6 +48,10 @@ class EachInstance(Backbone):
     def forward(self, inputs: Tensor) -> Tensor:
         """Bags (B, J, ...) to (B, J, F), NaN where there is no instance."""
         exists = present(inputs.flatten(2))
+        if traced():
+            pictures = torch.where(exists.reshape(*exists.shape, *[1] * (inputs.ndim - 2)), inputs, 0)
+            found = self.backbone(pictures.flatten(0, 1)).unflatten(0, exists.shape)
+            return torch.where(exists.unsqueeze(-1), found, torch.nan)
         found = self.backbone(inputs[exists])
         features = found.new_full((*exists.shape, found.shape[-1]), torch.nan)
         return features.index_put((exists,), found)

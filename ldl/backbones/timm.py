@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
+from ldl.collective import process_rank
 from ldl.errors import LDLError, did_you_mean
 from ldl.options import buffer, option, options
 from ldl.trust.archive import check_archive
@@ -91,7 +92,8 @@ class Timm(TimmNetwork):
         drop_rate: Dropout of the network before its classifier.
         drop_path_rate: Stochastic depth, for networks that have it; 0 leaves it out.
         mirror: In evaluation, average the features of each image and of its mirror image.
-        compiled: Compile the training step with ``torch.compile``: a minute at the start, then faster.
+        compiled: On CUDA, compile the training step with ``torch.compile``: a minute at the start, then faster. On
+            other devices, where it would take many, nothing is compiled. One line says which.
     """
 
     weights: str | None = option(default=None, may_change=True)
@@ -208,13 +210,20 @@ class Timm(TimmNetwork):
         inputs = inputs.contiguous(memory_format=torch.channels_last)
         with torch.no_grad() if self.freeze else nullcontext():
             if self.training and self.compiled:
-                # The function, not the module, which would put all parameters into checkpoints a second time.
-                self._compiled = self._compiled or torch.compile(self.network.forward)
+                self._compiled = self._compiled or self._compile(inputs.device)
                 return self._compiled(inputs)
             features = self.network(inputs)
             if self.mirror and not self.training:
                 features = (features + self.network(inputs.flip(-1))) / 2
             return features
+
+    def _compile(self, device: torch.device) -> Callable[[Tensor], Tensor]:
+        """The network's function, not the module, which would put all parameters into checkpoints a second time."""
+        compiles = device.type == "cuda"
+        said = "is compiled: a minute or so before the first step" if compiles else "is not compiled: no CUDA here"
+        if process_rank() == 0:
+            print(f"Timm.compiled: {self.name} {said}", flush=True)
+        return torch.compile(self.network.forward) if compiles else self.network.forward
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_compiled": None}

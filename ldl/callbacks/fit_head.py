@@ -11,12 +11,13 @@ from torch import Tensor
 
 from ldl.batch import Batch, global_rows
 from ldl.checks.contract import check_forward
+from ldl.checks.survives import lost_in_checkpoint
 from ldl.collective import Collective, current_collective, interleave
 from ldl.errors import LDLError, SharedError
 from ldl.head import FittedHead, ImageHead, wanted_columns
 
 CHECKED = 64
-"""Training rows whose predictions are looked at after the fit."""
+"""Training rows, or pixels along each side of an image, whose predictions are looked at after the fit."""
 
 
 class FitHead(pl.Callback):
@@ -44,6 +45,7 @@ class FitHead(pl.Callback):
         head.shows_progress = trainer.is_global_zero and getattr(trainer.progress_bar_callback, "is_enabled", False)
         if isinstance(head, ImageHead):
             head.fit_images(_readable(data.image_dataloader(head.wants), pl_module.device, collective), collective)
+            _check_survives(head, next(iter(data.image_dataloader()))["input"][..., :CHECKED, :CHECKED])
         else:
             columns = _extract(trainer, pl_module, data.fit_dataloader(), collective)
             if getattr(data, "leak", None):
@@ -54,6 +56,7 @@ class FitHead(pl.Callback):
             head.fit(columns["features"], columns["target"], collective, **extra)
             check_forward(head, columns["features"][:CHECKED], columns["target"][:CHECKED], pl_module.watch)
             pl_module.watch.settle(pl_module.device, collective)
+            _check_survives(head, columns["features"][:CHECKED])
         for logger in trainer.loggers:
             if summary := head.summary():
                 logger.log_metrics(summary, 0)
@@ -77,6 +80,12 @@ def _check_features(head: FittedHead, features: Tensor) -> None:
             f"{type(head).__name__} cannot be fitted: of the training rows, number {where[0]} has the feature "
             f"{value:g} in column {where[-1]}; scale the inputs, or use trainer.precision 32-true"
         )
+
+
+def _check_survives(head: FittedHead, features: Tensor) -> None:
+    """Refuse a head that would not come back from its checkpoint. Every process finds the same."""
+    if lost := lost_in_checkpoint(head, features):
+        raise SharedError(f"{type(head).__name__} is lost with its checkpoint: {lost}")
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from ldl.charts.classes import roc
 from ldl.charts.drawing import spread
@@ -13,6 +14,7 @@ from ldl.charts.errors import bands, cumulative_score, values
 from ldl.charts.faces import distributions, faces
 from ldl.charts.reliability import calibration
 from ldl.labels import LabelSpace
+from ldl.metrics.functional import kl
 
 PANELS = 9
 """Instances that are shown one by one."""
@@ -45,6 +47,8 @@ def overview(
     if "target" in rows:
         picked = spread(len(rows["index"]), PANELS)
         titles = _titles(rows["index"][picked], names)
+        diverged = kl(*(torch.from_numpy(rows[name][picked]).double() for name in ("prediction", "target")))
+        titles = [f"{title}, KL {divergence:.3f}" for title, divergence in zip(titles, diverged.tolist())]
         drawn["distributions"] = distributions(
             folder / "distributions.png", rows["prediction"][picked], rows["target"][picked], labels, titles
         )
@@ -64,8 +68,8 @@ def overview(
             pictures = fetch(rows["index"][picked])
             if pictures is not None:
                 shown, titles = rows["prediction"][picked], _titles(rows["index"][picked], names)
-                sheet = folder / "faces.png"
-                drawn["faces"] = faces(sheet, pictures, shown, true[picked], predicted[picked], labels, titles)
+                sheet = folder / "pictures.png"
+                drawn["pictures"] = faces(sheet, pictures, shown, true[picked], predicted[picked], labels, titles)
     return {name: path for name, path in drawn.items() if path is not None}
 
 

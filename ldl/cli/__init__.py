@@ -1,5 +1,5 @@
 """The doors: ``train.py``, and the console command ``ldl``."""
 
-from ldl.cli.training import main
+from ldl.cli.command import main
 
 __all__ = ["main"]

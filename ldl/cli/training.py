@@ -1,4 +1,4 @@
-"""``python train.py``."""
+"""A run of ``train.py``, with everything imported."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.data.files import read_text
 from ldl.errors import LDLError, SharedError
-from ldl.plugins import discover
+from ldl.plugins import discover, left_out
 from ldl.running import stopping
 from ldl.running.class_paths import class_paths
 from ldl.running.compare import compare
 from ldl.running.comparison_file import read_comparison
-from ldl.running.configs import configs_folder
+from ldl.running.describe import describe
 from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
 from ldl.running.naming import RUN_DIR_VARIABLE
@@ -37,6 +37,9 @@ from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
 from ldl.running.run import crossval, run
 from ldl.running.yaml_files import check_config
+from ldl.start.configs import configs_folder
+from ldl.start.memory import store
+from ldl.start.schema import Schema
 
 PATIENCE = 10
 """Seconds after which a process no longer believes that the first one found its mistake too."""
@@ -46,17 +49,17 @@ TRACEBACK_VARIABLE = "LDL_TRACEBACK"
 
 
 @stays_open()
-def main(args: list[str] | None = None) -> None:
-    """Parse a command line, None for that of the process, and run it.
+def main(args: list[str] | None = None, learns: bool = False) -> None:
+    """Parse a command line, None for that of the process, and run it; :func:`ldl.cli.main` is the door to it.
 
-    A mistake of the user ends in one line on standard error and exit code 2; Ctrl-C, SIGTERM and SIGHUP in one line and
-    128 + signal.
+    Args:
+        args: The command line.
+        learns: Whether to keep what can be said, for the next start.
     """
     inherited = RUN_DIR_VARIABLE in os.environ
     try:
         with stopping.ends_when_told():
-            silence()
-            discover()
+            learn(keep=True) if learns else _prepare()
             args = sys.argv[1:] if args is None else args
             with class_paths(_found_beside(args)):
                 if (comparison := read_comparison(args)) is not None:
@@ -92,6 +95,22 @@ def main(args: list[str] | None = None) -> None:
             stopping.watch.end_ranks()
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
+
+
+def learn(keep: bool) -> Schema:
+    """What can be said on a command line, kept for the next start where the plugins are whole."""
+    before = set(sys.modules)
+    _prepare()
+    files = {getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before}
+    schema = describe()
+    if keep and not left_out:
+        store(schema, sorted(filter(None, files)))
+    return schema
+
+
+def _prepare() -> None:
+    silence()
+    discover()
 
 
 def _parse(args: list[str]) -> LDLCLI:

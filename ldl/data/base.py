@@ -57,6 +57,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         values: (size,) true value of every instance, or (size, 2) points, or None.
         truth: (size, ...) what a model is to find by itself, such as places or groups, or None; for charts.
         names: What each instance is called in ``predictions.csv``, such as its file, or None.
+        facts: Further columns of ``predictions.csv``, (size,) each.
         split: Rows of the fold.
         protocol: Name of the protocol.
         leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
@@ -86,6 +87,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     values = None  # type: np.ndarray | None
     truth = None  # type: np.ndarray | None
     names = None  # type: list[str] | None
+    facts = {}  # type: dict[str, np.ndarray]
     backbone_features = None  # type: Tensor | None
     features_key = None  # type: str | None
     cache_dir = None  # type: str | None
@@ -152,7 +154,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         check_options(self)
         loaded = self.load()
         self.labels, self.columns, self.size = loaded.labels, loaded.batch_columns, loaded.size
-        self.values, self.groups, self.names = loaded.values, loaded.groups, loaded.names
+        self.values, self.groups, self.names, self.facts = loaded.values, loaded.groups, loaded.names, loaded.facts
         self.select_fold(self.fold)
         self._ready = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ class Loaded:
         values: (size,) true values, float64, or (size, 2) points of a plane; None where there are none.
         groups: (size,) group of every instance, such as the person; None where nobody knows them.
         names: What each instance is called in ``predictions.csv``, such as its file.
+        facts: Further columns of ``predictions.csv``, such as where a face lies in its picture.
     """
 
     labels: LabelSpace
@@ -30,6 +31,7 @@ class Loaded:
     values: np.ndarray | None = None
     groups: np.ndarray | None = None
     names: list[str] | None = None
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -53,4 +55,4 @@ class Loaded:
     @property
     def _parts(self) -> dict[str, Tensor | np.ndarray | list[str]]:
         more = {"values": self.values, "groups": self.groups, "names": self.names}
-        return {**self.columns, **{name: part for name, part in more.items() if part is not None}}
+        return {**self.columns, **self.facts, **{name: part for name, part in more.items() if part is not None}}

@@ -8,34 +8,42 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.faces.boxes import read_boxes
 from ldl.data.faces.crops import cached_crops
+from ldl.data.faces.detection.choice import find_detector
+from ldl.data.faces.detection.rows import face_rows
 from ldl.data.faces.records import FaceRecords
 from ldl.data.loaded import Loaded
-from ldl.data.pictures import list_pictures
+from ldl.data.pictures import list_pictures, read_picture
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.protocols import Fold
+
+FIND = "--data.detector mtcnn finds the faces in them"
 
 
 @options
 class PictureFolder(LDLDataModule):
     """All pictures below a folder, for ``--stage predict``; labels and preprocessing come from the checkpoint.
 
-    A picture is taken whole, as a crop of the face that fits into a square, unless ``boxes`` says where the face
-    is. Pictures that cannot be read are named and left out.
+    A picture is taken whole, as a crop of the face that fits into a square, unless ``boxes`` says where the face is,
+    or a ``detector`` finds the faces: then every face is a row, cropped as those of training were. Pictures that
+    cannot be read, and those without a face, are named and left out. Places are pixels of pictures turned upright.
 
     Args:
         path: The folder.
         boxes: A JSON file of face boxes, as the Facial Age Estimation Benchmark publishes them.
+        detector: What finds the faces: ``mtcnn``, or an ONNX file of a detector with the outputs of YuNet or UltraFace.
         cache_dir: Folder for crops; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
     """
 
     path: str = option(kw_only=True)
     boxes: str | None = None
+    detector: str | None = None
     cache_dir: str | None = None
     root = None
     folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
@@ -49,9 +57,9 @@ class PictureFolder(LDLDataModule):
         """Take labels and preprocessing of a trained task. Raises LDLError where it was not trained on pictures."""
         if preprocessing is None or "crop_size" not in preprocessing or input_shape is None:
             raise LDLError("the checkpoint was not trained on pictures; PictureFolder predicts for those that were")
-        size, margin = preprocessing.get("crop_size"), preprocessing.get("margin")
-        if not (type(size) is int and 8 <= size <= 4096 and (margin is None or 0 <= margin <= 2)):
-            raise LDLError(f"the checkpoint's crops of {size!r} pixels with a margin of {margin!r} cannot be made")
+        from ldl.data.faces.transforms import check_crops
+
+        check_crops(preprocessing)
         self._trained = (labels, input_shape, preprocessing)
 
     def load(self) -> Loaded:
@@ -62,15 +70,30 @@ class PictureFolder(LDLDataModule):
             raise LDLError("PictureFolder has no labels to train on or test with; use it with --stage predict")
         labels, self.input_shape, preprocessing = self._trained
         self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}))
-        folder = Path(self.path)
-        files = [path.relative_to(folder).as_posix() for path in list_pictures(folder)]
-        boxes = {} if self.boxes is None else read_boxes(Path(self.boxes))
-        anchors = [boxes.get(Path(file).stem.lower()) for file in files]
-        records = FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors)
+        records, facts = self._records(preprocessing.get("alignment"))
         crop_size, margin = preprocessing["crop_size"], preprocessing["margin"]
         self.crops = cached_crops(records, crop_size, margin, cache_root(self.cache_dir))
-        self.rows = self.crops.readable(len(files))
-        return Loaded(labels, {}, names=[files[row] for row in self.rows])
+        self.rows = self.crops.readable(len(records))
+        facts = {name: fact[self.rows] for name, fact in facts.items()}
+        return Loaded(labels, {}, names=[records.files[row] for row in self.rows], facts=facts)
+
+    def _records(self, alignment: str | None) -> tuple[FaceRecords, dict[str, np.ndarray]]:
+        """A record a picture, or a face, and what is known of it. Raises LDLError."""
+        folder = Path(self.path)
+        files = [path.relative_to(folder).as_posix() for path in list_pictures(folder)]
+        if self.detector is not None:
+            if self.boxes is not None:
+                raise LDLError("data.boxes says where the faces are; leave it out, or data.detector")
+            return face_rows(folder, files, find_detector(self.detector), alignment, cache_root(self.cache_dir))
+        boxes = {} if self.boxes is None else read_boxes(Path(self.boxes))
+        anchors = [boxes.get(Path(file).stem.lower()) for file in files]
+        if (whole := sum(anchor is None for anchor in anchors)) and process_rank() == 0:
+            print(f"{whole:,} of {len(files):,} pictures are taken whole, as one face each; {FIND}", flush=True)
+        return FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
+
+    def photograph(self, row: int) -> np.ndarray:
+        """The whole picture that an instance is from, (H, W, 3) uint8, turned upright. Raises LDLError."""
+        return read_picture(Path(self.path) / (self.names or [])[row])
 
     def cut(self) -> Fold:
         """All pictures are to be predicted."""

@@ -139,7 +139,7 @@ class BoostedTrees(FittedHead):
     def forward(self, features: Tensor) -> Tensor:
         """Softmax of the scores: (..., F), which may be NaN, to (..., C), at least float32."""
         rows = features.reshape(-1, features.shape[-1]).float()
-        scores = self.start.float().repeat(len(rows), 1)
+        scores = self.start.float().repeat(rows.shape[0], 1)
         add_scores(rows, self.forest, scores, self.depth, self.threads or torch.get_num_threads())
         dtype = torch.promote_types(features.dtype, torch.float32)
         return scores.to(dtype).softmax(-1).reshape(*features.shape[:-1], scores.shape[-1])

@@ -19,10 +19,11 @@ from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.boosting.boost import Ensemble, Rules, boost
 from ldl.methods.boosting.likelihood import CODES, Bags, Model
-from ldl.methods.boosting.packing import choose, flat_scores, pack, present
+from ldl.methods.boosting.packing import choose, flat_scores, pack, present, scores_or_nan
 from ldl.methods.boosting.places import locate
 from ldl.methods.boosting.pooling import Pooling, pool_logits
 from ldl.methods.boosting.stumps import Cut
+from ldl.methods.traced import traced
 from ldl.options import buffer, option, options
 from ldl.trust.learned import check_numbers, check_range, check_shapes, refuse
 
@@ -143,8 +144,11 @@ class MILBoost(FittedHead):
     def scores(self, features: Tensor) -> Tensor:
         """h of every instance and group: bags (..., J, F) to (..., J, K); missing instances have NaN."""
         exists = present(features)
-        rows = features[exists].float()
-        found = flat_scores(rows, self.feature, self.threshold, self.low, self.high, self.group, self.groups)
+        stumps = self.feature, self.threshold, self.low, self.high, self.group, self.groups
+        if traced():
+            found = scores_or_nan(features.float(), *stumps) + self.start
+            return torch.where(exists.unsqueeze(-1), found, torch.nan)
+        found = flat_scores(features[exists].float(), *stumps)
         found = found.to(torch.promote_types(found.dtype, torch.float32)) + self.start
         return found.new_full((*exists.shape, self.groups), torch.nan).index_put((exists,), found)
 

@@ -12,10 +12,11 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
-from ldl.methods.embedding.kernels import inverse_root
+from ldl.methods.embedding.kernels import inverse_root, rbf
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
 from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.rows import check_rows
+from ldl.methods.traced import traced
 from ldl.options import buffer, option, options
 from ldl.trust.learned import check_numbers, check_shapes, check_simplex
 
@@ -136,6 +137,8 @@ class MSLP(FittedHead):
         self.root = inverse_root(self._similarity(self.landmark).double(), 1e-6).to(features)
 
     def _similarity(self, rows: Tensor) -> Tensor:
+        if traced():
+            return rbf(rows, self.landmark, self.width)
         return (-self.width * torch.cdist(rows, self.landmark).square()).exp()
 
     def _map(self, rows: Tensor) -> Tensor:

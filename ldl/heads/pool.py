@@ -21,6 +21,7 @@ from ldl.heads.trained import Trained
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import Mean, pool, pool_weights
 from ldl.methods.rows import check_rows
+from ldl.methods.traced import traced
 from ldl.metrics.functional import kl
 from ldl.options import buffer, check_options, option, options
 from ldl.progress import track
@@ -124,8 +125,8 @@ class Pool(FittedHead):
 
     @property
     def used(self) -> list[int]:
-        """Numbers of the members that have a weight."""
-        return self.weights.nonzero().flatten().tolist()
+        """Numbers of the members that have a weight; of all while a graph is recorded, when nobody knows weights."""
+        return list(range(len(self.members))) if traced() else self.weights.nonzero().flatten().tolist()
 
     @property
     def names(self) -> list[str]:

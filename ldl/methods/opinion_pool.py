@@ -10,6 +10,7 @@ from scipy.special import logsumexp, softmax
 from torch import Tensor
 
 from ldl.errors import LDLError
+from ldl.methods.traced import traced
 from ldl.metrics.functional import KL_FLOOR
 
 Mean = Literal["geometric", "arithmetic"]
@@ -30,7 +31,7 @@ def pool(predictions: Tensor, weights: Tensor, mean: Mean) -> Tensor:
     Returns:
         (..., C) on the simplex.
     """
-    if len(sure := (weights == 1).nonzero()):
+    if not traced() and len(sure := (weights == 1).nonzero()):
         return predictions[int(sure[0])]
     weights = weights.to(predictions.dtype).reshape(-1, *[1] * (predictions.ndim - 1))
     if mean == "arithmetic":

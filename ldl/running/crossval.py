@@ -12,16 +12,18 @@ import numpy as np
 import pytorch_lightning as pl
 
 from ldl import charts
+from ldl.charts.drawing import captioned
 from ldl.checkpoint import write_whole
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.metrics.rows import row_metrics
+from ldl.reports.caption import caption
 from ldl.reports.choice import report_for
 from ldl.reports.rows import Report, pictures
 from ldl.running import stopping
 from ldl.running.metrics_file import MetricsFile
-from ldl.running.results import summarize, write_results
+from ldl.running.results import columns, summarize, write_results
 from ldl.running.tracking import finish
 from ldl.running.training import Select, fit_and_test, make_checkpoints, seed_everything
 from ldl.task import Task
@@ -97,16 +99,18 @@ def crossvalidate(
         seconds += fit_seconds
         result = summarize(task, data, [entry], seed, fit_seconds)
         if own is not None:
-            write_results(own, result)
+            write_results(own, result, task, data)
         if each is not None:
             each(result)
     together = {name: np.concatenate([part[name] for part in tested]) for name in tested[0]}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
     if place is not None:
-        write_results(place, results)
+        write_results(place, results, task, data)
         if together and process_rank() == 0:
-            charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
+            with captioned(caption(task.head, data, place, len(entries))):
+                charts.folds(place / "charts" / "folds.png", columns(results, task.labels))
+                charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
     if rows is not None:
         rows += tested
     return results

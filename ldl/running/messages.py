@@ -15,6 +15,7 @@ from ldl.errors import did_you_mean
 from ldl.head import Head
 from ldl.plugins import left_out
 from ldl.running.class_paths import ALLOWED
+from ldl.start.wording import no_choice, no_class, no_option, no_option_of, program
 
 _BASES: dict[str, type] = {
     "model.head": Head,
@@ -31,7 +32,7 @@ def one_line(message: str, options: list[str]) -> str:
     classes = re.findall(r"class_path[ =]'([\w.]+)'", message)
     if match := re.search(r"unrecognized arguments: (.*)", message):
         name = match[1].split()[0].lstrip("-").split("=")[0]
-        return f"unknown option --{name}{did_you_mean(name, options)}; see train.py --help"
+        return no_option(name, options)
     if match := re.search(r"Importing '([^']+)' is not allowed, denied by the '([^']+)' entry", message):
         return _denied(match[1], key or "the configuration", beside=match[2] == "*")
     if match := re.search(r"Option '([^']+)' is not accepted", message):
@@ -48,7 +49,7 @@ def one_line(message: str, options: list[str]) -> str:
     if match := re.search(r"given class_path '([\w.]+)':\s*(?:module .* has no attribute|No module named)", message):
         return f"{key}: there is no class {match[1]!r}; correct its import path{_left_out()}"
     if match := re.search(r"Literal\[(.*?)\]+\. Got value: (.*)", message):
-        return f"{key} is {match[2]!r}, but must be one of {match[1]}"
+        return no_choice(key, match[2], match[1])
     value = re.search(r"(?:Got|Given) value: (.*)", message)
     kinds = re.findall(r"Expected (?:a )?<class '([\w.]+)'>", message)
     if value and kinds and "Namespace(" not in value[1]:
@@ -63,12 +64,11 @@ def _unknown_option(name: str, key: str, classes: list[str], options: list[str])
     leaf = name.rpartition(".")[2]
     if classes:
         known = list(inspect.signature(import_object(classes[-1])).parameters)
-        owner = classes[-1].rpartition(".")[2]
-        return f"{owner} has no option {leaf!r}{did_you_mean(leaf, known)} (its options: {', '.join(known) or 'none'})"
+        return no_option_of(classes[-1].rpartition(".")[2], leaf, known)
     full = f"{key}.{name}" if key else name
     groups = {prefix for option in options for prefix in (option, option.rpartition(".")[0]) if prefix}
     near = did_you_mean(full, groups) or did_you_mean(full.split(".")[0], {option.split(".")[0] for option in options})
-    return f"unknown option {full!r}{near}; see train.py --help"
+    return f"unknown option {full!r}{near}; see {program()} --help"
 
 
 def _denied(path: str, key: str, beside: bool) -> str:
@@ -84,9 +84,7 @@ def _unknown_class(name: str, key: str) -> str:
     base = _BASES.get(key)
     if base is None:
         return f"{key}: there is no class {name!r}; give an import path"
-    known = sorted({cls.__name__ for cls in _subclasses(base)})
-    shown = ", ".join(known) if len(known) <= 40 else f"any {base.__module__}.{base.__name__}"
-    return f"{key}: there is no {base.__name__} {name!r}{did_you_mean(name, known)} (known: {shown})"
+    return no_class(key, base.__name__, base.__module__, name, [cls.__name__ for cls in subclasses(base)])
 
 
 def _left_out() -> str:
@@ -94,9 +92,10 @@ def _left_out() -> str:
     return "".join(f"; plugin {what} was left out: {reason[:200]}" for what, reason in left_out.items())
 
 
-def _subclasses(base: type) -> Iterator[type]:
+def subclasses(base: type) -> Iterator[type]:
+    """All classes that are imported and can be named, below a base class."""
     direct: list[type] = base.__subclasses__()
     for cls in direct:
         if not inspect.isabstract(cls) and not cls.__name__.startswith("_"):
             yield cls
-        yield from _subclasses(cls)
+        yield from subclasses(cls)

@@ -28,6 +28,7 @@ from ldl.running.stopping import attend
 from ldl.running.tracking import WandbOptions
 from ldl.running.training import Select
 from ldl.spec import current_path
+from ldl.start.wording import program
 from ldl.task import Task
 
 Stage = Literal["fit", "test", "predict", "crossval", "compare"]
@@ -56,7 +57,7 @@ class LDLCLI(LightningCLI):
                 seed_everything_default=0,
                 parser_kwargs={
                     "exit_on_error": False,
-                    "prog": "train.py",
+                    "prog": program(),
                     "description": "Train, test and cross-validate models of label distributions.",
                 },
                 args=_with_files(args),

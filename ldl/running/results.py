@@ -19,6 +19,7 @@ from ldl.data.base import LDLDataModule
 from ldl.labels import LabelSpace
 from ldl.metrics import Measure, measures
 from ldl.metrics.rows import ordered
+from ldl.reports.card import write_card
 from ldl.reports.files import write_json
 from ldl.task import Task
 
@@ -84,10 +85,13 @@ def summarize(
     }
 
 
-def write_results(folder: Path, results: dict[str, Any]) -> None:
-    """Write ``results.json``; in rank 0 alone."""
+def write_results(
+    folder: Path, results: dict[str, Any], task: Task, data: LDLDataModule, checkpoint: str | None = None
+) -> None:
+    """Write ``results.json``, and ``model_card.md`` beside it, of a ``checkpoint`` of elsewhere; in rank 0 alone."""
     if process_rank() == 0:
         write_json(folder / "results.json", results)
+        write_card(folder, results, task, data, checkpoint)
 
 
 def _filled(name: str, size: str | None, folds: list[dict[str, Any]]) -> list[float]:
@@ -99,6 +103,18 @@ def _deviation(column: list[float]) -> float:
     if not column or not all(map(math.isfinite, column)):
         return math.nan
     return statistics.stdev(column) if len(column) > 1 else 0.0
+
+
+def columns(results: dict[str, Any], labels: LabelSpace) -> dict[str, list[float]]:
+    """The figures of every fold, by the name of the metric with its unit: KL, those of values, then the others."""
+    known = [measure for measure in measures(labels) if not measure.detail]
+    known.sort(key=lambda measure: (measure.name != "kl", measure.of == "distribution"))
+    folds, said = results["folds"], {}
+    for measure in known:
+        if measure.size is None and measure.name in folds[0]["metrics"]:
+            unit = f" ({labels.unit})" if measure.unit and labels.unit else ""
+            said[f"{measure.name}{unit}"] = [fold["metrics"][measure.name] for fold in folds]
+    return said
 
 
 def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | None = None) -> None:

@@ -65,7 +65,7 @@ def run(cli: LDLCLI) -> None:
                     if config.select == "best":
                         console.say(f"tested: {best_weights(trainer)}, the best by val_kl")
                 content = results.summarize(task, data, [entry], seed, seconds)
-                results.write_results(folder, content)
+                results.write_results(folder, content, task, data, config.ckpt_path)
                 _show(folder, content, data)
         finally:
             tracking.finish(trainer.loggers)

@@ -89,7 +89,10 @@ def test_compiling_changes_neither_checkpoints_nor_copies() -> None:
     assert pickle.loads(pickle.dumps(backbone))._compiled is None
 
 
-def test_the_training_step_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_training_step_is_compiled_on_cuda_alone(
+    device: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     calls = []
 
     def compile_(function: object) -> object:
@@ -98,9 +101,14 @@ def test_the_training_step_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(torch, "compile", compile_)
     backbone = _build(compiled=True).train()
+    if device == "cuda":
+        backbone._compiled = backbone._compile(torch.device("cuda"))
     for _ in range(2):
         backbone(_pictures())
-    assert len(calls) == 1
+    assert len(calls) == (device == "cuda")
+    (line,) = capsys.readouterr().out.splitlines()
+    said = "is compiled: a minute or so before" if device == "cuda" else "is not compiled: no CUDA here"
+    assert line.startswith(f"Timm.compiled: {SMALL} {said}")
 
 
 @pytest.mark.parametrize("place", ["LDL_WEIGHTS", "LDL_DATA"])

@@ -94,8 +94,8 @@ def test_its_options_are_those_of_the_command_line(fruits: Path, capsys: pytest.
     with pytest.raises(SystemExit):
         main(["--data.help", "Fruits"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "--data.side SIDE Pixels of a picture. (type: int, default: 32)" in said
-    assert "--data.fold FOLD The fold that is tested, from 0. (type: int, default: 0)" in said
+    assert "--data.side int; at least 8; default 32 Pixels of a picture." in said
+    assert "--data.fold int; at least 0; default 0 The fold that is tested, from 0." in said
     with pytest.raises(SystemExit):
         main(["--data", "Fruits", "--data.path", str(fruits / "fruits.csv"), "--data.side=4"])
     assert capsys.readouterr().err == "error: Fruits.side 4 must be at least 8\n"

@@ -85,7 +85,7 @@ def run(folder: Path, data: str, *options: str) -> dict[str, Any]:
             "--model.head=Softmax", f"--model.backbone={__name__}.Bright", f"--data={__name__}.{data}",
             "--data.folds=3", "--data.val_fraction=0.2", "--data.batch_size=2", "--model.optimizer=Adam",
             "--model.optimizer.lr=0.1",
-            "--trainer.max_epochs=2", "--trainer.enable_progress_bar=false", "--trainer.log_every_n_steps=1",
+            "--trainer.max_epochs=4", "--trainer.enable_progress_bar=false", "--trainer.log_every_n_steps=1",
             "--trainer.enable_model_summary=false", "--wandb.mode=disabled", f"--run_dir={folder}", *options,
         ]
     )  # fmt: skip
@@ -131,6 +131,7 @@ def test_maps_are_numbers_of_labels_in_colours(ground: tuple[Path, dict[str, Any
 def test_the_sheet_shows_image_truth_and_prediction(ground: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = ground
     assert {path.stem for path in (folder / "charts").iterdir()} == {"maps", "learning_curves"}
+    assert "at every pixel of a picture: sky, wood, water." in (folder / "model_card.md").read_text()
     height, width, _ = imread(folder / "charts" / "maps.png").shape
     assert (height, width) == (int(4 * 2.6 * 120), 3 * 3 * 120)
 

@@ -35,6 +35,13 @@ CASES: dict[str, list[str]] = {
     "_RaisesInInit": ["_RaisesInInit.__init__ raised OSError: no licence", PLACE],
     "_RaisesInFit": ["_RaisesInFit.fit raised ", "LinAlgError: ", PLACE],
     "_FitsNaN": ["_FitsNaN.forward gives no distribution for row 0 ", "what it has learned is not finite"],
+    "_KeepsAnObject": [
+        "_KeepsAnObject is lost with its checkpoint",
+        "(AttributeError: ",
+        "what fit left in model_ is in no buffer",
+    ],
+    "_FillsAList": ["it predicts otherwise: what fit left in _table is in no buffer", "self.register_buffers("],
+    "_MakesALayer": ["its state_dict cannot be loaded", 'Unexpected key(s) in state_dict: "layer.weight"'],
 }
 
 

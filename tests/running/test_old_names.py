@@ -10,9 +10,10 @@ from places import CONFIGS, ROOT
 
 from ldl.cli import main
 from ldl.errors import LDLError
-from ldl.running.configs import find_config, shipped
+from ldl.running.configs import find_config
 from ldl.running.parser import LDLCLI
 from ldl.spec import MOVED, current_path
+from ldl.start.configs import shipped
 
 OLD = Path(__file__).with_name("version_0_1.yaml")
 """The ``config.yaml`` of a run of version 0.1, as it was written."""
@@ -60,7 +61,7 @@ def test_names_in_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         (tmp_path / "configs" / file).touch()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    monkeypatch.setattr("ldl.running.configs.project_root", lambda: tmp_path)
+    monkeypatch.setattr("ldl.start.configs.project_root", lambda: tmp_path)
     known = {
         "toys_big_one": "runs/toys/big_one.yaml",
         "configs/runs/toys_big_one.yaml": "runs/toys/big_one.yaml",

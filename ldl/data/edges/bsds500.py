@@ -14,6 +14,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.edges.images import Crops, EdgeImages, Target, read_scene, truth_of
 from ldl.data.loaded import Loaded
 from ldl.data.loader import in_order
+from ldl.data.sources import absent
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -68,6 +69,8 @@ class BSDS500(LDLDataModule):
 
     def load(self) -> Loaded:
         """List the images of the protocol's parts. Raises LDLError for missing folders, images or ground truth."""
+        if not (self.folder / "images").is_dir():
+            raise absent("BSDS500", self.folder, None if self.path else self.data_root)
         trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
         if self.protocol == "final" and not (self.folder / "images" / "val").is_dir():
             trained = ["train"]

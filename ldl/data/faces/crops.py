@@ -51,12 +51,17 @@ class Crops:
 
     def readable(self, count: int) -> np.ndarray:
         """The readable ones of all ``count`` pictures; the others are printed. Raises LDLError where none is left."""
-        if len(self.failed) == count:
-            raise LDLError(f"not one of {count} pictures can be read, the first: {self.failed[0]}")
-        if self.failed and process_rank() == 0:
-            print(f"left out {len(self.failed)} of {count} unreadable pictures:")
-            print("\n".join(f"  {reason}" for reason in self.failed.values()), flush=True)
-        return np.setdiff1d(np.arange(count), list(self.failed))
+        return readable(self.failed, count)
+
+
+def readable(failed: dict[int, str], count: int) -> np.ndarray:
+    """As :meth:`Crops.readable`, of why each unreadable picture could not be read."""
+    if len(failed) == count:
+        raise LDLError(f"not one of {count} pictures can be read, the first: {failed[0]}")
+    if failed and process_rank() == 0:
+        print(f"left out {len(failed)} of {count} unreadable pictures:")
+        print("\n".join(f"  {reason}" for reason in failed.values()), flush=True)
+    return np.setdiff1d(np.arange(count), list(failed))
 
 
 def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: Path) -> Crops:

@@ -6,25 +6,32 @@ from pathlib import Path
 
 import numpy as np
 
+from ldl.data.cache import cache_root
 from ldl.data.csv_table import read_csv
 from ldl.data.faces.ages import FaceAges
+from ldl.data.faces.detection.choice import find_detector
+from ldl.data.faces.detection.rows import BOX, one_face_each
 from ldl.data.faces.protocols import HOLDOUT, LEAVE_ONE_PERSON_OUT, STRATIFIED, SUBJECT_EXCLUSIVE
 from ldl.data.faces.records import FaceRecords
 from ldl.data.files import check_file
 from ldl.errors import LDLError
+from ldl.options import options
 
-_BOX = ("x0", "y0", "x1", "y1")
 
-
+@options
 class FaceFolder(FaceAges):
     """Faces of one's own, listed in a CSV file: ``--data.path faces.csv``.
 
     Its columns: ``path`` (relative to the file), ``age`` (years), and as far as they are known ``person``,
     ``sigma`` (years; of this picture's label distribution) and ``x0, y0, x1, y1`` (the face's box, in pixels).
-    Without boxes the pictures are taken whole.
+    Without boxes the pictures are taken whole, or a ``detector`` finds the face in each: the largest one.
 
     Protocols: ``stratified`` (``folds`` folds with the same mix of ages; whole persons where the file has them);
     ``leave_one_person_out``; ``subject_exclusive`` (refused where persons are not known); ``holdout`` (a random tenth).
+
+    Args:
+        detector: What finds the faces: ``mtcnn``, or an ONNX file of a detector with the outputs of YuNet or UltraFace.
+            Pictures without a face are refused, or left out with ``skip_unreadable``.
     """
 
     protocols = {
@@ -35,6 +42,8 @@ class FaceFolder(FaceAges):
     }
     age_range = (0, 100)
     unused = ("boxes",)
+
+    detector: str | None = None
 
     @property
     def title(self) -> str:
@@ -50,12 +59,15 @@ class FaceFolder(FaceAges):
         table = read_csv(file)
         known = set(table.header)
         anchors = None
-        if known.issuperset(_BOX) and self.alignment != "none":
-            x0, y0, x1, y1 = table.numbers(_BOX).T
+        if known.issuperset(BOX) and self.alignment != "none":
+            x0, y0, x1, y1 = table.numbers(BOX).T
             anchors = list(np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2))
-        elif self.alignment in ("box", "landmarks"):
-            raise LDLError(f"{file} has no columns {', '.join(_BOX)}; set data.alignment: none to take pictures whole")
-        return FaceRecords(
+        elif self.alignment in ("box", "landmarks") and self.detector is None:
+            raise LDLError(
+                f"{file} has no columns {', '.join(BOX)}; set data.alignment: none to take pictures whole, "
+                "or data.detector: mtcnn to find the faces"
+            )
+        records = FaceRecords(
             file.parent,
             table.column("path"),
             table.numbers(["age"])[:, 0],
@@ -63,3 +75,14 @@ class FaceFolder(FaceAges):
             anchors,
             table.numbers(["sigma"])[:, 0] if "sigma" in known else None,
         )
+        if self.detector is None:
+            return records
+        if anchors is not None or self.alignment == "none":
+            why = (
+                f"{file} says where the faces are"
+                if anchors is not None
+                else "data.alignment none takes pictures whole"
+            )
+            raise LDLError(f"{why}; leave data.detector out, or that")
+        detector, cache = find_detector(self.detector), cache_root(self.cache_dir)
+        return one_face_each(records, detector, self.alignment, cache, self.skip_unreadable)

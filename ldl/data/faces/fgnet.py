@@ -32,8 +32,10 @@ class FGNET(FaceAges):
     age_range = (0, 69)
 
     def read(self) -> FaceRecords:
-        """List ``images``. Raises LDLError for a name of another form, or missing landmarks or boxes."""
+        """List ``images``. Raises LDLError for a name of another form, missing landmarks or boxes, or no set."""
         folder = self.locate("FGNET")
+        if not (folder / "images").is_dir():
+            raise self.absent("FGNET")
         files = [path.relative_to(folder).as_posix() for path in list_pictures(folder / "images")]
         matches = [_NAME.fullmatch(Path(file).stem) for file in files]
         for file, match in zip(files, matches):

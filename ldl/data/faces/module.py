@@ -18,6 +18,7 @@ from ldl.data.faces.crops import Crops, cached_crops
 from ldl.data.faces.protocols import Cut, FaceProtocol
 from ldl.data.faces.records import FaceRecords
 from ldl.data.loaded import Loaded
+from ldl.data.sources import absent
 from ldl.errors import LDLError, did_you_mean
 from ldl.labels import Encoder, LabelSpace
 from ldl.options import buffer, option, options
@@ -112,6 +113,13 @@ class Faces(LDLDataModule):
             return self.find(self.path)
         return below if (below := self.data_root / usual).exists() else self.data_root
 
+    def absent(self, usual: str) -> LDLError:
+        """What to raise where there is no such set."""
+        name = type(self).__name__
+        if self.path:
+            return absent(name, self.find(self.path), None, "or a corrected --data.path")
+        return absent(name, self.data_root / usual, self.data_root)
+
     def load(self) -> Loaded:
         """List the pictures, check their values, and make or find their crops. Raises LDLError."""
         from ldl.data.faces.transforms import Pipeline, default_train_transforms
@@ -179,4 +187,5 @@ class Faces(LDLDataModule):
 
     @property
     def preprocessing(self) -> dict[str, Any]:
-        return {"crop_size": self.crop_size, "margin": self.margin, "transforms": self.pipelines[False].to_dict()}
+        crop = {"crop_size": self.crop_size, "margin": self.margin, "alignment": self.records.alignment}
+        return {**crop, "transforms": self.pipelines[False].to_dict()}

@@ -42,6 +42,12 @@ class FaceRecords:
         """The points that place the face of one picture, or None."""
         return None if self.anchors is None else self.anchors[row]
 
+    @property
+    def alignment(self) -> str:
+        """What places the faces: ``landmarks``, ``box``, or ``none`` for whole pictures."""
+        lengths = {len(anchor) for anchor in self.anchors or () if anchor is not None}
+        return {5: "landmarks", 4: "box"}.get(max(lengths, default=0), "none")
+
     def take(self, rows: np.ndarray) -> FaceRecords:
         """The pictures ``rows`` alone."""
         return FaceRecords(

@@ -29,8 +29,12 @@ class UTKFace(FaceAges):
     def read(self) -> FaceRecords:
         """List the folder. Raises LDLError for a name that does not begin with an age."""
         folder = self.locate("UTKFace")
+        if not folder.is_dir():
+            raise self.absent("UTKFace")
         paths = list_pictures(folder)
         ages = [path.name.partition("_")[0] for path in paths]
+        if not any(map(str.isdecimal, ages)) and not self.path:
+            raise self.absent("UTKFace")
         for path, age in zip(paths, ages):
             if not age.isdecimal():
                 raise LDLError(f"{path} does not begin with an age; UTKFace's names are age_gender_race_date.jpg")

@@ -24,6 +24,7 @@ MOST_NUMBERS = 2**30
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 LABEL_PREFIX = "label:"
 GROUP_KEYS = ("group", "groups", "person", "persons")
+FIX = "correct the file, or pass --data.normalize true to divide rows by their sums"
 T = TypeVar("T")
 Parts = tuple[Any, Any, list[str] | None, Any, list[str] | None]
 
@@ -105,8 +106,11 @@ def find_name(path: Path, names: Iterable[str], what: str, option: str, given: s
     raise LDLError(f"{path}: {missing}; it has {', '.join(shown) or 'none'}: pass --data.{option}")
 
 
-def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) -> np.ndarray:
-    """Rows on the simplex, float64: checked, and freed of rounding (sums within 1e-3 of 1 are divided out)."""
+def check_distributions(rows: np.ndarray, source: str, normalize: bool = False, fix: str = FIX) -> np.ndarray:
+    """Rows on the simplex, float64: checked, and freed of rounding (sums within 1e-3 of 1 are divided out).
+
+    ``fix`` says what to do about other sums.
+    """
     if len(negative := np.argwhere(rows < 0)):
         row, column = negative[0]
         raise LDLError(
@@ -117,8 +121,7 @@ def check_distributions(rows: np.ndarray, source: str, normalize: bool = False) 
         raise LDLError(f"{source}: distribution row {empty[0]} is all zero and cannot be normalised; remove it")
     if not normalize and len(off := np.flatnonzero(np.abs(sums - 1) > 1e-3)):
         raise LDLError(
-            f"{source}: distribution row {off[0]} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); "
-            "correct the file, or pass --data.normalize true to divide rows by their sums"
+            f"{source}: distribution row {off[0]} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); {fix}"
         )
     return rows / sums[:, None]
 

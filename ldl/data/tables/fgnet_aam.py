@@ -31,12 +31,14 @@ class FGNETAAM(TabularValues):
     Args:
         low: Lowest age of the label space.
         high: Highest age.
+        sigma: Standard deviation of the label distributions, in years.
     """
 
     path: str = "ldl/FG-NET_AAM.mat"
     protocol: GroupProtocol = "leave_one_group_out"
     low: float = 0
     high: float = 69
+    sigma: float = 2.0
     scaling: Scaling = "none"
     batch_size: int = 256
     val_fraction: float = 0.0

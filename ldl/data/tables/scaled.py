@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ldl.data.base import LDLDataModule
+from ldl.data.sources import SOURCES, absent
 from ldl.data.tables.download import download_set
 from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.errors import LDLError
@@ -59,6 +60,8 @@ class ScaledRows(LDLDataModule):
                     "downloaded; give a path below it, or another --data.root"
                 )
             download_set(path.name, path)
+        if path.name in SOURCES and not path.exists():
+            raise absent(path.name, path, None if Path(self.path).is_absolute() else self.data_root)
         return path
 
     @property

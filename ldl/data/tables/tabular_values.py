@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 import torch
 
+from ldl.collective import process_rank
 from ldl.data.loaded import Loaded
 from ldl.data.tables.grouped import GroupedRows, GroupProtocol
+from ldl.data.tables.label_grid import LabelGrid, choose_grid
 from ldl.data.tables.values import ValueTable, read_values
 from ldl.errors import LDLError
-from ldl.labels import Encoder, LabelSpace, check_count
-from ldl.options import option, options
+from ldl.labels import Encoder, LabelSpace
+from ldl.options import buffer, option, options
 from ldl.protocols import Fold, kfold, leave_one_group_out, stratified_kfold, with_validation
 
 
@@ -25,27 +27,38 @@ class TabularValues(GroupedRows):
     ``persons`` is ``group_exclusive`` where there are groups, ``shuffled`` is ``random_kfold``. Validation takes whole
     groups.
 
+    Labels that nobody chose are laid over the values of the whole file, so that they are the same in every fold
+    (:mod:`ldl.data.tables.label_grid`), and one line says which; a checkpoint is tested with its own.
+
     Args:
         feature_key: Name of the features in a .mat or .npz file; None tries the usual ones.
         value_key: Name of the values, a key or a column of a .csv; None tries ``value``, ``age`` and such.
         protocol: How training and test rows are told apart.
         low: Lowest label; None takes the lowest value, rounded down to a multiple of ``step``.
         high: Highest label, likewise.
-        step: Distance between labels.
+        step: Distance between labels; None takes that of whole numbers, or makes 40 to 100 labels.
         unit: Unit of the values.
-        sigma: Standard deviation of the label distributions, in the unit of the values.
+        sigma: Standard deviation of the label distributions, in the unit of the values; None takes two steps, or one
+            where there are fewer than 20 labels.
         encoder: Shape of the label distributions, ``gaussian`` or ``triangle``.
+
+    Attributes:
+        grid: The labels and the deviation, as given or chosen, after ``setup``.
     """
+
+    grid: LabelGrid = buffer()
 
     feature_key: str | None = None
     value_key: str | None = None
     protocol: GroupProtocol = "group_exclusive"
     low: float | None = None
     high: float | None = None
-    step: float = option(default=1.0, above=0)
+    step: float | None = option(default=None, above=0, null="one from the values")
     unit: str = ""
-    sigma: float = option(default=2.0, above=0)
+    sigma: float | None = option(default=None, above=0, null="one from the step")
     encoder: Encoder = "gaussian"
+
+    _trained = None  # type: LabelSpace | None
 
     def read(self) -> ValueTable:
         """The table. Raises LDLError."""
@@ -55,9 +68,11 @@ class TabularValues(GroupedRows):
         """Read and check the file. Raises LDLError."""
         table = self.read()
         self.features, self.feature_names = table.features, table.columns
-        labels = self._label_space(table.values)
+        self.grid = self._choose(table.values)
+        labels = self.grid.labels(self.unit) if self._trained is None else self._trained
+        self._check_inside(table.values, labels)
         groups = self.settle(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
-        target = labels.encode(torch.tensor(table.values, dtype=torch.float32), self.sigma, self.encoder)
+        target = labels.encode(torch.tensor(table.values, dtype=torch.float32), self.grid.sigma, self.encoder)
         return Loaded(labels, {"target": target}, table.values, groups)
 
     def cut(self) -> Fold:
@@ -70,21 +85,42 @@ class TabularValues(GroupedRows):
             assert self.groups is not None
             parts = leave_one_group_out(self.groups, self.fold)
         else:
-            width = 5 * self.step
+            width = 5 * self.grid.step
             parts = stratified_kfold(self.values, self.folds, self.fold, self.fold_seed, self.groups, width)
         return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
 
-    def _label_space(self, values: np.ndarray) -> LabelSpace:
-        low = float(values.min()) if self.low is None else self.low
-        high = float(values.max()) if self.high is None else self.high
-        check_count((high - low) / self.step, "widen data.step, or bring data.low and data.high together")
-        low = np.floor(low / self.step) * self.step if self.low is None else low
-        high = np.ceil(high / self.step) * self.step if self.high is None else high
-        count = math.floor((high - low) / self.step + 1e-9) + 1
-        if len(outside := np.flatnonzero(~((values >= low) & (values <= low + (count - 1) * self.step)))):
+    def follow(
+        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
+    ) -> None:
+        """Take the labels of a trained task, where none are given."""
+        if labels.kind == "ordinal" and len(labels) > 1 and self.low is None and self.high is None:
+            step = labels.axes[0][1] - labels.axes[0][0]
+            if self.step is None or abs(self.step - step) < 1e-6 * step:
+                self._trained = labels
+
+    def _choose(self, values: np.ndarray) -> LabelGrid:
+        if self._trained is not None:
+            axis = self._trained.axes[0]
+            return choose_grid(values, axis[0], axis[-1], self.step or axis[1] - axis[0], self.sigma)
+        grid = choose_grid(values, self.low, self.high, self.step, self.sigma)
+        chosen = [name for name in ("step", "sigma") if getattr(self, name) is None]
+        if process_rank() == 0 and chosen:
+            names = " and ".join(f"data.{name}" for name in chosen)
+            print(f"labels of {self.path}: {grid}; {names} chosen from the file's values", flush=True)
+        if process_rank() == 0 and grid.sigma > grid.high - grid.low > 0:
+            print(
+                f"data.sigma {grid.sigma:g} is wider than the labels {grid.low:g} to {grid.high:g}: all rows get "
+                "nearly the same distribution; lower it, or leave it out",
+                flush=True,
+            )
+        return grid
+
+    def _check_inside(self, values: np.ndarray, labels: LabelSpace) -> None:
+        low, high = labels.axes[0][0], labels.axes[0][-1]
+        # float32 is what targets are laid in.
+        if len(outside := np.flatnonzero(~((np.float32(values) >= low) & (np.float32(values) <= high)))):
             row = outside[0]
             raise LDLError(
                 f"{self.path}: row {row} has value {values[row]:g}, outside the labels {low:g}..{high:g} in steps "
-                f"of {self.step:g} ({len(outside)} such rows); widen data.low and data.high, or correct it"
+                f"of {self.grid.step:g} ({len(outside)} such rows); widen data.low and data.high, or correct it"
             )
-        return LabelSpace.ordinal([low + number * self.step for number in range(count)], self.unit)

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 
 from ldl.data.pictures import list_pictures, read_picture
+from ldl.data.sources import absent
 from ldl.data.trials.mnist import draw
 from ldl.data.trials.trials import Pictures, Trials
 from ldl.options import option, options
@@ -96,6 +97,9 @@ class PosedFaces(Trials):
 
 def read_grey(root: Path, count: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """All photographs, and ``count`` different faces, below ``root``. Raises LDLError: no pictures, or too few."""
+    for name, folder in (("BSDS500", PHOTOGRAPHS), ("UTKFace", FACES)):
+        if not (root / folder).is_dir():
+            raise absent(name, root / folder, root, "or --data.root")
     photographs = [grey(file) for file in list_pictures(root / PHOTOGRAPHS)]
     files = list_pictures(root / FACES)
     return photographs, [grey(files[row]) for row in draw(np.arange(len(files)), count, rng)]

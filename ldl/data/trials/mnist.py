@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ldl.data.files import check_file
+from ldl.data.sources import absent
 from ldl.data.trials.trials import Pictures, Trials
 from ldl.errors import LDLError
 from ldl.options import option, options
@@ -86,8 +87,10 @@ class MixedDigits(Trials):
 
 def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
     """Training pictures (N, 28, 28) uint8 and their digits (N,) of ``mnist.npz``. Raises LDLError."""
-    path = check_file(root / "mnist.npz", "file", "put Keras' mnist.npz there, or set data.root")
+    if not (path := root / "mnist.npz").exists():
+        raise absent("mnist.npz", path, root, "or --data.root")
     try:
+        check_file(path)
         check_archive(path)
         with np.load(path, allow_pickle=False) as file:
             images, digits = file["x_train"], file["y_train"]

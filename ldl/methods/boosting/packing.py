@@ -70,3 +70,12 @@ def flat_scores(
         raise LDLError("boosted stumps ask for a feature that is NaN; fill missing features first")
     outputs = torch.where(asked > threshold, high, low)
     return outputs.new_zeros(len(rows), groups).index_add_(1, group, outputs)
+
+
+def scores_or_nan(
+    rows: Tensor, feature: Tensor, threshold: Tensor, low: Tensor, high: Tensor, group: Tensor, groups: int
+) -> Tensor:
+    """:func:`flat_scores` of rows (..., F) for a graph, (..., K): a row is NaN where a stump asks for a NaN."""
+    asked = rows.index_select(-1, feature)
+    outputs = torch.where(asked.isnan(), torch.nan, torch.where(asked > threshold, high, low))
+    return outputs @ torch.nn.functional.one_hot(group, groups).to(outputs)

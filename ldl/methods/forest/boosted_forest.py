@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ldl.methods.forest.boosted_tree import BoostedTree
 from ldl.methods.forest.compiled import compiled
+from ldl.methods.traced import traced
 
 ROWS = 4096
 """Rows that go through all trees together, by gathers."""
@@ -68,6 +69,9 @@ def add_scores(features: Tensor, forest: BoostedForest, scores: Tensor, depth: i
 
     ``threads`` of a CPU share the rows; other devices take at most ``depth`` steps by gathers, and get the same leaves.
     """
+    if traced():
+        scores += sum_of_leaves(features, forest, scores.shape[1], depth)
+        return
     if features.device.type != "cpu":
         for rows, out in zip(features.split(ROWS), scores.split(ROWS)):
             add_by_gathers(rows, forest, out, depth)
@@ -87,19 +91,32 @@ def add_by_gathers(features: Tensor, forest: BoostedForest, scores: Tensor, dept
     """:func:`add_scores` with torch alone."""
     if not len(forest.roots):
         return
-    node = forest.roots.long().expand(len(features), -1)
-    for _ in range(depth):
-        feature = forest.feature[node]
-        value = features.gather(1, feature.clamp_min(0).long())
-        left = torch.where(value.isnan(), forest.missing_left[node], value <= forest.threshold[node])
-        node = torch.where(feature >= 0, forest.child[node] + (~left).long(), node)
     labels = scores.shape[1]
-    for number, leaves in enumerate(forest.child[node].unbind(1)):
+    for number, leaves in enumerate(_follow(features, forest, depth).unbind(1)):
         step = forest.values.index_select(0, leaves).float()
         if step.shape[1] == labels:
             scores += step
         else:
             scores[:, number % labels] += step[:, 0]
+
+
+def sum_of_leaves(features: Tensor, forest: BoostedForest, labels: int, depth: int) -> Tensor:
+    """What :func:`add_scores` adds, (B, ``labels``), in few operations for a graph, all trees at once."""
+    if not len(forest.roots):
+        return features.new_zeros(features.shape[0], labels)
+    steps = forest.values[_follow(features, forest, depth).long()].float()
+    return (steps if steps.shape[2] == labels else steps.reshape(features.shape[0], -1, labels)).sum(1)
+
+
+def _follow(features: Tensor, forest: BoostedForest, depth: int) -> Tensor:
+    """Leaves (B, K) that rows reach, by gathers."""
+    node = forest.roots.long().expand(features.shape[0], -1)
+    for _ in range(depth):
+        feature = forest.feature[node]
+        value = features.gather(1, feature.clamp_min(0).long())
+        left = (value <= forest.threshold[node]) | (value.isnan() & forest.missing_left[node])
+        node = torch.where(feature >= 0, forest.child[node].long() + (~left).long(), node)
+    return forest.child[node]
 
 
 @compiled

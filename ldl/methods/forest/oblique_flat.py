@@ -11,6 +11,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.methods.forest.flat import join_arrays
 from ldl.methods.forest.oblique import ObliqueTree
+from ldl.methods.traced import traced
 
 PART = 2**22
 """Numbers that are held at a time."""
@@ -47,8 +48,10 @@ def join_oblique(trees: list[ObliqueTree], width: int, device: torch.device, col
     return ObliqueForest(before["split"].contiguous(), *joined)
 
 
-def reach(rows: Tensor, forest: ObliqueForest) -> Tensor:
-    """Numbers of the leaves that rows (B, F) reach, one a tree: (B, T), int64."""
+def reach(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
+    """Numbers of the leaves that rows (B, F) reach after at most ``depth`` splits, one a tree: (B, T), int64."""
+    if traced():
+        return _follow(rows.to(forest.weights.dtype), forest, depth)
     found = torch.empty(len(rows), len(forest.roots), dtype=torch.int64, device=rows.device)
     step = max(1, PART // (len(forest.roots) * max(1, forest.columns.shape[1])))
     for start in range(0, len(rows), step):
@@ -65,6 +68,18 @@ def reach(rows: Tensor, forest: ObliqueForest) -> Tensor:
             row, tree = row[going], tree[going]
         found[start : start + step] = forest.child[node].long()
     return found
+
+
+def _follow(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
+    """:func:`reach` by so many steps of all rows in all trees, for a graph."""
+    node = forest.roots.long().expand(rows.shape[0], -1)
+    for _ in range(min(depth, len(forest.columns))):
+        split = forest.split[node].long()
+        going, split = split >= 0, split.clamp_min(0)
+        asked = rows.unsqueeze(1).expand(-1, split.shape[1], -1).gather(2, forest.columns[split].long())
+        right = (asked * forest.weights[split]).sum(2) >= forest.threshold[node]
+        node = torch.where(going, forest.child[node].long() + right.long(), node)
+    return forest.child[node].long()
 
 
 def leaf_means(forest: ObliqueForest, columns: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 from ldl.errors import LDLError
 from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.flat import FlatForest
+from ldl.methods.traced import traced
 
 ROWS = 4096
 """Rows that go through all trees together, by gathers."""
@@ -35,23 +36,33 @@ def reach(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
     Raises:
         LDLError: a split asks for a feature that is NaN.
     """
-    node = forest.roots.long().expand(len(features), -1)
+    leaves, missing = _follow(features, forest, depth)
+    if missing.any():
+        raise _refusal(int(missing.nonzero()[0]))
+    return leaves
+
+
+def _follow(features: Tensor, forest: FlatForest, depth: int) -> tuple[Tensor, Tensor]:
+    """The leaves (B, K), and whether a split asked for a NaN on the way, (B,)."""
+    node = forest.roots.long().expand(features.shape[0], -1)
     missing = torch.zeros_like(node, dtype=torch.bool)
     for _ in range(depth):
         feature = forest.feature[node]
         value = features.gather(1, feature.clamp_min(0).long())
-        missing |= value.isnan() & (feature >= 0)
-        node = torch.where(feature >= 0, forest.child[node] + (value > forest.threshold[node]), node)
-    if missing.any():
-        raise _refusal(int(missing.any(1).nonzero()[0]))
-    return forest.child[node]
+        missing = missing | (value.isnan() & (feature >= 0))
+        node = torch.where(feature >= 0, (forest.child[node] + (value > forest.threshold[node])).long(), node)
+    return forest.child[node], missing.any(1)
 
 
 def average(features: Tensor, forest: FlatForest, depth: int, threads: int = 1) -> Tensor:
     """Mean over the trees of the values of the leaves reached: (B, F) gives (B, C) in the values' dtype.
 
-    ``threads`` of a CPU share the rows; arguments and errors are else those of :func:`reach`.
+    ``threads`` of a CPU share the rows; arguments and errors are else those of :func:`reach`. In a recorded graph rows
+    that it would refuse are NaN.
     """
+    if traced():
+        leaves, missing = _follow(features, forest, depth)
+        return torch.where(missing[:, None], torch.nan, forest.values[leaves.long()].mean(1))
     if features.device.type == "cpu" and forest.values.dtype in (torch.float32, torch.float64):
         trees = len(forest.roots)
         threads = max(1, min(threads, len(features) * trees // WORTH_A_THREAD))

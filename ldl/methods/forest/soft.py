@@ -23,7 +23,7 @@ def route(decisions: Tensor) -> Tensor:
     Returns:
         (..., L), on the simplex.
     """
-    depth = (decisions.shape[-1] + 1).bit_length() - 1
+    depth = (int(decisions.shape[-1]) + 1).bit_length() - 1
     reach = torch.ones_like(decisions[..., :1])
     # One split: the backward of a slice a level would fill and add a whole tensor for each.
     for level in decisions.split([2**d for d in range(depth)], dim=-1):

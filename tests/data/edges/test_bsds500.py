@@ -161,7 +161,7 @@ def test_consensus_learns_only_from_clear_pixels(tree: Path) -> None:
         ({"tolerance": -1}, "BSDS500.tolerance -1 must be"),
         ({"crop": 16}, "BSDS500.crop 16 must be"),
         ({"negatives": 0}, "BSDS500.negatives 0 must be"),
-        ({"path": "nowhere"}, "no folder at .*nowhere/images/train"),
+        ({"path": "nowhere"}, r"no BSDS500 at .*nowhere: it lies as .*BIDS/BSDS500 \(non-commercial"),
     ],
 )
 def test_bad_options_are_named(tree: Path, options: dict, message: str) -> None:

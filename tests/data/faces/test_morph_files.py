@@ -191,7 +191,7 @@ def test_bad_folders_are_refused(tmp_path: Path) -> None:
     picture(images / "Test" / "009055_0m18.png", 30)
     with pytest.raises(LDLError, match="one picture twice; remove one"):
         open_morph(tmp_path)
-    with pytest.raises(LDLError, match="no folder at .*absent"):
+    with pytest.raises(LDLError, match="no MORPH II at .*absent"):
         open_morph(tmp_path, path="absent")
 
 

@@ -161,7 +161,7 @@ def test_bad_trees_are_refused_in_one_line(
 
 
 def test_places_without_persons_or_with_one_series_are_refused(small: Path) -> None:
-    with pytest.raises(LDLError, match="holds no folders Person01, Person02, ...; give data.path"):
+    with pytest.raises(LDLError, match="no Pointing'04 at .*: it lies as Pointing04/Person01/personne01146"):
         _open(small, path=str(small / "Pointing04" / "Front"))
     with pytest.raises(LDLError, match="Pointing04.angles 'roll' must be one of both, pitch, yaw"):
         _open(small, angles="roll")

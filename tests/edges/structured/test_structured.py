@@ -102,7 +102,7 @@ def test_neighbours_of_the_leaves_vote_by_dsna(tree: Path, tmp_path: Path) -> No
     ("option", "message"),
     [
         ("--ckpt_path=none.ckpt", "no checkpoint at none.ckpt"),
-        ("--data.path=nowhere", "no folder at"),
+        ("--data.path=nowhere", "no BSDS500 at"),
         ("--model.head.votes=9", "StructuredEdges.votes 9 must be in 1..4"),
         ("--model.head.sharpen=4", "StructuredEdges.sharpen 4 must be in 0..3"),
         ("--model.head.scales=[0]", "StructuredEdges.scales"),

@@ -54,6 +54,9 @@ class Morph(FaceAges):
         """List the pictures by name. Raises LDLError for a row or a name that is not as in the release."""
         folder = self.locate(next((name for name in _USUAL if (self.data_root / name).is_dir()), _USUAL[0]))
         release = [path for path in folder.glob("*.csv") if path.name.lower() == RELEASE_CSV.lower()]
+        elsewhere = folder == self.data_root and not self.path and not release
+        if not folder.is_dir() or (elsewhere and not any(parse_name(path.name) for path in list_pictures(folder))):
+            raise self.absent(_USUAL[0])
         files, races = read_release(release[0]) if release else _read_folders(folder)
         if self.alignment == "landmarks":
             raise LDLError("MORPH has no landmarks; set data.alignment: box with data.boxes, or none")

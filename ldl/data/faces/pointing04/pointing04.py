@@ -76,7 +76,7 @@ class Pointing04(Faces):
         folder = self.locate("Pointing04")
         persons = sorted(place for place in folder.glob("Person*") if place.is_dir())
         if not persons:
-            raise LDLError(f"{folder} holds no folders Person01, Person02, ...; give data.path that of Pointing'04")
+            raise self.absent("Pointing04")
         paths = [path for person in persons for path in list_pictures(person)]
         names = [parse_name(path) for path in paths]
         seen: dict[PoseName, Path] = {}

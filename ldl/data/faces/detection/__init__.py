@@ -1,0 +1,1 @@
+"""Finding the faces in photographs."""

@@ -1,0 +1,101 @@
+"""The faces of a list of pictures, found once and kept on disk under a key of what they were found in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+
+from ldl.checkpoint import replacing
+from ldl.collective import process_rank
+from ldl.data.faces.detection.face import Detector, Face
+from ldl.data.pictures import read_picture
+from ldl.errors import LDLError
+from ldl.progress import track
+
+_VERSION = 1
+"""Part of the key: raise it when the same pictures give other faces."""
+FEW = 5
+"""Pictures that are named in a line."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a detector found.
+
+    Attributes:
+        faces: Of every picture, from left to right.
+        failed: Why each unreadable picture could not be read, by its number.
+    """
+
+    faces: list[list[Face]]
+    failed: dict[int, str]
+
+    @property
+    def without(self) -> list[int]:
+        """Numbers of the pictures that could be read and show no face."""
+        return [number for number, faces in enumerate(self.faces) if not faces and number not in self.failed]
+
+
+def find_faces(paths: Sequence[Path], detector: Detector, cache: Path, show: bool = True) -> Found:
+    """The faces of all pictures, from the cache where it has them; ``show`` draws a progress bar.
+
+    The key is made of the detector and every picture's path, length and time of change. Raises LDLError.
+    """
+    file = cache / "detected" / f"{_key(paths, detector)}.json"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(file.with_suffix(".lock")):
+            if not file.is_file():
+                with replacing(file) as stream:
+                    stream.write(json.dumps(_search(paths, detector, show)).encode())
+    except OSError as error:
+        raise LDLError(f"the cache {file.parent} cannot be written: {error.strerror}; set LDL_CACHE") from error
+    said = json.loads(file.read_text())
+    faces = [[_unpack(numbers) for numbers in picture] for picture in said["faces"]]
+    return Found(faces, {int(number): reason for number, reason in said["failed"].items()})
+
+
+def some_names(names: Sequence[str]) -> str:
+    """A few names, and how many more there are."""
+    more = len(names) - FEW
+    return ", ".join(names[:FEW]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _search(paths: Sequence[Path], detector: Detector, show: bool) -> dict[str, object]:
+    faces: list[list[list[float]]] = []
+    failed: dict[int, str] = {}
+    for number, path in enumerate(track(paths, len(paths), "finding faces", show and process_rank() == 0)):
+        try:
+            faces.append([_pack(face) for face in detector(read_picture(path))])
+        except LDLError as error:
+            faces.append([])
+            failed[number] = str(error) if str(path) in str(error) else f"{path}: {error}"
+    return {"faces": faces, "failed": failed}
+
+
+def _pack(face: Face) -> list[float]:
+    points = [] if face.points is None else face.points.ravel().tolist()
+    return [*face.box.tolist(), face.confidence, *points]
+
+
+def _unpack(numbers: list[float]) -> Face:
+    points = np.array(numbers[5:]).reshape(5, 2) if len(numbers) > 5 else None
+    return Face(np.array(numbers[:4]), numbers[4], points)
+
+
+def _key(paths: Sequence[Path], detector: Detector) -> str:
+    digest = hashlib.sha256(f"{_VERSION} {detector.key}".encode())
+    for path in paths:
+        try:
+            status = path.stat()
+            seen = (status.st_size, status.st_mtime_ns)
+        except OSError:
+            seen = (-1, -1)
+        digest.update(f"|{path.resolve()} {seen}".encode())
+    return digest.hexdigest()[:20]

@@ -1,0 +1,131 @@
+"""Cross-conformal intervals and sets: every row calibrates, by the model of a fold that did not see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+from ldl.methods.conformal.axes import marginals
+from ldl.methods.conformal.calibration import true_scores, warn_too_few
+from ldl.methods.conformal.line import line_intervals
+from ldl.methods.conformal.scores import check_level
+from ldl.methods.conformal.sets import check_nominal, label_scores
+
+
+@dataclass(frozen=True)
+class CrossConformal:
+    """CV+ (Barber et al., Annals of Statistics 2021; for nested sets Gupta, Kuchibhotla & Ramdas 2022).
+
+    A prediction is made by the models of all folds. Each calibration row gives the interval or the set that the model
+    of its own fold predicts at this row's score. The ends are quantiles over those of all rows; a label belongs to the
+    set unless too many rows rule it out. For exchangeable rows the share of truths that are held is at least
+    1 - 2 (1 - level), less a term of order sqrt(2 / N), and in practice about ``level``.
+
+    With one model, fitted again on all rows, use :meth:`Conformal.fit` on the out-of-fold predictions: its sets come
+    from a slightly better model than its scores, without a guarantee.
+
+    Attributes:
+        labels: The label space.
+        scores: (N,) of every axis or, of nominal labels, one (N, C) of every label.
+        weight: (N,), or (N, C); they sum to ``units``.
+        fold: (N,) number of the fold in which a row was not trained on, from 0.
+        units: Rows, or groups of rows.
+    """
+
+    labels: LabelSpace
+    scores: tuple[np.ndarray, ...]
+    weight: np.ndarray
+    fold: np.ndarray
+    units: int
+
+    @classmethod
+    def fit(
+        cls,
+        labels: LabelSpace,
+        prediction: np.ndarray,
+        truth: np.ndarray,
+        fold: np.ndarray,
+        groups: np.ndarray | None = None,
+    ) -> CrossConformal:
+        """Calibrate on out-of-fold predictions.
+
+        Args:
+            labels: The label space.
+            prediction: (N, C), each row predicted by a model that did not see it.
+            truth: As in :meth:`Conformal.fit`.
+            fold: (N,) which model that was, from 0.
+            groups: (N,), of which none is in two folds; None where rows stand alone.
+
+        Raises:
+            LDLError: shapes that do not fit, or a group in two folds.
+        """
+        scores, fold = true_scores(labels, prediction, truth), np.asarray(fold)
+        if fold.shape != (len(prediction),) or not len(fold):
+            raise LDLError(f"fold {fold.shape} must name a fold of every row, ({len(prediction)},), at least one")
+        weight, units = np.ones(len(fold)), len(fold)
+        if groups is not None:
+            _, member, size = np.unique(groups, return_inverse=True, return_counts=True)
+            if len(np.unique(np.stack([member, fold]), axis=1).T) > len(size):
+                raise LDLError("a group is in two folds; cut folds of whole groups, as GroupKFold does")
+            weight, units = 1 / size[member], len(size)
+        if not labels.has_values:
+            mass = np.asarray(truth, dtype=np.float64)
+            weight = weight[:, None] * mass / mass.sum(1, keepdims=True)
+        return cls(labels, tuple(scores), weight, fold, units)
+
+    def interval(self, predictions: np.ndarray, level: float) -> np.ndarray:
+        """Lower and upper ends, (M, 2), of a grid (M, 2 axes, 2), from the predictions (folds, M, C) of all models.
+
+        Raises LDLError: nominal labels, or a level that is not between 0 and 1.
+        """
+        spare = self._spare(level)
+        parts = zip(*(marginals(self.labels, prediction) for prediction in predictions))
+        ends = [
+            self._ends(part, np.array(axis), own, spare)
+            for part, axis, own in zip(parts, self.labels.axes, self.scores)
+        ]
+        return ends[0] if len(ends) == 1 else np.stack(ends, 1)
+
+    def label_set(self, predictions: np.ndarray, level: float) -> np.ndarray:
+        """Which labels belong to the set, (M, C) of bool, from the predictions (folds, M, C) of all models.
+
+        Raises LDLError: labels with values, or a level that is not between 0 and 1.
+        """
+        check_nominal(self.labels)
+        lower = np.zeros(predictions.shape[1:])
+        for number, prediction in enumerate(predictions):
+            own = self.fold == number
+            score, weight = self.scores[0][own].ravel(), self.weight[own].ravel()
+            order = np.argsort(score)
+            total = np.concatenate([[0.0], weight[order].cumsum()])
+            lower += total[np.searchsorted(score[order], label_scores(prediction) - 1e-6)]
+        held = self.units - lower > self._spare(level)
+        held[np.arange(len(held)), np.mean(predictions, 0).argmax(1)] = True
+        return held
+
+    def _spare(self, level: float) -> float:
+        """The weight of rows that may miss: below 0 where there are too few for any to."""
+        check_level(level)
+        spare = (1 - level) * (self.units + 1) - 1
+        if spare < -1e-9:
+            warn_too_few(level, self.units)
+        return spare + 1e-9 * self.units
+
+    def _ends(self, parts: tuple[np.ndarray, ...], axis: np.ndarray, scores: np.ndarray, spare: float) -> np.ndarray:
+        if spare < 0:
+            return np.broadcast_to(axis[[0, -1]], (len(parts[0]), 2)).copy()
+        found = np.empty((len(parts[0]), len(scores), 2))
+        for number, part in enumerate(parts):
+            found[:, self.fold == number] = line_intervals(part, axis, scores[self.fold == number])
+        return np.stack([-_outer(-found[..., 0], self.weight, spare), _outer(found[..., 1], self.weight, spare)], -1)
+
+
+def _outer(ends: np.ndarray, weight: np.ndarray, spare: float) -> np.ndarray:
+    """The least of the upper ends (M, N) above which lie ends of at most ``spare`` in weight, (M,)."""
+    order = np.argsort(ends, axis=1)
+    above = weight.sum() - weight[order].cumsum(1)
+    first = (above <= spare).argmax(1)
+    return np.take_along_axis(np.take_along_axis(ends, order, 1), first[:, None], 1)[:, 0]

@@ -1,0 +1,34 @@
+"""scikit-learn's own checks of an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ldl.estimator import LDLRegressor
+from ldl.heads import MaxEnt, Softmax, StructRF
+
+SIMPLEX = {"check_regressor_multioutput": "its five targets a row are any numbers; several columns are a distribution"}
+DRAWN = {
+    "check_sample_weight_equivalence_on_dense_data": "a row of weight k is k rows, but fits draw rows by their number: "
+    "batches, and what a tree sees; as scikit-learn's own forests"
+}
+ESTIMATORS = {
+    LDLRegressor(): SIMPLEX | DRAWN,
+    LDLRegressor(StructRF(trees=3, sampling=1.0, replace=False)): SIMPLEX,
+    LDLRegressor(MaxEnt()): SIMPLEX,
+    LDLRegressor(Softmax(), epochs=10, batch_size=256, lr=0.3): SIMPLEX | DRAWN,
+}
+
+
+@parametrize_with_checks(list(ESTIMATORS), expected_failed_checks=ESTIMATORS.get)
+@pytest.mark.filterwarnings("ignore")  # of the checks themselves
+def test_checks(estimator: LDLRegressor, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+def test_few_failures_are_expected() -> None:
+    assert max(map(len, ESTIMATORS.values())) <= 2

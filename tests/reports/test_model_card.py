@@ -91,7 +91,10 @@ def test_a_card_of_pictures(tmp_path: Path) -> None:
     assert "`Timm` (name test_resnet, pretrained auto" in said["Model"] and "pictures of 3 x 32 x 32" in said["Model"]
     assert "32 x 32 pixels" in said["Preprocessing"]
     assert "tempered by 1.25" in said["Calibration"] and "calibrated on 40 validation rows" in said["Calibration"]
-    assert "non-commercial research" in said["Licences"] and "timm's pretrained weights" in said["Licences"]
+    assert (
+        "non-commercial research" in said["Licences"]
+        and "test_resnet began with timm's pretrained weights" in said["Licences"]
+    )
     assert "--data PictureFolder --data.path pictures/" in said["How to use it"]
     assert "outside of the labels, 0 to 116 years" in said["Limits"] and "100 test" not in said["Limits"]
     assert "No checkpoint was kept" in model_card(results, task, data)

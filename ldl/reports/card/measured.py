@@ -16,8 +16,9 @@ from ldl.task import Task
 
 def about_data(results: dict[str, Any], data: LDLDataModule) -> str:
     source, groups = known_source(data), getattr(data, "groups", None)
-    known = "their groups (such as persons) are not known" if groups is None else f"in {len(set(groups))} groups"
-    lines = [f"`{results['data']}`, {data_name(data)}: {data.size:,} instances, {known}."]
+    known = "their groups (such as persons) are not known" if groups is None else f"in {len(set(groups)):,} groups"
+    name = "" if data_name(data) == results["data"] else f", {data_name(data)}"
+    lines = [f"`{results['data']}`{name}: {data.size:,} instances, {known}."]
     if source is not None:
         lines.append(f"{source.name}: {source.where}.")
     return " ".join(lines)
@@ -75,5 +76,5 @@ def about_limits(results: dict[str, Any], task: Task, data: LDLDataModule) -> st
         lines.append("- A fold has less than 100 test instances: chance is a large part of its figures.")
     if task.labels.kind == "ordinal":
         lines.append(f"- Nothing outside of the labels, {labels_in_words(task.labels)}, can be predicted.")
-    lines.append("- It was not tested for decisions about people, and says nothing of why.")
+    lines.append("- Nobody examined it for decisions about people; examine it for yours before it makes any.")
     return "\n".join(lines)

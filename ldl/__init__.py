@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ldl.head import AlternatingHead as AlternatingHead
     from ldl.head import FittedHead as FittedHead
     from ldl.head import Head as Head
+    from ldl.inference import Predictor as Predictor
     from ldl.labels import LabelSpace as LabelSpace
     from ldl.running.crossval import crossvalidate as crossvalidate
     from ldl.task import Task as Task
@@ -30,6 +31,7 @@ _HOMES = {
     "Head": "ldl.head",
     "LDLDataModule": "ldl.data",
     "LabelSpace": "ldl.labels",
+    "Predictor": "ldl.inference",
     "Task": "ldl.task",
     "crossvalidate": "ldl.running.crossval",
 }

@@ -37,6 +37,7 @@ from ldl.batch import Batch
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.methods.evidence import Evidence
 from ldl.metrics.functional import kl
 from ldl.options import check_options
 from ldl.trust.learned import check_parameters
@@ -54,6 +55,8 @@ class Head(nn.Module, ABC):
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F), of which missing ones are
             NaN throughout. Single rows reach such a head as bags of one.
         takes_missing: Whether features may be NaN, where a value is missing.
+        no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can. What is recorded
+            takes no Python value of a tensor, and asks :func:`ldl.methods.traced.traced` where it otherwise would.
         in_features: F, set by ``build``.
         labels: The label space, set by ``build``.
     """
@@ -62,6 +65,7 @@ class Head(nn.Module, ABC):
     uses_group: ClassVar[bool] = False
     takes_bags: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
+    no_graph: ClassVar[str] = ""
     in_features: int
     labels: LabelSpace
 
@@ -116,6 +120,10 @@ class Head(nn.Module, ABC):
             The paths by the names of the charts.
         """
         return {}
+
+    def evidence(self, features: Tensor) -> Evidence | None:
+        """What the prediction of one instance (F,) rests on, training rows or leaves; None (the default) cannot tell."""
+        return None
 
     def check_state(self) -> None:
         """Raise LDLError where parameters or buffers are not what this head learns; called after every loading.

@@ -16,7 +16,7 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle, write_down
+from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.missing import check_missing
@@ -55,8 +55,11 @@ class Task(pl.LightningModule):
             reported errors and is recorded with them.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
-        conformal: Calibrate intervals and sets of labels on the validation part; distributions and values never change.
+        conformal: Calibrate intervals and sets on the validation part, by its ``groups``, such as persons, or by its
+            ``rows``; ``none`` leaves them as predicted. Distributions and values never change.
     """
+
+    _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class Task(pl.LightningModule):
         decoder: Decoder = "expectation",
         check_finite: bool = True,
         calibrate: bool = False,
-        conformal: bool = True,
+        conformal: Units = "groups",
     ) -> None:
         super().__init__()
         if not 0 <= mixup <= 1000:

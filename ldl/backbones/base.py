@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,7 @@ class Backbone(nn.Module, ABC):
         lr: Learning rate of its own, or None for that of the head.
         is_fixed: Whether it has parameters that never change, so that its features may be computed once.
         gives_maps: Whether its features are those of every pixel, (B, H, W, F).
+        no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can.
         gives_bags: Whether its features are bags of instances, (B, J, F); known once it is built.
     """
 
@@ -35,6 +36,7 @@ class Backbone(nn.Module, ABC):
     is_fixed: bool = False
     gives_maps: bool = False
     gives_bags: bool = False
+    no_graph: ClassVar[str] = ""
 
     def __init__(self) -> None:
         super().__init__()

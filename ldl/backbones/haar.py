@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -37,6 +39,7 @@ class Haar(Backbone):
         seed: Seed of the features; None takes the run's.
     """
 
+    no_graph: ClassVar[str] = "its sums over rectangles are compiled code, not torch's"
     is_fixed = True
     corners: Tensor = buffer()
     weights: Tensor = buffer()

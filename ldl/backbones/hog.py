@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -25,6 +27,7 @@ class HOG(Backbone):
         root: Take square roots of the pixels first, which evens out light.
     """
 
+    no_graph: ClassVar[str] = "its histograms are scikit-image's, not torch's"
     is_fixed = True
 
     orientations: int = option(default=9, least=1)

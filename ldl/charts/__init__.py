@@ -1,5 +1,6 @@
 """Charts of a run. Each function writes one PNG and returns its path."""
 
+from ldl.charts.answer import answer
 from ldl.charts.classes import error_curves, likelihood, roc
 from ldl.charts.errors import bands, cumulative_score, values
 from ldl.charts.faces import distributions, faces, prediction
@@ -12,6 +13,7 @@ from ldl.charts.reliability import calibration
 from ldl.charts.training import learning_curves, leaves
 
 __all__ = [
+    "answer",
     "bands",
     "calibration",
     "cumulative_score",

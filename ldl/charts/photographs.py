@@ -47,8 +47,8 @@ def photograph(
         right.set_ylim(bottom=0)
         right.set_ylabel("probability")
     right.tick_params(labelsize=7)
-    first = f"the first {MOST_FACES} of {len(boxes)} faces" if len(boxes) > MOST_FACES else None
-    right.legend(fontsize=7, title=first, title_fontsize=7)
+    several = f", {MOST_FACES} of {len(boxes)} faces" if len(boxes) > MOST_FACES else ""
+    right.legend(fontsize=7, title=f"{labels.unit}{several}".removeprefix(", "), title_fontsize=7)
     return save(figure, path)
 
 

@@ -57,11 +57,9 @@ class PictureFolder(LDLDataModule):
         """Take labels and preprocessing of a trained task. Raises LDLError where it was not trained on pictures."""
         if preprocessing is None or "crop_size" not in preprocessing or input_shape is None:
             raise LDLError("the checkpoint was not trained on pictures; PictureFolder predicts for those that were")
-        size, margin = preprocessing.get("crop_size"), preprocessing.get("margin")
-        if not (type(size) is int and 8 <= size <= 4096 and (margin is None or 0 <= margin <= 2)):
-            raise LDLError(f"the checkpoint's crops of {size!r} pixels with a margin of {margin!r} cannot be made")
-        if (alignment := preprocessing.get("alignment")) not in (None, "landmarks", "box", "none"):
-            raise LDLError(f"the checkpoint's faces were placed by {alignment!r}; landmarks, box and none are known")
+        from ldl.data.faces.transforms import check_crops
+
+        check_crops(preprocessing)
         self._trained = (labels, input_shape, preprocessing)
 
     def load(self) -> Loaded:

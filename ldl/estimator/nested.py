@@ -111,7 +111,7 @@ def _find(name: Any) -> type[Head]:
 def _known() -> dict[str, type[Head]]:
     """All imported heads by the names of their classes; of one name, that of ldl."""
     found: dict[str, type[Head]] = {}
-    waiting: list[type[Head]] = [Head]
+    waiting = Head.__subclasses__()
     while waiting:
         cls = waiting.pop()
         waiting += cls.__subclasses__()

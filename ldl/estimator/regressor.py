@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,16 +13,19 @@ from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ldl.data.loaded import Loaded
 from ldl.data.tables.scaling import Scaling
+from ldl.errors import LDLError
 from ldl.estimator.arrays import ArrayRows
+from ldl.estimator.calibration import cross_calibrate
 from ldl.estimator.inputs import draw_seed, read_features, read_groups, read_rows
 from ldl.estimator.nested import HeadParameters, make_head, takes_missing
 from ldl.estimator.targets import has_values, read_distributions, read_values
-from ldl.estimator.training import seeded, train
+from ldl.estimator.training import cosine, seeded, train, write_checkpoint
 from ldl.estimator.weights import read_weights
 from ldl.head import Head
+from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
-from ldl.methods.temperature import temper
 from ldl.metrics.functional import kl
 from ldl.task import Task
 
@@ -49,8 +54,11 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             optimiser, to be stepped once an epoch.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value.
-        val_fraction: Share of the rows, or groups, that are held out, for ``calibrate``.
+        val_fraction: Share of the rows, or groups, that are held out for ``calibrate`` and for ``split``.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on what is held out.
+        conformal: Whether intervals and sets are calibrated, so that they hold the truth as often as they say:
+            ``split`` by what is held out, ``cross`` by all rows, each predicted by a model of other folds.
+        conformal_folds: So many times more it is then fitted for ``cross``.
         accelerator: Lightning's, of which one device trains. Predictions are made on the CPU.
         verbose: Whether fitting shows its progress.
         random_state: Seed of a fit, as ``seed_everything`` of ``train.py``; a generator, or None for that of numpy,
@@ -58,8 +66,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
     Attributes:
         labels_: The label space.
-        task_: The trained model, on scaled features.
-        scaler_: What scales features.
+        predictor_: The trained model with its scaling, :class:`ldl.inference.Predictor`.
         n_features_in_: Number of features.
         feature_names_in_: Their names, where ``X`` had some.
     """
@@ -84,6 +91,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         decoder: Decoder = "expectation",
         val_fraction: float = 0.0,
         calibrate: bool = False,
+        conformal: Literal["split", "cross"] | None = None,
+        conformal_folds: int = 5,
         accelerator: str = "auto",
         verbose: bool = False,
         random_state: int | np.random.RandomState | None = 0,
@@ -105,6 +114,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         self.decoder = decoder
         self.val_fraction = val_fraction
         self.calibrate = calibrate
+        self.conformal = conformal
+        self.conformal_folds = conformal_folds
         self.accelerator = accelerator
         self.verbose = verbose
         self.random_state = random_state
@@ -119,8 +130,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             groups: (N,) group of every row, such as the person, for what keeps groups together: ``val_fraction``, and
                 heads that set rows aside.
         """
-        head = make_head(self.head)
-        rows, target = read_rows(self, X, y, head.takes_missing)
+        rows, target = read_rows(self, X, y, takes_missing(self.head))
         groups = read_groups(groups, rows)
         if sample_weight is not None:
             index = read_weights(sample_weight, rows)
@@ -128,15 +138,16 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             rows, target, groups = rows[index], target[index], index if groups is None else groups[index]
         self._of_values = has_values(target, self.labels)
         if self._of_values:
-            loaded = read_values(target.squeeze(1) if target.shape[1:] == (1,) else target, self.labels, self.step, self.sigma, self.encoder)
+            target = target.squeeze(1) if target.shape[1:] == (1,) else target
+            loaded = read_values(target, self.labels, self.step, self.sigma, self.encoder)
         else:
             loaded = read_distributions(target, getattr(y, "columns", None), self.labels)
-        options = {"scaling": self.scaling, "clip": self.clip, "batch_size": self.batch_size}
-        with seeded(draw_seed(self.random_state)):
-            data = ArrayRows(rows, loaded, groups, val_fraction=self.val_fraction, **options)
-            task = self._make_task(head)
-            train(task, data, self.epochs, self.accelerator, self.verbose)
-        self.labels_, self.task_, self.scaler_ = loaded.labels, task, data.scaler
+        self.labels_ = loaded.labels
+        loaded, seed = replace(loaded, groups=groups), draw_seed(self.random_state)
+        self.predictor_ = self._train(rows, loaded, seed)
+        if self.conformal == "cross":
+            known = cross_calibrate(partial(self._train, seed=seed), rows, loaded, self.conformal_folds, seed)
+            self.predictor_.task.calibration = known
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -146,37 +157,71 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
     def predict_distribution(self, X: Any) -> np.ndarray:
         """Distributions (N, C), on the simplex."""
-        return self._predict(X)[0].numpy()
+        return self._predict(X).distribution
 
     def predict_value(self, X: Any) -> np.ndarray:
         """Values (N,), or points (N, 2), by the decoder or the head. Raises LDLError for labels without values."""
-        distribution, value = self._predict(X)
-        return (self.labels_.decode(distribution, self.decoder) if value is None else value).numpy()
+        if (value := self._predict(X).value) is None:
+            raise LDLError("these labels have no values to predict; give LDLRegressor labels=LabelSpace.ordinal(...)")
+        return value
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> np.ndarray:
+        """Central intervals, (N, 2), of a grid (N, 2, 2): lower and upper end on the last dimension.
+
+        With ``conformal`` they hold the true values of at least ``level`` of rows like the fitted ones; without, this
+        share of the predicted mass. Raises LDLError: labels without values, or a level that is not between 0 and 1.
+        """
+        return self._predict(X).interval(level)
+
+    def predict_set(self, X: Any, level: float = 0.9) -> np.ndarray:
+        """Which labels belong to the set of the likeliest, (N, C) of bool, for labels without values.
+
+        With ``conformal`` they hold ``level`` of the true mass, on average over rows like the fitted ones; without, of
+        the predicted mass. Raises LDLError: labels with values, or a level that is not between 0 and 1.
+        """
+        return self._predict(X).label_set(level)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """How good predictions are, higher is better: R^2 of values, the negative mean KL divergence of distributions."""
+        """R^2 of values, or minus the mean KL divergence of distributions: higher is better."""
         check_is_fitted(self)
         if self._of_values:
             return float(super().score(X, y, sample_weight))
         target = read_distributions(np.asarray(y, np.float64), None, self.labels_).columns["target"]
-        divergence = kl(self._predict(X)[0].double(), target.double())
+        divergence = kl(torch.from_numpy(self.predict_distribution(X)).double(), target.double())
         return -float(np.average(divergence.numpy(), weights=sample_weight))
 
-    @torch.no_grad()
-    def _predict(self, X: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def save(self, path: str | Path) -> None:
+        """Write a checkpoint, as ``train.py`` does: ``ldl.Predictor`` reads it, and nothing in it is pickled."""
         check_is_fitted(self)
-        task = self.task_
-        rows = self.scaler_.transform(read_features(self, X, task.head.takes_missing))
-        distribution, value = task.head.predict(torch.tensor(rows, dtype=torch.float32))
-        return temper(distribution, task.temperature), value
+        write_checkpoint(self.predictor_.task, path)
 
-    def _make_task(self, head: Head) -> Task:
-        optimizer = self.optimizer or partial(torch.optim.AdamW, lr=self.lr, weight_decay=self.weight_decay)
-        cosine = partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=self.epochs)
-        scheduler = cosine if self.lr_scheduler == "cosine" else self.lr_scheduler
-        return Task(
-            head, None, optimizer, scheduler, mixup=self.mixup, decoder=self.decoder, calibrate=self.calibrate
-        )
+    def _predict(self, X: Any) -> Predictions:
+        check_is_fitted(self)
+        return self.predictor_.predict(read_features(self, X, self.predictor_.task.head.takes_missing))
+
+    def _train(self, rows: np.ndarray, loaded: Loaded, seed: int) -> Predictor:
+        """Train on rows with groups, where there are any, and a seed."""
+        with seeded(seed):
+            data = ArrayRows(
+                rows,
+                loaded,
+                names=getattr(self, "feature_names_in_", None),
+                scaling=self.scaling,
+                clip=self.clip,
+                batch_size=self.batch_size,
+                val_fraction=self.val_fraction,
+            )
+            task = Task(
+                make_head(self.head),
+                optimizer=self.optimizer or partial(torch.optim.AdamW, lr=self.lr, weight_decay=self.weight_decay),
+                lr_scheduler=cosine(self.epochs) if self.lr_scheduler == "cosine" else self.lr_scheduler,
+                mixup=self.mixup,
+                decoder=self.decoder,
+                calibrate=self.calibrate,
+                conformal=self.conformal == "split",
+            )
+            train(task, data, self.epochs, self.accelerator, self.verbose)
+        return Predictor(task)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

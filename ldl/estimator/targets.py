@@ -9,6 +9,7 @@ import torch
 
 from ldl.data.loaded import Loaded
 from ldl.data.tables.distributions import LABEL_PREFIX, check_distributions
+from ldl.data.tables.label_grid import choose_grid
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
 
@@ -21,7 +22,7 @@ def has_values(y: np.ndarray, labels: LabelSpace | None) -> bool:
 
 
 def read_distributions(y: np.ndarray, names: Sequence[object] | None, labels: LabelSpace | None) -> Loaded:
-    """Labels and targets of rows (N, C); where ``labels`` are None they are ``names``, those of the columns, or numbers.
+    """Labels and targets of rows (N, C); ``labels`` None are ``names``, those of the columns, or numbers.
 
     Raises LDLError: a row that is no distribution, or another number of labels.
     """
@@ -42,9 +43,11 @@ def read_values(
     Raises LDLError: labels without values, a value outside of them, or more labels than can be.
     """
     if labels is None:
-        step = 1.0 if step is None else step
-        low, high = np.floor(y.min() / step) * step, np.ceil(y.max() / step) * step
-        labels = LabelSpace.ordinal(np.arange(low, high + step / 2, step).tolist())
-    sigma = 2.0 if sigma is None else sigma
-    target = labels.encode(torch.tensor(y, dtype=torch.float32), sigma, encoder)
+        grid = choose_grid(y, step=step, sigma=sigma)
+        labels, sigma = grid.labels(), grid.sigma
+    elif sigma is None and labels.has_values:
+        axis = min(labels.axes, key=lambda axis: np.ptp(axis))
+        spacing = float(np.diff(axis).min()) if len(axis) > 1 else 1.0
+        sigma = choose_grid(y, axis[0], axis[-1], spacing).sigma
+    target = labels.encode(torch.tensor(y, dtype=torch.float32), 1.0 if sigma is None else sigma, encoder)
     return Loaded(labels, {"target": target}, y)

@@ -125,7 +125,7 @@ class Pool(FittedHead):
 
     @property
     def used(self) -> list[int]:
-        """Numbers of the members that have a weight; of all in a graph, whose numbers nobody knows while it is recorded."""
+        """Numbers of the members that have a weight; of all while a graph is recorded, when nobody knows weights."""
         return list(range(len(self.members))) if traced() else self.weights.nonzero().flatten().tolist()
 
     @property

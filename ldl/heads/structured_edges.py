@@ -70,6 +70,7 @@ class StructuredEdges(ImageHead):
         tolerance: DSNA: of the solver.
     """
 
+    no_graph: ClassVar[str] = "its channels, patches and votes are compiled code on pictures of any size"
     wants: ClassVar[tuple[str, ...]] = ("boundaries", "segments")
     exact: ClassVar[tuple[str, ...]] = ("weight", "threshold", "kept_points", "kept_kernel", "kept_bias")
     roots: Tensor = buffer()

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.data.tables.scaling import FeatureScaler, Scaling
+from ldl.data.tables.scaling_graph import scale
 from ldl.errors import LDLError, SharedError
 from ldl.head import FittedHead, Head
 from ldl.heads.learn import learn
@@ -20,6 +21,7 @@ from ldl.heads.softmax import Softmax
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import Mean, pool
 from ldl.methods.rows import check_rows
+from ldl.methods.traced import traced
 from ldl.options import buffer, check_options, option, options
 from ldl.trust.learned import check_shapes
 
@@ -168,7 +170,11 @@ class Trained(FittedHead):
         self.exact = tuple(learned)  # type: ignore[misc]  # which there are depends on the kind
 
     def _scale(self, features: Tensor) -> Tensor:
-        if not features.numel() or (self.scaling == "none" and self.clip is None):
+        if (self.scaling == "none" and self.clip is None) or not (traced() or features.numel()):
             return features
+        if traced():
+            learned = {name.removeprefix(PREFIX): getattr(self, name) for name in self.exact}
+            flat = features.reshape(-1, features.shape[-1]).double()
+            return scale(flat, self.scaling, self.clip, learned).to(features.dtype).reshape(features.shape)
         rows = features.detach().reshape(-1, features.shape[-1]).double().cpu().numpy()
         return torch.from_numpy(self._scaler.transform(rows)).to(features).reshape(features.shape)

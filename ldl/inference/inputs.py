@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,13 @@ class Inputs:
         size: Their number.
         make: Gives the inputs (B, ...) of some of them, as the backbone takes them.
         names: What each is called; None where nothing names them.
+        facts: What else is known of each, (size,) by name, such as where a face lies in its picture.
     """
 
     size: int
     make: Callable[[np.ndarray], Tensor]
     names: list[str] | None = None
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def prepared(given: Any, shape: tuple[int, ...], dtype: str | None) -> Inputs:

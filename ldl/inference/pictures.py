@@ -58,12 +58,17 @@ def whole(given: Any) -> Inputs:
 
     def make(rows: np.ndarray) -> Tensor:
         pictures = [read(sources[row]) for row in rows]
-        if len(sizes := {picture.shape[:2] for picture in pictures}) > 1:
-            such = " and ".join("x".join(map(str, size)) for size in sorted(sizes)[:2])
-            raise LDLError(f"pictures of several sizes, such as {such}, make no array of maps; predict them one by one")
+        check_one_size(pictures)
         return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
 
     return Inputs(len(sources), make, names)
+
+
+def check_one_size(pictures: Sequence[np.ndarray]) -> None:
+    """Refuse pictures, or maps, (H, W, ...) of several sizes: they make no array. Raises LDLError."""
+    if len(sizes := {picture.shape[:2] for picture in pictures}) > 1:
+        such = " and ".join("x".join(map(str, size)) for size in sorted(sizes)[:2])
+        raise LDLError(f"pictures of several sizes, such as {such}, make no array of maps; predict them one by one")
 
 
 def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:

@@ -60,6 +60,9 @@ def bags(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
         owner, features = _owned(given, columns)
         names = list(dict.fromkeys(owner))
         parts = [features[np.array(owner) == name] for name in names]
+    elif not hasattr(given, "__len__"):
+        shown = str(given)[:80]
+        raise LDLError(f"bags are a list of arrays (J, F), an array (N, J, F), a frame or a file, not {shown!r}")
     else:
         source = "inputs"
         parts = [_present(columns, bag, f"bag {number}") for number, bag in enumerate(given)]
@@ -100,8 +103,9 @@ def _owned(given: Any, columns: FeatureColumns) -> tuple[list[str], np.ndarray]:
             f"{path}: {len(table.header)} columns, and no header that names 'bag'; the model takes "
             f"{columns.count} features, after the label, if any, and the bag"
         )
-    bag = "bag" if headed else first[-1]
-    return table.column(bag), columns.of_table(table.without(*(["bag"] if headed else first)))
+    if headed:
+        return table.column("bag"), columns.of_table(table.without("bag"))
+    return table.column(first[-1]), columns.of_array(table.without(*first).numbers(), str(path))
 
 
 def _present(columns: FeatureColumns, bag: Any, source: str) -> np.ndarray:

@@ -87,7 +87,7 @@ class Report(pl.Callback):
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
             with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
-                self._draw_each(data_of(trainer), pl_module.labels)
+                self._draw_each(data_of(trainer), pl_module.labels, pl_module.calibration)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)
@@ -97,10 +97,10 @@ class Report(pl.Callback):
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
         return paths | draw_learning(self.folder)
 
-    def _draw_each(self, data: Any, labels: LabelSpace) -> None:
+    def _draw_each(self, data: Any, labels: LabelSpace, calibration: Conformal | None) -> None:
         """One chart a picture, of pictures of which nothing else is known, up to ``MOST_DRAWN``."""
         if isinstance(data, Photographs) and "face" in data.facts:
-            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels)
+            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels, calibration)
             return
         values, index = self.rows.get("predicted_value"), self.rows["index"]
         if len(index) > MOST_DRAWN:
@@ -186,8 +186,8 @@ def tabulate(
     """Header and rows of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
     ``names`` and ``facts`` have one entry an instance of the data set. With ``levels``, in percent, come the standard
-    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; it is
-    calibrated where there is a calibration.
+    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; they
+    are calibrated where there is a calibration.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:

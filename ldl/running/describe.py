@@ -69,8 +69,8 @@ def _class_entry(base: str, cls: type) -> ClassEntry:
 
 def _traits(cls: type) -> dict[str, str]:
     if issubclass(cls, LDLDataModule):
-        named = get_args(options_of(cls)["protocol"].annotation) if "protocol" in options_of(cls) else ()
-        protocols = list(getattr(cls, "protocols", {})) or [name for part in named for name in get_args(part)]
+        chosen = options_of(cls).get("protocol")
+        protocols = list(getattr(cls, "protocols", {})) or list(chosen.choices if chosen else ())
         return {"protocols": ", ".join(protocols) or str(cls.protocol)}
     if not issubclass(cls, Head):
         return {}

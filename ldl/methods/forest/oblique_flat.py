@@ -49,7 +49,7 @@ def join_oblique(trees: list[ObliqueTree], width: int, device: torch.device, col
 
 
 def reach(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
-    """Numbers of the leaves that rows (B, F) reach, one a tree: (B, T), int64. No path has more than ``depth`` splits."""
+    """Numbers of the leaves that rows (B, F) reach after at most ``depth`` splits, one a tree: (B, T), int64."""
     if traced():
         return _follow(rows.to(forest.weights.dtype), forest, depth)
     found = torch.empty(len(rows), len(forest.roots), dtype=torch.int64, device=rows.device)

@@ -97,7 +97,7 @@ def test_a_machine_tells_the_clusters_apart() -> None:
 def test_rows_reach_the_leaf_that_holds_them(options: dict[str, Any]) -> None:
     head = fitted(**options)
     forest = head.forest
-    leaves = reach(head.map(torch.from_numpy(X)), forest)
+    leaves = reach(head.map(torch.from_numpy(X)), forest, head.depth)
     ends = forest.sizes.cumsum(0)
     for tree in range(5):
         rows, draws = bootstrap(len(X), 1.0, True, 0, tree)

@@ -1,0 +1,82 @@
+"""A trained task as one function of tensors: inputs as users have them to everything that is said of them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ldl.backbones.base import Backbone
+from ldl.data.tables.scaling_graph import scale
+from ldl.errors import LDLError
+from ldl.export.intervals import interval
+from ldl.head import Head
+from ldl.methods.temperature import temper
+from ldl.task import Task
+
+LEVELS = (0.5, 0.8, 0.9)
+"""Shares of the mass that the intervals hold."""
+
+
+class Deployed(nn.Module):
+    """Preprocessing, backbone, head, temperature and decoder of a task, without anything that only training needs.
+
+    Rows (B, F) and bags (B, J, F) are float64 as they are in the table, not scaled; pictures (B, H, W, channels) uint8,
+    of the size that the model takes; other inputs (B, ...) float32, as they were in training.
+
+    It gives a tuple, named by ``outputs``: ``distribution`` (B, C); and where labels have values ``value`` (B,) and
+    ``interval_50``, ``interval_80`` and ``interval_90`` (B, 2), in the labels' unit: on a grid (B, 2) and (B, 2, 2).
+    They are those of :class:`ldl.inference.Predictor`, calibrated where the task is. At every pixel there are two more dimensions after B.
+
+    Attributes:
+        input_shape: Of one input.
+        input_dtype: Type of its numbers.
+
+    Raises:
+        LDLError: the task is not trained, or a head or a backbone says why there can be no graph of it.
+    """
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        if task.input_shape is None:
+            raise LDLError("only a trained task can be exported; train it first, or load it from its checkpoint")
+        for part in task.modules():
+            if isinstance(part, Head | Backbone) and part.no_graph:
+                raise LDLError(f"{type(part).__name__} cannot be exported: {part.no_graph}")
+        known, shape = task.preprocessing or {}, task.input_shape
+        self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
+        self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration
+        self.scaling, self.clip = "none", None
+        if (scaling := known.get("scaling")) is not None:
+            self.scaling, self.clip = scaling["kind"], scaling["clip"]
+            self.learned = [name for name, value in scaling.items() if isinstance(value, Tensor)]
+            for name in self.learned:
+                self.register_buffer(f"scaling_{name}", scaling[name])
+        self.takes_pictures = len(shape) == 3 and ("crop_size" in known or known.get("dtype") == "uint8")
+        self.input_shape = (*shape[1:], shape[0]) if self.takes_pictures else shape
+        self.input_dtype = torch.uint8 if self.takes_pictures else torch.float64 if len(shape) <= 2 else torch.float32
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of what it gives."""
+        intervals = [f"interval_{round(100 * level)}" for level in LEVELS]
+        return ["distribution", *(["value", *intervals] if self.labels.has_values else [])]
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        """Everything of a batch."""
+        features = self.backbone(self._prepared(inputs))
+        features = features.unsqueeze(1) if self.head.takes_bags and features.ndim == 2 else features
+        distribution, value = self.head.predict(features)
+        distribution = temper(distribution, self.temperature)
+        if not self.labels.has_values:
+            return (distribution,)
+        value = self.labels.decode(distribution, self.decoder) if value is None else value
+        return distribution, value, *(interval(self.labels, distribution, level, self.calibration) for level in LEVELS)
+
+    def _prepared(self, inputs: Tensor) -> Tensor:
+        if self.takes_pictures:
+            return inputs.movedim(-1, 1)
+        if self.scaling != "none" or self.clip is not None:
+            learned = {name: getattr(self, f"scaling_{name}") for name in self.learned}
+            rows = inputs.reshape(-1, self.input_shape[-1])
+            inputs = scale(rows, self.scaling, self.clip, learned).reshape(inputs.shape)
+        return inputs.float()

@@ -125,7 +125,7 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
     folds = results["folds"]
     several = len(folds) > 1
     title = f"{results['head']} on {results['data']}, {results['protocol']}, {len(folds)} fold{'s' if several else ''}"
-    table = Table(title=title, caption=f"{sum(fold['n_test'] for fold in folds)} test instances; {_audit(folds)}")
+    table = Table(title=title, caption=f"{sum(fold['n_test'] for fold in folds)} test instances; {_audit(results)}")
     columns = {"mean": results["mean"], "std": results["std"]} if several else {"test": results["mean"]}
     if "pooled" in results and (len(folds) > FEW_FOLDS or len({fold["n_test"] for fold in folds}) > 1):
         columns["pooled"] = results["pooled"]
@@ -140,8 +140,10 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
     (console or Console()).print(table)
 
 
-def _audit(folds: list[dict[str, Any]]) -> str:
-    leaks = [fold["leak"] for fold in folds]
+def _audit(results: dict[str, Any]) -> str:
+    leaks = [fold["leak"] for fold in results["folds"]]
+    if None in leaks and results["leaky"] is False:
+        return f"the parts of {results['protocol']} have nothing in common, as published"
     if None in leaks:
         return "identities unknown, so leaks cannot be audited"
     return f"{max(leaks):.1%} of them share a group with training"

@@ -17,6 +17,7 @@ from ldl.heads import MeanPredictor, Softmax
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.reports.card import model_card
+from ldl.reports.card.measured import about_leaks
 from ldl.running.crossval import crossvalidate
 from ldl.running.results import summarize
 from ldl.task import Task
@@ -128,3 +129,8 @@ def labels_target(labels: LabelSpace) -> Any:
     import torch
 
     return torch.full((9, len(labels)), 1 / len(labels))
+
+
+def test_a_published_split_without_groups_is_no_leak() -> None:
+    found = {"folds": [{"leak": None}], "leaky": False}
+    assert about_leaks(found) == "Its parts have nothing in common, as published."

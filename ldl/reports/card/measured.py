@@ -32,11 +32,13 @@ def about_protocol(results: dict[str, Any], data: LDLDataModule) -> str:
     )
     more = f"\n\nand {len(folds) - 20} folds more, in `results.json`." if len(folds) > 20 else ""
     seed = "no seed" if results["seed"] is None else f"seed {results['seed']}"
-    return f"`{results['protocol']}`, {seed}. {_leaks(results)}\n\n{sizes}{more}"
+    return f"`{results['protocol']}`, {seed}. {about_leaks(results)}\n\n{sizes}{more}"
 
 
-def _leaks(results: dict[str, Any]) -> str:
+def about_leaks(results: dict[str, Any]) -> str:
     leaks = [fold["leak"] for fold in results["folds"]]
+    if None in leaks and results["leaky"] is False:
+        return "Its parts have nothing in common, as published."
     if None in leaks:
         return (
             "**Nobody knows which instances belong together** (are of one person, say), so that leaks between training "
@@ -68,7 +70,8 @@ def about_limits(results: dict[str, Any], task: Task, data: LDLDataModule) -> st
     lines = [
         "- Who and what is in the data beyond the figures above is not known: figures are of instances like these."
     ]
-    if None in [fold["leak"] for fold in results["folds"]] or max(fold["leak"] or 0 for fold in results["folds"]) > 0:
+    leaks = [fold["leak"] for fold in results["folds"]]
+    if results["leaky"] is not False and (None in leaks or max(leaks) > 0):
         lines.append("- **New groups, such as persons, will be predicted worse than the table says, or nobody knows.**")
     if len(results["folds"]) == 1:
         lines.append("- One fold was tested: what another would give is not known.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ldl.backbones.base import Backbone as Backbone
     from ldl.data.base import LDLDataModule as LDLDataModule
+    from ldl.estimator import LDLRegressor as LDLRegressor
     from ldl.head import AlternatingHead as AlternatingHead
     from ldl.head import FittedHead as FittedHead
     from ldl.head import Head as Head
@@ -30,6 +31,7 @@ _HOMES = {
     "FittedHead": "ldl.head",
     "Head": "ldl.head",
     "LDLDataModule": "ldl.data",
+    "LDLRegressor": "ldl.estimator",
     "LabelSpace": "ldl.labels",
     "Predictor": "ldl.inference",
     "Task": "ldl.task",

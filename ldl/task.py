@@ -88,8 +88,7 @@ class Task(pl.LightningModule):
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
         self.conformal, self.calibration = conformal, cast("Conformal | None", None)
-        self.watch = Watch()
-        self.kept_contract = False
+        self.watch, self.kept_contract = Watch(), False
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None

@@ -145,11 +145,13 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
     console.print(title, highlight=False, soft_wrap=True)
     console.print(table)
     tested = sum(fold["n_test"] for fold in folds)
-    console.print(f"{tested} test instances; {_audit(folds)}", highlight=False, soft_wrap=True)
+    console.print(f"{tested} test instances; {_audit(results)}", highlight=False, soft_wrap=True)
 
 
-def _audit(folds: list[dict[str, Any]]) -> str:
-    leaks = [fold["leak"] for fold in folds]
+def _audit(results: dict[str, Any]) -> str:
+    leaks = [fold["leak"] for fold in results["folds"]]
+    if None in leaks and results["leaky"] is False:
+        return f"the parts of {results['protocol']} have nothing in common, as published"
     if None in leaks:
         return "identities unknown, so leaks cannot be audited"
     return f"{max(leaks):.1%} of them share a group with training"

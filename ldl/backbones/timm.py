@@ -28,7 +28,7 @@ def local_weights(name: str) -> Path | None:
     return next((file for file in files if file.name.partition(".")[0] == name), None)
 
 
-_not_on_hub: set[str] = set()
+not_on_hub: set[str] = set()
 """Models that the hub did not give to this process: every fold would wait for it anew."""
 
 
@@ -62,13 +62,13 @@ class TimmNetwork(Backbone):
     def _create(self, what: str, from_hub: bool, **options: Any) -> Any:
         import timm
 
-        from_hub = from_hub and not (self.pretrained == "auto" and self.name in _not_on_hub)
+        from_hub = from_hub and not (self.pretrained == "auto" and self.name in not_on_hub)
         try:
             return timm.create_model(self.name, **{"pretrained": from_hub, **options})
         except Exception as error:  # those of torch, safetensors and timm have no common base
             if from_hub and self.pretrained == "auto":
                 rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
-                _not_on_hub.add(self.name)
+                not_on_hub.add(self.name)
                 return self._create(what, False, **options)
             raise LDLError(f"timm cannot make {what}: {' '.join(str(error).split())[:300]}") from error
 

@@ -28,6 +28,7 @@ VERBS = {
     "export": "ldl.cli.export",
     "demo": "ldl.cli.demo",
     "audit": "ldl.cli.audit",
+    "runs": "ldl.cli.runs",
     "edges-eval": "ldl.cli.edges_eval",
 }
 """Of each verb the module whose ``run(args)`` does it, which is imported only then. Raises LDLError."""

@@ -61,6 +61,6 @@ def _refuse_classes(y: Any) -> None:
     names = array.dtype.kind in "USb" or (array.dtype == object and any(isinstance(e, str | bool) for e in array.flat))
     if names and array.size:
         raise LDLError(
-            f"y holds class labels such as {array.flat[0]!r}; give distributions (N, C), of which each row sums to 1, "
+            f"y holds class labels such as {str(array.flat[0])!r}; give distributions (N, C), rows of which sum to 1, "
             "as OneHotEncoder makes of classes, or values (N,)"
         )

@@ -12,24 +12,30 @@ import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
+from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from ldl.data.loaded import Loaded
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError
 from ldl.estimator.arrays import ArrayRows
-from ldl.estimator.calibration import cross_calibrate
+from ldl.estimator.calibration import cross_calibrate, truth_of
 from ldl.estimator.inputs import draw_seed, read_features, read_groups, read_rows
 from ldl.estimator.nested import HeadParameters, make_head, takes_missing
-from ldl.estimator.targets import has_values, read_distributions, read_values
-from ldl.estimator.training import cosine, seeded, train, write_checkpoint
+from ldl.estimator.targets import choose_labels, has_values, read_distributions, read_values
+from ldl.estimator.training import seeded, train, write_checkpoint
 from ldl.estimator.weights import read_weights
 from ldl.head import Head
 from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
 from ldl.metrics.functional import kl
+from ldl.metrics.rows import row_metrics
+from ldl.options import check_options, option, options
 from ldl.task import Task
 
+Calibration = Literal["split", "cross"]
 
+
+@options
 class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     """Any head that takes rows, as an estimator of scikit-learn, trained as ``train.py`` trains it.
 
@@ -50,8 +56,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         lr: First learning rate of AdamW.
         weight_decay: Its decoupled weight decay.
         optimizer: Makes another one of parameters, with a rate and decay of its own; None is AdamW.
-        lr_scheduler: ``cosine``, which falls to zero over the epochs; None, which does not; or what makes one of an
-            optimiser, to be stepped once an epoch.
+        lr_scheduler: Makes one of an optimiser, which steps once an epoch; None falls to zero along half a cosine.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value.
         val_fraction: Share of the rows, or groups, that are held out for ``calibrate`` and for ``split``.
@@ -66,59 +71,34 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
     Attributes:
         labels_: The label space.
+        sigma_: Deviation of the distributions around values, where ``y`` had such.
         predictor_: The trained model with its scaling, :class:`ldl.inference.Predictor`.
         n_features_in_: Number of features.
         feature_names_in_: Their names, where ``X`` had some.
     """
 
-    def __init__(
-        self,
-        head: Head | str = "StructRF",
-        *,
-        labels: LabelSpace | None = None,
-        step: float | None = None,
-        sigma: float | None = None,
-        encoder: Encoder = "gaussian",
-        scaling: Scaling = "standard",
-        clip: float | None = None,
-        epochs: int = 60,
-        batch_size: int = 64,
-        lr: float = 3e-3,
-        weight_decay: float = 0.01,
-        optimizer: OptimizerCallable | None = None,
-        lr_scheduler: LRSchedulerCallable | Literal["cosine"] | None = "cosine",
-        mixup: float = 0.0,
-        decoder: Decoder = "expectation",
-        val_fraction: float = 0.0,
-        calibrate: bool = False,
-        conformal: Literal["split", "cross"] | None = None,
-        conformal_folds: int = 5,
-        accelerator: str = "auto",
-        verbose: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.head = head
-        self.labels = labels
-        self.step = step
-        self.sigma = sigma
-        self.encoder = encoder
-        self.scaling = scaling
-        self.clip = clip
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.lr_scheduler = lr_scheduler
-        self.mixup = mixup
-        self.decoder = decoder
-        self.val_fraction = val_fraction
-        self.calibrate = calibrate
-        self.conformal = conformal
-        self.conformal_folds = conformal_folds
-        self.accelerator = accelerator
-        self.verbose = verbose
-        self.random_state = random_state
+    head: Head | str = "StructRF"
+    labels: LabelSpace | None = None
+    step: float | None = option(default=None, above=0, null="one that suits the values")
+    sigma: float | None = option(default=None, above=0, null="one that suits the step")
+    encoder: Encoder = "gaussian"
+    scaling: Scaling = "standard"
+    clip: float | None = option(default=None, above=0, null="no clipping")
+    epochs: int = option(default=60, least=1)
+    batch_size: int = option(default=64, least=1, most=2**31 - 1)
+    lr: float = option(default=3e-3, least=0)
+    weight_decay: float = option(default=0.01, least=0)
+    optimizer: OptimizerCallable | None = None
+    lr_scheduler: LRSchedulerCallable | None = None
+    mixup: float = option(default=0.0, least=0, most=1000, what="0 for none")
+    decoder: Decoder = "expectation"
+    val_fraction: float = option(default=0.0, least=0, below=1)
+    calibrate: bool = False
+    conformal: Calibration | None = None
+    conformal_folds: int = option(default=5, least=2, most=10_000)
+    accelerator: str = "auto"
+    verbose: bool = False
+    random_state: int | np.random.RandomState | None = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from rows.
@@ -130,6 +110,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             groups: (N,) group of every row, such as the person, for what keeps groups together: ``val_fraction``, and
                 heads that set rows aside.
         """
+        self._check()
         rows, target = read_rows(self, X, y, takes_missing(self.head))
         groups = read_groups(groups, rows)
         if sample_weight is not None:
@@ -138,8 +119,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             rows, target, groups = rows[index], target[index], index if groups is None else groups[index]
         self._of_values = has_values(target, self.labels)
         if self._of_values:
-            target = target.squeeze(1) if target.shape[1:] == (1,) else target
-            loaded = read_values(target, self.labels, self.step, self.sigma, self.encoder)
+            labels, self.sigma_ = choose_labels(target, self.labels, self.step, self.sigma)
+            loaded = read_values(target, labels, self.sigma_, self.encoder)
         else:
             loaded = read_distributions(target, getattr(y, "columns", None), self.labels)
         self.labels_ = loaded.labels
@@ -171,7 +152,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         With ``conformal`` they hold the true values of at least ``level`` of rows like the fitted ones; without, this
         share of the predicted mass. Raises LDLError: labels without values, or a level that is not between 0 and 1.
         """
-        return self._predict(X).interval(level)
+        return self._predict(X).interval(level, calibrated=self.conformal is not None)
 
     def predict_set(self, X: Any, level: float = 0.9) -> np.ndarray:
         """Which labels belong to the set of the likeliest, (N, C) of bool, for labels without values.
@@ -179,7 +160,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         With ``conformal`` they hold ``level`` of the true mass, on average over rows like the fitted ones; without, of
         the predicted mass. Raises LDLError: labels with values, or a level that is not between 0 and 1.
         """
-        return self._predict(X).label_set(level)
+        return self._predict(X).label_set(level, calibrated=self.conformal is not None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of values, or minus the mean KL divergence of distributions: higher is better."""
@@ -190,10 +171,32 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         divergence = kl(torch.from_numpy(self.predict_distribution(X)).double(), target.double())
         return -float(np.average(divergence.numpy(), weights=sample_weight))
 
+    def measure(self, X: Any, y: Any) -> dict[str, float]:
+        """All measures of ldl on test rows, by their names in ``results.json``: a ``scoring`` of ``cross_validate``.
+
+        Raises LDLError: values outside the labels.
+        """
+        found, true = self._predict(X), np.asarray(y, np.float64)
+        labels, values = found.labels, self._of_values
+        truth = (
+            read_values(true, labels, self.sigma_, self.encoder) if values else read_distributions(true, None, labels)
+        )
+        rows = {"prediction": found.distribution, "target": truth.columns["target"].numpy()}
+        if found.value is not None:
+            rows |= {"predicted_value": found.value, "value": truth_of(truth)}
+        return row_metrics(rows, labels)
+
     def save(self, path: str | Path) -> None:
         """Write a checkpoint, as ``train.py`` does: ``ldl.Predictor`` reads it, and nothing in it is pickled."""
         check_is_fitted(self)
         write_checkpoint(self.predictor_.task, path)
+
+    def _check(self) -> None:
+        check_options(self)
+        if self.conformal == "split" and not self.val_fraction:
+            raise LDLError("LDLRegressor.conformal 'split' needs rows that are held out; set val_fraction above 0")
+        if self.calibrate and not self.val_fraction:
+            raise LDLError("LDLRegressor.calibrate needs rows that are held out; set val_fraction above 0")
 
     def _predict(self, X: Any) -> Predictions:
         check_is_fitted(self)
@@ -214,11 +217,11 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             task = Task(
                 make_head(self.head),
                 optimizer=self.optimizer or partial(torch.optim.AdamW, lr=self.lr, weight_decay=self.weight_decay),
-                lr_scheduler=cosine(self.epochs) if self.lr_scheduler == "cosine" else self.lr_scheduler,
+                lr_scheduler=self.lr_scheduler or partial(CosineAnnealingLR, T_max=self.epochs),
                 mixup=self.mixup,
                 decoder=self.decoder,
                 calibrate=self.calibrate,
-                conformal=self.conformal == "split",
+                conformal="groups" if self.conformal == "split" else "none",
             )
             train(task, data, self.epochs, self.accelerator, self.verbose)
         return Predictor(task)

@@ -35,19 +35,24 @@ def read_distributions(y: np.ndarray, names: Sequence[object] | None, labels: La
     return Loaded(labels, {"target": torch.tensor(target, dtype=torch.float32)})
 
 
-def read_values(
-    y: np.ndarray, labels: LabelSpace | None, step: float | None, sigma: float | None, encoder: Encoder
-) -> Loaded:
-    """Labels, targets and values of (N,) values or (N, 2) points; where ``labels`` are None they are chosen by values.
+def read_values(y: np.ndarray, labels: LabelSpace, sigma: float, encoder: Encoder) -> Loaded:
+    """Labels, targets and values of values (N,) or (N, 1), or points (N, 2).
 
-    Raises LDLError: labels without values, a value outside of them, or more labels than can be.
+    Raises LDLError: labels without values, a value outside of them, or a ``sigma`` that is not positive.
     """
+    y = y.squeeze(1) if y.shape[1:] == (1,) else y
+    return Loaded(labels, {"target": labels.encode(torch.tensor(y, dtype=torch.float32), sigma, encoder)}, y)
+
+
+def choose_labels(
+    y: np.ndarray, labels: LabelSpace | None, step: float | None, sigma: float | None
+) -> tuple[LabelSpace, float]:
+    """Labels and deviation for values, as tables have them where they are None. Raises LDLError: too many labels."""
     if labels is None:
         grid = choose_grid(y, step=step, sigma=sigma)
-        labels, sigma = grid.labels(), grid.sigma
-    elif sigma is None and labels.has_values:
-        axis = min(labels.axes, key=lambda axis: np.ptp(axis))
-        spacing = float(np.diff(axis).min()) if len(axis) > 1 else 1.0
-        sigma = choose_grid(y, axis[0], axis[-1], spacing).sigma
-    target = labels.encode(torch.tensor(y, dtype=torch.float32), 1.0 if sigma is None else sigma, encoder)
-    return Loaded(labels, {"target": target}, y)
+        return grid.labels(), grid.sigma
+    if sigma is not None or not labels.has_values:
+        return labels, sigma or 1.0
+    axis = min(labels.axes, key=len)
+    spacing = min(float(np.diff(axis).min()) for axis in labels.axes if len(axis) > 1) if len(labels) > 1 else 1.0
+    return labels, choose_grid(y, axis[0], axis[-1], spacing).sigma

@@ -5,16 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.utilities.seed import isolate_rng
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
 
 from ldl.checkpoint import AtomicCheckpointIO
 from ldl.data.base import LDLDataModule
@@ -74,11 +71,6 @@ def train(task: Task, data: LDLDataModule, epochs: int, accelerator: str, verbos
         trainer.fit(task, datamodule=data)
     task.trainer = None
     task.cpu().eval()
-
-
-def cosine(epochs: int) -> Callable[[Optimizer], LRScheduler]:
-    """A schedule that falls to zero along half a cosine."""
-    return partial(CosineAnnealingLR, T_max=epochs)
 
 
 def write_checkpoint(task: Task, path: str | Path) -> None:

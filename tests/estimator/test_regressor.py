@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from scipy.stats import randint, uniform
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -63,12 +65,32 @@ def test_pipelines_take_values_and_pass_parameters() -> None:
     assert line.named_steps["ldlregressor"].head.trees == 20 and SMALL.trees == 3
 
 
+def test_numbers_are_drawn() -> None:
+    search = RandomizedSearchCV(
+        LDLRegressor(SMALL), {"head__depth": randint(1, 5), "clip": uniform(1, 2)}, n_iter=2, cv=2, random_state=0
+    )
+    assert type(search.fit(X, D).best_estimator_.head.depth) is int
+
+
 def test_a_score_is_minus_the_mean_divergence() -> None:
     estimator = LDLRegressor(SMALL).fit(X, D)
     each = kl(torch.from_numpy(estimator.predict(X)).double(), torch.from_numpy(D)).numpy()
     assert estimator.score(X, D) == pytest.approx(-each.mean(), rel=1e-5)
     weight = np.arange(80)
     assert estimator.score(X, D, weight) == pytest.approx(-np.average(each, weights=weight), rel=1e-5)
+
+
+def test_all_measures_are_a_scoring() -> None:
+    estimator = LDLRegressor(SMALL, labels=LabelSpace.ordinal(range(101)), random_state=1)
+    found = cross_validate(estimator, X, VALUES, cv=KFold(2), scoring=LDLRegressor.measure)
+    fitted = clone(estimator).fit(X[40:], VALUES[40:])
+    expected = fitted.measure(X[:40], VALUES[:40])
+    assert {"kl", "chebyshev", "mae", "cs5"} <= expected.keys()
+    assert {name: found[f"test_{name}"][0] for name in expected} == pytest.approx(expected, nan_ok=True)
+    assert expected["mae"] == pytest.approx(np.abs(fitted.predict(X[:40]) - VALUES[:40]).mean(), rel=1e-5)
+    assert fitted.sigma_ == 2
+    rows = LDLRegressor(SMALL).fit(X, D)
+    assert rows.measure(X, D)["kl"] == pytest.approx(-rows.score(X, D), rel=1e-5)
 
 
 def test_labels_say_what_columns_mean() -> None:

@@ -47,7 +47,7 @@ def commands(page: Path) -> list[str]:
 
 SHORT = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled", "--data.turns=1"]
 ALL = sorted({command for page in PAGES for command in commands(page)})
-TRAIN = [command for command in ALL if re.search(r"\btrain\.py\b", command)]
+TRAIN = [command for command in ALL if re.search(r"\btrain\.py\b|^ldl( -|$)", command)]
 VERBAL = [command for command in ALL if re.match(r"(python -m )?ldl [a-z]", command)]
 OTHERS = [command for command in ALL if re.match(r"python (-m (?!ldl )|benchmarks/)", command)]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -82,7 +82,7 @@ def options_of(command: str, run: Path) -> list[str]:
     words = shlex.split(command)
     if "predict" in words and "--data.path" in words and "--data" not in words:
         words[(place := words.index("--data.path")) : place] = ["--data", "TableFile"]
-    words = words[next(k for k, word in enumerate(words) if word.endswith("train.py")) + 1 :]
+    words = words[next(k for k, word in enumerate(words) if word.endswith("train.py") or word == "ldl") + 1 :]
     return [str(run / "checkpoints" / "last.ckpt") if word.endswith("last.ckpt") else word for word in words]
 
 

@@ -80,7 +80,7 @@ def main() -> None:
     show("90%, of new groups", header, lines)
     if options.page:
         splits = f"{options.splits} splits."
-        for block, table_text in zip(("coverage", "sets", "groups"), [*text, markdown(header, lines)]):
+        for block, table_text in zip(("coverage", "label_sets", "coverage_groups"), [*text, markdown(header, lines)]):
             write_block(options.page, block, f"{splits}\n\n{table_text}")
 
 

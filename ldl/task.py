@@ -54,8 +54,7 @@ class Task(pl.LightningModule):
         decoder: How a distribution becomes a value, recorded with the errors: ``expectation``, ``argmax``, ``median``.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
-        conformal: Calibrate intervals and sets on the validation part, by its ``groups``, such as persons, or by its
-            ``rows``; ``none`` leaves them as predicted. Distributions and values never change.
+        conformal: Calibrate intervals and sets by ``groups``, such as persons, or ``rows`` of validation, or ``none``.
     """
 
     _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ldl.backbones.base import Backbone as Backbone
     from ldl.data.base import LDLDataModule as LDLDataModule
+    from ldl.estimator import LDLRegressor as LDLRegressor
     from ldl.head import AlternatingHead as AlternatingHead
     from ldl.head import FittedHead as FittedHead
     from ldl.head import Head as Head
+    from ldl.inference import Predictor as Predictor
     from ldl.labels import LabelSpace as LabelSpace
     from ldl.running.crossval import crossvalidate as crossvalidate
     from ldl.task import Task as Task
@@ -29,7 +31,9 @@ _HOMES = {
     "FittedHead": "ldl.head",
     "Head": "ldl.head",
     "LDLDataModule": "ldl.data",
+    "LDLRegressor": "ldl.estimator",
     "LabelSpace": "ldl.labels",
+    "Predictor": "ldl.inference",
     "Task": "ldl.task",
     "crossvalidate": "ldl.running.crossval",
 }

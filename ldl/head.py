@@ -37,6 +37,7 @@ from ldl.batch import Batch
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
+from ldl.methods.evidence import Evidence
 from ldl.metrics.functional import kl
 from ldl.options import check_options
 from ldl.trust.learned import check_parameters
@@ -119,6 +120,10 @@ class Head(nn.Module, ABC):
             The paths by the names of the charts.
         """
         return {}
+
+    def evidence(self, features: Tensor) -> Evidence | None:
+        """What the prediction of one instance (F,) rests on, training rows or leaves; None (the default): unknown."""
+        return None
 
     def check_state(self) -> None:
         """Raise LDLError where parameters or buffers are not what this head learns; called after every loading.

@@ -16,7 +16,7 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle, write_down
+from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.missing import check_missing
@@ -27,7 +27,7 @@ from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
-from ldl.methods.conformal import Conformal
+from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.temperature import temper
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -51,11 +51,11 @@ class Task(pl.LightningModule):
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
         lr_monitor: What ReduceLROnPlateau watches.
         mixup: Mix pairs of training instances with shares from Beta(mixup, mixup); 0 mixes none.
-        decoder: How a distribution becomes a value: ``expectation``, ``argmax`` or ``median``. It changes the
-            reported errors and is recorded with them.
+        decoder: How a distribution becomes a value, recorded with the errors: ``expectation``, ``argmax``, ``median``.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
-        conformal: Calibrate intervals and sets of labels on the validation part; distributions and values never change.
+        conformal: Calibrate intervals and sets on the validation part, by its ``groups``, such as persons, or by its
+            ``rows``; ``none`` leaves them as predicted. Distributions and values never change.
     """
 
     _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
@@ -72,7 +72,7 @@ class Task(pl.LightningModule):
         decoder: Decoder = "expectation",
         check_finite: bool = True,
         calibrate: bool = False,
-        conformal: bool = True,
+        conformal: Units = "groups",
     ) -> None:
         super().__init__()
         if not 0 <= mixup <= 1000:
@@ -87,8 +87,7 @@ class Task(pl.LightningModule):
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
         self.conformal, self.calibration = conformal, cast("Conformal | None", None)
-        self.watch = Watch()
-        self.kept_contract = False
+        self.watch, self.kept_contract = Watch(), False
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None
@@ -232,6 +231,7 @@ class Task(pl.LightningModule):
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
+        output.update(interval_columns(self.calibration, distribution))
         return {name: column[real] for name, column in output.items()}
 
     def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics) -> dict[str, Tensor]:

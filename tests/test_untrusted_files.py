@@ -205,6 +205,7 @@ CROPS = {"crop_size": 32, "margin": None, "transforms": Pipeline(default_train_t
         ({"crop_size": 10**6}, "crops of 1000000 pixels"),
         ({"crop_size": "32"}, "crops of '32' pixels"),
         ({"margin": -1}, "a margin of -1"),
+        ({"alignment": ["eyes"]}, r"placed by \['eyes'\]; landmarks, box and none are known"),
         ({"transforms": {}}, "cannot be rebuilt"),
         ({"transforms": {"transform": {"__class_fullname__": "os.system", "p": 1}}}, "cannot be rebuilt.*system"),
         ({"transforms": {"transform": {"__class_fullname__": "Resize", "height": 10**9, "width": 1}}}, "16384 pixels"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pytorch_lightning as pl
 import torch
@@ -11,9 +11,13 @@ from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 
 from ldl.collective import current_collective
+from ldl.errors import LDLError
 from ldl.methods.conformal import Conformal
 from ldl.methods.temperature import temper
 from ldl.trust.calibration import CALIBRATION_KEY
+
+Units = Literal["groups", "rows", "none"]
+"""What counts as one where intervals are calibrated; ``none`` calibrates nothing."""
 
 LEAST = 9
 """Rows or groups: fewer cannot calibrate an interval of 90%."""
@@ -24,11 +28,16 @@ class Conform(pl.Callback):
 
     ``Task`` adds it by itself, after :class:`Calibrate`, whose temperature comes first. ``Task.calibration`` belongs to
     the weights that were validated: a training step takes it away, and a checkpoint has that of its own weights.
-    Groups such as persons count as one each, where the protocol keeps them apart.
+    Groups such as persons count as one each, where the protocol keeps them apart and the task does not say ``rows``.
     """
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Tensor]] = []
+        self._units = 0
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        if pl_module.conformal not in (units := get_args(Units)):
+            raise LDLError(f"model.conformal {pl_module.conformal!r} must be one of {', '.join(units)}")
         self._units = 0
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
@@ -41,7 +50,8 @@ class Conform(pl.Callback):
         if _conforms(trainer, pl_module):
             truth = "value" if pl_module.labels.has_values else "target"
             apart = not getattr(getattr(trainer, "datamodule", None), "leak", None)
-            wanted = ("prediction", truth, *(["group"] if apart and "group" in outputs else []))
+            grouped = apart and pl_module.conformal == "groups" and "group" in outputs
+            wanted = ("prediction", truth, *(["group"] if grouped else []))
             self._rows.append({name: outputs[name].detach() for name in wanted})
 
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
@@ -60,7 +70,7 @@ class Conform(pl.Callback):
         if 0 < self._units < LEAST:
             rank_zero_warn(
                 f"intervals and sets stay as predicted: {self._units} validation rows or groups are too few to "
-                f"calibrate them ({LEAST} are needed for 90%); raise data.val_fraction"
+                f"calibrate them ({LEAST} are needed for 90%); raise data.val_fraction, or take model.conformal rows"
             )
         elif self._units and pl_module.calibration is None:
             rank_zero_warn(
@@ -74,5 +84,5 @@ class Conform(pl.Callback):
 
 
 def _conforms(trainer: pl.Trainer, task: Any) -> bool:
-    on = task.conformal and not task.gives_maps
+    on = task.conformal != "none" and not task.gives_maps
     return on and trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking

@@ -21,7 +21,9 @@ def roc(path: Path, curves: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Path
         false, true, _ = roc_curve(positive, scores)
         axis.plot(false, true, label=f"{name}, area {auc(false, true):.3f}".removeprefix(", "))
     axis.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle=":")
-    axis.set(xlabel="false positives", ylabel="true positives", title="ROC", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+    axis.set(
+        xlabel="false positive rate", ylabel="true positive rate", title="ROC", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
+    )
     axis.legend(loc="lower right", fontsize=9)
     return save(figure, path)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,19 @@ MOST_BARS, MOST_POINTS = 100, 2000
 """Bars, and points of curves or circles: of more labels neighbours share one, or the greatest are drawn."""
 
 
+_caption: ContextVar[str] = ContextVar("caption", default="")
+
+
+@contextmanager
+def captioned(text: str) -> Iterator[None]:
+    """Write ``text``, such as head, data and run, above every chart that is saved inside."""
+    token = _caption.set(text)
+    try:
+        yield
+    finally:
+        _caption.reset(token)
+
+
 def new_figure(width: float, height: float, *shape: int, **layout: Any) -> tuple[Figure, Any]:
     """A figure, its sides in inches, with its panel; of a ``shape`` (rows, columns) with an array of them."""
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -24,7 +40,9 @@ def new_figure(width: float, height: float, *shape: int, **layout: Any) -> tuple
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write ``figure``, with its folder."""
+    """Write ``figure``, with its folder, under the caption where there is one."""
+    if _caption.get():
+        figure.suptitle(_caption.get(), fontsize=8, color="0.35", x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     return path
@@ -33,6 +51,11 @@ def save(figure: Figure, path: Path) -> Path:
 def spread(count: int, most: int) -> np.ndarray:
     """At most ``most`` of the numbers below ``count``, evenly spaced, so that a chart is the same from run to run."""
     return np.unique(np.linspace(0, count - 1, most).round().astype(int))
+
+
+def in_unit(what: str, labels: LabelSpace) -> str:
+    """The label of an axis: what it shows, and the unit of the values where they have one."""
+    return f"{what} ({labels.unit})" if labels.unit else what
 
 
 def draw_distribution(
@@ -65,7 +88,8 @@ def draw_distribution(
         x, alpha = np.arange(len(distribution)), 0.5 if filled else 0.9
         axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=alpha, label=label)
         if len(labels) <= 12:
-            axis.set_xticks(x, labels.names, rotation=30, fontsize=7)
+            long = max(map(len, labels.names)) > 3
+            axis.set_xticks(x, labels.names, rotation=30 if long else 0, fontsize=7)
         if each > 1:
             axis.set_xlabel(f"{len(labels):,} labels, {each:,} a bar", fontsize=8)
 

@@ -31,6 +31,6 @@ def precision_recall(path: Path, evaluations: Mapping[str, Evaluation], human: O
     if human is not None:
         label = f"annotators against each other: F {human.f:.3f}"
         axis.plot(human.recall, human.precision, "D", color="tab:green", label=label)
-    axis.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axis.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1), aspect="equal", title="edges")
     axis.legend(loc="lower left", fontsize=8)
     return save(figure, path)

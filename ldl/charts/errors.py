@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from ldl.charts.drawing import PREDICTED, TRUE, new_figure, save
+from ldl.charts.drawing import PREDICTED, TRUE, in_unit, new_figure, save
 from ldl.labels import LabelSpace
 from ldl.metrics.groups import band_groups, mean
 
@@ -21,27 +21,33 @@ def values(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpa
         axis.plot([span[0], span[-1]], [span[0], span[-1]], color=TRUE, linewidth=1)
         axis.scatter(y, p, s=7, alpha=0.5, color=PREDICTED, linewidths=0)
         axis.set(
-            xlabel=f"true {labels.unit}",
-            ylabel=f"predicted {labels.unit}",
-            title=f"{name} MAE {np.abs(p - y).mean():.2f} {labels.unit}".lstrip(),
+            xlabel=in_unit(f"true {name or 'value'}", labels),
+            ylabel=in_unit(f"predicted {name or 'value'}", labels),
+            title=f"{name} MAE {np.abs(p - y).mean():.3g} {labels.unit} of {len(y):,} instances".strip(),
         )
     return save(figure, path)
 
 
 def cumulative_score(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpace) -> Path:
-    """Share of absolute errors up to every tolerance from 0 to 10 units, from values (n,) each."""
+    """Share of absolute errors up to every tolerance from 0 to 10 units, from values (n,) each.
+
+    Where labels span less than 20 units, or more than 400, to a twentieth of their span.
+    """
     error = np.sort(np.abs(np.asarray(predicted, np.float64) - true))
-    tolerances = np.linspace(0, 10, 101)
+    span = labels.axes[0][-1] - labels.axes[0][0]
+    most = 10.0 if 20 <= span <= 400 else span / 20 or 1.0
+    tolerances = np.linspace(0, most, 101)
     share = np.searchsorted(error, tolerances, side="right") / len(error)
     figure, axis = new_figure(5.4, 4)
     axis.plot(tolerances, share, color=PREDICTED)
     axis.scatter(tolerances[::10], share[::10], color=PREDICTED, s=14)
-    axis.annotate(f"CS(5) {share[50]:.3f}", (5, share[50]), (8, -14), textcoords="offset points")
+    half = f"CS({most / 2:.3g}) {share[50]:.3f}"
+    axis.annotate(half, (most / 2, share[50]), (8, -14), textcoords="offset points")
     axis.set(
-        xlabel=f"tolerance in {labels.unit}" if labels.unit else "tolerance",
-        ylabel="share of instances",
+        xlabel=in_unit("tolerance", labels),
+        ylabel="share of instances within it",
         title=f"cumulative score of {len(error):,} instances",
-        xlim=(-0.2, 10.2),
+        xlim=(-0.02 * most, 1.02 * most),
         ylim=(0, 1.02),
     )
     axis.grid(alpha=0.3)
@@ -67,9 +73,11 @@ def bands(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpac
     bottom.bar_label(bottom.containers[0], [f"{len(part):,}" for _, part in groups], fontsize=7, padding=1)
     bottom.margins(y=0.35)
     bottom.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-    top.set(ylabel="MAE", title=f"errors by true value{f', in {labels.unit}' if labels.unit else ''}")
-    middle.set_ylabel("bias\n(predicted \u2212 true)")
+    top.bar_label(top.containers[0], fmt="%.3g", fontsize=7, padding=1)
+    top.margins(y=0.12)
+    top.set(ylabel=in_unit("MAE", labels), title="errors by true value")
+    middle.set_ylabel(in_unit("bias", labels))
     bottom.set_ylabel("instances")
     bottom.set_xticks(x, names, rotation=45 if len(groups) > 6 else 0)
-    bottom.set_xlabel(labels.unit)
+    bottom.set_xlabel(in_unit("true value", labels))
     return save(figure, path)

@@ -26,6 +26,12 @@ def distributions(path: Path, predicted: np.ndarray, target: np.ndarray, labels:
         draw_distribution(axis, d, labels, color=TRUE, label="true", filled=True)
         draw_distribution(axis, p, labels, color=PREDICTED, label="predicted", filled=False)
         axis.set_title(title, fontsize=9)
+        axis.tick_params(labelsize=8)
+        if labels.kind != "grid":
+            axis.set_ylim(bottom=0)
+    if labels.kind != "grid":
+        for axis in axes[::columns]:
+            axis.set_ylabel("probability", fontsize=8)
     legend = axes[0].legend(fontsize=8)
     if labels.kind == "grid":
         # In the legend a circle is of one size, whatever the first panel's largest is.
@@ -67,11 +73,14 @@ def faces(
         _draw(left, right, picture, distribution, labels)
         right.axvline(value, color="0.15", linewidth=1.2, label="true")
         right.axvline(predicted_value, color=PREDICTED, linewidth=1.2, linestyle="--", label="predicted")
-        right.set_title(f"true {_number(value)}, predicted {_number(predicted_value)}", fontsize=9)
+        error = f"error {predicted_value - value:+.3g} {labels.unit}".rstrip()
+        right.set_title(f"true {value:.3g}, predicted {predicted_value:.3g}: {error}", fontsize=8)
         short = title if len(title) <= MOST_LETTERS else f"{title[: MOST_LETTERS - 8]}…{title[-7:]}"
         left.set_title(short, fontsize=8)
     handles, names = axes[0, 1].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=9, frameon=False)
+    for right in pairs[: len(pictures) : columns, 1]:
+        right.set_ylabel("probability", fontsize=8)
     return save(figure, path)
 
 
@@ -88,7 +97,7 @@ def prediction(
         axis.set_ylabel("probability")
     if value is not None and labels.kind == "ordinal":
         axis.axvline(value, color=PREDICTED, linewidth=1.2, linestyle="--")
-        axis.set_title(f"predicted {_number(value)} {labels.unit}".rstrip())
+        axis.set_title(f"predicted {value:.3g} {labels.unit}".rstrip())
     return save(figure, path)
 
 
@@ -99,7 +108,3 @@ def _draw(left: Axes, right: Axes, picture: np.ndarray, distribution: np.ndarray
     if labels.kind != "grid":
         right.set_ylim(bottom=0)
     right.tick_params(labelsize=7)
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")

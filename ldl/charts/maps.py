@@ -11,7 +11,7 @@ from matplotlib import colormaps
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from ldl.charts.drawing import new_figure, save
+from ldl.charts.drawing import in_unit, new_figure, save
 from ldl.labels import LabelSpace
 
 MOST_NAMED = 20
@@ -46,7 +46,7 @@ def maps(
         axis.set_title(title, fontsize=9)
     for axis in range(labels.ndim):
         name = labels.axis_names[axis] if labels.axis_names else "value"
-        label = f"{name} {labels.unit}".rstrip()
+        label = in_unit(name, labels)
         figure.colorbar(grid[0, 1 + axis].images[0], ax=grid, label=label, fraction=0.03)
     if not labels.has_values and 2 < len(labels) <= MOST_NAMED:
         colors = label_colors(len(labels)) / 255

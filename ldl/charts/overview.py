@@ -6,13 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from ldl.charts.classes import roc
 from ldl.charts.drawing import spread
 from ldl.charts.errors import bands, cumulative_score, values
 from ldl.charts.faces import distributions, faces
-from ldl.charts.reliability import calibration
+from ldl.charts.reliability import calibration, intervals
 from ldl.labels import LabelSpace
+from ldl.methods.conformal import Conformal
+from ldl.metrics.functional import kl
 
 PANELS = 9
 """Instances that are shown one by one."""
@@ -27,6 +30,7 @@ def overview(
     labels: LabelSpace,
     fetch: Callable[[np.ndarray], np.ndarray | None] | None = None,
     names: list[str] | None = None,
+    conformal: Conformal | None = None,
 ) -> dict[str, Path]:
     """Write every chart for which there is something to show.
 
@@ -37,6 +41,7 @@ def overview(
         labels: The label space.
         fetch: Gives the pictures, (k, H, W, 3) uint8, of instances (k,), or None where they are no pictures.
         names: What every instance of the data set is called, or None for numbers.
+        conformal: What intervals were calibrated by, or None.
 
     Returns:
         The paths by the names of the charts.
@@ -45,6 +50,8 @@ def overview(
     if "target" in rows:
         picked = spread(len(rows["index"]), PANELS)
         titles = _titles(rows["index"][picked], names)
+        diverged = kl(*(torch.from_numpy(rows[name][picked]).double() for name in ("prediction", "target")))
+        titles = [f"{title}, KL {divergence:.3f}" for title, divergence in zip(titles, diverged.tolist())]
         drawn["distributions"] = distributions(
             folder / "distributions.png", rows["prediction"][picked], rows["target"][picked], labels, titles
         )
@@ -58,14 +65,17 @@ def overview(
             drawn["cumulative_score"] = cumulative_score(folder / "cumulative_score.png", predicted, true, labels)
             drawn["bands"] = bands(folder / "bands.png", predicted, true, labels)
             drawn["calibration"] = calibration(folder / "calibration.png", rows["prediction"], true, labels)
+            if conformal is not None:
+                path = folder / "intervals.png"
+                drawn["intervals"] = intervals(path, rows["prediction"], true, labels, conformal)
         if labels.kind == "ordinal" and fetch is not None:
             # From the least to the greatest true value, so that the sheet covers them all.
             picked = np.argsort(true, kind="stable")[spread(len(true), PANELS)]
             pictures = fetch(rows["index"][picked])
             if pictures is not None:
                 shown, titles = rows["prediction"][picked], _titles(rows["index"][picked], names)
-                sheet = folder / "faces.png"
-                drawn["faces"] = faces(sheet, pictures, shown, true[picked], predicted[picked], labels, titles)
+                sheet = folder / "pictures.png"
+                drawn["pictures"] = faces(sheet, pictures, shown, true[picked], predicted[picked], labels, titles)
     return {name: path for name, path in drawn.items() if path is not None}
 
 

@@ -14,12 +14,22 @@ from typing import NoReturn
 
 from ldl.errors import LDLError, did_you_mean
 from ldl.running.output import stays_open
-from ldl.start.check import check
+from ldl.start.check import check, options_of
 from ldl.start.help import asks_help, help_page
 from ldl.start.memory import recall
+from ldl.start.schema import Schema
 from ldl.start.wording import version
 
-VERBS = {"audit": "ldl.cli.audit", "export": "ldl.cli.export"}
+VERBS = {
+    "heads": "ldl.cli.heads",
+    "data": "ldl.cli.data",
+    "new": "ldl.cli.new",
+    "export": "ldl.cli.export",
+    "demo": "ldl.cli.demo",
+    "audit": "ldl.cli.audit",
+    "runs": "ldl.cli.runs",
+    "edges-eval": "ldl.cli.edges_eval",
+}
 """Of each verb the module whose ``run(args)`` does it, which is imported only then. Raises LDLError."""
 
 RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
@@ -45,6 +55,20 @@ def command(args: list[str] | None = None) -> None:
     _in_one_line(do)
 
 
+def known_schema() -> Schema:
+    """What can be said on a command line: as it was learned before, or learned now."""
+    cold = is_cold()
+    return (recall() if cold else None) or import_module("ldl.cli.training").learn(keep=cold)
+
+
+def is_cold() -> bool:
+    """Whether nothing slow is imported, so that nobody has made classes of their own in this process.
+
+    Of several processes only the first answers.
+    """
+    return "torch" not in sys.modules and all(os.environ.get(name, "0") == "0" for name in RANKS)
+
+
 def main(args: list[str] | None = None) -> None:
     """Parse a command line of ``train.py``, None for that of the process, and run it.
 
@@ -53,8 +77,6 @@ def main(args: list[str] | None = None) -> None:
     in one line and 128 + signal.
     """
     given = sys.argv[1:] if args is None else args
-    # Who has imported torch may have made classes of their own, and waits for nothing.
-    cold = "torch" not in sys.modules and all(os.environ.get(name, "0") == "0" for name in RANKS)
     learns = False
 
     def answer() -> None:
@@ -62,18 +84,25 @@ def main(args: list[str] | None = None) -> None:
         if "--version" in given:
             print(f"ldl {version()}")
             sys.exit(0)
-        schema = recall() if cold else None
-        learns = cold and schema is None
         if asks_help(given):
-            schema = schema or import_module("ldl.cli.training").learn(keep=learns)
-            if (page := help_page(given, schema, _first_lines())) is not None:
+            if (page := help_page(given, known_schema(), _first_lines())) is not None:
                 print(page)
                 sys.exit(0)
-        elif schema is not None:
+        elif schema := recall() if is_cold() else None:
             check(given, schema)
+        else:
+            learns = is_cold()
 
     _in_one_line(answer)
+    if is_cold() and os.environ.get("WANDB_MODE") != "disabled" and _mode(given) != "disabled":
+        # Its models look through all modules that are imported when they are made: before torch there are few.
+        import_module("wandb.sdk.launch")
     import_module("ldl.cli.training").main(args, learns)
+
+
+def _mode(args: list[str]) -> str:
+    """What follows ``--wandb.mode``."""
+    return next((value for name, value in options_of(args) if name == "--wandb.mode"), "")
 
 
 def _in_one_line(do: Callable[[], None]) -> None:

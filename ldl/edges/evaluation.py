@@ -21,6 +21,17 @@ from ldl.reports.files import write_json
 def main(args: list[str] | None = None) -> None:
     """The command line; a mistake of the user ends in one line on standard error and exit code 2."""
     parser = argparse.ArgumentParser(prog="python -m ldl.edges.evaluation", description="Benchmark of edge maps.")
+    add_options(parser)
+    options = parser.parse_args(args)
+    try:
+        evaluate(options)
+    except LDLError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What :func:`evaluate` takes."""
     parser.add_argument("--pred", type=Path, required=True, help="Folder of NAME.png, grey, 8 bit, thin edges.")
     parser.add_argument("--gt", type=Path, required=True, help="Folder of NAME.mat, in BSDS500's layout.")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write.")
@@ -31,15 +42,10 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=None, help="Images at once; default: all processors.")
     parser.add_argument("--human", action="store_true", help="Measure the agreement of the annotators too.")
     parser.add_argument("--chart", type=Path, default=None, help="PNG of the precision-recall curve to draw.")
-    options = parser.parse_args(args)
-    try:
-        _run(options)
-    except LDLError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
 
 
-def _run(options: argparse.Namespace) -> None:
+def evaluate(options: argparse.Namespace) -> None:
+    """Write the JSON file, draw the chart, print the figures. Raises LDLError."""
     shared = {"max_dist": options.max_dist, "workers": options.workers, "show_progress": sys.stderr.isatty()}
     levels, thinning = options.thresholds, not options.no_thinning
     evaluation = evaluate_folder(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -16,17 +16,18 @@ class ArrayRows(ScaledRows):
 
     Args:
         features: (N, F), float64; NaN where a value is missing.
-        loaded: Labels, targets, and maybe values.
-        groups: (N,) of any type that sorts, or None.
+        loaded: Labels, targets, and maybe values and groups.
+        names: Of the features, or None.
         **options: Those of ``ScaledRows``, such as ``scaling`` and ``val_fraction``.
     """
 
     protocol = "all rows"
 
-    def __init__(self, features: np.ndarray, loaded: Loaded, groups: np.ndarray | None, **options: object) -> None:
+    def __init__(self, features: np.ndarray, loaded: Loaded, names: Iterable[str] | None, **options: object) -> None:
         super().__init__(path="X", missing="keep", **options)  # type: ignore[arg-type]
         self.features = features
-        self._loaded = replace(loaded, groups=groups)
+        self.feature_names = None if names is None else [str(name) for name in names]
+        self._loaded = loaded
 
     def load(self) -> Loaded:
         """What was given."""

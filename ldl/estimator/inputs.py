@@ -17,7 +17,7 @@ def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> np.ndarray
 
 
 def read_rows(estimator: BaseEstimator, X: Any, y: Any, missing: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Features (N, F) and targets, (N, C) or (N,), to fit, float64; the estimator remembers number and names of columns.
+    """Features (N, F) and targets, (N, C) or (N,), to fit, float64; the estimator gets number and names of columns.
 
     Raises ValueError: shapes that do not fit, text, NaN (in features unless ``missing``), or a sparse matrix.
     """
@@ -61,6 +61,6 @@ def _refuse_classes(y: Any) -> None:
     names = array.dtype.kind in "USb" or (array.dtype == object and any(isinstance(e, str | bool) for e in array.flat))
     if names and array.size:
         raise LDLError(
-            f"y holds class labels such as {array.flat[0]!r}; give distributions (N, C), of which each row sums to 1, as "
-            "OneHotEncoder makes of classes, or values (N,)"
+            f"y holds class labels such as {str(array.flat[0])!r}; give distributions (N, C), rows of which sum to 1, "
+            "as OneHotEncoder makes of classes, or values (N,)"
         )

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, Self, TypeVar
 
+import numpy as np
 from torch import nn
 
 import ldl.heads
@@ -79,7 +80,8 @@ def _with_parameters(component: H, changes: dict[str, Any]) -> H:
         if rest:
             nested.setdefault(name, {})[rest] = value
         else:
-            arguments[name] = value
+            # Drawn at random, as by RandomizedSearchCV, numbers are numpy's, which no checkpoint takes.
+            arguments[name] = value.item() if isinstance(value, np.generic) else value
     for name, parts in nested.items():
         arguments[name] = _with_parameters(arguments[name], parts)
     return type(component)(**copy.deepcopy(arguments))
@@ -111,7 +113,7 @@ def _find(name: Any) -> type[Head]:
 def _known() -> dict[str, type[Head]]:
     """All imported heads by the names of their classes; of one name, that of ldl."""
     found: dict[str, type[Head]] = {}
-    waiting: list[type[Head]] = [Head]
+    waiting = Head.__subclasses__()
     while waiting:
         cls = waiting.pop()
         waiting += cls.__subclasses__()

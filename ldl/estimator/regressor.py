@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,21 +12,30 @@ import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
+from torch.optim.lr_scheduler import CosineAnnealingLR
 
+from ldl.data.loaded import Loaded
 from ldl.data.tables.scaling import Scaling
+from ldl.errors import LDLError
 from ldl.estimator.arrays import ArrayRows
+from ldl.estimator.calibration import cross_calibrate, truth_of
 from ldl.estimator.inputs import draw_seed, read_features, read_groups, read_rows
 from ldl.estimator.nested import HeadParameters, make_head, takes_missing
-from ldl.estimator.targets import has_values, read_distributions, read_values
-from ldl.estimator.training import seeded, train
+from ldl.estimator.targets import choose_labels, has_values, read_distributions, read_values
+from ldl.estimator.training import seeded, train, write_checkpoint
 from ldl.estimator.weights import read_weights
 from ldl.head import Head
+from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
-from ldl.methods.temperature import temper
 from ldl.metrics.functional import kl
+from ldl.metrics.rows import row_metrics
+from ldl.options import check_options, option, options
 from ldl.task import Task
 
+Calibration = Literal["split", "cross"]
 
+
+@options
 class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     """Any head that takes rows, as an estimator of scikit-learn, trained as ``train.py`` trains it.
 
@@ -45,12 +56,14 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         lr: First learning rate of AdamW.
         weight_decay: Its decoupled weight decay.
         optimizer: Makes another one of parameters, with a rate and decay of its own; None is AdamW.
-        lr_scheduler: ``cosine``, which falls to zero over the epochs; None, which does not; or what makes one of an
-            optimiser, to be stepped once an epoch.
+        lr_scheduler: Makes one of an optimiser, which steps once an epoch; None falls to zero along half a cosine.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value.
-        val_fraction: Share of the rows, or groups, that are held out, for ``calibrate``.
+        val_fraction: Share of the rows, or groups, that are held out for ``calibrate`` and for ``split``.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on what is held out.
+        conformal: Whether intervals and sets are calibrated, so that they hold the truth as often as they say:
+            ``split`` by what is held out, ``cross`` by all rows, each predicted by a model of other folds.
+        conformal_folds: So many times more it is then fitted for ``cross``.
         accelerator: Lightning's, of which one device trains. Predictions are made on the CPU.
         verbose: Whether fitting shows its progress.
         random_state: Seed of a fit, as ``seed_everything`` of ``train.py``; a generator, or None for that of numpy,
@@ -58,56 +71,34 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
     Attributes:
         labels_: The label space.
-        task_: The trained model, on scaled features.
-        scaler_: What scales features.
+        sigma_: Deviation of the distributions around values, where ``y`` had such.
+        predictor_: The trained model with its scaling, :class:`ldl.inference.Predictor`.
         n_features_in_: Number of features.
         feature_names_in_: Their names, where ``X`` had some.
     """
 
-    def __init__(
-        self,
-        head: Head | str = "StructRF",
-        *,
-        labels: LabelSpace | None = None,
-        step: float | None = None,
-        sigma: float | None = None,
-        encoder: Encoder = "gaussian",
-        scaling: Scaling = "standard",
-        clip: float | None = None,
-        epochs: int = 60,
-        batch_size: int = 64,
-        lr: float = 3e-3,
-        weight_decay: float = 0.01,
-        optimizer: OptimizerCallable | None = None,
-        lr_scheduler: LRSchedulerCallable | Literal["cosine"] | None = "cosine",
-        mixup: float = 0.0,
-        decoder: Decoder = "expectation",
-        val_fraction: float = 0.0,
-        calibrate: bool = False,
-        accelerator: str = "auto",
-        verbose: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.head = head
-        self.labels = labels
-        self.step = step
-        self.sigma = sigma
-        self.encoder = encoder
-        self.scaling = scaling
-        self.clip = clip
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.lr_scheduler = lr_scheduler
-        self.mixup = mixup
-        self.decoder = decoder
-        self.val_fraction = val_fraction
-        self.calibrate = calibrate
-        self.accelerator = accelerator
-        self.verbose = verbose
-        self.random_state = random_state
+    head: Head | str = "StructRF"
+    labels: LabelSpace | None = None
+    step: float | None = option(default=None, above=0, null="one that suits the values")
+    sigma: float | None = option(default=None, above=0, null="one that suits the step")
+    encoder: Encoder = "gaussian"
+    scaling: Scaling = "standard"
+    clip: float | None = option(default=None, above=0, null="no clipping")
+    epochs: int = option(default=60, least=1)
+    batch_size: int = option(default=64, least=1, most=2**31 - 1)
+    lr: float = option(default=3e-3, least=0)
+    weight_decay: float = option(default=0.01, least=0)
+    optimizer: OptimizerCallable | None = None
+    lr_scheduler: LRSchedulerCallable | None = None
+    mixup: float = option(default=0.0, least=0, most=1000, what="0 for none")
+    decoder: Decoder = "expectation"
+    val_fraction: float = option(default=0.0, least=0, below=1)
+    calibrate: bool = False
+    conformal: Calibration | None = None
+    conformal_folds: int = option(default=5, least=2, most=10_000)
+    accelerator: str = "auto"
+    verbose: bool = False
+    random_state: int | np.random.RandomState | None = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from rows.
@@ -119,8 +110,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             groups: (N,) group of every row, such as the person, for what keeps groups together: ``val_fraction``, and
                 heads that set rows aside.
         """
-        head = make_head(self.head)
-        rows, target = read_rows(self, X, y, head.takes_missing)
+        self._check()
+        rows, target = read_rows(self, X, y, takes_missing(self.head))
         groups = read_groups(groups, rows)
         if sample_weight is not None:
             index = read_weights(sample_weight, rows)
@@ -128,21 +119,16 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             rows, target, groups = rows[index], target[index], index if groups is None else groups[index]
         self._of_values = has_values(target, self.labels)
         if self._of_values:
-            loaded = read_values(
-                target.squeeze(1) if target.shape[1:] == (1,) else target,
-                self.labels,
-                self.step,
-                self.sigma,
-                self.encoder,
-            )
+            labels, self.sigma_ = choose_labels(target, self.labels, self.step, self.sigma)
+            loaded = read_values(target, labels, self.sigma_, self.encoder)
         else:
             loaded = read_distributions(target, getattr(y, "columns", None), self.labels)
-        options = {"scaling": self.scaling, "clip": self.clip, "batch_size": self.batch_size}
-        with seeded(draw_seed(self.random_state)):
-            data = ArrayRows(rows, loaded, groups, val_fraction=self.val_fraction, **options)
-            task = self._make_task(head)
-            train(task, data, self.epochs, self.accelerator, self.verbose)
-        self.labels_, self.task_, self.scaler_ = loaded.labels, task, data.scaler
+        self.labels_ = loaded.labels
+        loaded, seed = replace(loaded, groups=groups), draw_seed(self.random_state)
+        self.predictor_ = self._train(rows, loaded, seed)
+        if self.conformal == "cross":
+            known = cross_calibrate(partial(self._train, seed=seed), rows, loaded, self.conformal_folds, seed)
+            self.predictor_.task.calibration = known
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -152,35 +138,93 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
     def predict_distribution(self, X: Any) -> np.ndarray:
         """Distributions (N, C), on the simplex."""
-        return self._predict(X)[0].numpy()
+        return self._predict(X).distribution
 
     def predict_value(self, X: Any) -> np.ndarray:
         """Values (N,), or points (N, 2), by the decoder or the head. Raises LDLError for labels without values."""
-        distribution, value = self._predict(X)
-        return (self.labels_.decode(distribution, self.decoder) if value is None else value).numpy()
+        if (value := self._predict(X).value) is None:
+            raise LDLError("these labels have no values to predict; give LDLRegressor labels=LabelSpace.ordinal(...)")
+        return value
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> np.ndarray:
+        """Central intervals, (N, 2), of a grid (N, 2, 2): lower and upper end on the last dimension.
+
+        With ``conformal`` they hold the true values of at least ``level`` of rows like the fitted ones; without, this
+        share of the predicted mass. Raises LDLError: labels without values, or a level that is not between 0 and 1.
+        """
+        return self._predict(X).interval(level, calibrated=self.conformal is not None)
+
+    def predict_set(self, X: Any, level: float = 0.9) -> np.ndarray:
+        """Which labels belong to the set of the likeliest, (N, C) of bool, for labels without values.
+
+        With ``conformal`` they hold ``level`` of the true mass, on average over rows like the fitted ones; without, of
+        the predicted mass. Raises LDLError: labels with values, or a level that is not between 0 and 1.
+        """
+        return self._predict(X).label_set(level, calibrated=self.conformal is not None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """How good predictions are, higher is better: R^2 of values, the negative mean KL divergence of distributions."""
+        """R^2 of values, or minus the mean KL divergence of distributions: higher is better."""
         check_is_fitted(self)
         if self._of_values:
             return float(super().score(X, y, sample_weight))
         target = read_distributions(np.asarray(y, np.float64), None, self.labels_).columns["target"]
-        divergence = kl(self._predict(X)[0].double(), target.double())
+        divergence = kl(torch.from_numpy(self.predict_distribution(X)).double(), target.double())
         return -float(np.average(divergence.numpy(), weights=sample_weight))
 
-    @torch.no_grad()
-    def _predict(self, X: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
-        check_is_fitted(self)
-        task = self.task_
-        rows = self.scaler_.transform(read_features(self, X, task.head.takes_missing))
-        distribution, value = task.head.predict(torch.tensor(rows, dtype=torch.float32))
-        return temper(distribution, task.temperature), value
+    def measure(self, X: Any, y: Any) -> dict[str, float]:
+        """All measures of ldl on test rows, by their names in ``results.json``: a ``scoring`` of ``cross_validate``.
 
-    def _make_task(self, head: Head) -> Task:
-        optimizer = self.optimizer or partial(torch.optim.AdamW, lr=self.lr, weight_decay=self.weight_decay)
-        cosine = partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=self.epochs)
-        scheduler = cosine if self.lr_scheduler == "cosine" else self.lr_scheduler
-        return Task(head, None, optimizer, scheduler, mixup=self.mixup, decoder=self.decoder, calibrate=self.calibrate)
+        Raises LDLError: values outside the labels.
+        """
+        found, true = self._predict(X), np.asarray(y, np.float64)
+        labels, values = found.labels, self._of_values
+        truth = (
+            read_values(true, labels, self.sigma_, self.encoder) if values else read_distributions(true, None, labels)
+        )
+        rows = {"prediction": found.distribution, "target": truth.columns["target"].numpy()}
+        if found.value is not None:
+            rows |= {"predicted_value": found.value, "value": truth_of(truth)}
+        return row_metrics(rows, labels)
+
+    def save(self, path: str | Path) -> None:
+        """Write a checkpoint, as ``train.py`` does: ``ldl.Predictor`` reads it, and nothing in it is pickled."""
+        check_is_fitted(self)
+        write_checkpoint(self.predictor_.task, path)
+
+    def _check(self) -> None:
+        check_options(self)
+        if self.conformal == "split" and not self.val_fraction:
+            raise LDLError("LDLRegressor.conformal 'split' needs rows that are held out; set val_fraction above 0")
+        if self.calibrate and not self.val_fraction:
+            raise LDLError("LDLRegressor.calibrate needs rows that are held out; set val_fraction above 0")
+
+    def _predict(self, X: Any) -> Predictions:
+        check_is_fitted(self)
+        return self.predictor_.predict(read_features(self, X, self.predictor_.task.head.takes_missing))
+
+    def _train(self, rows: np.ndarray, loaded: Loaded, seed: int) -> Predictor:
+        """Train on rows with groups, where there are any, and a seed."""
+        with seeded(seed):
+            data = ArrayRows(
+                rows,
+                loaded,
+                names=getattr(self, "feature_names_in_", None),
+                scaling=self.scaling,
+                clip=self.clip,
+                batch_size=self.batch_size,
+                val_fraction=self.val_fraction,
+            )
+            task = Task(
+                make_head(self.head),
+                optimizer=self.optimizer or partial(torch.optim.AdamW, lr=self.lr, weight_decay=self.weight_decay),
+                lr_scheduler=self.lr_scheduler or partial(CosineAnnealingLR, T_max=self.epochs),
+                mixup=self.mixup,
+                decoder=self.decoder,
+                calibrate=self.calibrate,
+                conformal="groups" if self.conformal == "split" else "none",
+            )
+            train(task, data, self.epochs, self.accelerator, self.verbose)
+        return Predictor(task)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,6 +9,7 @@ import torch
 
 from ldl.data.loaded import Loaded
 from ldl.data.tables.distributions import LABEL_PREFIX, check_distributions
+from ldl.data.tables.label_grid import choose_grid
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
 
@@ -21,7 +22,7 @@ def has_values(y: np.ndarray, labels: LabelSpace | None) -> bool:
 
 
 def read_distributions(y: np.ndarray, names: Sequence[object] | None, labels: LabelSpace | None) -> Loaded:
-    """Labels and targets of rows (N, C); where ``labels`` are None they are ``names``, those of the columns, or numbers.
+    """Labels and targets of rows (N, C); ``labels`` None are ``names``, those of the columns, or numbers.
 
     Raises LDLError: a row that is no distribution, or another number of labels.
     """
@@ -34,17 +35,24 @@ def read_distributions(y: np.ndarray, names: Sequence[object] | None, labels: La
     return Loaded(labels, {"target": torch.tensor(target, dtype=torch.float32)})
 
 
-def read_values(
-    y: np.ndarray, labels: LabelSpace | None, step: float | None, sigma: float | None, encoder: Encoder
-) -> Loaded:
-    """Labels, targets and values of (N,) values or (N, 2) points; where ``labels`` are None they are chosen by values.
+def read_values(y: np.ndarray, labels: LabelSpace, sigma: float, encoder: Encoder) -> Loaded:
+    """Labels, targets and values of values (N,) or (N, 1), or points (N, 2).
 
-    Raises LDLError: labels without values, a value outside of them, or more labels than can be.
+    Raises LDLError: labels without values, a value outside of them, or a ``sigma`` that is not positive.
     """
+    y = y.squeeze(1) if y.shape[1:] == (1,) else y
+    return Loaded(labels, {"target": labels.encode(torch.tensor(y, dtype=torch.float32), sigma, encoder)}, y)
+
+
+def choose_labels(
+    y: np.ndarray, labels: LabelSpace | None, step: float | None, sigma: float | None
+) -> tuple[LabelSpace, float]:
+    """Labels and deviation for values, as tables have them where they are None. Raises LDLError: too many labels."""
     if labels is None:
-        step = 1.0 if step is None else step
-        low, high = np.floor(y.min() / step) * step, np.ceil(y.max() / step) * step
-        labels = LabelSpace.ordinal(np.arange(low, high + step / 2, step).tolist())
-    sigma = 2.0 if sigma is None else sigma
-    target = labels.encode(torch.tensor(y, dtype=torch.float32), sigma, encoder)
-    return Loaded(labels, {"target": target}, y)
+        grid = choose_grid(y, step=step, sigma=sigma)
+        return grid.labels(), grid.sigma
+    if sigma is not None or not labels.has_values:
+        return labels, sigma or 1.0
+    axis = min(labels.axes, key=len)
+    spacing = min(float(np.diff(axis).min()) for axis in labels.axes if len(axis) > 1) if len(labels) > 1 else 1.0
+    return labels, choose_grid(y, axis[0], axis[-1], spacing).sigma

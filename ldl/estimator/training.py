@@ -7,14 +7,18 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
 from pytorch_lightning.utilities.seed import isolate_rng
 
+from ldl.checkpoint import AtomicCheckpointIO
 from ldl.data.base import LDLDataModule
 from ldl.running.quiet import WARNINGS
 from ldl.running.training import seed_everything
 from ldl.task import Task
+from ldl.trust.calibration import CALIBRATION_KEY
 
 SEED_VARIABLES = ("PL_GLOBAL_SEED", "PL_SEED_WORKERS")
 
@@ -67,3 +71,17 @@ def train(task: Task, data: LDLDataModule, epochs: int, accelerator: str, verbos
         trainer.fit(task, datamodule=data)
     task.trainer = None
     task.cpu().eval()
+
+
+def write_checkpoint(task: Task, path: str | Path) -> None:
+    """Write what ``Task.load_from_checkpoint`` needs. Raises LDLError where the file cannot be written."""
+    checkpoint: dict[str, Any] = {
+        "epoch": 0,
+        "global_step": 0,
+        "pytorch-lightning_version": pl.__version__,
+        "state_dict": task.state_dict(),
+    }
+    task.on_save_checkpoint(checkpoint)
+    if task.calibration is not None:
+        checkpoint[CALIBRATION_KEY] = task.calibration.to_state()
+    AtomicCheckpointIO().save_checkpoint(checkpoint, path)

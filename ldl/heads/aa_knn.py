@@ -9,6 +9,7 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.embedding.neighbours import nearest
+from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.trust.learned import check_numbers, check_shapes, check_simplex
@@ -46,7 +47,15 @@ class AAKNN(FittedHead):
         check_numbers(self, "points", self.points)
         check_simplex(self, "distributions", self.distributions)
 
+    def evidence(self, features: Tensor) -> Evidence:
+        """The neighbours of one instance (F,), the nearest first."""
+        found = self._nearest(features[None])[0]
+        weights = torch.full((len(found),), 1 / len(found))
+        return weigh([f"row {row}" for row in found.tolist()], weights, self.distributions[found])
+
+    def _nearest(self, rows: Tensor) -> Tensor:
+        return nearest(rows.to(self.points.dtype), self.points, min(self.neighbours, len(self.points)))
+
     def forward(self, features: Tensor) -> Tensor:
-        rows = features.reshape(-1, features.shape[-1]).to(self.points.dtype)
-        found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
+        found = self._nearest(features.reshape(-1, features.shape[-1]))
         return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))

@@ -14,6 +14,7 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.embedding.kernels import inverse_root, rbf
+from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique
 from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_means, reach
 from ldl.methods.rows import check_rows
@@ -175,6 +176,12 @@ class CostSensitiveForest(FittedHead):
     def leaves(self, features: Tensor) -> Tensor:
         """Numbers of the leaves that features (B, F) reach, (B, trees)."""
         return reach(self.map(features), self.forest, self.depth)
+
+    def evidence(self, features: Tensor) -> Evidence:
+        """The leaves that one instance (F,) reaches, one a tree, all of the same weight."""
+        leaves = self.leaves(features[None])[0].long()
+        names = [f"tree {tree}, leaf {leaf}" for tree, leaf in enumerate(leaves.tolist())]
+        return weigh(names, torch.full((len(leaves),), 1 / len(leaves)), self.leaf_targets[leaves])
 
     def _mean(self, features: Tensor, held: Tensor) -> Tensor:
         with torch.autocast(features.device.type, enabled=False):

@@ -13,6 +13,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.dsna.neighbourhood import gather_leaves
 from ldl.methods.dsna.simplex import onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
+from ldl.methods.evidence import Evidence, weigh
 from ldl.options import buffer, option, options
 from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex
 
@@ -123,10 +124,22 @@ class DSNA(CostSensitiveForest):
             return distribution, None
         return distribution, value.squeeze(-1) if self.labels.ndim == 1 else value
 
+    @torch.no_grad()
+    def evidence(self, features: Tensor) -> Evidence:
+        """The training rows from which one instance (F,) is approximated, with their weights, which sum to 1."""
+        near, weights, _ = self._weigh(features[None])
+        return weigh([f"row {row}" for row in near[0].tolist()], weights[0], self.targets[near[0]])
+
     def _approximate(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Distributions (B, C) and codes on the scale of the values (B, c)."""
         if not len(features):
             return self.targets[:0], self.codes[:0]
+        near, weights, estimate = self._weigh(features)
+        combined = (weights.unsqueeze(1) @ self.targets[near]).squeeze(1)
+        return onto_simplex(combined), self.from_scale(estimate) if self.labels.has_values else estimate
+
+    def _weigh(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Neighbours and their weights, (B, m) each, 0 where neighbours are filled up, and codes (B, c)."""
         queries, leaves = self.map(features), self.leaves(features)
         near, real = gather_leaves(self.forest, leaves)
         start = None
@@ -138,8 +151,7 @@ class DSNA(CostSensitiveForest):
         weights, estimate = neighbour_weights(
             self.points[near], self.codes[near], real, queries, start, rules, ordered, settled
         )
-        combined = (weights.unsqueeze(1) @ self.targets[near]).squeeze(1)
-        return onto_simplex(combined), self.from_scale(estimate) if ordered else estimate
+        return near, weights, estimate
 
     def _codes(self, targets: Tensor, values: Tensor) -> Tensor:
         """What labels are compared by: values on their scale, or the likeliest label, one-hot."""

@@ -16,6 +16,7 @@ from ldl.errors import LDLError
 from ldl.head import AlternatingHead
 from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
+from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
@@ -179,6 +180,14 @@ class LDLF(AlternatingHead):
         usage = self.route(batch["features"]).flatten(0, -3)[:, 0].mean(0)
         leaves = self.leaves[0].float().cpu().numpy()
         return {"leaves": charts.leaves(folder / "leaves.png", leaves, self.labels, usage.float().cpu().numpy())}
+
+    @torch.no_grad()
+    def evidence(self, features: Tensor) -> Evidence:
+        """The leaves that one instance (F,) goes to, with the shares of it that they get of all trees."""
+        weights = self.route(features) / self.trees
+        trees, leaves = weights.shape
+        names = [f"tree {tree}, leaf {leaf}" for tree in range(trees) for leaf in range(leaves)]
+        return weigh(names, weights.flatten(), self.leaves.flatten(0, 1))
 
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
         """What the next update will see of the ring of all ranks: rows of each batch in their global order, and counts.

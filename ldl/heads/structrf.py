@@ -13,10 +13,11 @@ from ldl.collective import Collective, interleave
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.draws import bootstrap
 from ldl.methods.forest.flat import FlatForest, join_trees, plant
 from ldl.methods.forest.growing import grow_trees
-from ldl.methods.forest.predict import average, average_without
+from ldl.methods.forest.predict import average, average_without, reach
 from ldl.methods.forest.search import Rules
 from ldl.methods.rows import check_rows
 from ldl.metrics.functional import kl
@@ -145,6 +146,12 @@ class StructRF(FittedHead):
         output = average(rows, self.forest, self.depth, self.threads or torch.get_num_threads())
         dtype = torch.promote_types(features.dtype, torch.float32)
         return output.to(dtype).reshape(*features.shape[:-1], output.shape[-1])
+
+    def evidence(self, features: Tensor) -> Evidence:
+        """The leaves that one instance (F,) reaches, one a tree, all of the same weight."""
+        leaves = reach(features[None].float(), self.forest, self.depth)[0].long()
+        names = [f"tree {tree}, leaf {leaf}" for tree, leaf in enumerate(leaves.tolist())]
+        return weigh(names, torch.full((len(leaves),), 1 / len(leaves)), self.forest.values[leaves])
 
     @property
     def forest(self) -> FlatForest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ class Predictions:
         labels: What the labels mean.
         names: What each instance is called, such as its file; None where nothing names them.
         calibration: What validation rows of the training said of intervals and sets; None where nothing did.
+        facts: What else is known of each, (N,) by name. Of faces that a detector found: ``picture``, its number among
+            those given, from 0; ``face``, from 1, from left to right in each picture; ``x0, y0, x1, y1``, the box in
+            pixels of the picture turned upright; ``confidence`` of the detector.
     """
 
     distribution: np.ndarray
@@ -30,6 +33,7 @@ class Predictions:
     labels: LabelSpace
     names: list[str] | None = None
     calibration: Conformal | None = None
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.distribution)
@@ -45,9 +49,9 @@ class Predictions:
         """The central interval of each distribution, calibrated where the checkpoint holds calibration.
 
         Calibrated, it holds the true value of at least ``level`` of all rows like those of validation: see
-        ``ldl.methods.conformal.Conformal``. Else it holds ``level`` of the mass, whatever the distribution is worth: its
-        ends are labels, the lowest with at least (1 - level) / 2 of the mass at or below it, and the lowest with at
-        least (1 + level) / 2. On a grid it is that of each axis' marginal.
+        ``ldl.methods.conformal.Conformal``. Else it holds ``level`` of the mass, whatever that is worth: its ends are
+        labels, the lowest with at least (1 - level) / 2 of the mass at or below it, and the lowest with at least
+        (1 + level) / 2. On a grid it is that of each axis' marginal.
 
         Args:
             level: Share of the rows, or of the mass, above 0 and below 1.

@@ -10,12 +10,16 @@ import numpy as np
 import torch
 
 from ldl.collective import current_collective
+from ldl.data.faces.detection.choice import find_detector
+from ldl.data.faces.detection.face import Detector
 from ldl.errors import LDLError
 from ldl.inference import pictures
+from ldl.inference.found_faces import found_faces
 from ldl.inference.inputs import Inputs, prepared
 from ldl.inference.predictions import Predictions
 from ldl.inference.rows import read_instances
 from ldl.labels import LabelSpace
+from ldl.methods.evidence import Evidence
 from ldl.task import Task
 
 
@@ -62,7 +66,9 @@ class Predictor:
         return self.task.labels
 
     @torch.no_grad()
-    def predict(self, given: Any, faces: pictures.Faces = None) -> Predictions:
+    def predict(
+        self, given: Any, faces: pictures.Faces = None, detector: str | Path | Detector | None = None
+    ) -> Predictions:
         """Predict instances.
 
         Args:
@@ -74,25 +80,49 @@ class Predictor:
                 training.
             faces: Where the face is in each picture, (4, 2) corners of a box or (5, 2) landmarks, in pixels, or None;
                 without, pictures are taken whole.
+            detector: What finds the faces in each picture: ``mtcnn``, an ONNX file, or what ``find_detector`` made of
+                either. Then every face is a row, and pictures without a face have none: see ``Predictions.facts``.
 
         Returns:
             A row an instance, in the order given.
 
         Raises:
-            LDLError: another shape or kind of input, a column that is missing, or NaN that the head does not take.
+            LDLError: another shape or kind of input, a column that is missing, or NaN that the head does not take; no
+                picture shows a face.
         """
-        inputs = self._inputs(given, faces)
+        inputs = self._inputs(given, faces, detector)
         starts = range(0, inputs.size, self.batch_size)
         parts = [self._batch(inputs, np.arange(k, min(k + self.batch_size, inputs.size))) for k in starts]
         self.task.watch.settle(self.device, current_collective())
+        if self.task.gives_maps:
+            pictures.check_one_size([part["prediction"][0] for part in parts])
         distribution, value = (
             np.concatenate([part[name] for part in parts]) if name in parts[0] else None
             for name in ("prediction", "predicted_value")
         )
         assert distribution is not None
-        return Predictions(distribution, value, self.labels, inputs.names, self.task.calibration)
+        return Predictions(distribution, value, self.labels, inputs.names, self.task.calibration, inputs.facts)
 
     __call__ = predict
+
+    @torch.no_grad()
+    def evidence(
+        self, given: Any, row: int = 0, faces: pictures.Faces = None, detector: str | Path | Detector | None = None
+    ) -> Evidence | None:
+        """What the prediction of one instance rests on: training rows or leaves; None where the head cannot tell.
+
+        Args:
+            given: As for :meth:`predict`, and so are the others.
+            row: Which row of the predictions.
+
+        Raises:
+            LDLError: as :meth:`predict`, or there is no such row.
+        """
+        inputs = self._inputs(given, faces, detector)
+        if not 0 <= row < inputs.size:
+            raise LDLError(f"row {row} must be in 0..{inputs.size - 1}, the rows of the predictions")
+        features = self.task.eval().features({"input": inputs.make(np.array([row])).to(self.device)})
+        return self.task.head.evidence(features[0])
 
     def _batch(self, inputs: Inputs, index: np.ndarray) -> dict[str, np.ndarray]:
         batch = {"input": inputs.make(index), "index": torch.from_numpy(index), "weight": torch.ones(len(index))}
@@ -100,15 +130,22 @@ class Predictor:
         found = self.task.eval().predict_step(batch, 0)
         return {name: column.float().cpu().numpy() for name, column in found.items() if name != "index"}
 
-    def _inputs(self, given: Any, faces: pictures.Faces) -> Inputs:
+    def _inputs(self, given: Any, faces: pictures.Faces, detector: str | Path | Detector | None) -> Inputs:
         shape, known = self.task.input_shape, self._preprocessing
         assert shape is not None
         if "crop_size" in known:
-            return pictures.faces(given, known, faces)
-        if faces is not None:
-            raise LDLError("the model was not trained on crops of pictures, so that faces has no meaning; leave it out")
+            if detector is None:
+                return pictures.faces(given, known, faces)
+            if faces is not None:
+                raise LDLError("faces says where the faces are; leave it out, or detector")
+            return found_faces(given, known, find_detector(detector) if isinstance(detector, str | Path) else detector)
+        for name, said in (("faces", faces), ("detector", detector)):
+            if said is not None:
+                raise LDLError(
+                    f"the model was not trained on crops of pictures, so that {name} has no meaning; leave it out"
+                )
         if self.task.gives_maps:
             return pictures.whole(given)
         if len(shape) == 1 or "scaling" in known:
             return read_instances(given, shape, known, self.task.head.takes_missing)
-        return prepared(given, shape, known.get("dtype"))
+        return prepared(given, shape, known.get("dtype"), self.task.head.takes_bags)

@@ -38,9 +38,7 @@ class WholePictures(LDLDataModule):
     ) -> None:
         """Take the labels of a trained task. Raises LDLError where it was trained on something else than pictures."""
         if input_shape is None or len(input_shape) != 3 or (preprocessing or {}).keys() - {"dtype"}:
-            raise LDLError(
-                "the checkpoint was not trained on whole pictures; WholePictures predicts for those that were"
-            )
+            raise LDLError("the checkpoint was trained on something else than whole pictures; leave data out")
         self._trained = (labels, input_shape)
 
     def load(self) -> Loaded:
@@ -49,8 +47,7 @@ class WholePictures(LDLDataModule):
             raise LDLError("WholePictures has no labels to train on or test with; use it with --stage predict")
         labels, self.input_shape = self._trained
         self.instances = whole(self.find(self.path))
-        names = [name.rpartition(".")[0] for name in self.instances.names or ()]
-        return Loaded(labels, {}, names=names)
+        return Loaded(labels, {}, names=self.instances.names)
 
     def cut(self) -> Fold:
         """All pictures are to be predicted."""

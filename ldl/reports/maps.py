@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from ldl import charts
-from ldl.charts.drawing import spread
+from ldl.charts.drawing import captioned, spread
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
+from ldl.reports.caption import caption
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
 from ldl.reports.planes import plane_names, planes, read_plane, write_plane
@@ -56,9 +57,10 @@ class EachImage(pl.Callback, ABC):
         self._done.clear()
         done = torch.cat(collective.gather(mine)).cpu().numpy()
         done = done[np.argsort(done[:, 0])]
-        paths = self.finish(trainer, pl_module, done[:, 0].astype(int), done[:, 1])
-        if collective.rank == 0:
-            log_images(trainer.loggers, paths | (draw_learning(self.folder) if self.draw else {}))
+        with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
+            paths = self.finish(trainer, pl_module, done[:, 0].astype(int), done[:, 1])
+            if collective.rank == 0:
+                log_images(trainer.loggers, paths | (draw_learning(self.folder) if self.draw else {}))
 
     on_predict_epoch_end = on_test_epoch_end
 

@@ -8,10 +8,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ldl import charts
+from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
+from ldl.methods.conformal import Conformal
 
 MOST_DRAWN = 1000
 """Pictures that get a chart each: a thousand take some minutes."""
+LEVEL = 0.9
+"""Of the intervals that are written beside faces."""
 
 
 @runtime_checkable
@@ -30,11 +34,18 @@ class Photographs(Protocol):
         """The whole picture of a row, (H, W, 3) uint8."""
 
 
-def draw_photographs(folder: Path, data: Photographs, rows: dict[str, np.ndarray], labels: LabelSpace) -> None:
+def draw_photographs(
+    folder: Path,
+    data: Photographs,
+    rows: dict[str, np.ndarray],
+    labels: LabelSpace,
+    calibration: Conformal | None = None,
+) -> None:
     """One chart a picture, with a box a face, up to ``MOST_DRAWN``; ``rows`` are those of ``Report``."""
     names = np.array(data.names)[rows["index"]]
     boxes = np.stack([data.facts[side][rows["index"]] for side in ("x0", "y0", "x1", "y1")], axis=1)
-    texts = [f"{face}: {text}" for face, text in zip(data.facts["face"][rows["index"]], texts_of(rows, labels))]
+    found = Predictions(rows["prediction"], rows.get("predicted_value"), labels, calibration=calibration)
+    texts = [f"{face}: {text}" for face, text in zip(data.facts["face"][rows["index"]], in_words(found))]
     pictures = list(dict.fromkeys(names.tolist()))
     if len(pictures) > MOST_DRAWN:
         print(f"charts/pictures: the first {MOST_DRAWN} of {len(pictures):,} pictures; predictions.csv has all")
@@ -50,8 +61,12 @@ def draw_photographs(folder: Path, data: Photographs, rows: dict[str, np.ndarray
         )
 
 
-def texts_of(rows: dict[str, np.ndarray], labels: LabelSpace) -> list[str]:
-    """The value of every row in a few letters, or its likeliest label where labels have no values."""
-    if "predicted_value" not in rows:
-        return [f"{labels.names[row.argmax()]} ({row.max():.0%})" for row in rows["prediction"]]
-    return [", ".join(f"{part:.1f}" for part in np.atleast_1d(value)) for value in rows["predicted_value"]]
+def in_words(found: Predictions) -> list[str]:
+    """Of every row the value, with its interval of 90%; or the likeliest label where labels have no values."""
+    if found.value is None:
+        return [f"{found.labels.names[row.argmax()]} ({row.max():.0%})" for row in found.distribution]
+    values, ends = found.value.reshape(len(found), -1), found.interval(LEVEL).reshape(len(found), -1, 2)
+    return [
+        ", ".join(f"{value:.3g} ({low:.3g} to {high:.3g})" for value, (low, high) in zip(*each))
+        for each in zip(values, ends)
+    ]

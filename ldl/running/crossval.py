@@ -12,16 +12,19 @@ import numpy as np
 import pytorch_lightning as pl
 
 from ldl import charts
+from ldl.charts.drawing import captioned
 from ldl.checkpoint import write_whole
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.metrics.rows import row_metrics
+from ldl.reports.caption import caption
 from ldl.reports.choice import report_for
 from ldl.reports.rows import Report, pictures
 from ldl.running import stopping
-from ldl.running.results import summarize, write_results
-from ldl.running.tracking import MetricsFile, finish
+from ldl.running.metrics_file import MetricsFile
+from ldl.running.results import columns, summarize, write_results
+from ldl.running.tracking import finish
 from ldl.running.training import Select, fit_and_test, make_checkpoints, seed_everything
 from ldl.task import Task
 
@@ -40,6 +43,7 @@ def crossvalidate(
     folder: str | Path | None = None,
     select: Select = "last",
     rows: list[Rows] | None = None,
+    each: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Fit and test folds of a data set, each with a new task and from the same seed; the data are read once.
 
@@ -58,6 +62,7 @@ def crossvalidate(
             folder, and a validation part.
         rows: Is filled with the test rows of each fold: columns such as ``index`` (n,), ``prediction`` and ``target``
             (n, C), ``value`` and ``predicted_value`` (n,), in the order of the data set.
+        each: Is called after every fold with its ``results.json``.
 
     Returns:
         The content of ``results.json``: the entries of the ``folds``, their ``mean`` and ``std`` and, ``pooled``, the
@@ -92,15 +97,22 @@ def crossvalidate(
         entries.append(entry)
         tested.append(getattr(report, "rows", {}))
         seconds += fit_seconds
+        result = summarize(task, data, [entry], seed, fit_seconds)
         if own is not None:
-            write_results(own, summarize(task, data, [entry], seed, fit_seconds))
-    together = {name: np.concatenate([part[name] for part in tested]) for name in tested[0]}
+            write_results(own, result, task, data)
+        if each is not None:
+            each(result)
+    # A fold whose validation part is too small has no calibrated intervals.
+    shared = [name for name in tested[0] if all(name in part for part in tested)]
+    together = {name: np.concatenate([part[name] for part in tested]) for name in shared}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
     if place is not None:
-        write_results(place, results)
+        write_results(place, results, task, data)
         if together and process_rank() == 0:
-            charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
+            with captioned(caption(task.head, data, place, len(entries))):
+                charts.folds(place / "charts" / "folds.png", columns(results, task.labels))
+                charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
     if rows is not None:
         rows += tested
     return results

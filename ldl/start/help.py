@@ -54,14 +54,14 @@ def help_page(args: list[str], schema: Schema, verbs: dict[str, str]) -> str | N
         if name.startswith("--help."):
             return _group(name.removeprefix("--help."), schema)
         if (base := name.removeprefix("--").removesuffix(".help")) in BASES and name.endswith(".help"):
-            return _class(base, value, schema) if value and not value.startswith("-") else _classes(base, schema)
+            return chosen_page(base, value, schema) if value and not value.startswith("-") else _classes(base, schema)
     return None
 
 
 def class_page(entry: ClassEntry) -> str:
     """All of one class: its docstring, and its options."""
     traits = [f"{name}: {value}" for name, value in entry.traits.items() if value]
-    text = _plain(entry.text)
+    text = entry.text.replace("``", "")
     options = [line for option in entry.options for line in _option(f"--{entry.base}.{option.name}", option)]
     return "\n".join([f"{entry.name} ({entry.path})", *traits, "", text, "", *options])
 
@@ -99,12 +99,17 @@ def _is_shown(entry: OptionEntry) -> bool:
     return not entry.name.endswith((".help", "+"))
 
 
-def _class(base: str, given: str, schema: Schema) -> str | None:
+def chosen_page(base: str, given: str, schema: Schema) -> str | None:
+    """The page of a class by its name or path; None of one that only the parser can find.
+
+    Raises:
+        LDLError: no class has this name.
+    """
     entry = schema.find(base, given)
     if entry is None and given.isidentifier():
         known = schema.of(base)
         if not any(other.name == given for other in known):
-            raise LDLError(no_class(f"{base}.help", *KINDS[base], given, [other.name for other in known]))
+            raise LDLError(no_class(base, *KINDS[base], given, [other.name for other in known]))
     return None if entry is None else class_page(entry)
 
 
@@ -125,16 +130,13 @@ def _option(name: str, entry: OptionEntry) -> list[str]:
 def _row(name: str, text: str) -> str:
     """A name and what it is, cut to a line."""
     left = f"  {name:{LEFT}} "
-    return left + textwrap.shorten(_plain(text), _width() - len(left), placeholder=" ...")
+    return left + textwrap.shorten(text, page_width() - len(left), placeholder=" ...")
 
 
 def _wrapped(text: str, indent: int) -> Iterable[str]:
-    return textwrap.wrap(text, _width(), initial_indent=" " * indent, subsequent_indent=" " * indent)
+    return textwrap.wrap(text, page_width(), initial_indent=" " * indent, subsequent_indent=" " * indent)
 
 
-def _plain(text: str) -> str:
-    return text.replace("``", "")
-
-
-def _width() -> int:
+def page_width() -> int:
+    """Letters of a line."""
     return min(120, shutil.get_terminal_size((100, 24)).columns)

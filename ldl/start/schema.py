@@ -58,7 +58,7 @@ class ClassEntry:
     @property
     def summary(self) -> str:
         """The first sentence of its docstring, in one line."""
-        return " ".join(self.text.split("\n\n")[0].split()).rstrip(".:")
+        return " ".join(self.text.split("\n\n")[0].split()).rstrip(".:").replace("``", "")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,11 @@ import pytest
 from matplotlib.image import imread
 
 from ldl import charts
-from ldl.charts.drawing import draw_distribution, new_figure
+from ldl.charts.drawing import captioned, draw_distribution, new_figure
+from ldl.charts.reliability import intervals
+from ldl.charts.training import _order
 from ldl.labels import LabelSpace
+from ldl.methods.conformal import Conformal
 
 SPACES = {
     "nominal": LabelSpace.nominal(["happy", "sad", "angry", "calm"]),
@@ -112,6 +116,14 @@ def test_cumulative_score_and_calibration(tmp_path: Path) -> None:
     assert size(charts.calibration(tmp_path / "c.png", distribution, true, AGES)) == (504, 1080)
 
 
+def test_intervals(tmp_path: Path) -> None:
+    true, _, distribution = ages(50)
+    conformal = Conformal.fit(AGES, distribution[:20], true[:20])  # too few for 95%
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert size(intervals(tmp_path / "i.png", distribution[20:], true[20:], AGES, conformal)) == (504, 1080)
+
+
 def test_calibration_of_masses_at_a_point(tmp_path: Path) -> None:
     true = np.array([0.0, 100.0, 7.0])
     assert size(charts.calibration(tmp_path / "c.png", np.eye(101)[[0, 100, 50]], true, AGES)) == (504, 1080)
@@ -160,7 +172,7 @@ def test_overview_draws_what_there_is(tmp_path: Path) -> None:
     drawn = charts.overview(
         tmp_path / "all", {**rows, "target": distribution}, AGES, lambda index: red_and_blue(30)[index]
     )
-    assert list(drawn) == ["distributions", "values", "cumulative_score", "bands", "calibration", "faces"]
+    assert list(drawn) == ["distributions", "values", "cumulative_score", "bands", "calibration", "pictures"]
     assert all(path == tmp_path / "all" / f"{name}.png" and size(path) for name, path in drawn.items())
     few = {name: column[:29] for name, column in rows.items()}
     assert list(charts.overview(tmp_path / "few", few, AGES, lambda index: None)) == ["values"]
@@ -213,5 +225,39 @@ def test_of_many_leaves_those_that_hold_most_are_drawn(tmp_path: Path, monkeypat
 
     first = drawn([3, 5, 77, 900], of_a_leaf)
     assert first.shape[0] == pytest.approx(120 * (1.5 + 0.09 * 4), abs=1)
-    np.testing.assert_array_equal(drawn([0, 500, 501, 1023], of_a_leaf), first)  # in their order, wherever they are
-    assert (drawn([3, 5, 77, 900], of_a_leaf[::-1]) != first).any()
+    np.testing.assert_array_equal(drawn([0, 500, 501, 1023], of_a_leaf[::-1]), first)  # sorted, wherever they are
+    assert (drawn([3, 5, 77, 900], np.eye(4)[[0, 1, 3, 3]]) != first).any()
+
+
+def test_leaves_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordinal, nominal = LabelSpace.ordinal([0, 10, 20]), LabelSpace.nominal(["a", "b", "c"])
+    rows = np.array([[0.0, 0.2, 0.8], [0.6, 0.0, 0.4], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0], [0.9, 0.1, 0.0]])
+    assert _order(rows, ordinal).tolist() == [4, 1, 2, 0, 3]  # means 18, 8, 9, 20, 1
+    assert _order(rows, nominal).tolist() == [4, 1, 2, 3, 0]
+
+
+def test_captions_stand_above_every_chart_that_is_saved_inside(tmp_path: Path) -> None:
+    rows = np.full((2, 4), 0.25)
+    plain = imread(charts.leaves(tmp_path / "a.png", rows, SPACES["nominal"], np.ones(2)))
+    with captioned("LDLF on digits, fold 3"):
+        said = imread(charts.leaves(tmp_path / "b.png", rows, SPACES["nominal"], np.ones(2)))
+    again = imread(charts.leaves(tmp_path / "c.png", rows, SPACES["nominal"], np.ones(2)))
+    assert said.shape == plain.shape and (said != plain).any()
+    np.testing.assert_array_equal(plain, again)
+
+
+def test_a_box_of_folds(tmp_path: Path) -> None:
+    columns = {f"metric {number}": RNG.normal(size=5).tolist() for number in range(9)}
+    columns["metric 0"][2] = np.nan
+    path = charts.folds(tmp_path / "f.png", columns)
+    assert path is not None and size(path) == (pytest.approx(120 * 5.4, abs=1), pytest.approx(120 * 9.2, abs=1))
+    assert charts.folds(tmp_path / "g.png", {"kl": [1.0, 2.0]}) is None and charts.folds(tmp_path / "g.png", {}) is None
+
+
+@pytest.mark.parametrize(("span", "reach"), [(0.7, 0.035), (69, 10.0), (100000, 5000.0)])
+def test_tolerances_reach_as_far_as_the_scale_asks(span: float, reach: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr("ldl.charts.errors.save", lambda figure, path: seen.append(figure.axes[0]) or path)
+    charts.cumulative_score(Path("s.png"), np.zeros(40), np.linspace(0, span, 40), LabelSpace.ordinal([0, span], "m"))
+    assert seen[0].get_xlim() == pytest.approx((-0.02 * reach, 1.02 * reach))
+    assert seen[0].get_xlabel() == "tolerance (m)" and seen[0].texts[0].get_text().startswith(f"CS({reach / 2:.3g})")

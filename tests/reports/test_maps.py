@@ -131,6 +131,7 @@ def test_maps_are_numbers_of_labels_in_colours(ground: tuple[Path, dict[str, Any
 def test_the_sheet_shows_image_truth_and_prediction(ground: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = ground
     assert {path.stem for path in (folder / "charts").iterdir()} == {"maps", "learning_curves"}
+    assert "at every pixel of a picture: sky, wood, water." in (folder / "model_card.md").read_text()
     height, width, _ = imread(folder / "charts" / "maps.png").shape
     assert (height, width) == (int(4 * 2.6 * 120), 3 * 3 * 120)
 

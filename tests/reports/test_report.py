@@ -148,15 +148,23 @@ def test_means_pass_over_folds_without_the_group(folds: tuple[Path, dict[str, An
 
 def test_charts_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = folds
-    per_row = {"distributions", "values", "faces"}
+    per_row = {"distributions", "values", "pictures"}
     shares = {"cumulative_score", "bands", "calibration"}
-    assert {path.stem for path in (folder / "charts").iterdir()} == per_row | shares
+    assert {path.stem for path in (folder / "charts").iterdir()} == per_row | shares | {"folds"}
     drawn = {
         len(predictions(part)["index"]): {path.stem for path in (part / "charts").iterdir()}
         for part in folder.glob("fold_*")
     }
     assert drawn[4] == drawn[10] == per_row | {"learning_curves"} == drawn[40] - shares
     assert shares < drawn[40]
+
+
+def test_model_cards_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = folds
+    whole, one = ((place / "model_card.md").read_text() for place in (folder, folder / "fold_1"))
+    assert "Audited: 0.0% of the test instances share a group with training" in whole and "in 3 groups" in whole
+    assert "mean over folds | deviation" in whole and '"fold_0/checkpoints/last.ckpt").predict(inputs)' in whole
+    assert "mean over folds" not in one and '"checkpoints/last.ckpt").predict(inputs)' in one
 
 
 def test_logged_like_other_metrics(folds: tuple[Path, dict[str, Any]]) -> None:
@@ -174,6 +182,7 @@ def test_unknown_identities(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         capsys.readouterr().out.split()
     )
     assert "pooled" not in results and results["mean"]["crps"] > 0
+    assert "**Nobody knows which instances belong together**" in (tmp_path / "run/model_card.md").read_text()
 
 
 def test_pictures_are_those_of_the_rows() -> None:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from jsonargparse import ArgumentError
 from places import CONFIGS
+from predicted import check_predictor, kept_data
 
 from ldl import charts, heads
 from ldl.cli import main
@@ -140,8 +141,15 @@ def _quick(head: Any) -> list[str]:
     return options
 
 
+checked: set[str] = set()
+"""What a predictor was tried on."""
+
+
 @pytest.mark.parametrize("path", [*RUNS, CONFIGS / "default.yaml"], ids=_name)
-def test_run(path: Path, table: Path, faces: Path, edges: Path, tmp_path: Path) -> None:
+def test_run(
+    path: Path, table: Path, faces: Path, edges: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = kept_data(monkeypatch)
     config = yaml.safe_load(path.read_text())
     head = config["model"]["head"]
     options = _data_options(config, table, faces, edges)
@@ -152,6 +160,11 @@ def test_run(path: Path, table: Path, faces: Path, edges: Path, tmp_path: Path) 
     bagged = path.parent.name == "bags" and path.stem == "softmax"
     named = "bagged" if bagged else path.stem.removesuffix("_paper").removeprefix("finetuned_").removeprefix("resnet_")
     assert results["head"].lower() == OTHER_HEADS.get(named, named)
+    # Every head on rows, pictures and so on, and every data set.
+    kind = sorted(kept[0].preprocessing or {})
+    if new := {type(kept[0]).__name__, f"{results['head']} {kind}"} - checked:
+        check_predictor(tmp_path, kept[0])
+        checked.update(new)
 
 
 ROWS = sorted(

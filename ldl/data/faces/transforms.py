@@ -41,6 +41,8 @@ def check_crops(preprocessing: dict[str, Any]) -> tuple[int, float | None]:
     size, margin = preprocessing.get("crop_size"), preprocessing.get("margin")
     if not (type(size) is int and 8 <= size <= 4096 and (margin is None or 0 <= margin <= 2)):
         raise LDLError(f"the checkpoint's crops of {size!r} pixels with a margin of {margin!r} cannot be made")
+    if (alignment := preprocessing.get("alignment")) not in (None, "landmarks", "box", "none"):
+        raise LDLError(f"the checkpoint's faces were placed by {alignment!r}; landmarks, box and none are known")
     return size, margin
 
 

@@ -15,14 +15,15 @@ from ldl.methods.conformal.scores import check_level
 
 
 def label_scores(
-    prediction: np.ndarray, share: np.ndarray | float = 1.0, penalty: float = 0.0, free: int = 0
+    prediction: np.ndarray, share: np.ndarray | float = 0.0, penalty: float = 0.0, free: int = 0
 ) -> np.ndarray:
     """The probability of all labels that are likelier than a label, and of a share of its own; for every label.
 
     Args:
         prediction: (N, C), rows of any positive sum.
-        share: Of the label's own probability: 1 counts it whole, as sets that are the same every time need; APS with
-            randomisation draws it uniformly from [0, 1], (N,) or one number.
+        share: Of the label's own probability, (N,) or one number. APS draws it uniformly from [0, 1]. Sets that are the
+            same every time need a fixed one: 0 never gives an empty set and tells the last labels of rows apart, which
+            all have 1 where their own probability counts whole.
         penalty: RAPS's lambda, at least 0: added for every rank beyond ``free``; 0 is APS.
         free: RAPS's k, at least 0: ranks without a penalty.
 
@@ -55,8 +56,7 @@ def predicted_set(labels: LabelSpace, prediction: np.ndarray, level: float) -> n
     """
     check_nominal(labels)
     check_level(level)
-    before = label_scores(prediction, share=0.0)
-    return label_sets(before, level - 2 * HAIR)
+    return label_sets(label_scores(prediction), level - 2 * HAIR)
 
 
 def check_nominal(labels: LabelSpace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ldl.collective import process_rank
 from ldl.data.faces.crops import readable
-from ldl.data.faces.detection.face import Detector
+from ldl.data.faces.detection.face import Detector, Face
 from ldl.data.faces.detection.search import find_faces, some_names
 from ldl.data.faces.records import FaceRecords
 from ldl.errors import LDLError
@@ -42,19 +43,25 @@ def face_rows(
     """
     found = find_faces([folder / file for file in files], detector, cache)
     there = readable(found.failed, len(files))
-    rows = [(file, number, face) for file in there for number, face in enumerate(found.faces[file], start=1)]
-    if not rows:
+    faces = [found.faces[file] for file in there]
+    count = sum(map(len, faces))
+    if not count:
         raise LDLError(f"{detector.name} finds no face in any of {len(there)} pictures; leave the detector out")
     if process_rank() == 0:
         without = [files[number] for number in found.without]
         more = f"; none in {len(without)}, which have no row: {some_names(without)}" if without else ""
-        print(f"{detector.name}: {len(rows):,} faces in {len(there) - len(without):,} pictures{more}", flush=True)
-    boxes = np.array([face.box for _, _, face in rows])
-    columns = {"face": np.array([number for _, number, _ in rows]), **dict(zip(BOX, boxes.T))}
-    columns["confidence"] = np.array([face.confidence for _, _, face in rows])
-    anchors = [face.anchor(alignment) for _, _, face in rows]
-    names = [files[file] for file, _, _ in rows]
-    return FaceRecords(folder, names, np.full(len(rows), np.nan), anchors=anchors), columns
+        print(f"{detector.name}: {count:,} faces in {len(there) - len(without):,} pictures{more}", flush=True)
+    anchors = [face.anchor(alignment) for picture in faces for face in picture]
+    names = [files[file] for file, picture in zip(there, faces) for _ in picture]
+    return FaceRecords(folder, names, np.full(count, np.nan), anchors=anchors), face_columns(faces)
+
+
+def face_columns(faces: Sequence[Sequence[Face]]) -> dict[str, np.ndarray]:
+    """What is known of the faces of several pictures: see :func:`face_rows`."""
+    boxes = np.array([face.box for picture in faces for face in picture]).reshape(-1, 4)
+    numbers = [number for picture in faces for number in range(1, len(picture) + 1)]
+    confidence = np.array([face.confidence for picture in faces for face in picture])
+    return {"face": np.array(numbers), **dict(zip(BOX, boxes.T)), "confidence": confidence}
 
 
 def one_face_each(

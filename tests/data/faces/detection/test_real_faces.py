@@ -19,6 +19,7 @@ from ldl.data.faces.detection.onnx_file import overlap
 from ldl.data.faces.fgnet import FGNET_POINTS, read_points
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
+from ldl.inference import Predictor
 
 pytest.importorskip("facenet_pytorch", reason="pip install 'ldl[faces]'")
 QUIET = ["--wandb.mode=disabled", "--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"]
@@ -54,6 +55,25 @@ def test_every_face_is_a_row(
     assert "mtcnn: 4 faces in 2 pictures; none in 1, which have no row: landscape.jpg" in said
     drawn = sorted(path.name for path in (tmp_path / "charts" / "pictures").iterdir())
     assert drawn == ["three.jpg.png", "turned.jpg.png"]
+
+
+def test_the_predictor_finds_the_same(pictures: tuple[Path, dict[str, np.ndarray]], tmp_path: Path) -> None:
+    folder, checkpoint = pictures[0], drawn_model(tmp_path / "a.ckpt")
+    rows = _predict(checkpoint, folder, tmp_path, "--data.detector=mtcnn")
+    predictor = Predictor.from_checkpoint(checkpoint)
+    opened = [Image.open(folder / name) for name in ("landscape.jpg", "three.jpg", "turned.jpg")]
+    for found in (predictor.predict(folder, detector="mtcnn"), predictor(opened, detector=find_detector("mtcnn"))):
+        assert found.facts["picture"].tolist() == [1, 1, 1, 2]
+        for name in ("face", "x0", "y0", "x1", "y1", "confidence"):
+            np.testing.assert_allclose(found.facts[name], [float(row[name]) for row in rows], rtol=1e-6)
+        np.testing.assert_allclose(found.value, [float(row["predicted_value"]) for row in rows], rtol=1e-6)
+        expected = [[float(row[f"prediction:{age}"]) for age in range(70)] for row in rows]
+        np.testing.assert_allclose(found.distribution, expected, atol=1e-6)
+    assert predictor(folder, detector="mtcnn").names == [row["name"] for row in rows]
+    with pytest.raises(LDLError, match="mtcnn finds no face in any of 1 pictures"):
+        predictor(folder / "landscape.jpg", detector="mtcnn")
+    with pytest.raises(LDLError, match="faces says where the faces are; leave it out, or detector"):
+        predictor(folder / "landscape.jpg", faces=[None], detector="mtcnn")
 
 
 def test_without_a_detector_a_picture_is_one_face(

@@ -1,0 +1,1 @@
+"""Whether intervals and sets hold what they say."""

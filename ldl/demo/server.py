@@ -1,0 +1,63 @@
+"""Serving the page on this machine alone."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ldl.data.faces.detection.choice import find_detector
+from ldl.demo.page import import_gradio, make_page
+from ldl.errors import LDLError
+from ldl.inference import Predictor
+
+HOST = "127.0.0.1"
+PRIVATE = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"}
+"""gradio asks its makers for news otherwise."""
+
+
+@contextmanager
+def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> Iterator[str]:
+    """The address of the page of a checkpoint, while it is served; pictures given to it are deleted at the end.
+
+    Args:
+        checkpoint: The file.
+        port: Where to listen, on this machine alone; 0 takes a free one.
+        detector: What finds the faces, by name.
+
+    Raises:
+        LDLError: gradio is not installed, the port is taken, or as ``Predictor.from_checkpoint`` and ``make_page``.
+    """
+    os.environ.update(PRIVATE)
+    gradio = import_gradio()
+    predictor = Predictor.from_checkpoint(checkpoint)
+    finds = None if detector is None else find_detector(detector)
+    title = f"{type(predictor.task.head).__name__}: {checkpoint}"
+    with tempfile.TemporaryDirectory(prefix="ldl_demo_") as folder:
+        os.environ["GRADIO_TEMP_DIR"] = folder
+        page = make_page(predictor, title, Path(folder), finds)
+        # Its own fonts come from Google.
+        theme = gradio.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"])
+        try:
+            _, address, _ = page.launch(
+                server_name=HOST,
+                server_port=port or None,
+                share=False,
+                quiet=True,
+                show_error=True,
+                prevent_thread_lock=True,
+                ssr_mode=False,
+                enable_monitoring=False,
+                footer_links=["api"],
+                max_file_size="100mb",
+                theme=theme,
+            )
+        except OSError as error:
+            raise LDLError(f"port {port} of {HOST} cannot be taken: {error}; give another with --port") from None
+        try:
+            yield str(address)
+        finally:
+            page.close(verbose=False)
+            del os.environ["GRADIO_TEMP_DIR"]

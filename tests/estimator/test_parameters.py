@@ -1,0 +1,84 @@
+"""Options of heads as parameters of the estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from ldl.errors import LDLError
+from ldl.estimator import LDLRegressor
+from ldl.heads import LDLF, Bagged, MILBoost, Pool, Softmax, StructRF, StructuredEdges, Trained
+from ldl.labels import LabelSpace
+from ldl.spec import to_spec
+
+
+def test_options_are_parameters_also_of_heads_in_heads() -> None:
+    estimator = LDLRegressor(Trained(LDLF(depth=4), epochs=7))
+    deep = estimator.get_params()
+    assert deep["head__epochs"] == 7 and deep["head__head__depth"] == 4 and deep["epochs"] == 60
+    assert not any("__" in name for name in estimator.get_params(deep=False))
+    changed = clone(estimator).set_params(head__head__depth=3, head__lr=0.1, lr=0.2)
+    assert changed.get_params()["head__head__depth"] == 3 and (changed.head.lr, changed.lr) == (0.1, 0.2)
+    assert estimator.get_params()["head__head__depth"] == 4 and changed.head.epochs == 7
+
+
+def test_a_name_stands_for_a_head_with_its_defaults() -> None:
+    estimator = LDLRegressor("LDLF")
+    assert estimator.get_params()["head__depth"] == LDLF().depth
+    estimator.set_params(head__depth=3)
+    assert to_spec(estimator.head) == to_spec(LDLF(depth=3))
+    estimator.set_params(head__trees=9, head="StructRF")
+    assert to_spec(estimator.head) == to_spec(StructRF(trees=9))
+
+
+@pytest.mark.parametrize("head", [StructRF(trees=3), Trained(LDLF()), Pool([Trained(Softmax()), StructRF()]), "AAKNN"])
+def test_all_parameters_can_be_set_again(head: Any) -> None:
+    estimator = LDLRegressor(head)
+    again = clone(estimator).set_params(**estimator.get_params())
+    assert to_spec(again.head) == to_spec(estimator.head if not isinstance(head, str) else again.head)
+    assert again.get_params().keys() == estimator.get_params().keys()
+
+
+def test_a_fit_leaves_the_head_alone() -> None:
+    head = Softmax()
+    first, second = (LDLRegressor(head, epochs=1).fit(np.eye(3), np.eye(3)) for _ in range(2))
+    assert not head.is_built and first.predictor_.task.head is not second.predictor_.task.head
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"head__dept": 3}, "StructRF has no option 'dept'; did you mean 'depth'?; it has trees,"),
+        ({"head__depth__x": 3}, "StructRF has no option 'depth__x'"),
+        ({"deph": 3}, "Invalid parameter 'deph' for estimator LDLRegressor"),
+    ],
+)
+def test_unknown_options_are_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words.replace("?", r"\?")):
+        LDLRegressor("StructRF").set_params(**change)
+
+
+def built() -> Softmax:
+    head = Softmax()
+    head.build(3, LabelSpace.nominal(["a", "b", "c"]))
+    return head
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ("StructRf", "there is no head 'StructRf'; did you mean 'StructRF'"),
+        (3, r"head 3 must be a head, such as StructRF\(trees=100\), or the name of one"),
+        (StructuredEdges(), "head StructuredEdges takes images, and X has rows"),
+        (MILBoost(), "head MILBoost takes bags, and X has rows"),
+        (Bagged(), "head Bagged takes bags, and X has rows"),
+        (built(), "head Softmax is built already"),
+        (StructRF(depth=-1), "StructRF.depth -1 must be in 0..64"),
+    ],
+)
+def test_heads_that_take_no_rows_are_refused(head: Any, words: str) -> None:
+    with pytest.raises(LDLError, match=words):
+        LDLRegressor(head).fit(np.eye(3), np.eye(3))

@@ -1,0 +1,182 @@
+"""The estimator among scikit-learn's tools, and what is its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.stats import randint, uniform
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ldl.data import TabularLDL
+from ldl.errors import LDLError
+from ldl.estimator import LDLRegressor
+from ldl.heads import LDLF, BoostedTrees, MaxEnt, MeanPredictor, Softmax, StructRF
+from ldl.inference import Predictor
+from ldl.labels import LabelSpace
+from ldl.metrics.functional import kl
+
+SMALL = StructRF(trees=3, depth=6)
+
+
+def problem(rows: int = 80, labels: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Features and distributions that follow from them."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(rows, 4))
+    odds = np.exp(features @ rng.normal(size=(4, labels)))
+    return features, odds / odds.sum(1, keepdims=True)
+
+
+X, D = problem()
+VALUES = np.round(30 + 8 * X[:, 0] + X[:, 1])
+
+
+def test_persons_and_a_grid_on_sjaffe(ldl_data: Path) -> None:
+    data = TabularLDL(path="ldl/SJAFFE.mat", root=str(ldl_data))
+    data.setup()
+    features, persons, target = data.features, data.groups, data.columns["target"].numpy()
+    forest = StructRF(trees=10, search="random", features=0.3, out_of_bag=False)
+    grid = {"head__min_leaf": [1, 3, 100], "scaling": ["none"]}
+    search = GridSearchCV(LDLRegressor(forest), grid, cv=GroupKFold(5))
+    search.fit(features, target, groups=persons)
+    scores = search.cv_results_["mean_test_score"]
+    constant = cross_val_score(LDLRegressor("MeanPredictor"), features, target, groups=persons, cv=GroupKFold(5))
+    assert constant.mean() < scores.max() < 0 and scores.argmin() == 2
+    assert search.best_estimator_.head.min_leaf == search.best_params_["head__min_leaf"]
+    assert search.best_estimator_.predictor_.task.head.min_leaf < 100 == grid["head__min_leaf"][2]
+    assert search.predict(features).shape == (213, 6)
+
+
+def test_pipelines_take_values_and_pass_parameters() -> None:
+    line = make_pipeline(StandardScaler(), LDLRegressor(SMALL)).set_params(ldlregressor__head__trees=20)
+    assert cross_val_score(line, X, VALUES, cv=4).mean() > 0.7
+    assert line.named_steps["ldlregressor"].head.trees == 20 and SMALL.trees == 3
+
+
+def test_numbers_are_drawn() -> None:
+    search = RandomizedSearchCV(
+        LDLRegressor(SMALL), {"head__depth": randint(1, 5), "clip": uniform(1, 2)}, n_iter=2, cv=2, random_state=0
+    )
+    assert type(search.fit(X, D).best_estimator_.head.depth) is int
+
+
+def test_a_score_is_minus_the_mean_divergence() -> None:
+    estimator = LDLRegressor(SMALL).fit(X, D)
+    each = kl(torch.from_numpy(estimator.predict(X)).double(), torch.from_numpy(D)).numpy()
+    assert estimator.score(X, D) == pytest.approx(-each.mean(), rel=1e-5)
+    weight = np.arange(80)
+    assert estimator.score(X, D, weight) == pytest.approx(-np.average(each, weights=weight), rel=1e-5)
+
+
+def test_all_measures_are_a_scoring() -> None:
+    estimator = LDLRegressor(SMALL, labels=LabelSpace.ordinal(range(101)), random_state=1)
+    found = cross_validate(estimator, X, VALUES, cv=KFold(2), scoring=LDLRegressor.measure)
+    fitted = clone(estimator).fit(X[40:], VALUES[40:])
+    expected = fitted.measure(X[:40], VALUES[:40])
+    assert {"kl", "chebyshev", "mae", "cs5"} <= expected.keys()
+    assert {name: found[f"test_{name}"][0] for name in expected} == pytest.approx(expected, nan_ok=True)
+    assert expected["mae"] == pytest.approx(np.abs(fitted.predict(X[:40]) - VALUES[:40]).mean(), rel=1e-5)
+    assert fitted.sigma_ == 2
+    rows = LDLRegressor(SMALL).fit(X, D)
+    assert rows.measure(X, D)["kl"] == pytest.approx(-rows.score(X, D), rel=1e-5)
+
+
+def test_labels_say_what_columns_mean() -> None:
+    stars = LabelSpace.ordinal([1, 2, 3], "stars")
+    estimator = LDLRegressor(SMALL, labels=stars).fit(X, D)
+    found = estimator.predict_distribution(X)
+    assert np.array_equal(estimator.predict(X), found) and estimator.labels_ == stars
+    np.testing.assert_allclose(estimator.predict_value(X), found @ [1, 2, 3], rtol=1e-6)
+    ends = estimator.predict_interval(X, 0.5)
+    assert ends.shape == (80, 2) and (ends[:, 0] <= ends[:, 1]).all()
+    with pytest.raises(LDLError, match="have no values to predict; give LDLRegressor labels="):
+        LDLRegressor(SMALL).fit(X, D).predict_value(X)
+
+
+def test_values_lie_on_labels_that_are_chosen_or_given() -> None:
+    estimator = LDLRegressor(SMALL).fit(X, VALUES)
+    assert estimator.labels_ == LabelSpace.ordinal(np.arange(VALUES.min(), VALUES.max() + 1))
+    assert estimator.score(X, VALUES) > 0.8
+    assert LDLRegressor(SMALL, step=5.0).fit(X, VALUES).labels_.axes[0][1] % 5 == 0
+    given = LDLRegressor(MeanPredictor(), labels=LabelSpace.ordinal(range(0, 101)), sigma=0.1).fit(X, VALUES)
+    share = np.bincount(VALUES.astype(int), minlength=101) / 80
+    np.testing.assert_allclose(given.predict_distribution(X[:1])[0], share, atol=1e-6)
+    with pytest.raises(LDLError, match="outside the labels 0 to 10"):
+        LDLRegressor(SMALL, labels=LabelSpace.ordinal(range(11))).fit(X, VALUES)
+
+
+def test_points_lie_on_a_grid() -> None:
+    points = np.clip(X[:, :2] * 20, -60, 60)
+    pose = LabelSpace.grid(range(-60, 61, 15), range(-60, 61, 15), "degrees")
+    estimator = LDLRegressor(StructRF(trees=20), labels=pose).fit(X, points)
+    assert estimator.predict(X).shape == (80, 2) and estimator.score(X, points) > 0.7
+    assert estimator.predict_interval(X).shape == (80, 2, 2)
+
+
+def test_frames_keep_their_names(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    target = pd.DataFrame(D, columns=["label:happy", "sad", "angry"])
+    estimator = LDLRegressor(SMALL).fit(frame, target)
+    assert estimator.labels_.names == ("happy", "sad", "angry")
+    assert list(estimator.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        estimator.predict(frame[list("badc")])
+    estimator.save(tmp_path / "model.ckpt")
+    found = Predictor.from_checkpoint(tmp_path / "model.ckpt").predict(frame[list("dbac")]).distribution
+    assert np.array_equal(found, estimator.predict(frame))
+
+
+def test_missing_features_are_for_heads_that_take_them() -> None:
+    holes = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
+    estimator = LDLRegressor(BoostedTrees(rounds=5)).fit(holes, D)
+    assert np.isfinite(estimator.predict(holes)).all()
+    with pytest.raises(ValueError, match="NaN"):
+        LDLRegressor(SMALL).fit(holes, D)
+
+
+@pytest.mark.parametrize("head", [SMALL, Softmax(), LDLF(trees=2, depth=3, outputs=None, batches=2)])
+def test_a_fit_is_silent_and_leaves_no_trace(
+    head: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PL_GLOBAL_SEED", "5")
+    before = np.random.get_state()[1].copy(), torch.get_rng_state(), random.getstate(), dict(os.environ)  # noqa: NPY002
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LDLRegressor(head, epochs=2).fit(X, D).predict(X)
+    assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
+    assert np.array_equal(np.random.get_state()[1], before[0]) and torch.equal(torch.get_rng_state(), before[1])  # noqa: NPY002
+    assert random.getstate() == before[2] and dict(os.environ) == before[3]
+    assert logging.getLogger("pytorch_lightning").level == logging.INFO
+
+
+def test_the_random_state_decides() -> None:
+    def found(random_state: Any) -> np.ndarray:
+        return LDLRegressor(Softmax(hidden=[4]), epochs=1, random_state=random_state).fit(X, D).predict(X)
+
+    assert np.array_equal(found(1), found(1)) and not np.array_equal(found(1), found(2))
+    assert np.array_equal(found(np.random.RandomState(3)), found(np.random.RandomState(3)))  # noqa: NPY002
+    assert not np.array_equal(found(None), found(None))
+
+
+def test_pickled_and_saved_it_predicts_the_same(tmp_path: Path) -> None:
+    estimator = LDLRegressor(MaxEnt(), conformal="cross", conformal_folds=3).fit(X, VALUES)
+    joblib.dump(estimator, tmp_path / "model.joblib")
+    estimator.save(tmp_path / "model.ckpt")
+    again = joblib.load(tmp_path / "model.joblib")
+    assert np.array_equal(again.predict_interval(X, 0.8), estimator.predict_interval(X, 0.8))
+    saved = Predictor.from_checkpoint(tmp_path / "model.ckpt").predict(X)
+    assert saved.value is not None and np.array_equal(saved.value, estimator.predict(X))
+    assert np.array_equal(saved.interval(0.8, calibrated=True), estimator.predict_interval(X, 0.8))

@@ -1,0 +1,191 @@
+"""Rows as users have them: arrays, frames and files, scaled and ordered as in training by the predictor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import torch
+
+from ldl.backbones.base import Identity
+from ldl.collective import Collective
+from ldl.data import TabularLDL
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads import BoostedTrees, Softmax
+from ldl.inference import Predictor
+from ldl.labels import LabelSpace
+from ldl.task import Task
+
+NAMES = ["age", "height", "weight"]
+RNG = np.random.default_rng(0)
+X = np.concatenate([RNG.exponential(size=(30, 2)), RNG.integers(40, 90, (30, 1))], 1)
+D = RNG.dirichlet(np.ones(4), 30)
+FRAME = pd.DataFrame(X, columns=NAMES)
+LABELLED = FRAME.join(pd.DataFrame(D, columns=[f"label:{name}" for name in "abcd"]))
+
+
+def save(folder: Path, kind: str, frame: pd.DataFrame = FRAME) -> Path:
+    file = folder / f"table.{kind}"
+    if kind == "csv":
+        frame.to_csv(file, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(file)
+    elif kind == "npz":
+        np.savez(file, features=frame.to_numpy())
+    else:
+        scipy.io.savemat(file, {"features": frame.to_numpy()})
+    return file
+
+
+def trained(folder: Path, head: Head | None = None, named: bool = True, **options: Any) -> tuple[Predictor, Any]:
+    """A predictor whose task knows a table's names and scaling, and what the bare network gives for its rows."""
+    if named:
+        LABELLED.to_csv(folder / "train.csv", index=False)
+    else:
+        np.savez(folder / "train.npz", mine=X, labels=D)
+    data = TabularLDL(folder / f"train.{'csv' if named else 'npz'}", **options)  # type: ignore[arg-type]
+    data.setup()
+    torch.manual_seed(0)
+    task = Task(head or Softmax(), Identity())
+    task.build(data.labels, data.input_shape)
+    task.preprocessing = data.preprocessing
+    with torch.no_grad():
+        return Predictor(task, batch_size=7), task.eval()(data.scaled).numpy()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Predictor, Any]:
+    return trained(tmp_path_factory.mktemp("rows"))
+
+
+@pytest.mark.parametrize("clip", [None, 0.7])
+@pytest.mark.parametrize("scaling", ["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"])
+def test_every_scaling(scaling: str, clip: float | None, tmp_path: Path) -> None:
+    predictor, wanted = trained(tmp_path, scaling=scaling, clip=clip)
+    np.testing.assert_allclose(predictor(X).distribution, wanted, atol=1e-6)
+    raw = predictor.task(torch.from_numpy(X).float()).detach().numpy()
+    assert scaling == "none" or np.abs(raw - wanted).max() > 0.01  # what the bare network makes of raw rows
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz", "mat"])
+def test_every_kind_of_file(model: tuple[Predictor, Any], kind: str, tmp_path: Path) -> None:
+    predictor, wanted = model
+    found = predictor(save(tmp_path, kind))
+    np.testing.assert_allclose(found.distribution, wanted, atol=1e-6)
+    assert found.names is None and found.value is None and found.std is None
+    assert found.distribution.dtype == np.float32
+    if kind in ("csv", "parquet"):
+        mixed = LABELLED.assign(who="somebody")[["label:b", "weight", "who", "age", "label:a", "height"]]
+        found = predictor(str(save(tmp_path, kind, mixed)))
+        np.testing.assert_allclose(found.distribution, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [X, X.tolist(), torch.from_numpy(X), torch.from_numpy(X).requires_grad_(), FRAME, FRAME[NAMES[::-1]]],
+    ids=["array", "lists", "tensor", "tensor with gradients", "frame", "frame in another order"],
+)
+def test_every_kind_of_object(model: tuple[Predictor, Any], given: Any) -> None:
+    predictor, wanted = model
+    np.testing.assert_allclose(predictor.predict(given).distribution, wanted, atol=1e-6)
+
+
+def test_frames_have_names_and_kinds_of_numbers(model: tuple[Predictor, Any]) -> None:
+    predictor, wanted = model
+    frame = FRAME.astype({"weight": "Int64"}).set_index(pd.Index([f"person {number}" for number in range(30)]))
+    found = predictor(frame[10:20])
+    assert found.names == [f"person {number}" for number in range(10, 20)]
+    np.testing.assert_allclose(found.distribution, wanted[10:20], atol=1e-6)
+    assert predictor(FRAME).names is None
+
+
+CASES: list[tuple[str, Any, str]] = [
+    ("fewer features", X[:, :2], "2 features a row, but the model takes 3 .'age', 'height', 'weight'.; give those of"),
+    ("one row", X[0], r"have shape \(3,\); a matrix with one row a sample is needed"),
+    ("no rows", X[:0], "a matrix with one row a sample"),
+    ("bags", X[None], "a matrix with one row"),
+    ("text", X.astype(str), "features are <U32, not numbers"),
+    ("NaN", np.where(X > 80, np.nan, X), "features row .*, column 2 is nan; every entry must be a finite number"),
+    ("infinity", np.where(X > 80, np.inf, X), "is inf; every entry must be a finite number"),
+    ("rows of unequal length", [[1.0, 2.0], [1.0]], "inputs are no array"),
+    ("nothing", None, "features have shape"),
+    ("a missing column", FRAME.drop(columns="height"), "no column 'height', which the model was trained on; there are"),
+    ("a misspelt column", FRAME.rename(columns={"height": "heigth"}), "did you mean 'heigth'"),
+    ("a column of text", FRAME.assign(weight="heavy"), "column 'weight' is .*, which are no numbers"),
+    ("a doubled column", pd.concat([FRAME, FRAME[["age"]]], axis=1), "column 'age' is there twice"),
+    ("a frame with NaN", FRAME.where(FRAME < 80), "data frame: features row .*, column 2 is nan"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_other_rows_are_refused(model: tuple[Predictor, Any], given: Any, words: str) -> None:
+    with pytest.raises(LDLError, match=words) as refused:
+        model[0](given)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.csv", "age,height\n1,2\n", "a.csv: no column 'weight', which the model was trained on; there are 'age'"),
+        ("a.csv", "age,height,weight\n", "a.csv has no rows"),
+        ("a.csv", "age,height,weight\n1,2,x\n", "line 2, column 'weight' is 'x', not a finite number"),
+        ("a.csv", "age,height,weight\n1,2,\n", "line 2, column 'weight' is '', not a finite number"),
+        ("a.parquet", "no parquet", "a.parquet cannot be read as Parquet"),
+        ("a.npz", "no archive", "a.npz"),
+        ("a.txt", "1,2,3", "unknown kind of file '.txt'"),
+        ("b.csv", None, "no data file at"),
+        ("b.parquet", None, "no data file at"),
+    ],
+)
+def test_other_files_are_refused(
+    model: tuple[Predictor, Any], name: str, text: str | None, words: str, tmp_path: Path
+) -> None:
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(LDLError, match=words):
+        model[0](tmp_path / name)
+
+
+def test_a_table_without_names_is_taken_in_order(tmp_path: Path) -> None:
+    predictor, wanted = trained(tmp_path, named=False, feature_key="mine")
+    np.testing.assert_allclose(predictor(FRAME).distribution, wanted, atol=1e-6)
+    np.testing.assert_allclose(predictor(save(tmp_path, "csv", LABELLED)).distribution, wanted, atol=1e-6)
+    np.testing.assert_allclose(predictor(tmp_path / "train.npz").distribution, wanted, atol=1e-6)
+    with pytest.raises(LDLError, match="4 columns .'age', .*, but the model takes 3 features, whose names it does not"):
+        predictor(FRAME.assign(more=1))
+
+
+def test_missing_features_go_to_heads_that_take_them(tmp_path: Path) -> None:
+    LABELLED.assign(height=FRAME["height"].where(FRAME.index > 5)).to_csv(tmp_path / "t.csv", index=False)
+    data = TabularLDL(tmp_path / "t.csv", missing="keep")  # type: ignore[arg-type]
+    data.setup()
+    head = BoostedTrees(rounds=2)
+    task = Task(head, Identity())
+    task.build(data.labels, data.input_shape)
+    task.preprocessing = data.preprocessing
+    head.fit(data.scaled, data.columns["target"], Collective())
+    wanted = task.eval()(data.scaled).detach().numpy()
+    for given in (tmp_path / "t.csv", pd.read_csv(tmp_path / "t.csv"), data.features):
+        np.testing.assert_allclose(Predictor(task)(given).distribution, wanted, atol=1e-6)
+
+
+def test_what_a_predictor_needs(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match="Predictor needs a trained task"):
+        Predictor(Task(Softmax()))
+    task = Task(Softmax(), Identity())
+    task.build(LabelSpace.nominal("ab"), (3,))
+    with pytest.warns(UserWarning, match="nothing is known of the scaling of features: rows are taken as scaled"):
+        predictor = Predictor(task)
+    rows = torch.from_numpy(X).float()
+    np.testing.assert_allclose(predictor(X).distribution, task(rows).detach(), atol=1e-6)
+    with pytest.raises(LDLError, match="batch_size 0 of Predictor must be at least 1"):
+        Predictor(task, batch_size=0)
+    for device in ("cuda:99", "toaster"):
+        with pytest.raises(LDLError, match=f"device '{device}' cannot be used: .*; take cpu"):
+            Predictor(task, device=device)

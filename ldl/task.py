@@ -27,7 +27,7 @@ from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
-from ldl.methods.conformal import Conformal
+from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.temperature import temper
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -51,8 +51,7 @@ class Task(pl.LightningModule):
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
         lr_monitor: What ReduceLROnPlateau watches.
         mixup: Mix pairs of training instances with shares from Beta(mixup, mixup); 0 mixes none.
-        decoder: How a distribution becomes a value: ``expectation``, ``argmax`` or ``median``. It changes the
-            reported errors and is recorded with them.
+        decoder: How a distribution becomes a value, recorded with the errors: ``expectation``, ``argmax``, ``median``.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
         conformal: Calibrate intervals and sets on the validation part, by its ``groups``, such as persons, or by its
@@ -232,6 +231,7 @@ class Task(pl.LightningModule):
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
+        output.update(interval_columns(self.calibration, distribution))
         return {name: column[real] for name, column in output.items()}
 
     def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics) -> dict[str, Tensor]:

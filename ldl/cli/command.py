@@ -57,7 +57,8 @@ def command(args: list[str] | None = None) -> None:
 
 def known_schema() -> Schema:
     """What can be said on a command line: as it was learned before, or learned now."""
-    return (is_cold() and recall()) or import_module("ldl.cli.training").learn(keep=is_cold())
+    cold = is_cold()
+    return (recall() if cold else None) or import_module("ldl.cli.training").learn(keep=cold)
 
 
 def is_cold() -> bool:

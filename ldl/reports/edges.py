@@ -90,7 +90,9 @@ class EdgeReport(EachImage):
         for row in index[spread(len(index), SHOWN)].tolist():
             picture, drawn = data.read(row)
             panels.append((files[row].stem, [picture, drawn.boundaries.mean(0), read_edge_map(files[row])]))
-        sheet = charts.maps(folder / "edges.png", panels, ("image", "annotators", "prediction"), task.labels)
+        sheet = charts.maps(
+            folder / "edges.png", panels, ("image", "share of annotators", "prediction, thinned"), task.labels
+        )
         return measured, {"precision_recall": curve, "edges": sheet}
 
     def _file(self, kind: str, data: Any, row: int) -> Path:

@@ -102,7 +102,9 @@ def crossvalidate(
             write_results(own, result, task, data)
         if each is not None:
             each(result)
-    together = {name: np.concatenate([part[name] for part in tested]) for name in tested[0]}
+    # A fold whose validation part is too small has no calibrated intervals.
+    shared = [name for name in tested[0] if all(name in part for part in tested)]
+    together = {name: np.concatenate([part[name] for part in tested]) for name in shared}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
     if place is not None:

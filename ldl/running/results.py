@@ -64,7 +64,9 @@ def summarize(
     """
     audit = data.order_audit
     sizes = {measure.name: measure.size for measure in measures(task.labels, task.gives_maps)}
-    columns = {name: _filled(name, sizes.get(name), folds) for name in folds[0]["metrics"]}
+    # What not all folds have, such as calibrated intervals, has no mean.
+    shared = [name for name in folds[0]["metrics"] if all(name in fold["metrics"] for fold in folds)]
+    columns = {name: _filled(name, sizes.get(name), folds) for name in shared}
     return {
         "head": type(task.head).__name__,
         "backbone": type(task.backbone).__name__,
@@ -143,11 +145,13 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
     console.print(title, highlight=False, soft_wrap=True)
     console.print(table)
     tested = sum(fold["n_test"] for fold in folds)
-    console.print(f"{tested} test instances; {_audit(folds)}", highlight=False, soft_wrap=True)
+    console.print(f"{tested} test instances; {_audit(results)}", highlight=False, soft_wrap=True)
 
 
-def _audit(folds: list[dict[str, Any]]) -> str:
-    leaks = [fold["leak"] for fold in folds]
+def _audit(results: dict[str, Any]) -> str:
+    leaks = [fold["leak"] for fold in results["folds"]]
+    if None in leaks and results["leaky"] is False:
+        return f"the parts of {results['protocol']} have nothing in common, as published"
     if None in leaks:
         return "identities unknown, so leaks cannot be audited"
     return f"{max(leaks):.1%} of them share a group with training"

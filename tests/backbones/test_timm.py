@@ -132,7 +132,7 @@ def test_weights_at_hand_need_no_hub(place: str, tmp_path: Path, monkeypatch: py
 def test_auto_goes_on_without_weights_and_asks_the_hub_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LDL_WEIGHTS", str(tmp_path))
     monkeypatch.setenv("LDL_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(module, "_not_on_hub", set())
+    monkeypatch.setattr(module, "not_on_hub", set())
     asked, create = [], timm.create_model
 
     def offline(name: str, pretrained: bool = False, **options: object) -> torch.nn.Module:

@@ -17,6 +17,7 @@ from ldl.heads import MeanPredictor, Softmax
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.reports.card import model_card
+from ldl.reports.card.measured import about_leaks
 from ldl.running.crossval import crossvalidate
 from ldl.running.results import summarize
 from ldl.task import Task
@@ -91,7 +92,10 @@ def test_a_card_of_pictures(tmp_path: Path) -> None:
     assert "`Timm` (name test_resnet, pretrained auto" in said["Model"] and "pictures of 3 x 32 x 32" in said["Model"]
     assert "32 x 32 pixels" in said["Preprocessing"]
     assert "tempered by 1.25" in said["Calibration"] and "calibrated on 40 validation rows" in said["Calibration"]
-    assert "non-commercial research" in said["Licences"] and "timm's pretrained weights" in said["Licences"]
+    assert (
+        "non-commercial research" in said["Licences"]
+        and "test_resnet began with timm's pretrained weights" in said["Licences"]
+    )
     assert "--data PictureFolder --data.path pictures/" in said["How to use it"]
     assert "outside of the labels, 0 to 116 years" in said["Limits"] and "100 test" not in said["Limits"]
     assert "No checkpoint was kept" in model_card(results, task, data)
@@ -125,3 +129,8 @@ def labels_target(labels: LabelSpace) -> Any:
     import torch
 
     return torch.full((9, len(labels)), 1 / len(labels))
+
+
+def test_a_published_split_without_groups_is_no_leak() -> None:
+    found = {"folds": [{"leak": None}], "leaky": False}
+    assert about_leaks(found) == "Its parts have nothing in common, as published."

@@ -105,3 +105,8 @@ def test_pooled_column_where_folds_are_many_or_unequal(sizes: list[int], shown: 
 def test_caption_tells_of_leaks(leaks: list[float | None], text: str) -> None:
     table = printed(summary([fold(number, 5, leak) for number, leak in enumerate(leaks)]))
     assert text in " ".join(table.split())
+
+
+def test_nothing_is_said_of_identities_where_a_split_was_published_without() -> None:
+    table = printed({**summary([fold(0, 5, None)]), "leaky": False, "protocol": "development"})
+    assert "the parts of development have nothing in common, as published" in " ".join(table.split())

@@ -16,8 +16,9 @@ from ldl.task import Task
 
 def about_data(results: dict[str, Any], data: LDLDataModule) -> str:
     source, groups = known_source(data), getattr(data, "groups", None)
-    known = "their groups (such as persons) are not known" if groups is None else f"in {len(set(groups))} groups"
-    lines = [f"`{results['data']}`, {data_name(data)}: {data.size:,} instances, {known}."]
+    known = "their groups (such as persons) are not known" if groups is None else f"in {len(set(groups)):,} groups"
+    name = "" if data_name(data) == results["data"] else f", {data_name(data)}"
+    lines = [f"`{results['data']}`{name}: {data.size:,} instances, {known}."]
     if source is not None:
         lines.append(f"{source.name}: {source.where}.")
     return " ".join(lines)
@@ -31,11 +32,13 @@ def about_protocol(results: dict[str, Any], data: LDLDataModule) -> str:
     )
     more = f"\n\nand {len(folds) - 20} folds more, in `results.json`." if len(folds) > 20 else ""
     seed = "no seed" if results["seed"] is None else f"seed {results['seed']}"
-    return f"`{results['protocol']}`, {seed}. {_leaks(results)}\n\n{sizes}{more}"
+    return f"`{results['protocol']}`, {seed}. {about_leaks(results)}\n\n{sizes}{more}"
 
 
-def _leaks(results: dict[str, Any]) -> str:
+def about_leaks(results: dict[str, Any]) -> str:
     leaks = [fold["leak"] for fold in results["folds"]]
+    if None in leaks and results["leaky"] is False:
+        return "Its parts have nothing in common, as published."
     if None in leaks:
         return (
             "**Nobody knows which instances belong together** (are of one person, say), so that leaks between training "
@@ -67,7 +70,8 @@ def about_limits(results: dict[str, Any], task: Task, data: LDLDataModule) -> st
     lines = [
         "- Who and what is in the data beyond the figures above is not known: figures are of instances like these."
     ]
-    if None in [fold["leak"] for fold in results["folds"]] or max(fold["leak"] or 0 for fold in results["folds"]) > 0:
+    leaks = [fold["leak"] for fold in results["folds"]]
+    if results["leaky"] is not False and (None in leaks or max(leaks) > 0):
         lines.append("- **New groups, such as persons, will be predicted worse than the table says, or nobody knows.**")
     if len(results["folds"]) == 1:
         lines.append("- One fold was tested: what another would give is not known.")
@@ -75,5 +79,5 @@ def about_limits(results: dict[str, Any], task: Task, data: LDLDataModule) -> st
         lines.append("- A fold has less than 100 test instances: chance is a large part of its figures.")
     if task.labels.kind == "ordinal":
         lines.append(f"- Nothing outside of the labels, {labels_in_words(task.labels)}, can be predicted.")
-    lines.append("- It was not tested for decisions about people, and says nothing of why.")
+    lines.append("- Nobody examined it for decisions about people; examine it for yours before it makes any.")
     return "\n".join(lines)

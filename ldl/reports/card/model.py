@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from ldl.backbones.base import Identity
-from ldl.backbones.timm import TimmNetwork
+from ldl.backbones.timm import TimmNetwork, local_weights, not_on_hub
 from ldl.data.base import LDLDataModule
 from ldl.data.sources import known_source
 from ldl.labels import LabelSpace
@@ -108,12 +108,11 @@ def about_licences(task: Task, data: LDLDataModule) -> str:
 def _weights(part: TimmNetwork) -> str:
     if file := getattr(part, "weights", None):
         return f"{part.name} began with `{file}`, whose licence is not known to ldl."
-    if part.pretrained:
-        return (
-            f"{part.name} began with timm's pretrained weights, where these could be had; see the model's page, and "
-            "the terms of the pictures they were trained on (ImageNet: research)."
-        )
-    return f"{part.name} was trained from scratch."
+    if not part.pretrained or part.name in not_on_hub:
+        return f"{part.name} was trained from scratch."
+    file = local_weights(part.name)
+    where = f"the file `{file.name}`" if file else "timm's pretrained weights"
+    return f"{part.name} began with {where}; see the model's page, and the terms of the pictures it was trained on."
 
 
 def about_usage(task: Task, checkpoint: str | None, folds: int) -> str:
@@ -129,7 +128,7 @@ def about_usage(task: Task, checkpoint: str | None, folds: int) -> str:
         loaded, command = "inputs", f"`inputs` is an array {('N', *shape)}".replace("'", "")
     one = " Every fold has a model of its own; this is that of the first." if folds > 1 else ""
     return (
-        f"From this folder:{one}\n\n```python\nfrom ldl import Predictor\n\n"
+        f"From this folder:{one}\n\n```python\nfrom ldl.inference import Predictor\n\n"
         f'found = Predictor.from_checkpoint("{checkpoint}").predict({loaded})\n'
         f"print(found.distribution)  # (N, {len(task.labels)})\n```\n\n{command}; "
         f"`ldl export {checkpoint} --to onnx --out model.onnx` makes a file that runs without ldl."

@@ -13,7 +13,8 @@ from ldl.errors import LDLError
 
 def test_table_is_of_the_runs(command: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One real run of an epoch, of one checkout."""
-    monkeypatch.setattr(lines, "runs", lambda table, epochs: {"one": ["--trainer.max_epochs=1", "--data.turns=1"]})
+    small = ["-c", "configs/runs/tabular/meanpredictor.yaml", "--data.val_fraction=0"]
+    monkeypatch.setattr(lines, "runs", lambda table, epochs: {"one": [*small, f"--data.path={table}"]})
     page = tmp_path / "page.md"
     page.write_text("<!-- begin console -->\n<!-- end console -->\n")
     out = command(lines, "--turns", 1, "--page", page)
@@ -28,4 +29,4 @@ def test_refusals(command: Callable[..., str], tmp_path: Path) -> None:
     with pytest.raises(LDLError, match="--turns 0"):
         command(lines, "--turns", 0)
     with pytest.raises(LDLError, match="ended with 2"):
-        lines.measure(lines.ROOT, ["--data.fold=99"])
+        lines.measure(lines.ROOT, ["--nonsense"])

@@ -55,7 +55,7 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
 
 
 def _find_scaling(checkpoint: Any) -> None:
-    """Describe the scaling of features where a checkpoint of before 0.5 has it: with its data module alone."""
+    """Describe the scaling of features where an older checkpoint has it: with its data module alone."""
     described = checkpoint.get(CHECKPOINT_KEY) if isinstance(checkpoint, dict) else None
     if isinstance(described, dict) and described.get("preprocessing") is None:
         states = [

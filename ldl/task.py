@@ -27,7 +27,7 @@ from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
-from ldl.methods.conformal import Conformal
+from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.temperature import temper
 from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
@@ -232,6 +232,7 @@ class Task(pl.LightningModule):
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
+        output.update(interval_columns(self.calibration, distribution))
         return {name: column[real] for name, column in output.items()}
 
     def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics) -> dict[str, Tensor]:

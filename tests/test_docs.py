@@ -11,12 +11,14 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-import torch
 from matplotlib.figure import Figure
 from places import ROOT
+from predicted import MOST, compare
 
 from ldl.cli import main, training
 from ldl.cli.command import VERBS
+from ldl.data import RotatedDigits
+from ldl.inference import Predictions
 from ldl.metrics import registry
 from ldl.plugins import discover
 from ldl.running.comparison_file import read_comparison
@@ -76,8 +78,10 @@ def draw_nothing(figure: Figure, path: str | Path, **options: object) -> None:
 
 
 def options_of(command: str, run: Path) -> list[str]:
-    """What follows train.py, with a checkpoint that exists."""
+    """What follows train.py, with a checkpoint that exists, and the class of data where it would have to be another."""
     words = shlex.split(command)
+    if "predict" in words and "--data.path" in words and "--data" not in words:
+        words[(place := words.index("--data.path")) : place] = ["--data", "TableFile"]
     words = words[next(k for k, word in enumerate(words) if word.endswith("train.py")) + 1 :]
     return [str(run / "checkpoints" / "last.ckpt") if word.endswith("last.ckpt") else word for word in words]
 
@@ -156,11 +160,16 @@ def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Figure, "savefig", draw_nothing)
     shutil.copy(run / "checkpoints" / "last.ckpt", tmp_path)
-    scope: dict[str, object] = {"inputs": torch.rand(2, 1, 12, 12)}
+    data = RotatedDigits(turns=1)
+    data.setup()
+    rows = data.split.test[:MOST]
+    scope: dict[str, object] = {"inputs": data.inputs(rows, rows, train=False)}
     for block in blocks(page, "python"):
         if not block.startswith("--8<--"):  # a file that tests/test_examples.py runs
             block = re.sub(r"max_epochs=\d+", "max_epochs=1, enable_progress_bar=False, logger=False", block)
             exec(compile(block.replace("RotatedDigits()", "RotatedDigits(turns=1)"), name(page), "exec"), scope)
+        if isinstance(scope.get("found"), Predictions) and "trainer" not in scope:
+            compare(scope["found"], run / "predictions.csv")
 
 
 def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

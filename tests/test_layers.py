@@ -29,6 +29,7 @@ FLOORS = (
     ("ldl.export",),
     ("ldl.reports",),
     ("ldl.comparison", "ldl.demo"),
+    ("ldl.runs",),
     ("ldl.running", "ldl.estimator"),
     ("ldl.cli", "ldl.edges"),
     ("ldl.__main__", "ldl"),

@@ -56,6 +56,12 @@ def endless(value: Any = 0) -> Any:
     return value
 
 
+def calibration(**changes: Any) -> Change:
+    """A calibration of two rows, with other entries."""
+    scores, weights = torch.tensor([0.2, 0.7]).double(), torch.ones(2).double()
+    return put([{"score": scores, "weight": weights, "units": 2} | changes], "calibration")
+
+
 CASES: list[tuple[str, str, Change, str]] = [
     # name, checkpoint, change, what the message says
     ("nothing", "ldlf", dict.clear, "no entry 'ldl'"),
@@ -112,6 +118,18 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("weights that are complex", "maxent", put(torch.ones(4) * 1j, "state_dict", "head.bias"), "complex64 numbers"),
     ("weights without end", "aaknn", put(torch.ones(1).expand(2**40, 6), "state_dict", "head.points"), "claim"),
     ("sparse weights", "aaknn", put(torch.eye(6).to_sparse(), "state_dict", "head.points"), "is no tensor"),
+    ("a calibration of text", "softmax", put("good", "calibration"), "its calibration must be a list of 1"),
+    ("a calibration of no axis", "softmax", put([], "calibration"), "its calibration must be a list of 1"),
+    ("a calibration with more", "softmax", calibration(more=1), "must have score, weight and units, and nothing else"),
+    ("scores that fall", "softmax", calibration(score=torch.tensor([0.7, 0.2]).double()), "at least 0 and rise"),
+    ("scores below 0", "softmax", calibration(score=torch.tensor([-0.7, 0.2]).double()), "at least 0 and rise"),
+    ("scores that are NaN", "softmax", calibration(score=torch.full((2,), torch.nan).double()), "what is not finite"),
+    ("scores without end", "softmax", calibration(score=torch.zeros(1).double().expand(2**40)), "has 1099511627776 e"),
+    ("scores of single precision", "softmax", calibration(score=torch.ones(2)), "score is no column of float64"),
+    ("fewer scores than weights", "softmax", calibration(score=torch.ones(1).double()), "has 1 scores and 2 weights"),
+    ("units of text", "softmax", calibration(units="2"), "units is 2, not a number of rows or groups"),
+    ("units that are not there", "softmax", calibration(units=3), "weight must be above 0 and sum to its 3 units"),
+    ("weights below 0", "softmax", calibration(weight=torch.tensor([3.0, -1.0]).double()), "weight must be above 0"),
     ("integers for weights", "maxent", put(torch.ones(4, dtype=torch.int64), "state_dict", "head.bias"), "int64"),
 ]  # fmt: skip
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import timm
 import torch
 import torch.nn.functional as F
 from safetensors import safe_open
@@ -59,6 +58,8 @@ class PixelFeatures(TimmNetwork):
         self.strides = self.network.feature_info.reduction()
         self.sides = nn.ModuleList(nn.Conv2d(count, self.width, 1) for count in channels)
         self.joints = nn.ModuleList(nn.Conv2d(self.width, self.width, 3, padding=1) for _ in channels)
+        import timm
+
         config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
         self._register_pixel_scale(config.mean, config.std, input_shape[0])
         self.to(memory_format=torch.channels_last)

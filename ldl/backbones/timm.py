@@ -8,10 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-import timm
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
-from timm.models import adapt_input_conv, group_modules
 from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone
@@ -54,12 +52,16 @@ class TimmNetwork(Backbone):
 
     def check_images(self, input_shape: tuple[int, ...]) -> None:
         """Raise LDLError also for a model that timm does not have."""
+        import timm  # here and below: it takes as long as all of ldl, and tables do without
+
         super().check_images(input_shape)
         if not timm.is_model(self.name):
             near = did_you_mean(self.name, timm.list_models())
             raise LDLError(f"timm has no model {self.name!r}{near}; see timm.list_models()")
 
     def _create(self, what: str, from_hub: bool, **options: Any) -> Any:
+        import timm
+
         from_hub = from_hub and not (self.pretrained == "auto" and self.name in not_on_hub)
         try:
             return timm.create_model(self.name, **{"pretrained": from_hub, **options})
@@ -149,6 +151,8 @@ class Timm(TimmNetwork):
 
     def _take(self, saved: dict[str, Tensor], channels: int) -> None:
         """Take weights; those of the first layer are for three channels: summed or repeated for another number."""
+        from timm.models import adapt_input_conv
+
         first = self.network.pretrained_cfg["first_conv"]
         for layer in [first] if isinstance(first, str) else first:
             if f"{layer}.weight" in saved:
@@ -161,6 +165,8 @@ class Timm(TimmNetwork):
         if self.freeze:
             self._fixed = [self.network]
         elif self.freeze_groups:
+            from timm.models import group_modules
+
             groups = group_modules(self.network, self.network.group_matcher(coarse=False))
             numbers = sorted(number for number in groups if number != float("inf"))
             if not 0 < self.freeze_groups < len(numbers):
@@ -184,6 +190,8 @@ class Timm(TimmNetwork):
                 raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
             prefix, state = "backbone.network.", checkpoint["state_dict"]
             return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+        import timm
+
         check_archive(file, packed=False)
         try:
             network = timm.create_model(self.name, checkpoint_path=str(file))

@@ -12,8 +12,9 @@ from ldl.charts.classes import roc
 from ldl.charts.drawing import spread
 from ldl.charts.errors import bands, cumulative_score, values
 from ldl.charts.faces import distributions, faces
-from ldl.charts.reliability import calibration
+from ldl.charts.reliability import calibration, intervals
 from ldl.labels import LabelSpace
+from ldl.methods.conformal import Conformal
 from ldl.metrics.functional import kl
 
 PANELS = 9
@@ -29,6 +30,7 @@ def overview(
     labels: LabelSpace,
     fetch: Callable[[np.ndarray], np.ndarray | None] | None = None,
     names: list[str] | None = None,
+    conformal: Conformal | None = None,
 ) -> dict[str, Path]:
     """Write every chart for which there is something to show.
 
@@ -39,6 +41,7 @@ def overview(
         labels: The label space.
         fetch: Gives the pictures, (k, H, W, 3) uint8, of instances (k,), or None where they are no pictures.
         names: What every instance of the data set is called, or None for numbers.
+        conformal: What intervals were calibrated by, or None.
 
     Returns:
         The paths by the names of the charts.
@@ -62,6 +65,9 @@ def overview(
             drawn["cumulative_score"] = cumulative_score(folder / "cumulative_score.png", predicted, true, labels)
             drawn["bands"] = bands(folder / "bands.png", predicted, true, labels)
             drawn["calibration"] = calibration(folder / "calibration.png", rows["prediction"], true, labels)
+            if conformal is not None:
+                path = folder / "intervals.png"
+                drawn["intervals"] = intervals(path, rows["prediction"], true, labels, conformal)
         if labels.kind == "ordinal" and fetch is not None:
             # From the least to the greatest true value, so that the sheet covers them all.
             picked = np.argsort(true, kind="stable")[spread(len(true), PANELS)]

@@ -20,7 +20,7 @@ def photograph(
     path: Path,
     picture: np.ndarray,
     boxes: np.ndarray,
-    distributions: np.ndarray,
+    distributions: np.ndarray | None,
     texts: Sequence[str],
     labels: LabelSpace,
 ) -> Path:
@@ -30,26 +30,33 @@ def photograph(
         path: The PNG.
         picture: (H, W, 3) uint8.
         boxes: (n, 4) left, top, right, bottom, in pixels.
-        distributions: (n, C) of the faces.
+        distributions: (n, C) of the faces; None draws the photograph alone.
         texts: What is written at each box, such as its value.
         labels: What the distributions are over.
     """
     width = float(np.clip(4.2 * picture.shape[1] / picture.shape[0], 3, 9))
-    figure, (left, right) = new_figure(width + 4, 4.4, 1, 2, width_ratios=[width, 4])
+    if distributions is None:
+        figure, left = new_figure(width, 4.2)
+    else:
+        figure, (left, right) = new_figure(width + 4, 4.4, 1, 2, width_ratios=[width, 4])
+        _compare(right, distributions, texts, labels)
     left.imshow(picture)
     left.set_axis_off()
     for number, (box, text) in enumerate(zip(boxes, texts)):
         _mark(left, box, text, f"C{number % 10}")
-    for number, (distribution, text) in enumerate(zip(distributions[:MOST_FACES], texts)):
-        one = len(distributions) == 1
-        draw_distribution(right, distribution, labels, f"C{number}", label=text, filled=one)
-    if labels.kind != "grid":
-        right.set_ylim(bottom=0)
-        right.set_ylabel("probability")
-    right.tick_params(labelsize=7)
-    several = f", {MOST_FACES} of {len(boxes)} faces" if len(boxes) > MOST_FACES else ""
-    right.legend(fontsize=7, title=f"{labels.unit}{several}".removeprefix(", "), title_fontsize=7)
     return save(figure, path)
+
+
+def _compare(axis: Axes, distributions: np.ndarray, texts: Sequence[str], labels: LabelSpace) -> None:
+    count = len(distributions)
+    for number, (distribution, text) in enumerate(zip(distributions[:MOST_FACES], texts)):
+        draw_distribution(axis, distribution, labels, f"C{number}", label=text, filled=count == 1)
+    if labels.kind != "grid":
+        axis.set_ylim(bottom=0)
+        axis.set_ylabel("probability")
+    axis.tick_params(labelsize=7)
+    several = f", {MOST_FACES} of {count} faces" if count > MOST_FACES else ""
+    axis.legend(fontsize=7, title=f"{labels.unit}{several}".removeprefix(", "), title_fontsize=7)
 
 
 def _mark(axis: Axes, box: np.ndarray, text: str, color: str) -> None:

@@ -27,6 +27,7 @@ VERBS = {
     "export": "ldl.cli.export",
     "demo": "ldl.cli.demo",
     "audit": "ldl.cli.audit",
+    "runs": "ldl.cli.runs",
     "edges-eval": "ldl.cli.edges_eval",
 }
 """Of each verb the module whose ``run(args)`` does it, which is imported only then. Raises LDLError."""
@@ -56,7 +57,8 @@ def command(args: list[str] | None = None) -> None:
 
 def known_schema() -> Schema:
     """What can be said on a command line: as it was learned before, or learned now."""
-    return (is_cold() and recall()) or import_module("ldl.cli.training").learn(keep=is_cold())
+    cold = is_cold()
+    return (recall() if cold else None) or import_module("ldl.cli.training").learn(keep=cold)
 
 
 def is_cold() -> bool:

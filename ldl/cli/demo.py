@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 
 from ldl.cli.command import VerbParser
@@ -22,9 +23,11 @@ def run(args: list[str]) -> None:
     if not 0 <= given.port <= PORTS:
         raise LDLError(f"--port {given.port} must be in 0..{PORTS}")
     silence()
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # A page that is killed would leave its pictures behind.
+        signal.signal(number, lambda *_: ended.set())
     with serving(given.checkpoint, given.port, given.detector) as address:
         print(f"{given.checkpoint} at {address} until Ctrl-C", flush=True)
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            print()
+        ended.wait()
+        print()

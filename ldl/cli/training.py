@@ -29,12 +29,13 @@ from ldl.running.comparison_file import read_comparison
 from ldl.running.describe import describe
 from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
+from ldl.running.naming import RUN_DIR_VARIABLE
 from ldl.running.new_data import with_new_data
 from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
-from ldl.running.run import RUN_DIR_VARIABLE, crossval, run
+from ldl.running.run import crossval, run
 from ldl.running.yaml_files import check_config
 from ldl.start.configs import configs_folder
 from ldl.start.memory import store

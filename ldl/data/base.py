@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from ldl.data.order import OrderAudit
 from ldl.data.sampler import DealtBatchSampler
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.options import buffer, check_options, option, options
+from ldl.options import buffer, check_options, option, options, options_of
 from ldl.protocols import Fold, kfold, leak
 
 
@@ -102,6 +103,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         ``train`` asks for random augmentation: ``seeds`` (B,) make it the same in any process.
         """
         raise LDLError(f"{type(self).__name__} must define inputs(rows, seeds, train), or dataset(rows, train)")
+
+    @property
+    def title(self) -> str:
+        """What the data are called in names of runs and tables: the set, or the file or folder of one's own."""
+        path = options_of(self).get("path")
+        own = path is not None and path.default is inspect.Parameter.empty
+        return Path(self.path).stem if own else type(self).__name__  # type: ignore[attr-defined]
 
     @cached_property
     def input_shape(self) -> tuple[int, ...]:

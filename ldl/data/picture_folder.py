@@ -35,7 +35,7 @@ class PictureFolder(LDLDataModule):
     cannot be read, and those without a face, are named and left out. Places are pixels of pictures turned upright.
 
     Args:
-        path: The folder.
+        path: The folder, or a picture.
         boxes: A JSON file of face boxes, as the Facial Age Estimation Benchmark publishes them.
         detector: What finds the faces: ``mtcnn``, or an ONNX file of a detector with the outputs of YuNet or UltraFace.
         cache_dir: Folder for crops; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
@@ -79,8 +79,8 @@ class PictureFolder(LDLDataModule):
 
     def _records(self, alignment: str | None) -> tuple[FaceRecords, dict[str, np.ndarray]]:
         """A record a picture, or a face, and what is known of it. Raises LDLError."""
-        folder = Path(self.path)
-        files = [path.relative_to(folder).as_posix() for path in list_pictures(folder)]
+        folder = self.folder
+        files = [path.relative_to(folder).as_posix() for path in list_pictures(Path(self.path))]
         if self.detector is not None:
             if self.boxes is not None:
                 raise LDLError("data.boxes says where the faces are; leave it out, or data.detector")
@@ -91,9 +91,15 @@ class PictureFolder(LDLDataModule):
             print(f"{whole:,} of {len(files):,} pictures are taken whole, as one face each; {FIND}", flush=True)
         return FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
 
+    @property
+    def folder(self) -> Path:
+        """What the names of the pictures are relative to."""
+        path = Path(self.path)
+        return path.parent if path.is_file() else path
+
     def photograph(self, row: int) -> np.ndarray:
         """The whole picture that an instance is from, (H, W, 3) uint8, turned upright. Raises LDLError."""
-        return read_picture(Path(self.path) / (self.names or [])[row])
+        return read_picture(self.folder / (self.names or [])[row])
 
     def cut(self) -> Fold:
         """All pictures are to be predicted."""

@@ -43,7 +43,9 @@ def upright(picture: Image.Image) -> np.ndarray:
 
 
 def list_pictures(folder: Path) -> list[Path]:
-    """All that is named as a picture below a folder, sorted. Raises LDLError where it is no folder or has none."""
+    """A picture, or all that is named as one below a folder, sorted. Raises LDLError where there is none."""
+    if folder.is_file() and folder.suffix.lower() in SUFFIXES:
+        return [folder]
     if not folder.is_dir():
         raise LDLError(f"no folder at {folder}; give the folder that holds the pictures")
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.is_dir())

@@ -20,7 +20,7 @@ PARTS = 8
 LIKELIEST = 5
 """Labels without values that are listed, the likeliest first."""
 
-DIGITS = 5
+DIGITS = 4
 """Of numbers on the page."""
 
 Table = dict[str, list[Any]]
@@ -40,14 +40,17 @@ def answer(found: Predictions) -> Table:
 def _values(found: Predictions) -> dict[str, list[float]]:
     assert found.value is not None and found.std is not None
     columns: dict[str, np.ndarray] = {}
-    unit = f" ({found.labels.unit})" if found.labels.unit else ""
     for axis, name in enumerate(found.labels.axis_names or [""] * found.labels.ndim):
         of = f" {name}" if name else ""
         value, std = (part.reshape(len(found), -1)[:, axis] for part in (found.value, found.std))
         low, high = found.interval(LEVEL).reshape(len(found), -1, 2)[:, axis].T
-        columns |= {f"value{of}{unit}": value, f"deviation{of}": std}
+        columns |= {f"{_value(found.labels)}{of}": value, f"deviation{of}": std}
         columns |= {f"lower {LEVEL:.0%}{of}": low, f"upper {LEVEL:.0%}{of}": high}
     return {name: [float(f"{number:.{DIGITS}g}") for number in column] for name, column in columns.items()}
+
+
+def _value(labels: LabelSpace) -> str:
+    return f"value ({labels.unit})" if labels.unit else "value"
 
 
 def _likeliest(found: Predictions) -> dict[str, list[str]]:
@@ -72,21 +75,24 @@ def parts(evidence: Evidence | None, labels: LabelSpace) -> Table:
         said = [", ".join(f"{part:.4g}" for part in np.atleast_1d(value)) for value in values.cpu().numpy()]
     else:
         said = [str(labels.names[row]) for row in kept.distributions.argmax(1).tolist()]
-    what = f"value {labels.unit}".strip() if labels.has_values else "likeliest label"
-    return {"headers": ["rests on", "weight", what], "data": [list(row) for row in zip(kept.names, share, said)]}
+    what = _value(labels) if labels.has_values else "likeliest label"
+    count = f"rests on ({len(kept.names)} of {len(evidence.names)})"
+    return {"headers": [count, "weight", what], "data": [list(row) for row in zip(kept.names, share, said)]}
 
 
 def chart(folder: Path, found: Predictions, row: int, evidence: Evidence | None) -> str:
     """A PNG of one distribution with its value, its interval, and the parts that it rests on."""
-    some = None if evidence is None else evidence.first(PARTS)
+    known = found.value is not None
+    marks = evidence if found.labels.kind == "ordinal" else None
     return str(
         charts.answer(
             fresh(folder),
             found.distribution[row],
             found.labels,
-            value=None if found.value is None else found.value[row],
-            interval=None if found.value is None else found.interval(LEVEL)[row],
-            parts=None if some is None else some.distributions.float().cpu().numpy(),
+            value=found.value[row] if found.value is not None else None,
+            interval=found.interval(LEVEL)[row] if known else None,
+            parts=None if marks is None else found.labels.decode(marks.distributions.float()).cpu().numpy(),
+            weights=None if marks is None else marks.weights.float().cpu().numpy(),
         )
     )
 

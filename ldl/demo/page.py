@@ -14,6 +14,8 @@ from ldl.inference import Predictor
 
 WIDE = 4
 """Fields side by side."""
+CALIBRATED = "Intervals are calibrated: they hold the true value of 90% of all rows like those of validation."
+UNCALIBRATED = "Intervals are not calibrated: they hold 90% of the predicted mass."
 
 
 def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector | None = None) -> Any:
@@ -36,11 +38,11 @@ def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector
         kind = "maps of pictures" if predictor.task.gives_maps else "bags" if "scaling" in known else f"arrays {shape}"
         raise LDLError(f"ldl demo shows models of rows and of crops of pictures; this is one of {kind}")
     with gr.Blocks(title=title, analytics_enabled=False, fill_width=True, delete_cache=(600, 3600)) as page:
-        gr.Markdown(f"## {title}")
+        gr.Markdown(f"## {title}\n{CALIBRATED if predictor.task.calibration else UNCALIBRATED}")
         if "crop_size" in known:
             _pictures(gr, PicturePage(predictor, folder, detector))
         else:
-            _rows(gr, RowPage(predictor, folder))
+            _rows(gr, page, RowPage(predictor, folder))
     return page
 
 
@@ -53,7 +55,7 @@ def import_gradio() -> Any:
     return gradio
 
 
-def _rows(gr: Any, of: RowPage) -> None:
+def _rows(gr: Any, page: Any, of: RowPage) -> None:
     with gr.Row():
         with gr.Column(scale=2), gr.Tabs():
             if of.has_fields:
@@ -69,7 +71,8 @@ def _rows(gr: Any, of: RowPage) -> None:
         with gr.Column(scale=3):
             shown = _outputs(gr)
     if of.has_fields:
-        _bind(gr, one, of.of_fields, fields, shown, "predict")
+        predict = _bind(gr, one, of.of_fields, fields, shown, "predict")
+        page.load(predict, fields, shown, api_visibility="private", concurrency_limit=1, concurrency_id="model")
     _bind(gr, many, of.of_table, [text, file, row], shown, "predict_table")
 
 
@@ -93,19 +96,21 @@ def _pictures(gr: Any, of: PicturePage) -> None:
             )
             gr.Markdown(note)
         with gr.Column(scale=3):
-            drawn = gr.Image(label="faces", type="filepath", interactive=False)
+            drawn = gr.Image(
+                label="faces", show_label=False, type="filepath", interactive=False, buttons=["fullscreen"]
+            )
             shown = _outputs(gr)
     _bind(gr, go, of.of_picture, [given, face], [drawn, *shown], "predict")
 
 
 def _outputs(gr: Any) -> list[Any]:
     table = gr.Dataframe(label="prediction", interactive=False, wrap=True)
-    chart = gr.Image(label="distribution", type="filepath", interactive=False)
+    chart = gr.Image(label="distribution", show_label=False, type="filepath", interactive=False, buttons=["fullscreen"])
     parts = gr.Dataframe(label="what it rests on", interactive=False)
     return [table, chart, parts]
 
 
-def _bind(gr: Any, button: Any, do: Callable[..., Any], given: list[Any], shown: list[Any], name: str) -> None:
+def _bind(gr: Any, button: Any, do: Callable[..., Any], given: list[Any], shown: list[Any], name: str) -> Any:
     def said(*values: Any) -> Any:
         try:
             return do(*values)
@@ -114,3 +119,4 @@ def _bind(gr: Any, button: Any, do: Callable[..., Any], given: list[Any], shown:
 
     # One at a time: a model is no place for two.
     button.click(said, given, shown, api_name=name, concurrency_limit=1, concurrency_id="model")
+    return said

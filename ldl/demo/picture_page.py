@@ -42,6 +42,6 @@ class PicturePage:
         if self.detector is not None:
             boxes = np.stack([found.facts[side] for side in ("x0", "y0", "x1", "y1")], axis=1)
         texts = [f"{number}: {text}" for number, text in enumerate(in_words(found), start=1)]
-        drawn = charts.photograph(answer.fresh(self.folder), pixels, boxes, found.distribution, texts, found.labels)
+        drawn = charts.photograph(answer.fresh(self.folder), pixels, boxes, None, texts, found.labels)
         chart = answer.chart(self.folder, found, row, evidence)
         return str(drawn), answer.answer(found), chart, answer.parts(evidence, found.labels)

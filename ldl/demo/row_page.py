@@ -49,13 +49,12 @@ class RowPage:
             return self._show(file, int(row))
         if not (text or "").strip():
             raise LDLError(f"paste a row of {self.count} features, or several, or choose a file")
-        try:
-            return self._show(np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2), int(row))
-        except ValueError:  # it has names, or missing features
-            with tempfile.TemporaryDirectory(dir=self.folder) as place:
-                path = Path(place) / "pasted.csv"
-                path.write_text(str(text).strip() + "\n", encoding="utf-8")
-                return self._show(path, int(row))
+        if (rows := _numbers(str(text))) is not None:
+            return self._show(rows, int(row))
+        with tempfile.TemporaryDirectory(dir=self.folder) as place:
+            path = Path(place) / "pasted.csv"
+            path.write_text(str(text).strip() + "\n", encoding="utf-8")
+            return self._show(path, int(row))
 
     def _show(self, given: Any, row: int) -> tuple[answer.Table, str, answer.Table]:
         found = self.predictor.predict(given)
@@ -63,6 +62,14 @@ class RowPage:
         table = answer.answer(found)
         shown = {**table, "data": table["data"][:MOST_ROWS]}
         return shown, answer.chart(self.folder, found, row, evidence), answer.parts(evidence, found.labels)
+
+
+def _numbers(text: str) -> np.ndarray | None:
+    """Rows of nothing but numbers; None where the text has names, or missing features."""
+    try:
+        return np.loadtxt(io.StringIO(text), delimiter=",", ndmin=2)
+    except ValueError:
+        return None
 
 
 def _usual(scaling: dict[str, Any], count: int) -> list[float]:

@@ -60,3 +60,4 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
             yield str(address)
         finally:
             page.close(verbose=False)
+            del os.environ["GRADIO_TEMP_DIR"]

@@ -25,7 +25,8 @@ class Deployed(nn.Module):
 
     It gives a tuple, named by ``outputs``: ``distribution`` (B, C); and where labels have values ``value`` (B,) and
     ``interval_50``, ``interval_80`` and ``interval_90`` (B, 2), in the labels' unit: on a grid (B, 2) and (B, 2, 2).
-    They are those of :class:`ldl.inference.Predictor`, calibrated where the task is. At every pixel there are two more dimensions after B.
+    They are those of :class:`ldl.inference.Predictor`, calibrated where the task is. A row for which that raises, such
+    as one in which a tree asks for a feature that is NaN, is NaN.
 
     Attributes:
         input_shape: Of one input.

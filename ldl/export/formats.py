@@ -52,13 +52,13 @@ def write_onnx(model: Deployed, example: Tensor, metadata: dict[str, str]) -> by
     return program.model_proto.SerializeToString()
 
 
-def load_onnx(data: bytes) -> Run:
-    """Run an ONNX file by onnxruntime. Raises LDLError where that is not installed."""
+def load_onnx(data: bytes, threads: int = 0) -> Run:
+    """Run an ONNX file by onnxruntime, with its own number of threads for 0. Raises LDLError: it is not installed."""
     _need_onnx("onnxruntime")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
+    options.log_severity_level, options.intra_op_num_threads = 3, threads
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     return lambda inputs: session.run(None, {"input": inputs})
 
@@ -124,5 +124,5 @@ def _need_onnx(*packages: str) -> None:
     for package in packages:
         try:
             __import__(package)
-        except ImportError:
-            raise LDLError(f"ONNX files need {package}, which is not installed; pip install 'ldl[onnx]'") from None
+        except ModuleNotFoundError as error:
+            raise LDLError(f"ONNX files need {error.name}, which is not installed; pip install 'ldl[onnx]'") from None

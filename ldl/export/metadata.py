@@ -20,7 +20,8 @@ def metadata(task: Task, model: Deployed, licences: Licences) -> dict[str, str]:
 
     ``labels`` (kind, names, axes, unit, ...), ``unit``, ``decoder``, ``temperature``, ``head``, ``backbone``,
     ``input`` (type, and shape, -1 of any size), ``preprocessing`` (what happens inside, and what has to happen before),
-    ``outputs``, ``intervals`` (what they hold), ``versions``, ``license_code``, ``license_weights`` and ``license_data``.
+    ``outputs``, ``intervals`` (what they hold), ``versions``, ``license_code``, ``license_weights`` and
+    ``license_data``.
     """
     texts = {
         "labels": task.labels.to_dict(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ class Inputs:
 
     Attributes:
         size: Their number.
-        make: Gives the inputs (B, ...) of some of them, as the backbone takes them.
+        make: Gives the inputs (B, ...) of some of them, as the backbone takes them. Where loader processes are to call
+            it, it is no closure: these cannot be sent.
         names: What each is called; None where nothing names them.
         facts: What else is known of each, (size,) by name, such as where a face lies in its picture.
     """
@@ -31,13 +33,14 @@ class Inputs:
     facts: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def prepared(given: Any, shape: tuple[int, ...], dtype: str | None) -> Inputs:
+def prepared(given: Any, shape: tuple[int, ...], dtype: str | None, missing: bool = False) -> Inputs:
     """Inputs that need no preparation: an array or tensor (N, ...) of the numbers that the model was trained on.
 
     Args:
         given: The array.
         shape: Of one input; -1 is any length.
         dtype: Type of the numbers in training; None where nobody knows.
+        missing: Whether inputs may hold NaN, as bags do for instances that they have not.
 
     Raises:
         LDLError: another shape or kind of number, or a number that is not finite.
@@ -47,10 +50,10 @@ def prepared(given: Any, shape: tuple[int, ...], dtype: str | None) -> Inputs:
     if not fits or 0 in array.shape:
         wanted = ", ".join("any" if side == -1 else str(side) for side in shape)
         raise LDLError(f"inputs have shape {array.shape}, but the model takes (N, {wanted}), a row an instance")
-    return Inputs(len(array), _rows(as_trained(array, dtype)))
+    return Inputs(len(array), partial(take, torch.from_numpy(as_trained(array, dtype, missing))))
 
 
-def as_trained(array: np.ndarray, dtype: str | None) -> np.ndarray:
+def as_trained(array: np.ndarray, dtype: str | None, missing: bool = False) -> np.ndarray:
     """Numbers of the type of training. Raises LDLError for those that mean something else, or are not finite."""
     if array.dtype.kind not in "fiub":
         raise LDLError(f"inputs are {array.dtype}, not numbers")
@@ -59,17 +62,15 @@ def as_trained(array: np.ndarray, dtype: str | None) -> np.ndarray:
         if not whole or array.min() < 0 or array.max() > 255:
             raise LDLError(f"inputs are {array.dtype}, but the model takes pixels of 0 to 255 in uint8; give it those")
         return array.astype(np.uint8)
-    if dtype is None:
-        return array if array.dtype == np.uint8 else array.astype(np.float32)
     if array.dtype == np.uint8:
-        raise LDLError(f"inputs are uint8, but the model was trained on {dtype}; scale them as in training")
-    if len(bad := np.argwhere(np.isinf(array) if array.ndim == 3 else ~np.isfinite(array))):
+        if dtype is not None:
+            raise LDLError(f"inputs are uint8, but the model was trained on {dtype}; scale them as in training")
+        return array
+    if len(bad := np.argwhere(np.isinf(array) if missing else ~np.isfinite(array))):
         raise LDLError(f"input {bad[0][0]} holds {array[tuple(bad[0])]}; every entry must be a finite number")
     return array.astype(dtype if dtype in ("float32", "float64") else np.float32)
 
 
-def _rows(array: np.ndarray) -> Callable[[np.ndarray], Tensor]:
-    def make(rows: np.ndarray) -> Tensor:
-        return torch.from_numpy(array[rows])
-
-    return make
+def take(instances: Tensor, rows: np.ndarray) -> Tensor:
+    """Some of all inputs (N, ...), where these are there."""
+    return instances[torch.from_numpy(rows)]

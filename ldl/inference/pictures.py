@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,12 @@ def faces(given: Any, preprocessing: dict[str, Any], places: Faces = None) -> In
     if places is not None and len(places) != len(sources):
         raise LDLError(f"{len(sources)} pictures but places of {len(places)} faces; give one, or None, a picture")
     size, margin = check_crops(preprocessing)
+    if places is None and preprocessing.get("alignment") in ("landmarks", "box"):
+        warnings.warn(
+            f"the model was trained on faces placed by their {preprocessing['alignment']}, and these pictures are "
+            "taken whole; give the places of the faces, faces=, or have them found, detector='mtcnn'",
+            stacklevel=5,
+        )
     pipeline = Pipeline.from_dict(preprocessing["transforms"])
 
     def one(row: int) -> np.ndarray:
@@ -55,13 +63,13 @@ def faces(given: Any, preprocessing: dict[str, Any], places: Faces = None) -> In
 def whole(given: Any) -> Inputs:
     """Pictures as they are, (B, 3, H, W) uint8: a batch has one size. Raises LDLError."""
     sources, names = list_sources(given)
+    return Inputs(len(sources), partial(_stacked, sources), names)
 
-    def make(rows: np.ndarray) -> Tensor:
-        pictures = [read(sources[row]) for row in rows]
-        check_one_size(pictures)
-        return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
 
-    return Inputs(len(sources), make, names)
+def _stacked(sources: Sequence[Source], rows: np.ndarray) -> Tensor:
+    pictures = [read(sources[row]) for row in rows]
+    check_one_size(pictures)
+    return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
 
 
 def check_one_size(pictures: Sequence[np.ndarray]) -> None:

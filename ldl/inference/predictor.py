@@ -148,4 +148,4 @@ class Predictor:
             return pictures.whole(given)
         if len(shape) == 1 or "scaling" in known:
             return read_instances(given, shape, known, self.task.head.takes_missing)
-        return prepared(given, shape, known.get("dtype"))
+        return prepared(given, shape, known.get("dtype"), self.task.head.takes_bags)

@@ -15,7 +15,7 @@ from ldl.data.tables.distributions import read_file
 from ldl.data.tables.feature_columns import FeatureColumns, as_array, read_parquet
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError
-from ldl.inference.inputs import Inputs
+from ldl.inference.inputs import Inputs, take
 
 
 def read_instances(given: Any, shape: tuple[int, ...], known: dict[str, Any], missing: bool = False) -> Inputs:
@@ -46,7 +46,7 @@ def rows(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
     else:
         source, features = "inputs", columns.of_array(given)
     scaled = scaler.apply(features, source)
-    return Inputs(len(scaled), lambda chosen: scaled[torch.from_numpy(chosen)], names)
+    return Inputs(len(scaled), partial(take, scaled), names)
 
 
 def bags(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
@@ -69,7 +69,7 @@ def bags(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
     if not parts:
         raise LDLError("there is no bag to predict; give at least one array (instances, features)")
     scaled = [scaler.apply(part, source) for part in parts]
-    return Inputs(len(scaled), lambda chosen: _padded([scaled[number] for number in chosen]), names)
+    return Inputs(len(scaled), partial(_padded, scaled), names)
 
 
 def is_frame(given: Any) -> bool:
@@ -115,5 +115,6 @@ def _present(columns: FeatureColumns, bag: Any, source: str) -> np.ndarray:
     return columns.of_array(array, source)
 
 
-def _padded(parts: list[Tensor]) -> Tensor:
+def _padded(bags: list[Tensor], chosen: np.ndarray) -> Tensor:
+    parts = [bags[number] for number in chosen]
     return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=torch.nan)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-Kind = Literal["distribution", "class", "value", "line"]
+Kind = Literal["distribution", "class", "value", "interval", "set", "line"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class Measure:
         detail: Whether it is left to ``results.json`` and the log of tests, out of tables and of validation.
         of: What is compared, and so which labels have it. ``distribution``: distributions (..., C), of all labels;
             ``class``: the same of two nominal labels; ``value``: decoded and true values (...,) or (..., 2), of labels
-            with values; ``line``: rows of ordinal labels. Maps, where every pixel is a row, have no ``class`` and
-            ``line``.
+            with values; ``interval``: calibrated intervals and true values; ``set``: calibrated sets and distributions
+            (:mod:`ldl.metrics.intervals`); ``line``: rows of ordinal labels. Maps, where every pixel is a row, have
+            ``distribution`` and ``value`` alone.
         size: Name of the measure that counts the instances of its group, where it is of a group.
     """
 

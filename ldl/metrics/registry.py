@@ -6,6 +6,7 @@ from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics import functional
 from ldl.metrics.classes import CLASS_MEASURES
+from ldl.metrics.intervals import interval_measures
 from ldl.metrics.measure import Measure
 from ldl.metrics.ordinal import line_measures
 from ldl.metrics.value import value_measures
@@ -51,6 +52,8 @@ def measures(labels: LabelSpace, maps: bool = False) -> list[Measure]:
         "distribution": list(DISTRIBUTION_METRICS.values()),
         "class": list(CLASS_MEASURES) if two and not maps else None,
         "value": value_measures(labels) if labels.has_values else None,
+        "interval": interval_measures(labels) if labels.has_values and not maps else None,
+        "set": interval_measures(labels) if not labels.has_values and not maps else None,
         "line": line_measures(labels) if labels.kind == "ordinal" and not maps else None,
     }
     known = [measure for table in tables.values() for measure in table or ()]

@@ -16,6 +16,8 @@ COMPARED: dict[Kind, tuple[str, str]] = {
     "distribution": ("prediction", "target"),
     "class": ("prediction", "target"),
     "value": ("predicted_value", "value"),
+    "interval": ("interval", "value"),
+    "set": ("set", "target"),
 }
 """The columns that means are taken of."""
 
@@ -53,7 +55,8 @@ class StageMetrics(nn.Module):
         """Take what ``Task.predict_step`` gives of a batch; returns the means, which are to be logged."""
         updated = []
         for kind, columns in COMPARED.items():
-            if kind in self.means:
+            # Intervals and sets are there where they are calibrated.
+            if kind in self.means and all(name in output for name in columns):
                 metrics = self.means[kind]
                 assert isinstance(metrics, MetricCollection)
                 metrics.update(*(output[name] for name in columns))

@@ -23,14 +23,13 @@ from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
+from ldl.metrics.intervals import INTERVAL_LEVELS
 from ldl.reports.caption import caption
 from ldl.reports.files import write_csv
 from ldl.reports.loggers import log_images, log_table
 from ldl.reports.photographs import MOST_DRAWN, Photographs, draw_photographs
 
 TABLE_ROWS = 200
-LEVELS = (50, 80, 90)
-"""Intervals of a prediction, in percent."""
 
 
 class Report(pl.Callback):
@@ -74,7 +73,7 @@ class Report(pl.Callback):
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
-            data, levels = data_of(trainer), LEVELS if trainer.predicting else ()
+            data, levels = data_of(trainer), INTERVAL_LEVELS if trainer.predicting else ()
             names, facts = getattr(data, "names", None), getattr(data, "facts", None)
             header, table = tabulate(self.rows, pl_module.labels, names, levels, facts, pl_module.calibration)
             write_csv(self.folder / "predictions.csv", header, table)
@@ -91,7 +90,8 @@ class Report(pl.Callback):
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)
-        paths = charts.overview(folder, self.rows, task.labels, partial(pictures, data), data and data.names)
+        fetch, names = partial(pictures, data), data and data.names
+        paths = charts.overview(folder, self.rows, task.labels, fetch, names, task.calibration)
         if isinstance(data, LDLDataModule):
             order = task.head.chart_order(torch.from_numpy(self.rows["prediction"])).numpy()
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
@@ -186,8 +186,8 @@ def tabulate(
     """Header and rows of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
     ``names`` and ``facts`` have one entry an instance of the data set. With ``levels``, in percent, come the standard
-    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values; they
-    are calibrated where there is a calibration.
+    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values,
+    calibrated where there is a calibration; of nominal labels the names of a calibrated set, such as ``set_90``.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
@@ -198,18 +198,30 @@ def tabulate(
     for name in ("value", "predicted_value"):
         if name in rows:
             columns.update(_by_axis(name, rows[name], labels))
-    if levels and "predicted_value" in rows:
-        found = Predictions(rows["prediction"], rows["predicted_value"], labels, calibration=calibration)
-        assert found.std is not None
+    if levels:
+        found = Predictions(rows["prediction"], rows.get("predicted_value"), labels, calibration=calibration)
+        columns.update(_spread(found, levels))
+    for name in ("target", "prediction"):
+        if name in rows:
+            columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})
+    return list(columns), [list(row) for row in zip(*(column.tolist() for column in columns.values()))]
+
+
+def _spread(found: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:
+    """Deviation and intervals of labels with values, calibrated sets of nominal ones, their names between bars."""
+    labels, columns = found.labels, {}
+    if found.std is not None:
         columns.update(_by_axis("value_std", found.std, labels))
         for level in levels:
             ends = found.interval(level / 100)
             columns.update(_by_axis(f"lower_{level}", ends[..., 0], labels))
             columns.update(_by_axis(f"upper_{level}", ends[..., 1], labels))
-    for name in ("target", "prediction"):
-        if name in rows:
-            columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})
-    return list(columns), [list(row) for row in zip(*(column.tolist() for column in columns.values()))]
+    elif found.calibration is not None:
+        for level in levels:
+            sets = found.label_set(level / 100)
+            texts = ["|".join(name for name, held in zip(labels.names, row) if held) for row in sets]
+            columns[f"set_{level}"] = np.array(texts, dtype=object)
+    return columns
 
 
 def _by_axis(name: str, column: np.ndarray, labels: LabelSpace) -> dict[str, np.ndarray]:

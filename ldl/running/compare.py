@@ -26,8 +26,8 @@ from ldl.running.candidates import Parse, RunCandidate, content_digest, make_can
 from ldl.running.comparison_file import ComparisonFile
 from ldl.running.folder import RESULTS
 from ldl.running.lock import alone_in
+from ldl.running.naming import choose_folder
 from ldl.running.refusals import refusals
-from ldl.running.run import choose_folder
 
 ALL = "all"
 """In place of a fold's number: the choice of the setting on all rows."""

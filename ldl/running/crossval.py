@@ -22,8 +22,9 @@ from ldl.reports.caption import caption
 from ldl.reports.choice import report_for
 from ldl.reports.rows import Report, pictures
 from ldl.running import stopping
+from ldl.running.metrics_file import MetricsFile
 from ldl.running.results import columns, summarize, write_results
-from ldl.running.tracking import MetricsFile, finish
+from ldl.running.tracking import finish
 from ldl.running.training import Select, fit_and_test, make_checkpoints, seed_everything
 from ldl.task import Task
 
@@ -42,6 +43,7 @@ def crossvalidate(
     folder: str | Path | None = None,
     select: Select = "last",
     rows: list[Rows] | None = None,
+    each: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Fit and test folds of a data set, each with a new task and from the same seed; the data are read once.
 
@@ -60,6 +62,7 @@ def crossvalidate(
             folder, and a validation part.
         rows: Is filled with the test rows of each fold: columns such as ``index`` (n,), ``prediction`` and ``target``
             (n, C), ``value`` and ``predicted_value`` (n,), in the order of the data set.
+        each: Is called after every fold with its ``results.json``.
 
     Returns:
         The content of ``results.json``: the entries of the ``folds``, their ``mean`` and ``std`` and, ``pooled``, the
@@ -94,9 +97,14 @@ def crossvalidate(
         entries.append(entry)
         tested.append(getattr(report, "rows", {}))
         seconds += fit_seconds
+        result = summarize(task, data, [entry], seed, fit_seconds)
         if own is not None:
-            write_results(own, summarize(task, data, [entry], seed, fit_seconds), task, data)
-    together = {name: np.concatenate([part[name] for part in tested]) for name in tested[0]}
+            write_results(own, result, task, data)
+        if each is not None:
+            each(result)
+    # A fold whose validation part is too small has no calibrated intervals.
+    shared = [name for name in tested[0] if all(name in part for part in tested)]
+    together = {name: np.concatenate([part[name] for part in tested]) for name in shared}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
     if place is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -13,6 +14,7 @@ from pytorch_lightning.cli import LightningArgumentParser
 
 from ldl.backbones.base import Backbone
 from ldl.data.base import LDLDataModule
+from ldl.data.sources import SOURCES
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
 from ldl.options import options_of
 from ldl.running.messages import subclasses
@@ -71,7 +73,11 @@ def _traits(cls: type) -> dict[str, str]:
     if issubclass(cls, LDLDataModule):
         chosen = options_of(cls).get("protocol")
         protocols = list(getattr(cls, "protocols", {})) or list(chosen.choices if chosen else ())
-        return {"protocols": ", ".join(protocols) or str(cls.protocol)}
+        usual = getattr(options_of(cls).get("path"), "default", None)
+        names = [Path(str(usual)).name, *(base.__name__ for base in cls.__mro__)]
+        known = next((SOURCES[name] for name in names if name in SOURCES), None)
+        source = {} if known is None else {"files": known.layout, "from": f"{known.where} ({known.licence})"}
+        return {**source, "protocols": ", ".join(protocols) or str(cls.protocol)}
     if not issubclass(cls, Head):
         return {}
     ways = {ImageHead: "fitted on images", FittedHead: "fitted", AlternatingHead: "alternating", Head: "by gradient"}

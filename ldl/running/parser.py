@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import jsonargparse._typehints as typehints
 import pytorch_lightning as pl
 from jsonargparse import Namespace
+from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 
@@ -78,7 +79,7 @@ class LDLCLI(LightningCLI):
             "--ckpt_path", type=str | None, default=None, help="Checkpoint to resume from, test or predict with."
         )
         parser.add_argument(
-            "--run_dir", type=str | None, default=None, help="Folder of this run; default runs/DATA_HEAD/TIME."
+            "--run_dir", type=str | None, default=None, help="Folder of this run; default runs/TIME_DATA_HEAD."
         )
         parser.add_argument(
             "--select",
@@ -125,9 +126,10 @@ class LDLCLI(LightningCLI):
         arguments = {**dict(self._instantiate(config).trainer.items(branches=True, nested=False)), **overrides}
         given = arguments.pop("callbacks") or []
         given = given if isinstance(given, list) else [given]
-        # Lightning tells callbacks apart by this key, and refuses two of one.
+        # Lightning tells callbacks apart by this key, and refuses two of one, and two progress bars.
         taken = {callback.state_key for callback in given}
-        callbacks = [callback for callback in callbacks if callback.state_key not in taken]
+        kinds = (ProgressBar,) if any(isinstance(callback, ProgressBar) for callback in given) else ()
+        callbacks = [one for one in callbacks if one.state_key not in taken and not isinstance(one, kinds)]
         with refusals():
             trainer = pl.Trainer(**arguments, callbacks=[*given, *callbacks])
         if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):

@@ -22,6 +22,14 @@ LOG_LINES = (
     "litlogger",
     "litmodels",
     "estimate number of stepping batches",
+    "Seed set to",  # 0, unless configured
+    "GPU available",  # the run's first line says what is used
+    "TPU available",
+    "LOCAL_RANK: ",
+    "`Trainer.fit` stopped: `max_epochs",  # as configured
+    "Restoring states from the checkpoint",  # the run's second line says so
+    "Restored all states from the checkpoint",
+    "Loaded model weights from the checkpoint",
     "will override existing callbacks passed to Trainer",
 )
 
@@ -30,8 +38,9 @@ def silence() -> None:
     """Leave them out. Everything else is shown as ever."""
     for message in WARNINGS:
         warnings.filterwarnings("ignore", message=message)
-    for handler in logging.getLogger("pytorch_lightning").handlers:
-        handler.addFilter(_wanted)
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        for handler in logging.getLogger(name).handlers:
+            handler.addFilter(_wanted)
 
 
 def _wanted(record: logging.LogRecord) -> bool:

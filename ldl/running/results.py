@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
@@ -63,11 +64,14 @@ def summarize(
     """
     audit = data.order_audit
     sizes = {measure.name: measure.size for measure in measures(task.labels, task.gives_maps)}
-    columns = {name: _filled(name, sizes.get(name), folds) for name in folds[0]["metrics"]}
+    # What not all folds have, such as calibrated intervals, has no mean.
+    shared = [name for name in folds[0]["metrics"] if all(name in fold["metrics"] for fold in folds)]
+    columns = {name: _filled(name, sizes.get(name), folds) for name in shared}
     return {
         "head": type(task.head).__name__,
         "backbone": type(task.backbone).__name__,
         "data": type(data).__name__,
+        "title": data.title,
         "protocol": data.protocol,
         "leaky": data.leaky,
         **({} if audit is None else {"order_audit": audit.as_dict()}),
@@ -124,8 +128,8 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
     known = {measure.name: measure for measure in measures(labels)}
     folds = results["folds"]
     several = len(folds) > 1
-    title = f"{results['head']} on {results['data']}, {results['protocol']}, {len(folds)} fold{'s' if several else ''}"
-    table = Table(title=title, caption=f"{sum(fold['n_test'] for fold in folds)} test instances; {_audit(results)}")
+    title = f"{results['head']} on {results['title']}, {results['protocol']}, {len(folds)} fold{'s' if several else ''}"
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     columns = {"mean": results["mean"], "std": results["std"]} if several else {"test": results["mean"]}
     if "pooled" in results and (len(folds) > FEW_FOLDS or len({fold["n_test"] for fold in folds}) > 1):
         columns["pooled"] = results["pooled"]
@@ -137,7 +141,11 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
         if measure is None or not measure.detail:
             label = name if measure is None else _label(measure, folds, labels.unit)
             table.add_row(label.replace("[", r"\["), *(_number(column[name]) for column in columns.values()))
-    (console or Console()).print(table)
+    console = console or Console()
+    console.print(title, highlight=False, soft_wrap=True)
+    console.print(table)
+    tested = sum(fold["n_test"] for fold in folds)
+    console.print(f"{tested} test instances; {_audit(results)}", highlight=False, soft_wrap=True)
 
 
 def _audit(results: dict[str, Any]) -> str:

@@ -6,8 +6,6 @@ refused run leaves nothing behind.
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,25 +13,29 @@ from typing import Any
 import pytorch_lightning as pl
 import yaml
 from jsonargparse import Namespace
-from pytorch_lightning.callbacks import RichProgressBar
 
 from ldl.checkpoint import check_same_model, read_checkpoint
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.reports.choice import report_for
-from ldl.running import results, tracking
+from ldl.running import console, results, tracking
 from ldl.running.crossval import crossvalidate
 from ldl.running.folder import nothing_left
 from ldl.running.lock import alone_in
+from ldl.running.naming import choose_folder, run_name
 from ldl.running.parser import LDLCLI
 from ldl.running.refusals import refusals
 from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
-from ldl.running.training import check_validates, fit_and_test, make_checkpoints, measure, seed_everything
+from ldl.running.training import (
+    best_weights,
+    check_validates,
+    fit_and_test,
+    make_checkpoints,
+    measure,
+    seed_everything,
+)
 from ldl.task import Task
-
-RUN_DIR_VARIABLE = "LDL_RUN_DIR"
-"""Rank 0 chooses the run directory; the processes it launches read it here."""
 
 
 def run(cli: LDLCLI) -> None:
@@ -43,12 +45,16 @@ def run(cli: LDLCLI) -> None:
     data = cli.make_data(config)
     checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
     task = _make_task(cli, config, data, checkpoint)
-    folder = choose_folder(config, data, type(task.head).__name__)
+    head = type(task.head).__name__
+    folder = choose_folder(config, data, head)
     with alone_in(folder), nothing_left(folder), refusals():
         trainer = _make_trainer(cli, config, data, folder, checkpoint)
         trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
         seconds = 0.0
         try:
+            console.say(console.opening(head, data, trainer, config.stage))
+            if checkpoint:
+                console.say(console.origin(config.ckpt_path, checkpoint))
             if config.stage == "predict":
                 trainer.predict(task, datamodule=data, return_predictions=False)
             else:
@@ -56,6 +62,8 @@ def run(cli: LDLCLI) -> None:
                     entry = measure(trainer, task, data)
                 else:
                     entry, seconds = fit_and_test(trainer, task, data, config.select, config.ckpt_path)
+                    if config.select == "best":
+                        console.say(f"tested: {best_weights(trainer)}, the best by val_kl")
                 content = results.summarize(task, data, [entry], seed, seconds)
                 results.write_results(folder, content, task, data, config.ckpt_path)
                 _show(folder, content, data)
@@ -74,18 +82,24 @@ def crossval(cli: LDLCLI) -> None:
     if cli.config.ckpt_path is not None:
         raise LDLError("--stage crossval trains every fold anew; leave --ckpt_path out")
     data = cli.make_data(_of_fold(cli.config, 0))
-    folder = choose_folder(cli.config, data, cli.config.model.head.class_path.rpartition(".")[2])
+    head = cli.config.model.head.class_path.rpartition(".")[2]
+    folder = choose_folder(cli.config, data, head)
 
     def make_task() -> Task:
         return _make_task(cli, _of_fold(cli.config, data.fold), data, {})
 
     def make_trainer() -> pl.Trainer:
         own = folder / f"fold_{data.fold}"
-        return _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, {}, group=folder.name)
+        trainer = _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, {}, run_name(folder, data, head))
+        if data.fold == 0:
+            console.say(console.opening(head, data, trainer, "crossval"))
+        return trainer
 
     seed, select = _seed(cli.config), cli.config.select
     with alone_in(folder), nothing_left(folder), refusals():
-        content = crossvalidate(make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select)
+        content = crossvalidate(
+            make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select, each=console.tell_fold
+        )
         _show(folder, content, data)
 
 
@@ -140,13 +154,18 @@ def _make_trainer(
     if config.stage == "fit":
         callbacks += _make_checkpoints(config, data, folder)
     if config.trainer.enable_progress_bar is not False:
-        callbacks.append(RichProgressBar())
+        callbacks.append(console.progress(one_of_many=group is not None))
     ours: dict[str, Any] = {"default_root_dir": str(folder)}
+    if config.trainer.enable_model_summary is None:
+        ours["enable_model_summary"] = False
     if config.trainer.logger in (None, True) and not config.trainer.fast_dev_run:
         options = config.wandb
         options = options if isinstance(options, tracking.WandbOptions) else tracking.WandbOptions(**options.as_dict())
-        options = replace(options, group=options.group or group)
-        ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), checkpoint.get("global_step", 0))
+        name = run_name(folder, data, config.model.head.class_path.rpartition(".")[2])
+        if group is not None:
+            name, options = f"{group}_fold_{data.fold}", replace(options, group=options.group or group)
+        first_step, tells = checkpoint.get("global_step", 0), group is None or data.fold == 0
+        ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), first_step, name, tells)
     trainer = cli.make_trainer(config, callbacks, **ours)
     if config.stage == "fit" and config.select == "best":
         check_validates(trainer)
@@ -180,18 +199,4 @@ def _show(folder: Path, content: dict[str, Any], data: LDLDataModule) -> None:
         results.print_table(content, data.labels)
         if data.order_audit is not None and (warning := data.order_audit.warning):
             print(warning)
-        print(f"results: {folder / 'results.json'}")
-
-
-def choose_folder(config: Namespace, data: LDLDataModule, head: str) -> Path:
-    """The run directory: as given, as rank 0 chose it, or ``runs/DATA_HEAD/TIME``."""
-    if config.run_dir is not None:
-        return Path(config.run_dir)
-    if RUN_DIR_VARIABLE not in os.environ:
-        folder = base = Path("runs") / f"{type(data).__name__}_{head}".lower() / time.strftime("%Y%m%d-%H%M%S")
-        number = 1
-        while folder.exists():
-            number += 1
-            folder = base.with_name(f"{base.name}-{number}")
-        os.environ[RUN_DIR_VARIABLE] = str(folder)
-    return Path(os.environ[RUN_DIR_VARIABLE])
+        print(console.closing(folder))

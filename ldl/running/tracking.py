@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pytorch_lightning.loggers import CSVLogger, Logger, WandbLogger
-from pytorch_lightning.loggers.csv_logs import ExperimentWriter
+from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.loggers.logger import rank_zero_experiment
-from pytorch_lightning.utilities import rank_zero_info
 
-from ldl.checkpoint import replacing
 from ldl.collective import process_rank
+from ldl.running.metrics_file import MetricsFile
+
+QUIET: dict[str, Any] = {"show_info": False, "quiet": True}
 
 
 @dataclass
@@ -27,7 +26,7 @@ class WandbOptions:
     Args:
         mode: ``auto`` is online where you are logged in, else offline; ``disabled`` switches it off.
         project: Project of the run.
-        name: Name of the run; None takes the run directory's.
+        name: Name of the run; None takes the run directory's, with data and head.
         group: Group of the run; cross-validation makes one of its own.
         tags: Tags of the run.
     """
@@ -40,7 +39,7 @@ class WandbOptions:
 
 
 def resolve_mode(mode: str) -> str:
-    """What ``auto`` comes to; says so in one line where it falls back to offline."""
+    """What ``auto`` comes to."""
     if mode != "auto":
         return mode
     if os.environ.get("WANDB_MODE"):
@@ -54,64 +53,77 @@ def resolve_mode(mode: str) -> str:
     except Exception as error:
         print(f"wandb login failed: {error}", file=sys.stderr)
         logged_in = False
-    if not logged_in:
-        rank_zero_info("wandb: not logged in, so the run is kept offline; `wandb login` changes that")
     return "online" if logged_in else "offline"
 
 
-class _Writer(ExperimentWriter):
-    """Appends to ``metrics.csv``; Lightning's deletes it first, and writes it anew in place for new columns."""
-
-    def __init__(self, log_dir: str, first_step: int) -> None:
-        super().__init__(log_dir)
-        path = Path(self.metrics_file_path)
-        if path.is_file():
-            # A row that a kill or a full disk cut off has no end.
-            whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-            rows = [row for row in csv.DictReader(whole) if row.get("step") and int(row["step"]) < first_step]
-            self.metrics_keys = [name for name in (whole and next(csv.reader(whole))) if any(row[name] for row in rows)]
-            self._write(rows)
-
-    def _check_log_dir_exists(self) -> None:
-        pass
-
-    def _rewrite_with_new_header(self, fieldnames: list[str]) -> None:
-        with open(self.metrics_file_path, newline="") as file:
-            self._write(list(csv.DictReader(file)))
-
-    def _write(self, rows: list[dict[str, Any]]) -> None:
-        if not rows:
-            Path(self.metrics_file_path).unlink()
-            return
-        with replacing(Path(self.metrics_file_path)) as file:
-            writer = csv.DictWriter(codecs.getwriter("utf-8")(file), self.metrics_keys, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(rows)
-
-
-class MetricsFile(CSVLogger):
-    """``metrics.csv``, which a resumed run continues: rows of steps that are trained again give way.
-
-    Lightning's logger keeps up to 100 rows in memory, where a kill loses them.
+class QuietWandb(WandbLogger):
+    """Weights & Biases in one line, at the start; its warnings and errors are shown as ever.
 
     Args:
-        run_dir: The run directory.
-        first_step: Earlier rows of an existing file stay.
+        tells: Whether to print the line.
+        options: See ``WandbLogger``.
     """
 
-    def __init__(self, run_dir: Path, first_step: int = 0) -> None:
-        super().__init__(run_dir, name="", version="", flush_logs_every_n_steps=1)
-        self.first_step = first_step
+    def __init__(self, tells: bool = True, **options: Any) -> None:
+        import wandb
+
+        super().__init__(**options, settings=wandb.Settings(**QUIET))
+        # Lightning hands it on, and wandb warns that it has no effect.
+        self._wandb_init.pop("anonymous", None)
+        self.tells = tells
 
     @property
     @rank_zero_experiment
-    def experiment(self) -> ExperimentWriter:
-        if self._experiment is None:
-            self._experiment = _Writer(self.log_dir, self.first_step)
-        return self._experiment  # type: ignore[return-value]
+    def experiment(self) -> Any:
+        if self._experiment is not None:
+            return self._experiment
+        with _no_launch():
+            run = super().experiment
+        if self.tells:
+            print(f"wandb: {_place(run)}", flush=True)
+        return run
 
 
-def make_loggers(run_dir: Path, options: WandbOptions, config: dict[str, Any], first_step: int = 0) -> list[Logger]:
+def _place(run: Any) -> str:
+    """Where a run, or the group of its fold, is to be seen, or how it gets there."""
+    if not run.offline:
+        return f"group {run.group} of {run.project_url}" if run.group else str(run.url)
+    folder = Path(run.dir).parent
+    if run.group:
+        # Of all folds.
+        folder = folder.parents[2] / "fold_*" / "wandb" / "offline-run-*"
+    folder = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    return f"kept offline; `wandb login`, then `wandb sync {folder}` sends it"
+
+
+@contextmanager
+def _no_launch() -> Iterator[None]:
+    """Begin a run without asking wandb's launch agents for inputs: importing their code takes seconds.
+
+    Who has given such inputs has imported it.
+    """
+    from wandb.sdk.wandb_run import Run
+
+    name = "_detect_and_apply_job_inputs"
+    before = getattr(Run, name, None)
+    if before is None or "wandb.sdk.launch" in sys.modules:
+        yield
+        return
+    setattr(Run, name, lambda self: None)
+    try:
+        yield
+    finally:
+        setattr(Run, name, before)
+
+
+def make_loggers(
+    run_dir: Path,
+    options: WandbOptions,
+    config: dict[str, Any],
+    first_step: int = 0,
+    name: str | None = None,
+    tells: bool = True,
+) -> list[Logger]:
     """The loggers of one run: ``run_dir/metrics.csv``, and wandb unless disabled. Nothing is written yet.
 
     Args:
@@ -119,15 +131,23 @@ def make_loggers(run_dir: Path, options: WandbOptions, config: dict[str, Any], f
         options: What is said about wandb.
         config: The whole configuration, for wandb.
         first_step: Step of the checkpoint that is resumed.
+        name: Name of the run in wandb where ``options`` have none; None takes the run directory's.
+        tells: Whether to say where wandb keeps the run.
     """
     loggers: list[Logger] = [MetricsFile(run_dir, first_step)]
+    if options.mode != "disabled" and process_rank() == 0:
+        import wandb
+
+        # Here alone it is said that warnings are wanted, and news are not: settings of a run come too late.
+        wandb.setup(settings=wandb.Settings(**QUIET))
     mode = resolve_mode(options.mode)
     if mode != "disabled":
         loggers.append(
-            WandbLogger(
+            QuietWandb(
+                tells,
                 save_dir=run_dir,
                 project=options.project,
-                name=options.name or run_dir.name,
+                name=options.name or name or run_dir.name,
                 group=options.group,
                 tags=list(options.tags),
                 mode="online" if mode == "online" else "offline",

@@ -67,7 +67,7 @@ def fit_and_test(
     start = time.perf_counter()
     trainer.fit(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True)
     seconds = time.perf_counter() - start
-    return measure(trainer, task, data, _best(trainer) if select == "best" else None), seconds
+    return measure(trainer, task, data, best_weights(trainer) if select == "best" else None), seconds
 
 
 def measure(trainer: pl.Trainer, task: Task, data: LDLDataModule, ckpt_path: str | None = None) -> dict[str, Any]:
@@ -76,7 +76,8 @@ def measure(trainer: pl.Trainer, task: Task, data: LDLDataModule, ckpt_path: str
     return fold_result(data, trainer.callback_metrics)
 
 
-def _best(trainer: pl.Trainer) -> str:
+def best_weights(trainer: pl.Trainer) -> str:
+    """The checkpoint that was best by validation KL. Raises LDLError where nothing was validated."""
     # Found by its key: a callback of the configuration may have taken the place of ours.
     key = ModelCheckpoint(monitor="val_kl", mode="min").state_key
     saved = (callback for callback in trainer.checkpoint_callbacks if isinstance(callback, ModelCheckpoint))

@@ -20,6 +20,16 @@ LEARNED: dict[str, dict[str, str]] = {
 """Of every kind of scaling the tensors that it has learned, with their shapes; F is the number of features."""
 
 
+def check_columns(prepared: dict[str, Any], features: int, where: str) -> None:
+    """Hold what is said of a table's columns against its form: names of all ``features``, a key. Raises LDLError."""
+    names, key = prepared.get("features"), prepared.get("key")
+    named = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if names is not None and not (named and len(set(names)) == len(names) == features):
+        raise LDLError(f"{where}.features is no list of {features} names, each another")
+    if not (key is None or isinstance(key, str)):
+        raise LDLError(f"{where}.key is {str(key)[:80]}, not the name of a matrix")
+
+
 def check_scaling(state: Any, features: int, where: str) -> None:
     """Hold ``{kind, clip, ...}`` against its form: what was learned of ``features`` features, finite float64.
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ldl.errors import LDLError
-from ldl.trust.scaling import check_scaling
+from ldl.trust.scaling import check_columns, check_scaling
 
 MOST_VALUES = 10**6
 """Numbers, texts and containers in the description of a model."""
@@ -50,14 +50,17 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
     _entry(described, "decoder", str, key)
     if prepared is not None:
         _entry(described, "preprocessing", dict, key)
+    # What a tensor claims to hold, before any is looked through.
+    held = scaling.items() if isinstance(scaling, dict) else ()
+    tensors = {f"{key}.preprocessing.scaling.{name}": part for name, part in held if isinstance(part, Tensor)}
+    _check_state({**_entry(checkpoint, "state_dict", dict), **tensors}, size)
     if scaling is not None:
+        check_columns(prepared, shape[-1], f"{key}.preprocessing")
         check_scaling(scaling, shape[-1], f"{key}.preprocessing.scaling")
     warm = described.get("temperature", 1.0)
     _must(type(warm) is float and 0 < warm < math.inf, f"{key}.temperature is {str(warm)[:80]}, not a number above 0")
     step = checkpoint.get("global_step", 0)
     _must(type(step) is int and 0 <= step < 2**62, f"its global_step is a {type(step).__name__}, or no number of steps")
-    learned = {name: part for name, part in (scaling or {}).items() if isinstance(part, Tensor)}
-    _check_state({**_entry(checkpoint, "state_dict", dict), **learned}, size)
 
 
 def check_spec(spec: Any, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ from matplotlib.image import imread
 
 from ldl import charts
 from ldl.charts.drawing import captioned, draw_distribution, new_figure
+from ldl.charts.reliability import intervals
 from ldl.charts.training import _order
 from ldl.labels import LabelSpace
+from ldl.methods.conformal import Conformal
 
 SPACES = {
     "nominal": LabelSpace.nominal(["happy", "sad", "angry", "calm"]),
@@ -111,6 +114,14 @@ def test_cumulative_score_and_calibration(tmp_path: Path) -> None:
     true, predicted, distribution = ages(200)
     assert size(charts.cumulative_score(tmp_path / "s.png", predicted, true, AGES)) == (480, 648)
     assert size(charts.calibration(tmp_path / "c.png", distribution, true, AGES)) == (504, 1080)
+
+
+def test_intervals(tmp_path: Path) -> None:
+    true, _, distribution = ages(50)
+    conformal = Conformal.fit(AGES, distribution[:20], true[:20])  # too few for 95%
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert size(intervals(tmp_path / "i.png", distribution[20:], true[20:], AGES, conformal)) == (504, 1080)
 
 
 def test_calibration_of_masses_at_a_point(tmp_path: Path) -> None:

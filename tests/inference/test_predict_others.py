@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,21 @@ def test_the_place_of_a_face(faces: tuple[Predictor, UTKFace]) -> None:
         faces[0].predict([pixels], faces=[corners, None])
     with pytest.raises(LDLError, match=r"picture 0: a face is placed by 5 landmarks or 4 corners"):
         faces[0].predict([pixels], faces=[corners[:2]])
+
+
+def test_faces_that_were_placed_are_not_taken_whole_silently(faces: tuple[Predictor, UTKFace]) -> None:
+    task = faces[0].task
+    placed = Predictor(task)
+    placed._preprocessing = {**faces[1].preprocessing, "alignment": "landmarks"}
+    pixels = np.zeros((20, 20, 3), np.uint8)
+    with pytest.warns(
+        UserWarning, match="faces placed by their landmarks, and these pictures are taken whole"
+    ):
+        placed(pixels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        placed.predict(pixels, faces=[np.array([[0, 0], [20, 0], [20, 20], [0, 20]])])
+        faces[0](pixels)
 
 
 @pytest.mark.parametrize(

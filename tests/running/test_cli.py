@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -279,8 +280,9 @@ def test_script_from_an_empty_folder(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, timeout=300, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    assert (done.stdout + done.stderr).count("not logged in, so the run is kept offline") == 1
-    (folder,) = (tmp_path / "runs/rotateddigits_ldlf").iterdir()
+    assert (done.stdout + done.stderr).count("wandb") == 4  # its one line: what to do, and the folder
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_RotatedDigits_LDLF", folder.name)
     assert _results(folder)["mean"]["kl"] > 0
     assert f"{folder.relative_to(tmp_path)}/results.json" in done.stdout
     assert {path.name for path in tmp_path.iterdir()} <= {"runs", ".cache", ".config", ".local"}

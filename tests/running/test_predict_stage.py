@@ -75,7 +75,7 @@ def test_every_row_of_a_labelled_table(run: Path, tmp_path: Path, capsys: pytest
     np.testing.assert_allclose(column(rows, "value_std"), found.std, rtol=1e-6)
     for level in (50, 80, 90):
         ends = np.stack([column(rows, f"{end}_{level}") for end in ("lower", "upper")], 1)
-        np.testing.assert_array_equal(ends, found.interval(level / 100))
+        np.testing.assert_allclose(ends, found.interval(level / 100), rtol=1e-6)
     again = ["-c", str(tmp_path / "out" / "config.yaml"), f"--run_dir={tmp_path / 'again'}"]
     main(again)
     assert (tmp_path / "again/predictions.csv").read_bytes() == (tmp_path / "out/predictions.csv").read_bytes()
@@ -163,9 +163,11 @@ def test_a_folder_of_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     rows = predict(checkpoint, tmp_path / "out", f"--data.path={tmp_path / 'new'}")
     found = Predictor.from_checkpoint(checkpoint)(tmp_path / "new")
     assert [row["name"] for row in rows] == found.names == ["0.jpg", "1.jpg", "2.jpg"]
+    (alone,) = predict(checkpoint, tmp_path / "one", f"--data.path={tmp_path / 'new' / '2.jpg'}")
+    assert alone["name"] == "2.jpg" and alone["predicted_value"] == rows[2]["predicted_value"]
     assert found.value is not None
     np.testing.assert_allclose(column(rows, "predicted_value"), found.value, rtol=1e-5)
-    np.testing.assert_array_equal(column(rows, "upper_90"), found.interval()[:, 1])
+    np.testing.assert_allclose(column(rows, "upper_90"), found.interval()[:, 1], rtol=1e-5)
 
 
 def test_edges_of_pictures_of_any_size(tmp_path: Path) -> None:

@@ -11,7 +11,10 @@ import pytest
 from wandb.proto import wandb_internal_pb2
 
 from ldl.cli import main
-from ldl.running.tracking import MetricsFile, resolve_mode
+from ldl.running.metrics_file import MetricsFile
+from ldl.running.tracking import resolve_mode
+
+GROUP = "digits_RotatedDigits_Softmax"
 
 
 def _records(run_dir: Path) -> list[Any]:
@@ -51,7 +54,7 @@ def test_crossval_is_a_group(tmp_path: Path) -> None:
     for number in range(2):
         records = _records(folder / f"fold_{number}")
         (run,) = [record.run for record in records if record.WhichOneof("record_type") == "run"][:1]
-        assert (run.project, run.run_group, run.display_name) == ("tested", "digits", f"fold_{number}")
+        assert (run.project, run.run_group, run.display_name) == ("tested", GROUP, f"{GROUP}_fold_{number}")
         config = {update.key: update.value_json for update in run.config.update}
         assert '"Softmax"' in config["model"] or "ldl.heads.Softmax" in config["model"]
         assert f'"fold": {number}' in config["data"].replace('":', '": ').replace("  ", " ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from ldl.data.cache import cache_root
@@ -42,6 +44,11 @@ class FaceFolder(FaceAges):
     unused = ("boxes",)
 
     detector: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The name of the list."""
+        return Path(self.path or "faces").stem
 
     def read(self) -> FaceRecords:
         """Read the list. Raises LDLError for a missing file or column, or a field that is no number."""

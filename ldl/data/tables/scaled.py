@@ -91,7 +91,9 @@ class ScaledRows(LDLDataModule):
     @property
     def preprocessing(self) -> dict[str, Any]:
         """Names and scaling of the features, from which :class:`ldl.inference.Predictor` makes inputs of other rows."""
-        return {"features": self.feature_names, "key": self.feature_key, "scaling": self.scaler.state_dict()}
+        # Columns of one name are told apart by their places alone.
+        names = self.feature_names if len(set(self.feature_names or ())) == len(self.feature_names or ()) else None
+        return {"features": names, "key": self.feature_key, "scaling": self.scaler.state_dict()}
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The rows as they are; training adds no augmentation."""

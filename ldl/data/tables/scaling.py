@@ -100,7 +100,7 @@ class FeatureScaler:
     def from_state(cls, state: dict[str, Any]) -> FeatureScaler:
         """The scaler that a checkpoint describes (``ldl.trust.schema`` has held it against its form)."""
         scaler = cls(state["kind"], state["clip"])
-        scaler.learned = {name: value.numpy() for name, value in state.items() if isinstance(value, Tensor)}
+        scaler.learned = {name: value.cpu().numpy() for name, value in state.items() if isinstance(value, Tensor)}
         return scaler
 
     def state_dict(self) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -15,6 +17,7 @@ from ldl.methods.conformal.axes import marginals
 from ldl.methods.conformal.line import line_intervals, line_scores
 from ldl.methods.conformal.scores import Scores
 from ldl.methods.conformal.sets import check_nominal, label_scores, label_sets
+from ldl.metrics.intervals import INTERVAL_LEVELS
 from ldl.trust.calibration import CALIBRATION_KEY, from_numpy, to_numpy
 
 
@@ -125,3 +128,18 @@ def warn_too_few(level: float, units: int) -> None:
         "all labels are given; take a lower level, or a larger validation part",
         stacklevel=4,
     )
+
+
+def interval_columns(calibration: Conformal | None, prediction: Tensor) -> dict[str, Tensor]:
+    """Calibrated intervals or sets at 50, 80 and 90%, none where nothing is calibrated.
+
+    Returns:
+        ``interval`` (N, 3, 2), of a grid (N, 3, 2, 2), or of nominal labels ``set`` (N, 3, C) of bool.
+    """
+    if calibration is None:
+        return {}
+    rows = prediction.detach().float().cpu().numpy()
+    valued = calibration.labels.has_values
+    give = calibration.interval if valued else calibration.label_set
+    found = torch.from_numpy(np.stack([give(rows, level / 100) for level in INTERVAL_LEVELS], 1)).to(prediction.device)
+    return {"interval": found.float()} if valued else {"set": found}

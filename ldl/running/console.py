@@ -1,0 +1,134 @@
+"""What a run says while it goes on: bars on a terminal, single lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ProgressBar, RichProgressBar
+from rich.console import Console
+
+from ldl.collective import process_rank
+from ldl.data.base import LDLDataModule
+from ldl.head import FittedHead
+
+SHOWN = ("kl", "mae", "ods", "accuracy")
+"""Measures of a fold's line, as far as there are such."""
+
+REFRESHES = 10
+"""A second. Lightning's bars are drawn 100 times, which costs as much as a small model's training."""
+
+MOST_LINES = 10
+"""About the training of one model, where epochs are short."""
+
+PATIENCE = 60
+"""Seconds after which a line tells of an epoch in any case."""
+
+
+def progress(one_of_many: bool = False) -> ProgressBar:
+    """What shows how far a trainer is; of ``one_of_many`` nothing stays when it is done."""
+    return Bar(one_of_many) if Console().is_terminal else Lines(0 if one_of_many else MOST_LINES)
+
+
+class Bar(RichProgressBar):
+    """Lightning's bar with the validation's KL, and without the number of the logger's run."""
+
+    def __init__(self, transient: bool = False) -> None:
+        super().__init__(refresh_rate=REFRESHES)
+        self.transient = transient
+
+    def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
+        shown = {name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"}
+        return shown | {name: float(value) for name, value in trainer.callback_metrics.items() if name == "val_kl"}
+
+    def _init_progress(self, trainer: pl.Trainer) -> None:
+        super()._init_progress(trainer)
+        if self.progress is not None:
+            self.progress.live.transient = self.transient
+
+
+class Lines(ProgressBar):
+    """A line an epoch, of many epochs some, for logs and pipes.
+
+    Args:
+        most: At most so many lines, but for epochs that take minutes; 0 for none.
+    """
+
+    def __init__(self, most: int = MOST_LINES) -> None:
+        super().__init__()
+        self.most = most
+        self._told, self._last = -1, time.monotonic()
+
+    @property
+    def is_enabled(self) -> bool:
+        return False  # fits of heads draw no bars either
+
+    def disable(self) -> None:
+        self.most = 0
+
+    def enable(self) -> None:
+        self.most = MOST_LINES
+
+    # The means of an epoch's losses are known after all that is called at its end.
+    def on_train_epoch_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        done, total = trainer.current_epoch, trainer.max_epochs or 0
+        due = total > 0 and done * self.most // total > (done - 1) * self.most // total
+        if done and (due or time.monotonic() - self._last > PATIENCE):
+            self._tell(trainer, done)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        if not isinstance(pl_module.head, FittedHead):
+            self._tell(trainer, trainer.current_epoch)
+
+    def _tell(self, trainer: pl.Trainer, done: int) -> None:
+        if trainer.is_global_zero and self.most and done != self._told:
+            self._told, self._last = done, time.monotonic()
+            known = trainer.callback_metrics
+            figures = [f"{name} {float(known[name]):.4f}" for name in ("train_loss", "val_kl") if name in known]
+            most = "" if trainer.max_epochs in (None, -1) else f" of {trainer.max_epochs}"
+            print(f"epoch {done}{most}: {', '.join(figures)}".removesuffix(": "), flush=True)
+
+
+def say(line: str) -> None:
+    """Print a line, in the first of several processes."""
+    if process_rank() == 0:
+        print(line, flush=True)
+
+
+def opening(head: str, data: LDLDataModule, trainer: pl.Trainer, stage: str) -> str:
+    """What is going to happen, to which model and data, where."""
+    several = f" x {trainer.world_size}" if trainer.world_size > 1 else ""
+    where = f"{trainer.strategy.root_device.type}{several}"
+    train, val, test = (len(part) for part in (data.split.train, data.split.val, data.split.test))
+    what = f"{stage}: {head} on {data.title}"
+    if stage == "predict":
+        return f"{what}, {test:,} instances, {where}"
+    if stage == "crossval":
+        return f"{what}, {data.protocol}, {data.num_folds} folds of {data.size:,} instances, {where}"
+    fold = f", fold {data.fold} of {data.num_folds}" if data.num_folds > 1 else ""
+    rows = f"{train:,} instances to learn from, {val:,} to validate, {test:,} to test"
+    return f"{what}, {data.protocol}{fold}: {rows if stage == 'fit' else f'{test:,} instances'}, {where}"
+
+
+def origin(path: str, checkpoint: dict[str, Any]) -> str:
+    """Which weights are loaded."""
+    return f"weights: {path}, after step {checkpoint['global_step']:,}"
+
+
+def tell_fold(result: dict[str, Any]) -> None:
+    """Print a line about a fold that is done, of its ``results.json``."""
+    fold = result["folds"][0]
+    known = {name: fold["metrics"][name] for name in SHOWN if name in fold["metrics"]}
+    figures = [*(f"{name} {value:.4f}" for name, value in known.items()), f"{result['fit_seconds']:.1f} s"]
+    say(f"fold {fold['fold']}: {', '.join(figures)}")
+
+
+def closing(folder: Path) -> str:
+    """Where the files of a run lie."""
+    there = sorted(path.name + "/" * path.is_dir() for path in folder.iterdir() if path.name[0] != ".")
+    folds = [name for name in there if name.startswith("fold_")]
+    beside = [name for name in there if name not in (*folds, "results.json", "wandb/")]
+    beside += [f"fold_0/ to fold_{len(folds) - 1}/"] if len(folds) > 1 else folds
+    return f"results: {folder / 'results.json'}, beside {', '.join(beside)}"

@@ -1,0 +1,1 @@
+"""Runs that were made: listed, filtered, compared."""

@@ -1,0 +1,168 @@
+"""The page of ``ldl demo``, served and asked from outside, says what ``Predictor`` says."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+from PIL import Image
+from real_photographs import drawn_model, photographs
+
+from ldl.cli.command import command
+from ldl.data import TabularLDL, TabularValues
+from ldl.demo.server import serving
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads import MaxEnt, StructRF
+from ldl.inference import Predictor
+from ldl.task import Task
+
+gradio_client = pytest.importorskip("gradio_client", reason="pip install 'ldl[demo]'")
+
+
+def _train(head: Head, data: Any, path: Path) -> Path:
+    trainer = pl.Trainer(
+        max_epochs=1, logger=False, enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False,
+        use_distributed_sampler=False, accelerator="cpu",
+    )  # fmt: skip
+    trainer.fit(Task(head), datamodule=data)
+    trainer.save_checkpoint(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A forest on a table of three named features."""
+    folder = tmp_path_factory.mktemp("rows")
+    rows = np.random.default_rng(0).normal([50, 1, -3], [10, 0.1, 1], (80, 3))
+    values = np.round(20 + 0.4 * rows[:, :1] + 3 * rows[:, 2:])
+    lines = [",".join(map(repr, row)) for row in np.hstack([rows, values]).tolist()]
+    (folder / "table.csv").write_text("\n".join(["age,ratio,change,value", *lines]))
+    return _train(StructRF(trees=20), TabularValues(str(folder / "table.csv"), step=1.0), folder / "forest.ckpt")
+
+
+@pytest.fixture(scope="module")
+def page(checkpoint: Path) -> Iterator[Any]:
+    """A client of its page."""
+    with serving(checkpoint, 0) as address:
+        assert address.startswith("http://127.0.0.1:")
+        yield gradio_client.Client(address, verbose=False)
+
+
+def _same(table: dict[str, Any], found: Any) -> None:
+    assert table["headers"] == ["row", "value", "deviation", "lower 90%", "upper 90%"]
+    expected = np.column_stack([np.arange(len(found)), found.value, found.std, found.interval(0.9)])
+    np.testing.assert_allclose(np.array(table["data"], dtype=float), expected, rtol=6e-4)
+
+
+def test_a_row(page: Any, checkpoint: Path) -> None:
+    predictor, row = Predictor.from_checkpoint(checkpoint), [61.5, 1.1, -2.0]
+    table, chart, parts = page.predict(*row, api_name="/predict")
+    _same(table, predictor.predict(np.array([row])))
+    assert Image.open(chart).size[0] > 500
+    evidence = predictor.evidence(np.array([row]))
+    assert evidence is not None and [line[0] for line in parts["data"]] == evidence.names[:8]
+    assert parts["headers"] == ["rests on (8 of 20)", "weight", "value"] and parts["data"][0][1] == "5.0%"
+
+
+def test_fields_begin_with_the_means(page: Any) -> None:
+    fields = page.view_api(return_format="dict", print_info=False)["named_endpoints"]["/predict"]["parameters"]
+    assert [field["label"] for field in fields] == ["age", "ratio", "change"]
+    np.testing.assert_allclose([field["parameter_default"] for field in fields], [50, 1, -3], rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    "text", ["61.5,1.1,-2\n40,0.9,-4", "change,age,other,ratio\n-2,61.5,9,1.1\n-4,40,9,0.9\n"], ids=["numbers", "names"]
+)
+def test_pasted_rows(text: str, page: Any, checkpoint: Path) -> None:
+    table, _, _ = page.predict(text, None, 1, api_name="/predict_table")
+    _same(table, Predictor.from_checkpoint(checkpoint).predict(np.array([[61.5, 1.1, -2], [40, 0.9, -4]])))
+
+
+def test_a_file(page: Any, checkpoint: Path) -> None:
+    file = checkpoint.with_name("table.csv")
+    table, _, _ = page.predict("", gradio_client.handle_file(file), 0, api_name="/predict_table")
+    _same(table, Predictor.from_checkpoint(checkpoint).predict(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "message"),
+    [
+        ("", 0, "paste a row of 3 features"),
+        ("1,2", 0, "2 features a row, but the model takes 3"),
+        ("age,ratio\n1,2", 0, "no column 'change'"),
+        ("1,2,3", 4, "row 4 must be in 0..0"),
+    ],
+)
+def test_mistakes_are_told(text: str, row: int, message: str, page: Any) -> None:
+    with pytest.raises(gradio_client.exceptions.AppError, match=message):
+        page.predict(text, None, row, api_name="/predict_table")
+
+
+def test_labels_without_values_and_many_features(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "a.npz", features=rng.normal(size=(30, 31)), labels=rng.dirichlet(np.ones(4), 30))
+    checkpoint = _train(MaxEnt(), TabularLDL(str(tmp_path / "a.npz")), tmp_path / "a.ckpt")
+    row = rng.normal(size=(1, 31))
+    with serving(checkpoint, 0) as address:
+        client = gradio_client.Client(address, verbose=False)
+        assert list(client.view_api(return_format="dict", print_info=False)["named_endpoints"]) == ["/predict_table"]
+        table, _, parts = client.predict(",".join(map(repr, row[0].tolist())), None, 0, api_name="/predict_table")
+    (found,) = Predictor.from_checkpoint(checkpoint).predict(row).distribution
+    best = int(found.argmax())
+    assert table["data"][0][:2] == [
+        0,
+        f"{Predictor.from_checkpoint(checkpoint).labels.names[best]} ({found[best]:.1%})",
+    ]
+    assert parts["data"] == [["this head cannot tell"]]
+
+
+def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("facenet_pytorch", reason="pip install 'ldl[faces]'")
+    photographs(ldl_data, tmp_path / "photographs")
+    checkpoint, picture = drawn_model(tmp_path / "a.ckpt"), tmp_path / "photographs" / "turned.jpg"
+    predictor = Predictor.from_checkpoint(checkpoint)
+    (tmp_path / "served").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "served"))
+    for detector in (None, "mtcnn"):
+        found = predictor.predict(picture, detector=detector)
+        with serving(checkpoint, 0, detector) as address:
+            client = gradio_client.Client(address, verbose=False)
+            drawn, table, _, _ = client.predict(gradio_client.handle_file(picture), 1, api_name="/predict")
+            assert any((tmp_path / "served").iterdir())
+            with pytest.raises(gradio_client.exceptions.AppError, match="face 2 must be in 1..1"):
+                client.predict(gradio_client.handle_file(picture), 2, api_name="/predict")
+        expected = [1 if detector else 0, found.value[0], found.std[0], *found.interval(0.9)[0]]
+        np.testing.assert_allclose(np.array(table["data"][0], dtype=float), expected, rtol=6e-4)
+        assert table["headers"][:2] == ["face" if detector else "row", "value (years)"]
+        width, height = Image.open(drawn).size
+        assert height > width  # the picture is upright
+        assert not any((tmp_path / "served").glob("ldl_demo_*"))  # pictures of faces are not left behind
+
+
+def test_what_cannot_be_shown(checkpoint: Path, tmp_path: Path) -> None:
+    with (
+        pytest.raises(LDLError, match="not trained on crops of pictures; leave --detector out"),
+        serving(checkpoint, 0, "mtcnn"),
+    ):
+        pass
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(LDLError, match=f"port {port} of 127.0.0.1 cannot be taken"), serving(checkpoint, port):
+            pass
+
+
+def test_the_command_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, message in ((["gone.ckpt"], "no checkpoint at gone.ckpt"), (["a", "--port", "99999"], "0..65535")):
+        with pytest.raises(SystemExit):
+            command(["demo", *arguments])
+        said = capsys.readouterr().err
+        assert message in said and said.count("\n") == 1

@@ -1,0 +1,42 @@
+"""Models of pictures: normalised inside of the graph, each instance of a bag by itself, and what has no graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from small_tasks import AGES, NO_YES
+
+from ldl.backbones import HOG, EachInstance
+from ldl.backbones.timm import Timm
+from ldl.errors import LDLError
+from ldl.export import Deployed, export
+from ldl.heads import Bagged, MaxEnt, Softmax
+from ldl.task import Task
+
+
+def test_pixels_are_normalised_inside(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    task = Task(Softmax(), Timm("test_resnet", mirror=True), decoder="median").eval()
+    task.build(AGES, (3, 24, 32))
+    task.preprocessing = {"dtype": "uint8"}
+    model = Deployed(task)
+    assert model.input_shape == (24, 32, 3) and model.input_dtype == torch.uint8
+    done = export(task, tmp_path / "model.onnx")
+    assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
+
+
+def test_every_instance_of_a_bag(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    task = Task(Bagged(), EachInstance(Timm("test_resnet"))).eval()
+    task.build(NO_YES, (2, 3, 24, 24))
+    done = export(task, tmp_path / "model.pt", "torchscript")
+    assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
+
+
+def test_a_backbone_without_a_graph_is_refused(tmp_path: Path) -> None:
+    task = Task(MaxEnt(), HOG())
+    task.build(AGES, (1, 28, 28))
+    with pytest.raises(LDLError, match="^HOG cannot be exported: its histograms are scikit-image's, not torch's$"):
+        export(task, tmp_path / "model.onnx")

@@ -1,0 +1,139 @@
+"""The scaling of features in a checkpoint: it comes back as it was, old ones are found, changed ones refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from checkpoints.make import FOLDER
+
+from ldl.backbones.base import Identity
+from ldl.data import TabularLDL
+from ldl.errors import LDLError
+from ldl.heads import MeanPredictor, Softmax
+from ldl.inference import Predictor
+from ldl.task import Task
+
+RNG = np.random.default_rng(0)
+X, D = RNG.exponential(size=(20, 3)) * 100, RNG.dirichlet(np.ones(4), 20)
+
+
+def quiet_trainer(epochs: int) -> pl.Trainer:
+    return pl.Trainer(
+        max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, use_distributed_sampler=False,
+    )  # fmt: skip
+
+
+def save(folder: Path, scaling: str, name: str = "a.ckpt") -> Path:
+    """A checkpoint of a table, as a trainer writes it."""
+    np.savez(folder / "t.npz", features=X, labels=D)
+    data = TabularLDL(str(folder / "t.npz"), scaling=scaling, clip=3.0)  # type: ignore[arg-type]
+    torch.manual_seed(0)
+    task = Task(Softmax(), Identity())
+    trainer = quiet_trainer(1)
+    trainer.fit(task, datamodule=data)
+    trainer.save_checkpoint(folder / name)
+    return folder / name
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    kinds = ("standard", "quantile_normal", "none")
+    return {kind: save(tmp_path_factory.mktemp(kind), kind) for kind in kinds}
+
+
+def changed(file: Path, out: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    checkpoint = torch.load(file, weights_only=True)
+    change(checkpoint)
+    torch.save(checkpoint, out / "changed.ckpt")
+    return out / "changed.ckpt"
+
+
+@pytest.mark.parametrize("kind", ["standard", "quantile_normal", "none"])
+def test_old_checkpoints_have_it_with_their_data(files: dict[str, Path], kind: str, tmp_path: Path) -> None:
+    wanted = Predictor.from_checkpoint(files[kind])(X).distribution
+    old = changed(files[kind], tmp_path, lambda checkpoint: checkpoint["ldl"].update(preprocessing=None))
+    np.testing.assert_array_equal(Predictor.from_checkpoint(old)(X).distribution, wanted)
+    scaled = Predictor.from_checkpoint(files[kind]).task(torch.from_numpy(X).float()).detach().numpy()
+    assert np.abs(scaled - wanted).max() > 0.01
+
+
+def test_a_checkpoint_that_knows_no_scaling_says_so() -> None:
+    with pytest.warns(UserWarning, match="nothing is known of the scaling of features: rows are taken as scaled"):
+        predictor = Predictor.from_checkpoint(FOLDER / "softmax.ckpt")
+    rows = torch.randn(4, 6)
+    np.testing.assert_allclose(predictor(rows).distribution, predictor.task(rows).detach(), atol=1e-6)
+
+
+def test_training_that_goes_on_keeps_the_scaling(files: dict[str, Path], tmp_path: Path) -> None:
+    """Weights are of the rows that the checkpoint's scaling made, also where the table is another by now."""
+    np.savez(tmp_path / "t.npz", features=X * 7, labels=D)
+    data, task = TabularLDL(str(tmp_path / "t.npz"), clip=3.0), Task(Softmax(), Identity())
+    trainer = quiet_trainer(2)
+    trainer.fit(task, datamodule=data, ckpt_path=files["standard"], weights_only=True)
+    assert task.preprocessing is not None
+    before = torch.load(files["standard"], weights_only=True)["ldl"]["preprocessing"]["scaling"]
+    torch.testing.assert_close(task.preprocessing["scaling"]["mean"], before["mean"])
+
+
+def scaling(**entries: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda checkpoint: checkpoint["ldl"]["preprocessing"]["scaling"].update(entries)
+
+
+THREE = torch.ones(3, dtype=torch.float64)
+CASES: list[tuple[str, str, Callable[[dict[str, Any]], object], str]] = [
+    ("no kind", "standard", scaling(kind="minmax"), "is no scaling of features, of a kind none, standard"),
+    ("a list", "standard", lambda c: c["ldl"]["preprocessing"].update(scaling=[1]), "is no scaling of features"),
+    ("a clip of 0", "standard", scaling(clip=0.0), "scaling.clip is 0.0, not a number above 0"),
+    ("a clip of text", "standard", scaling(clip="a"), "scaling.clip is a, not a number above 0"),
+    ("an entry too many", "none", scaling(mean=THREE), "has no entry, or one too many: mean"),
+    ("an entry too few", "standard", lambda c: c["ldl"]["preprocessing"]["scaling"].pop("mean"), "too many: mean"),
+    ("other features", "standard", scaling(mean=THREE[:2]), r"mean has shape \(2,\), and there are 3 features"),
+    ("two dimensions", "standard", scaling(mean=THREE[None]), r"mean has shape \(1, 3\)"),
+    ("a list of numbers", "standard", scaling(mean=[0.0] * 3), "mean is no tensor of float64 numbers"),
+    ("integers", "standard", scaling(mean=torch.ones(3).long()), "mean is no tensor of float64 numbers"),
+    ("a sparse tensor", "standard", scaling(mean=THREE.to_sparse()), "scaling.mean' is no tensor"),
+    ("NaN", "standard", scaling(mean=THREE * torch.nan), "mean is no scaling; take another checkpoint"),
+    ("a deviation of 0", "standard", scaling(scale=THREE * 0), "scale is no scaling; take another checkpoint"),
+    ("quantiles that fall", "quantile_normal", scaling(quantiles=-THREE.cumsum(0)[:, None].expand(3, 3)),
+     "quantiles is no scaling"),
+    ("fewer references", "quantile_normal", scaling(references=THREE[:2]), r"references has shape \(2,\)"),
+    ("quantiles without end", "quantile_normal", scaling(
+        quantiles=torch.ones(1, 3, dtype=torch.float64).expand(2**27, 3), references=THREE[:1].expand(2**27),
+    ), "its tensors claim"),
+    ("features named by numbers", "standard", lambda c: c["ldl"]["preprocessing"].update(features=[1, 2, 3]),
+     "preprocessing.features is no list of 3 names"),
+    ("fewer names", "standard", lambda c: c["ldl"]["preprocessing"].update(features=["a", "b"]), "no list of 3 names"),
+    ("a name twice", "standard", lambda c: c["ldl"]["preprocessing"].update(features=["a", "b", "a"]), "no list of 3"),
+    ("a key that is none", "standard", lambda c: c["ldl"]["preprocessing"].update(key=3), "preprocessing.key is 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "change", "words"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_a_changed_scaling_is_no_scaling(
+    files: dict[str, Path], kind: str, change: Callable[[dict[str, Any]], object], words: str, tmp_path: Path
+) -> None:
+    file = changed(files[kind], tmp_path, change)
+    with pytest.raises(LDLError, match=f"{re.escape(str(file))} is no checkpoint of ldl: .*{words}") as refused:
+        Predictor.from_checkpoint(file)
+    assert "\n" not in str(refused.value)
+
+
+def test_doubled_names_are_no_names(tmp_path: Path) -> None:
+    """Columns of one name could be trained on; they are found by their order."""
+    lines = ["a,a,label:x,label:y", *(f"{a:.3f},{b:.3f},0.5,0.5" for a, b, _ in X)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    data = TabularLDL(str(tmp_path / "t.csv"))
+    data.setup()
+    assert data.preprocessing["features"] is None
+    task = Task(MeanPredictor(), Identity())
+    task.build(data.labels, data.input_shape)
+    task.preprocessing = data.preprocessing
+    assert len(Predictor(task)(X[:, :2])) == 20

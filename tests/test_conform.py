@@ -1,0 +1,180 @@
+"""``Task.conformal``: calibrated intervals and sets from the validation part, which checkpoints keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from checkpoints.make import sgd
+
+from ldl.backbones.base import Identity
+from ldl.data import RotatedDigits, TabularLDL, TabularValues
+from ldl.errors import LDLError
+from ldl.heads import MaxEnt, MeanPredictor, Softmax
+from ldl.inference import Predictor
+from ldl.methods.conformal import Conformal
+from ldl.methods.temperature import temper
+from ldl.running.crossval import crossvalidate
+from ldl.task import Task
+
+
+def trainer(folder: Path, **options: Any) -> pl.Trainer:
+    plain = {"max_epochs": 2, "accelerator": "cpu", "logger": False, "enable_checkpointing": False}
+    plain |= {"enable_progress_bar": False, "enable_model_summary": False, "use_distributed_sampler": False}
+    return pl.Trainer(default_root_dir=folder, **(plain | options))
+
+
+@pytest.fixture
+def ages(tmp_path: Path) -> Path:
+    """A table of 300 rows of 60 persons."""
+    rng = np.random.default_rng(0)
+    person = np.arange(300) // 5
+    features = rng.normal(size=(300, 4))
+    age = (30 + 5 * features[:, 0] + 2 * rng.normal(size=60)[person]).clip(10, 50)
+    np.savez(tmp_path / "ages.npz", features=features, age=age, person=person)
+    return tmp_path / "ages.npz"
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    """A table of 300 rows and three labels without values."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 4))
+    target = np.exp(features @ rng.normal(size=(4, 3)) + rng.normal(size=(300, 3)))
+    np.savez(tmp_path / "names.npz", features=features, labels=target / target.sum(1, keepdims=True))
+    return tmp_path / "names.npz"
+
+
+def table(path: Path, **options: Any) -> TabularValues:
+    return TabularValues(path=str(path), group_key="person", step=1.0, sigma=2.0, val_fraction=0.3, **options)
+
+
+def fitted(folder: Path, data: Any, head: Any = None, **options: Any) -> tuple[pl.Trainer, Task]:
+    torch.manual_seed(0)
+    run, task = trainer(folder), Task(head or Softmax(), Identity(), sgd, **options)
+    run.fit(task, datamodule=data)
+    return run, task.eval()
+
+
+@torch.no_grad()
+def truth(task: Task, data: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predictions, values and persons of rows."""
+    batch = next(iter(data.whole_dataloader()))
+    assert len(batch["input"]) == data.size
+    return task(batch["input"][rows]).numpy(), data.values[rows], data.groups[rows]
+
+
+@pytest.mark.parametrize("units", ["groups", "rows"])
+def test_it_is_calibrated_on_the_validation_part(tmp_path: Path, ages: Path, units: str) -> None:
+    data = table(ages, batch_size=512)
+    _, task = fitted(tmp_path, data, conformal=units, calibrate=True)
+    prediction, value, group = truth(task, data, data.split.val)
+    expected = Conformal.fit(task.labels, prediction, value, group if units == "groups" else None)
+    found = task.calibration
+    assert found is not None and found.units == (len(np.unique(group)) if units == "groups" else len(value))
+    np.testing.assert_allclose(found.scores[0].score, expected.scores[0].score, atol=1e-5)
+    np.testing.assert_allclose(found.scores[0].weight.sum(), found.units)
+
+
+def test_predictions_never_change_by_it(tmp_path: Path, ages: Path) -> None:
+    data = table(ages)
+    (run, task), (other, without) = fitted(tmp_path, data), fitted(tmp_path, data, conformal="none")
+    assert task.calibration is not None and without.calibration is None
+    (tested,), (plain,) = (
+        one.test(model, datamodule=data, verbose=False) for one, model in ((run, task), (other, without))
+    )
+    assert {name: tested[name] for name in plain} == pytest.approx(plain, rel=0, abs=0, nan_ok=True)
+    more = {f"test_interval_{what}{level}" for what in ("coverage", "width") for level in (50, 80, 90)}
+    assert tested.keys() - plain.keys() == more
+
+
+def test_checkpoints_keep_it_and_predictor_uses_it(tmp_path: Path, ages: Path) -> None:
+    data = table(ages)
+    run, task = fitted(tmp_path, data)
+    run.save_checkpoint(tmp_path / "task.ckpt")
+    predictor = Predictor.from_checkpoint(tmp_path / "task.ckpt")
+    rows = np.load(ages)["features"][data.split.test]
+    found = predictor.predict(rows)
+    assert task.calibration is not None
+    expected = task.calibration.interval(found.distribution, 0.8)
+    np.testing.assert_allclose(found.interval(0.8), expected, atol=1e-4)
+    bare = found.interval(0.8, calibrated=False)
+    assert not np.allclose(bare, expected, atol=0.5)
+    (tested,) = run.test(task, datamodule=data, verbose=False)
+    value = data.values[data.split.test]
+    held = ((expected[:, 0] <= value) & (value <= expected[:, 1])).mean()
+    assert tested["test_interval_coverage80"] == pytest.approx(held, abs=0.02)
+    assert tested["test_interval_width80"] == pytest.approx(np.diff(expected).mean(), rel=1e-3)
+    task.calibration = None
+    (again,) = run.test(task, datamodule=data, ckpt_path=tmp_path / "task.ckpt", weights_only=True, verbose=False)
+    assert again == pytest.approx(tested, nan_ok=True)
+
+
+def test_nominal_labels_have_sets(tmp_path: Path, names: Path) -> None:
+    data = TabularLDL(path=str(names), val_fraction=0.3)
+    run, task = fitted(tmp_path, data, MaxEnt(l2=0.1))
+    (tested,) = run.test(task, datamodule=data, verbose=False)
+    assert 0.7 < tested["test_set_coverage80"] < 0.98 and 1 <= tested["test_set_size80"] < 3
+    found = Predictor(task).predict(np.load(names)["features"])
+    assert found.label_set(0.8).shape == (300, 3) and found.label_set(0.8).any(1).all()
+    assert (found.label_set(0.5, calibrated=False).sum(1) <= found.label_set(0.9, calibrated=False).sum(1)).all()
+    with pytest.raises(LDLError, match="take label_set"):
+        found.interval(0.8)
+
+
+def test_what_was_not_validated_has_none(tmp_path: Path, ages: Path) -> None:
+    data, task = table(ages), Task(Softmax(), Identity(), sgd)
+    with pytest.warns(UserWarning, match="the last weights were not validated"):
+        trainer(tmp_path, max_epochs=3, check_val_every_n_epoch=2).fit(task, datamodule=data)
+    assert task.calibration is None
+    found = Predictor(task).predict(np.load(ages)["features"])
+    assert found.calibration is None and found.interval(0.8).shape == (300, 2)
+    with pytest.raises(LDLError, match="nothing calibrates these predictions"):
+        found.interval(0.8, calibrated=True)
+
+
+def test_too_few_persons_calibrate_nothing(tmp_path: Path, ages: Path) -> None:
+    data = table(ages)
+    data.val_fraction = 0.1
+    with pytest.warns(UserWarning, match="5 validation rows or groups are too few.*take model.conformal rows"):
+        _, task = fitted(tmp_path, data, MeanPredictor())
+    assert task.calibration is None
+    assert fitted(tmp_path, data, MeanPredictor(), conformal="rows")[1].calibration is not None
+    with pytest.raises(LDLError, match="model.conformal 'persons' must be one of groups, rows, none"):
+        fitted(tmp_path, data, conformal="persons")
+
+
+def test_where_persons_are_in_both_parts_rows_count(tmp_path: Path, ages: Path) -> None:
+    data = table(ages, protocol="random_kfold")
+    _, task = fitted(tmp_path, data, MeanPredictor())
+    assert task.calibration is not None and task.calibration.units == len(data.split.val)
+
+
+def test_folds_without_calibration_are_no_error() -> None:
+    data = RotatedDigits(turns=1, folds=5)
+    shares = iter((0.1, 0.0))
+
+    def make() -> Task:
+        data.val_fraction = next(shares)
+        data.select_fold(data.fold)
+        return Task(MeanPredictor(), Identity(flatten=True))
+
+    options = {"accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False}
+    content = crossvalidate(make, data, folds=[0, 1], trainer=options)
+    first, second = (fold["metrics"] for fold in content["folds"])
+    assert 0.8 < first["interval_coverage90"] <= 1 and "interval_coverage90" not in second
+    assert first["interval_width50"] < first["interval_width90"] <= 240
+    assert "interval_coverage90" not in content["mean"] and "interval_coverage90" not in content["pooled"]
+
+
+def test_a_calibrated_temperature_comes_first(tmp_path: Path, ages: Path) -> None:
+    data = table(ages, batch_size=512)
+    _, task = fitted(tmp_path, data, calibrate=True, conformal="rows")
+    assert task.temperature != 1 and task.calibration is not None
+    warm, value, _ = truth(task, data, data.split.val)
+    cold = Conformal.fit(task.labels, temper(torch.tensor(warm), 1 / task.temperature).numpy(), value)
+    assert not np.allclose(task.calibration.scores[0].score, cold.scores[0].score, atol=1e-3)

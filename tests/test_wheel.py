@@ -1,0 +1,109 @@
+"""The wheel and nothing but it, in an environment of its own and an empty folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from places import ROOT
+
+HEAD = '''
+import torch
+from torch import nn
+from ldl.head import Head
+
+class {name}(Head):
+    """A linear layer and a softmax."""
+
+    def build(self, in_features, labels):
+        super().build(in_features, labels)
+        self.layer = nn.Linear(in_features, len(labels))
+
+    def forward(self, features):
+        return torch.softmax(self.layer(features).float(), -1)
+'''
+QUIET = ("--wandb.mode=disabled", "--trainer.enable_progress_bar=false", "--trainer.max_epochs=1")
+
+
+class Installed:
+    """An environment with the wheel in it, and an empty folder to work in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment, self.folder = folder / "venv", folder / "empty"
+        self.folder.mkdir()
+        self.packages = self.environment / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+        # No PYTHONPATH, no project: what is found is what is installed.
+        self.variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "OMP_NUM_THREADS": "1"}
+
+    def __call__(self, command: str, *args: str, **variables: str) -> str:
+        words, known = [str(self.environment / "bin" / command), *args], self.variables | variables
+        done = subprocess.run(words, cwd=self.folder, env=known, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def ldl(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    # Building writes beside what is built.
+    shutil.copytree(ROOT, source, ignore=lambda path, names: {*names} - _built(Path(path), names))
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "."]
+    subprocess.run([*build, "-w", str(folder)], cwd=source, check=True)
+    shutil.rmtree(source)
+    made = Installed(folder)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(made.environment)], check=True)
+    install = [sys.executable, "-m", "pip", "--python", str(made.environment / "bin" / "python"), "install", "-q"]
+    subprocess.run([*install, "--no-deps", "--no-index", str(next(folder.glob("*.whl")))], check=True)
+    # The packages that ldl needs are those of the running environment; its .pth files, the checkout's, are not read.
+    (made.packages / "running.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
+    return made
+
+
+def _built(folder: Path, names: list[str]) -> set[str]:
+    """What a wheel is made from."""
+    if folder == ROOT:
+        return {"ldl", "configs", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"}
+    return {name for name in names if name != "__pycache__"}
+
+
+def test_it_brings_all_configurations_and_no_more(ldl: Installed) -> None:
+    installed = ldl.packages / "ldl"
+    brought = {path.relative_to(installed / "configs") for path in (installed / "configs").rglob("*.yaml")}
+    assert brought == {path.relative_to(ROOT / "configs") for path in (ROOT / "configs").rglob("*.yaml")}
+    assert (installed / "py.typed").is_file() and any((installed / "start" / "templates").glob("*.txt"))
+    assert {path.name for path in ldl.packages.iterdir() if "ldl" in path.name} == {"ldl", "ldl-0.1.0.dist-info"}
+
+
+def test_the_embedded_set_with_a_plugin_of_the_working_directory(ldl: Installed) -> None:
+    (ldl.folder / "plugins").mkdir()
+    (ldl.folder / "plugins" / "dropped.py").write_text(HEAD.format(name="DroppedHere"))
+    (ldl.packages / "their_heads.py").write_text(HEAD.format(name="FromAPackage"))
+    metadata = ldl.packages / "their_heads-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their_heads\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[ldl.plugins]\nheads = their_heads\n")
+    ldl("ldl", *QUIET, "--data.turns=1", "--model.head=DroppedHere", "--run_dir=run")
+    run = ldl.folder / "run"
+    assert json.loads((run / "results.json").read_text())["head"] == "DroppedHere"
+    assert (run / "checkpoints" / "last.ckpt").is_file() and any((run / "charts").glob("*.png"))
+    said = ldl("ldl", "heads")
+    assert "DroppedHere" in said and "FromAPackage" in said and "Binomial" not in said
+    assert ldl("ldl", "--version") == "ldl 0.1.0\n"
+
+
+def test_a_table_by_the_name_of_a_configuration(ldl: Installed) -> None:
+    random = np.random.default_rng(0)
+    np.savez(ldl.folder / "t.npz", features=random.normal(size=(60, 4)), labels=random.dirichlet(np.ones(3), 60))
+    options = ["--data.path", "t.npz", "--model.head.trees=5", "--run_dir", "forest"]
+    # Compiling for a new place takes half a minute; five small trees grow in Python as well.
+    ldl("python", "-m", "ldl", "-c", "tabular_structrf", *options, *QUIET, NUMBA_DISABLE_JIT="1")
+    results = json.loads((ldl.folder / "forest" / "results.json").read_text())
+    assert (results["head"], results["data"], results["folds"][0]["n_test"]) == ("StructRF", "TabularLDL", 6)

@@ -122,7 +122,7 @@ class Head(nn.Module, ABC):
         return {}
 
     def evidence(self, features: Tensor) -> Evidence | None:
-        """What the prediction of one instance (F,) rests on, training rows or leaves; None (the default) cannot tell."""
+        """What the prediction of one instance (F,) rests on, training rows or leaves; None (the default): unknown."""
         return None
 
     def check_state(self) -> None:

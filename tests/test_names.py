@@ -35,7 +35,7 @@ def test_type_checkers_see_the_same_names() -> None:
 
 def test_other_names_are_no_attributes() -> None:
     with pytest.raises(AttributeError, match="module 'ldl' has no attribute 'Haed'"):
-        ldl.Haed
+        _ = ldl.Haed
 
 
 def test_it_is_imported_at_once() -> None:

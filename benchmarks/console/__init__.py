@@ -1,1 +1,1 @@
-"""How the command line behaves."""
+"""What the command line prints and costs."""

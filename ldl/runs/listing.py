@@ -88,7 +88,7 @@ def direction(measure: str) -> int:
     """
     if measure in HIGHER or re.fullmatch(r"cs\d+", measure):
         return -1
-    return 0 if measure.startswith(("n_", "coverage", "bias")) else 1
+    return 0 if measure.startswith(("n_", "coverage", "bias", "interval_", "set_")) else 1
 
 
 def facts(run: Run) -> list[str]:

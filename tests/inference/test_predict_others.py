@@ -133,9 +133,7 @@ def test_faces_that_were_placed_are_not_taken_whole_silently(faces: tuple[Predic
     placed = Predictor(task)
     placed._preprocessing = {**faces[1].preprocessing, "alignment": "landmarks"}
     pixels = np.zeros((20, 20, 3), np.uint8)
-    with pytest.warns(
-        UserWarning, match="faces placed by their landmarks, and these pictures are taken whole"
-    ):
+    with pytest.warns(UserWarning, match="faces placed by their landmarks, and these pictures are taken whole"):
         placed(pixels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

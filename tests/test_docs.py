@@ -81,7 +81,8 @@ def options_of(command: str, run: Path) -> list[str]:
     """What follows train.py, with a checkpoint that exists, and the class of data where it would have to be another."""
     words = shlex.split(command)
     if "predict" in words and "--data.path" in words and "--data" not in words:
-        words[(place := words.index("--data.path")) : place] = ["--data", "TableFile"]
+        place = words.index("--data.path")
+        words[place:place] = ["--data", "PictureFolder" if words[place + 1] == "DIR" else "TableFile"]
     words = words[next(k for k, word in enumerate(words) if word.endswith("train.py") or word == "ldl") + 1 :]
     return [str(run / "checkpoints" / "last.ckpt") if word.endswith("last.ckpt") else word for word in words]
 

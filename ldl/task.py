@@ -129,7 +129,7 @@ class Task(pl.LightningModule):
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
             check_missing(self.head, getattr(data, "has_missing", False))
-            self.preprocessing = data.preprocessing or self.preprocessing
+            self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
             if stage != "predict":
                 on_line = self.labels.kind == "ordinal" and not self.gives_maps
                 self.train_values = data.train_values if on_line else None

@@ -70,6 +70,17 @@ def test_two_processes_measure_what_one_measures(runs: Path, head: str) -> None:
 
 
 @pytest.mark.parametrize("head", HEADS)
+def test_two_processes_calibrate_intervals_by_the_rows_of_both(runs: Path, head: str) -> None:
+    one, two = (
+        torch.load(runs / n / head / "checkpoints" / "last.ckpt", weights_only=True)["calibration"]
+        for n in ("one", "two")
+    )
+    assert one[0]["units"] == two[0]["units"] > 9
+    for name in ("score", "weight"):
+        torch.testing.assert_close(two[0][name], one[0][name], rtol=TOLERANCE, atol=TOLERANCE, msg=name)
+
+
+@pytest.mark.parametrize("head", HEADS)
 def test_two_processes_predict_every_test_instance_once_in_order(runs: Path, head: str) -> None:
     one, two = (logged(runs / number / head / "predictions.csv") for number in ("one", "two"))
     index = [row["index"] for row in two]

@@ -58,6 +58,12 @@ def test_sets_are_those_of_loops(soft: bool) -> None:
             assert found[row, label] == (rules_out < 0.8 * 41) or label == new[:, row].mean(0).argmax()
 
 
+def test_rows_of_the_same_score_rule_nothing_out() -> None:
+    p, true = np.tile([0.4, 0.3, 0.1, 0.1, 0.1], (20, 1)), np.eye(5)[np.ones(20, int)]
+    held = CrossConformal.fit(NAMES, p, true, np.arange(20) % 2).label_set(np.stack([p[:1], p[:1]]), 0.8)
+    assert held.tolist() == [[True, True, False, False, False]]
+
+
 def test_coverage_of_new_rows() -> None:
     rng = np.random.default_rng(0)
     held = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldl.methods.conformal.line import HAIR, LEAST, line_intervals, line_scores
+from ldl.methods.conformal.line import HAIR, line_intervals, line_scores
 
 AXES = ([0.0], [3.0, 4.0], [0.0, 1.0, 2.0, 3.0, 4.0], [-5.0, -1.0, 0.0, 0.5, 9.0, 10.0])
 
@@ -100,5 +100,5 @@ def test_a_level_of_the_mass_is_in_the_interval() -> None:
 
 def test_what_single_precision_cannot_tell_from_none_is_no_mass() -> None:
     labels = np.arange(4.0)
-    almost = np.array([[LEAST / 2, 0.5, 0.5, LEAST / 2]])
+    almost = np.array([[5e-10, 0.5, 0.5, 5e-10]])
     assert line_scores(almost, np.zeros(1), labels)[0] == pytest.approx(1 + 0.5 / 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,11 +54,24 @@ def silent() -> Iterator[None]:
             logger.setLevel(level)
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Hand Ctrl-C on: Lightning would end the process, and ignore it from there."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            signal.signal(signal.SIGINT, handler)
+            raise error.__context__ from None
+        raise
+
+
 def train(task: Task, data: LDLDataModule, epochs: int, accelerator: str, verbose: bool) -> None:
     """Fit a task as ``train.py`` would, but on one device, writing nothing; it ends on the CPU, in evaluation mode."""
     data.setup()
     task.build(data.labels, data.input_shape)
-    with silent():
+    with silent(), interruptible():
         trainer = pl.Trainer(
             max_epochs=epochs,
             accelerator=accelerator,

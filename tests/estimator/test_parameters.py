@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import ldl.heads
 from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
+from ldl.head import ImageHead
 from ldl.heads import LDLF, Bagged, MILBoost, Pool, Softmax, StructRF, StructuredEdges, Trained
 from ldl.labels import LabelSpace
 from ldl.spec import to_spec
@@ -59,6 +61,27 @@ def test_a_fit_leaves_the_head_alone() -> None:
 def test_unknown_options_are_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words.replace("?", r"\?")):
         LDLRegressor("StructRF").set_params(**change)
+
+
+ROWS = sorted(
+    name
+    for name in ldl.heads.__all__
+    if not issubclass(cls := getattr(ldl.heads, name), ImageHead) and not cls.takes_bags
+)
+"""Heads that take rows."""
+
+
+@pytest.mark.parametrize("head", ROWS)
+def test_every_head_that_takes_rows_is_fitted_by_name(head: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 3))
+    odds = np.exp(X @ rng.normal(size=(3, 3)))
+    D = odds / odds.sum(1, keepdims=True)
+    estimator = LDLRegressor(head, labels=LabelSpace.ordinal([1, 2, 3]), epochs=2).fit(X, D)
+    assert type(estimator.predictor_.task.head).__name__ == head
+    found = estimator.predict(X[:4])
+    assert (found >= 0).all() and np.abs(found.sum(1) - 1).max() < 1e-5
+    assert np.isfinite(estimator.predict_value(X[:4])).all()
 
 
 def built() -> Softmax:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import signal
 import warnings
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,17 @@ def test_a_fit_is_silent_and_leaves_no_trace(
     assert np.array_equal(np.random.get_state()[1], before[0]) and torch.equal(torch.get_rng_state(), before[1])  # noqa: NPY002
     assert random.getstate() == before[2] and dict(os.environ) == before[3]
     assert logging.getLogger("pytorch_lightning").level == logging.INFO
+
+
+def test_ctrl_c_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(MeanPredictor, "fit", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        LDLRegressor("MeanPredictor").fit(X, D)
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_the_random_state_decides() -> None:

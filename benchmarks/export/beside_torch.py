@@ -86,10 +86,13 @@ def measure(name: str, task: Task, folder: Path, turns: int) -> list[tuple[str, 
     done = export(task, folder / "model.onnx", force=True)
     assert done.parity is not None
     run, model = load_onnx(done.file.read_bytes(), threads=1), Deployed(task).eval()
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for size in BATCHES:
         inputs = draw(task, size, np.random.default_rng(0))
-        works = {"torch": partial(_by_torch, model, inputs), "onnx": partial(run, inputs)}
+        works: dict[str, Callable[[], object]] = {
+            "torch": partial(_by_torch, model, inputs),
+            "onnx": partial(run, inputs),
+        }
         for work in works.values():
             work()
         repeats = max(1, round(0.2 / max(seconds(works["torch"]).processor, 1e-4)))

@@ -144,15 +144,15 @@ def test_faces_are_looked_for_once(tmp_path: Path) -> None:
     Image.fromarray(np.full((48, 64, 3), 242, np.uint8)).save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes(b"?")
     detector, paths = OnnxDetector(ultraface(tmp_path / "a.onnx", [48, 64])), [tmp_path / "a.png", tmp_path / "b.png"]
-    found = find_faces(paths, detector, tmp_path / "cache", show=False)
+    found = find_faces(paths, detector, tmp_path / "cache")
     assert [len(faces) for faces in found.faces] == [1, 0] and "b.png" in found.failed[1] and found.without == []
 
     class Never(OnnxDetector):
         def __call__(self, picture: np.ndarray) -> list[Face]:
             raise AssertionError("they are known")
 
-    again = find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache", show=False)
+    again = find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache")
     np.testing.assert_array_equal(again.faces[0][0].box, found.faces[0][0].box)
     with pytest.raises(AssertionError):  # another picture is looked at
         (tmp_path / "a.png").write_bytes((tmp_path / "a.png").read_bytes() + b" ")
-        find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache", show=False)
+        find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache")

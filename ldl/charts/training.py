@@ -50,13 +50,13 @@ def _order(rows: np.ndarray, labels: LabelSpace) -> np.ndarray:
 
 
 def learning_curves(path: Path, metrics_csv: Path) -> Path | None:
-    """Training loss and validation KL over epochs, from Lightning's ``metrics.csv``; None where it has neither."""
+    """Training loss and validation KL over epochs, from Lightning's ``metrics.csv``; None of less than two epochs."""
     with metrics_csv.open() as file:
         rows = list(csv.DictReader(file))
     figure, axis = new_figure(6, 4)
     for name, label in (("train_loss", "training loss"), ("val_kl", "validation KL")):
         points = [(float(row["epoch"]), float(row[name])) for row in rows if row.get(name)]
-        if points:
+        if len(points) > 1:
             axis.plot(*zip(*points), marker="." if len(points) < 40 else None, label=label)
     if not axis.lines:
         return None

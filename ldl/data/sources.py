@@ -78,7 +78,7 @@ SOURCES["ShiftedFaces"] = SOURCES["PosedFaces"] = Source(
 for _file in SETS:
     SOURCES[_file] = Source(
         _file.removesuffix(".mat"),
-        "--data.download true, which fetches it",
+        "a run with --data.download true, which fetches it",
         "academic use; cite Geng (IEEE TKDE 2016)",
         f"ldl/{_file}",
     )

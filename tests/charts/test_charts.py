@@ -85,6 +85,8 @@ def test_no_learning_curves_without_losses(tmp_path: Path) -> None:
     table = tmp_path / "metrics.csv"
     table.write_text("epoch,step,test_kl\n0,9,1.5\n")
     assert charts.learning_curves(tmp_path / "c.png", table) is None
+    table.write_text("epoch,step,val_kl\n0,9,1.5\n")  # a head that was fitted at once
+    assert charts.learning_curves(tmp_path / "c.png", table) is None
     assert not (tmp_path / "c.png").exists()
 
 

@@ -27,7 +27,7 @@ TEN = [
     "kl", "chebyshev", "clark", "canberra", "cosine", "intersection", "euclidean", "sorensen", "squared_chi2",
     "fidelity",
 ]  # fmt: skip
-CHARTS = {"distributions", "values", "cumulative_score", "calibration", "leaves", "learning_curves"}
+CHARTS = {"distributions", "values", "cumulative_score", "calibration", "leaves", "learning_curves", "pictures"}
 
 
 @pytest.fixture(scope="module")

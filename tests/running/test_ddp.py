@@ -119,7 +119,13 @@ def test_crossval_of_two_processes_ends_with_the_results_of_one(runs: Path, tmp_
     one, two = (json.loads((run / "results.json").read_text()) for run in (runs / "one" / "crossval", tmp_path / "run"))
     assert [fold["fold"] for fold in two["folds"]] == [0, 1]
     assert_close(without_times(one), without_times(two))
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["charts", "fold_0", "fold_1", "results.json"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "charts",
+        "fold_0",
+        "fold_1",
+        "model_card.md",
+        "results.json",
+    ]
 
 
 def test_bad_setting_is_said_once_by_two_processes(runs: Path) -> None:

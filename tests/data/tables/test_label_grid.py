@@ -69,6 +69,9 @@ def test_what_is_given_is_kept() -> None:
     grid = choose_grid(RNG.uniform(0.2, 0.9, 50), low=0.0, high=1.0, step=0.25, sigma=0.3)
     assert (grid.low, grid.high, grid.step, grid.sigma, grid.count) == (0.0, 1.0, 0.25, 0.3, 5)
     assert choose_grid(RNG.uniform(0, 1e5, 50), sigma=7.0).sigma == 7.0
+    # To the last bit what such a step gave before steps were chosen: checkpoints name their labels.
+    old = choose_grid(np.array([0.31, 0.9]), step=0.1, sigma=0.1).labels().axes[0]
+    assert old == tuple(np.floor(0.31 / 0.1) * 0.1 + number * 0.1 for number in range(7))
     with pytest.raises(LDLError, match=r"there would be 99,999 labels, more than 10,000; widen data.step \(null"):
         choose_grid(np.array([1.0, 100000.0]), step=1.0)
 

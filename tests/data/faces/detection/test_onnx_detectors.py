@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torchvision.ops import nms
 
 from ldl.data.faces.detection.face import BOX_POINTS, Face
-from ldl.data.faces.detection.onnx_file import OnnxDetector, overlap
+from ldl.data.faces.detection.onnx_file import OVERLAP, OnnxDetector, distinct, overlap
 from ldl.data.faces.detection.search import find_faces
 from ldl.errors import LDLError
 
@@ -124,6 +126,18 @@ def test_overlap_is_intersection_over_union() -> None:
             cell[y0:y1, x0:x1] = True
         union = (cells[0] | cells[1]).sum()
         assert overlap(one, other) == pytest.approx((cells[0] & cells[1]).sum() / union if union else 0)
+
+
+def test_a_face_is_found_once() -> None:
+    """As torchvision suppresses boxes that overlap with surer ones, of those that are sure enough."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        corners = rng.uniform(0, 100, (60, 2))
+        boxes, confidences = np.hstack([corners, corners + rng.uniform(5, 40, (60, 2))]), rng.uniform(size=60)
+        sure = np.flatnonzero(confidences >= 0.4)
+        kept = nms(torch.from_numpy(boxes[sure]), torch.from_numpy(confidences[sure]), OVERLAP)
+        np.testing.assert_array_equal(distinct(boxes, confidences, 0.4), sure[kept.numpy()])
+    assert len(distinct(np.array([[0, 0, np.nan, 9.0], [5, 5, 4, 9]]), np.ones(2), 0.4)) == 0
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class OnnxDetector:
         except Exception as error:  # as above
             reason = " ".join(str(error).split())[:160]
             raise LDLError(f"detector {self.name} fails on a picture of {canvas.shape[:2]} pixels: {reason}") from None
-        kept = _distinct(boxes, confidences, self._layout.least)
+        kept = distinct(boxes, confidences, self._layout.least)
         return in_order(boxes[kept] / scale, confidences[kept], None if points is None else points[kept] / scale)
 
     def _fit(self, picture: np.ndarray) -> tuple[float, np.ndarray]:
@@ -91,7 +91,7 @@ def _layout(path: Path, session: Any) -> tuple[Layout, tuple[int | None, int | N
     )
 
 
-def _distinct(boxes: np.ndarray, confidences: np.ndarray, least: float) -> np.ndarray:
+def distinct(boxes: np.ndarray, confidences: np.ndarray, least: float) -> np.ndarray:
     """Rows of boxes (n, 4) that are sure and overlap with no surer one."""
     rows = np.flatnonzero((confidences >= least) & np.isfinite(boxes).all(1) & (boxes[:, 2:] > boxes[:, :2]).all(1))
     kept: list[int] = []

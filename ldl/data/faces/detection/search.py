@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,6 @@ import numpy as np
 from filelock import FileLock
 
 from ldl.checkpoint import replacing
-from ldl.collective import process_rank
 from ldl.data.faces.detection.face import Detector, Face
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
@@ -42,8 +42,8 @@ class Found:
         return [number for number, faces in enumerate(self.faces) if not faces and number not in self.failed]
 
 
-def find_faces(paths: Sequence[Path], detector: Detector, cache: Path, show: bool = True) -> Found:
-    """The faces of all pictures, from the cache where it has them; ``show`` draws a progress bar.
+def find_faces(paths: Sequence[Path], detector: Detector, cache: Path) -> Found:
+    """The faces of all pictures, from the cache where it has them.
 
     The key is made of the detector and every picture's path, length and time of change. Raises LDLError.
     """
@@ -52,8 +52,9 @@ def find_faces(paths: Sequence[Path], detector: Detector, cache: Path, show: boo
         file.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(file.with_suffix(".lock")):
             if not file.is_file():
+                print(f"{detector.name} looks for faces in {len(paths):,} pictures", flush=True)
                 with replacing(file) as stream:
-                    stream.write(json.dumps(_search(paths, detector, show)).encode())
+                    stream.write(json.dumps(_search(paths, detector)).encode())
     except OSError as error:
         raise LDLError(f"the cache {file.parent} cannot be written: {error.strerror}; set LDL_CACHE") from error
     said = json.loads(file.read_text())
@@ -67,10 +68,10 @@ def some_names(names: Sequence[str]) -> str:
     return ", ".join(names[:FEW]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _search(paths: Sequence[Path], detector: Detector, show: bool) -> dict[str, object]:
+def _search(paths: Sequence[Path], detector: Detector) -> dict[str, object]:
     faces: list[list[list[float]]] = []
     failed: dict[int, str] = {}
-    for number, path in enumerate(track(paths, len(paths), "finding faces", show and process_rank() == 0)):
+    for number, path in enumerate(track(paths, len(paths), "finding faces", sys.stdout.isatty())):
         try:
             faces.append([_pack(face) for face in detector(read_picture(path))])
         except LDLError as error:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torchvision.ops import nms
 
 from ldl.data.faces.detection.face import BOX_POINTS, Face
-from ldl.data.faces.detection.onnx_file import OnnxDetector, overlap
+from ldl.data.faces.detection.onnx_file import OVERLAP, OnnxDetector, distinct, overlap
 from ldl.data.faces.detection.search import find_faces
 from ldl.errors import LDLError
 
@@ -126,6 +128,18 @@ def test_overlap_is_intersection_over_union() -> None:
         assert overlap(one, other) == pytest.approx((cells[0] & cells[1]).sum() / union if union else 0)
 
 
+def test_a_face_is_found_once() -> None:
+    """As torchvision suppresses boxes that overlap with surer ones, of those that are sure enough."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        corners = rng.uniform(0, 100, (60, 2))
+        boxes, confidences = np.hstack([corners, corners + rng.uniform(5, 40, (60, 2))]), rng.uniform(size=60)
+        sure = np.flatnonzero(confidences >= 0.4)
+        kept = nms(torch.from_numpy(boxes[sure]), torch.from_numpy(confidences[sure]), OVERLAP)
+        np.testing.assert_array_equal(distinct(boxes, confidences, 0.4), sure[kept.numpy()])
+    assert len(distinct(np.array([[0, 0, np.nan, 9.0], [5, 5, 4, 9]]), np.ones(2), 0.4)) == 0
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     node = onnx.helper.make_node("Identity", ["input"], ["heat"])
     other = _save(tmp_path / "other.onnx", [node], {}, ["heat"], [8, 8])
@@ -144,15 +158,15 @@ def test_faces_are_looked_for_once(tmp_path: Path) -> None:
     Image.fromarray(np.full((48, 64, 3), 242, np.uint8)).save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes(b"?")
     detector, paths = OnnxDetector(ultraface(tmp_path / "a.onnx", [48, 64])), [tmp_path / "a.png", tmp_path / "b.png"]
-    found = find_faces(paths, detector, tmp_path / "cache", show=False)
+    found = find_faces(paths, detector, tmp_path / "cache")
     assert [len(faces) for faces in found.faces] == [1, 0] and "b.png" in found.failed[1] and found.without == []
 
     class Never(OnnxDetector):
         def __call__(self, picture: np.ndarray) -> list[Face]:
             raise AssertionError("they are known")
 
-    again = find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache", show=False)
+    again = find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache")
     np.testing.assert_array_equal(again.faces[0][0].box, found.faces[0][0].box)
     with pytest.raises(AssertionError):  # another picture is looked at
         (tmp_path / "a.png").write_bytes((tmp_path / "a.png").read_bytes() + b" ")
-        find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache", show=False)
+        find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache")

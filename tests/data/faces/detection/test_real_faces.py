@@ -15,6 +15,7 @@ from ldl.cli import main
 from ldl.data import FaceFolder
 from ldl.data.faces.align import crop
 from ldl.data.faces.detection.choice import find_detector
+from ldl.data.faces.detection.face import BOX_POINTS
 from ldl.data.faces.detection.onnx_file import overlap
 from ldl.data.faces.fgnet import FGNET_POINTS, read_points
 from ldl.data.pictures import read_picture
@@ -96,6 +97,17 @@ def test_crops_are_those_of_training(pictures: tuple[Path, dict[str, np.ndarray]
             np.abs(crop(photograph, face.anchor(alignment), 64, None) - trained).mean() for alignment in (None, "box")
         ]
         assert apart[0] < 12 and apart[0] < 0.7 * apart[1]
+
+
+def test_landmarks_at_their_usual_places(ldl_data: Path) -> None:
+    """Medians over some pictures of FG-NET are those over many, which stand in for landmarks that a detector lacks."""
+    detector, places = find_detector("mtcnn"), []
+    for path in sorted((ldl_data / "FGNET" / "images").glob("*.JPG"))[:200:10]:
+        for face in detector(read_picture(path)):
+            assert face.points is not None
+            places.append((face.points - face.box[:2]) / (face.box[2:] - face.box[:2]))
+    assert len(places) > 15
+    np.testing.assert_allclose(np.median(places, axis=0), BOX_POINTS, atol=0.05)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (19, 400), (20, 20), (64, 64), (21, 900)])

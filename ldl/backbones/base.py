@@ -30,12 +30,14 @@ class Backbone(nn.Module, ABC):
         gives_maps: Whether its features are those of every pixel, (B, H, W, F).
         no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can.
         gives_bags: Whether its features are bags of instances, (B, J, F); known once it is built.
+        pretrained_from: Where ``build`` has found pretrained weights, in words; empty where it loaded none.
     """
 
     lr: float | None = None
     is_fixed: bool = False
     gives_maps: bool = False
     gives_bags: bool = False
+    pretrained_from = ""
     no_graph: ClassVar[str] = ""
 
     def __init__(self) -> None:

@@ -54,6 +54,7 @@ class PixelFeatures(TimmNetwork):
             options |= {"pretrained": True, "pretrained_cfg_overlay": {"file": str(file)}}
         self.network = self._create(f"the feature maps of {self.name}", wanted and not file, **options)
         if file:
+            self.pretrained_from = str(file)
             self._check_names(file)
         channels = self.network.feature_info.channels()
         self.strides = self.network.feature_info.reduction()

@@ -64,7 +64,9 @@ class TimmNetwork(Backbone):
 
         from_hub = from_hub and not (self.pretrained == "auto" and self.name in not_on_hub)
         try:
-            return timm.create_model(self.name, **{"pretrained": from_hub, **options})
+            network = timm.create_model(self.name, **{"pretrained": from_hub, **options})
+            self.pretrained_from = "timm's hub, or its cache" if from_hub else ""
+            return network
         except Exception as error:  # those of torch, safetensors and timm have no common base
             if from_hub and self.pretrained == "auto":
                 rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
@@ -124,6 +126,7 @@ class Timm(TimmNetwork):
         self.network = self._create(self.name, bool(self.pretrained) and load_weights and not file, **options)
         self.network.reset_classifier(0)
         if saved is not None:
+            self.pretrained_from = str(file)
             try:
                 self._take(saved, input_shape[0])
             except Exception as error:  # those of torch and timm have no common base

@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ProgressBar, RichProgressBar
 from rich.console import Console
 
+from ldl.backbones.base import Backbone
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.head import FittedHead
@@ -92,8 +93,8 @@ class Lines(ProgressBar):
 
 
 def say(line: str) -> None:
-    """Print a line, in the first of several processes."""
-    if process_rank() == 0:
+    """Print a line that is not empty, in the first of several processes."""
+    if line and process_rank() == 0:
         print(line, flush=True)
 
 
@@ -115,6 +116,12 @@ def opening(head: str, data: LDLDataModule, trainer: pl.Trainer, stage: str) -> 
 def origin(path: str, checkpoint: dict[str, Any]) -> str:
     """Which weights are loaded."""
     return f"weights: {path}, after step {checkpoint['global_step']:,}"
+
+
+def pretrained(backbone: Backbone) -> str:
+    """Which weights the backbone begins with; an empty line where it begins at random, or has none."""
+    found = [part.pretrained_from for part in backbone.modules() if isinstance(part, Backbone) and part.pretrained_from]
+    return f"weights: {type(backbone).__name__} from {found[0]}" if found else ""
 
 
 def tell_fold(result: dict[str, Any]) -> None:

@@ -53,8 +53,9 @@ def run(cli: LDLCLI) -> None:
         seconds = 0.0
         try:
             console.say(console.opening(head, data, trainer, config.stage))
-            if checkpoint:
-                console.say(console.origin(config.ckpt_path, checkpoint))
+            console.say(
+                console.origin(config.ckpt_path, checkpoint) if checkpoint else console.pretrained(task.backbone)
+            )
             if config.stage == "predict":
                 trainer.predict(task, datamodule=data, return_predictions=False)
             else:
@@ -86,7 +87,10 @@ def crossval(cli: LDLCLI) -> None:
     folder = choose_folder(cli.config, data, head)
 
     def make_task() -> Task:
-        return _make_task(cli, _of_fold(cli.config, data.fold), data, {})
+        task = _make_task(cli, _of_fold(cli.config, data.fold), data, {})
+        if data.fold == 0:
+            console.say(console.pretrained(task.backbone))
+        return task
 
     def make_trainer() -> pl.Trainer:
         own = folder / f"fold_{data.fold}"

@@ -127,6 +127,8 @@ def test_weights_at_hand_need_no_hub(place: str, tmp_path: Path, monkeypatch: py
     for pretrained in (True, "auto"):
         backbone = _build(pretrained=pretrained)
         assert torch.equal(backbone.network.conv_head.weight, network.conv_head.weight)
+        assert backbone.pretrained_from == str(folder / f"{SMALL}.some_tag.safetensors")
+    assert _build().pretrained_from == ""
 
 
 def test_auto_goes_on_without_weights_and_asks_the_hub_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

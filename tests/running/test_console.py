@@ -12,9 +12,11 @@ import pytest
 from wandb.sdk.wandb_run import Run
 
 from ldl import charts
+from ldl.backbones import EachInstance, Identity
 from ldl.cli import main
 from ldl.data import BSDS500, RotatedDigits, TabularLDL, UTKFace
 from ldl.data.faces.face_folder import FaceFolder
+from ldl.running.console import pretrained
 from ldl.running.naming import run_name, subject
 
 RNG = np.random.default_rng(0)
@@ -99,6 +101,14 @@ def test_bars_on_a_terminal(
     text = "\n".join(lines_of(capfd, *options, "--wandb.mode=disabled", "--run_dir", tmp_path / "run"))
     assert re.search(r"val_kl:\s+\d\.\d", text) and "━" in text
     assert "v_num" not in text and "epoch 2 of 2" not in text
+
+
+def test_the_backbone_inside_another_tells_of_its_weights() -> None:
+    inner = Identity()
+    outer = EachInstance(inner)
+    assert pretrained(outer) == ""
+    inner.pretrained_from = "here.safetensors"
+    assert pretrained(outer) == "weights: EachInstance from here.safetensors"
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,7 @@ class Task(pl.LightningModule):
         decoder: How a distribution becomes a value, recorded with the errors: ``expectation``, ``argmax``, ``median``.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
-        conformal: Calibrate intervals and sets on the validation part, by its ``groups``, such as persons, or by its
-            ``rows``; ``none`` leaves them as predicted. Distributions and values never change.
+        conformal: Calibrate intervals and sets by ``groups``, such as persons, or ``rows`` of validation, or ``none``.
     """
 
     _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
@@ -130,7 +129,7 @@ class Task(pl.LightningModule):
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
             check_missing(self.head, getattr(data, "has_missing", False))
-            self.preprocessing = data.preprocessing or self.preprocessing
+            self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
             if stage != "predict":
                 on_line = self.labels.kind == "ordinal" and not self.gives_maps
                 self.train_values = data.train_values if on_line else None

@@ -168,6 +168,10 @@ def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
     both = head.predict(features)
     same = (both[1] is None) if value is None else (both[1] is not None and torch.equal(both[1], value))
     _must(torch.equal(both[0], output) and same, head, "predict must give what forward and point_estimate give")
+    if (evidence := head.evidence(features[0])) is not None:
+        count = len(evidence.names)
+        shapes = [tuple(part.shape) for part in evidence[1:]]
+        _must(shapes == [(count,), (count, len(labels))], head, f"evidence of {count} parts has shapes {shapes}")
     found = copy.deepcopy(head).double()(features.double()).dtype
     _must(found == torch.float64, head, f"gives {found} after .double(); keep the features' precision")
 

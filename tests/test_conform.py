@@ -18,6 +18,7 @@ from ldl.heads import MaxEnt, MeanPredictor, Softmax
 from ldl.inference import Predictor
 from ldl.methods.conformal import Conformal
 from ldl.methods.temperature import temper
+from ldl.reports.rows import tabulate
 from ldl.running.crossval import crossvalidate
 from ldl.task import Task
 
@@ -124,6 +125,23 @@ def test_nominal_labels_have_sets(tmp_path: Path, names: Path) -> None:
     assert (found.label_set(0.5, calibrated=False).sum(1) <= found.label_set(0.9, calibrated=False).sum(1)).all()
     with pytest.raises(LDLError, match="take label_set"):
         found.interval(0.8)
+
+
+def test_predictions_csv_has_calibrated_intervals_and_sets(tmp_path: Path, ages: Path, names: Path) -> None:
+    for data in (table(ages), TabularLDL(path=str(names), val_fraction=0.3)):
+        _, task = fitted(tmp_path, data, MaxEnt(l2=0.1))
+        assert task.calibration is not None
+        prediction = np.random.default_rng(0).dirichlet(np.ones(len(task.labels)), 3).astype(np.float32)
+        rows = {"index": np.arange(3), "prediction": prediction}
+        rows |= {"predicted_value": np.arange(3.0)} if task.labels.has_values else {}
+        header, lines = tabulate(rows, task.labels, levels=(80,), calibration=task.calibration)
+        if task.labels.has_values:
+            ends = np.array([line[header.index("lower_80") :][:2] for line in lines])
+            np.testing.assert_allclose(ends, task.calibration.interval(prediction, 0.8), atol=1e-5)
+        else:
+            held = [set(line[header.index("set_80")].split("|")) for line in lines]
+            sets = task.calibration.label_set(prediction, 0.8)
+            assert held == [{name for name, own in zip(task.labels.names, row) if own} for row in sets]
 
 
 def test_what_was_not_validated_has_none(tmp_path: Path, ages: Path) -> None:

@@ -16,7 +16,7 @@ import torch
 from places import ROOT
 
 from ldl.cli import main
-from ldl.plugins import discover, left_out
+from ldl.plugins import discover, left_out, usual_folders
 from ldl.task import Task
 from ldl.testing import check_head
 
@@ -126,6 +126,21 @@ def test_dropped_head_by_its_name(dropped: Path, tmp_path: Path, capsys: pytest.
     )
     trained, tested = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("run", "test"))
     assert tested["mean"] == trained["mean"]
+
+
+def test_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plugins are found after those of the project; one of a name that is taken is told and left out."""
+    (tmp_path / "plugins").mkdir()
+    for name in ("worked_here", "binomial"):
+        (tmp_path / "plugins" / f"{name}.py").write_text(HEAD.format(name=f"Own{name.title().replace('_', '')}"))
+    monkeypatch.chdir(tmp_path)
+    assert usual_folders() == [ROOT / "plugins", tmp_path / "plugins"]
+    with pytest.warns(UserWarning, match=rf"binomial\.py left out: {ROOT}/plugins/binomial\.py has its name"):
+        assert "ldl_plugins.worked_here" in discover()
+    assert sys.modules["ldl_plugins.binomial"].__file__ == str(ROOT / "plugins" / "binomial.py")
+    assert discover() == []
+    monkeypatch.chdir(ROOT)
+    assert usual_folders() == [ROOT / "plugins"]
 
 
 def test_project_folder_under_ddp(dropped: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from ldl.methods.conformal import Conformal, CrossConformal
 from ldl.protocols import kfold
 from ldl.reports.files import markdown
 
-HEADS = {
+HEADS: dict[str, Callable[[], FittedHead]] = {
     "StructRF": partial(StructRF, trees=50, features=0.1, search="random", min_leaf=2, out_of_bag=False),
     "MaxEnt": partial(MaxEnt, l2=0.01, iterations=60),
 }
@@ -80,7 +81,7 @@ def main() -> None:
     show("90%, of new groups", header, lines)
     if options.page:
         splits = f"{options.splits} splits."
-        for block, table_text in zip(("coverage", "sets", "groups"), [*text, markdown(header, lines)]):
+        for block, table_text in zip(("coverage", "label_sets", "coverage_groups"), [*text, markdown(header, lines)]):
             write_block(options.page, block, f"{splits}\n\n{table_text}")
 
 

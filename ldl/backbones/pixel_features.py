@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -33,6 +33,7 @@ class PixelFeatures(TimmNetwork):
     """
 
     gives_maps = True
+    no_graph: ClassVar[str] = "it takes pictures of any size, and resizes maps to sizes that are known only then"
 
     name: str = "mobilenetv2_100"
     pretrained: bool | Literal["auto"] = "auto"

@@ -9,7 +9,6 @@ import numpy as np
 from torch import Tensor
 
 from ldl.collective import process_rank
-from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.data.faces.boxes import read_boxes
 from ldl.data.faces.crops import cached_crops
@@ -18,16 +17,15 @@ from ldl.data.faces.detection.rows import face_rows
 from ldl.data.faces.records import FaceRecords
 from ldl.data.loaded import Loaded
 from ldl.data.pictures import list_pictures, read_picture
+from ldl.data.unlabelled import Unlabelled
 from ldl.errors import LDLError
-from ldl.labels import LabelSpace
 from ldl.options import option, options
-from ldl.protocols import Fold
 
 FIND = "--data.detector mtcnn finds the faces in them"
 
 
 @options
-class PictureFolder(LDLDataModule):
+class PictureFolder(Unlabelled):
     """All pictures below a folder, for ``--stage predict``; labels and preprocessing come from the checkpoint.
 
     A picture is taken whole, as a crop of the face that fits into a square, unless ``boxes`` says where the face is,
@@ -46,29 +44,20 @@ class PictureFolder(LDLDataModule):
     detector: str | None = None
     cache_dir: str | None = None
     root = None
-    folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
 
-    protocol = "none"
-    _trained = None  # type: tuple[LabelSpace, tuple[int, ...], dict[str, Any]] | None
-
-    def follow(
-        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
-    ) -> None:
-        """Take labels and preprocessing of a trained task. Raises LDLError where it was not trained on pictures."""
-        if preprocessing is None or "crop_size" not in preprocessing or input_shape is None:
+    def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
+        """Raise LDLError for a task that was not trained on pictures, or on crops that cannot be made."""
+        if "crop_size" not in preprocessing:
             raise LDLError("the checkpoint was not trained on pictures; PictureFolder predicts for those that were")
         from ldl.data.faces.transforms import check_crops
 
         check_crops(preprocessing)
-        self._trained = (labels, input_shape, preprocessing)
 
     def load(self) -> Loaded:
         """List the pictures and make their crops. Raises LDLError."""
         from ldl.data.faces.transforms import Pipeline
 
-        if self._trained is None:
-            raise LDLError("PictureFolder has no labels to train on or test with; use it with --stage predict")
-        labels, self.input_shape, preprocessing = self._trained
+        labels, self.input_shape, preprocessing = self.trained
         self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}))
         records, facts = self._records(preprocessing.get("alignment"))
         crop_size, margin = preprocessing["crop_size"], preprocessing["margin"]
@@ -100,11 +89,6 @@ class PictureFolder(LDLDataModule):
     def photograph(self, row: int) -> np.ndarray:
         """The whole picture that an instance is from, (H, W, 3) uint8, turned upright. Raises LDLError."""
         return read_picture(self.folder / (self.names or [])[row])
-
-    def cut(self) -> Fold:
-        """All pictures are to be predicted."""
-        nothing = np.arange(0)
-        return Fold(nothing, nothing, np.arange(self.size))
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The pictures ``rows``."""

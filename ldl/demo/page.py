@@ -38,7 +38,8 @@ def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector
         kind = "maps of pictures" if predictor.task.gives_maps else "bags" if "scaling" in known else f"arrays {shape}"
         raise LDLError(f"ldl demo shows models of rows and of crops of pictures; this is one of {kind}")
     with gr.Blocks(title=title, analytics_enabled=False, fill_width=True, delete_cache=(600, 3600)) as page:
-        gr.Markdown(f"## {title}\n{CALIBRATED if predictor.task.calibration else UNCALIBRATED}")
+        said = CALIBRATED if predictor.task.calibration else UNCALIBRATED
+        gr.Markdown(f"## {title}" + (f"\n{said}" if predictor.labels.has_values else ""))
         if "crop_size" in known:
             _pictures(gr, PicturePage(predictor, folder, detector))
         else:

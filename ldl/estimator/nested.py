@@ -80,7 +80,7 @@ def _with_parameters(component: H, changes: dict[str, Any]) -> H:
         if rest:
             nested.setdefault(name, {})[rest] = value
         else:
-            # Drawn at random, as by RandomizedSearchCV, numbers are numpy's, which no checkpoint takes.
+            # Grids may hold numbers of numpy, which no checkpoint takes.
             arguments[name] = value.item() if isinstance(value, np.generic) else value
     for name, parts in nested.items():
         arguments[name] = _with_parameters(arguments[name], parts)

@@ -8,18 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.data.base import LDLDataModule
 from ldl.data.loaded import Loaded
+from ldl.data.unlabelled import Unlabelled
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs
 from ldl.inference.rows import read_instances
-from ldl.labels import LabelSpace
 from ldl.options import buffer, option, options
-from ldl.protocols import Fold
 
 
 @options
-class TableFile(LDLDataModule):
+class TableFile(Unlabelled):
     """All rows, or bags, of a table, for ``--stage predict``; labels, features and scaling come from the checkpoint.
 
     The file is a .csv, .parquet, .npz or .mat, labelled or not: columns are found by the names that they had in
@@ -30,26 +28,18 @@ class TableFile(LDLDataModule):
     """
 
     path: str = option(kw_only=True)
-    folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
 
-    protocol = "none"
     instances: Inputs = buffer()
     has_missing = False
-    _trained = None  # type: tuple[LabelSpace, tuple[int, ...], dict[str, Any]] | None
 
-    def follow(
-        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
-    ) -> None:
-        """Take labels and scaling of a trained task. Raises LDLError where it was not trained on a table."""
-        if preprocessing is None or "scaling" not in preprocessing or input_shape is None:
+    def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
+        """Raise LDLError for a task that was not trained on a table."""
+        if "scaling" not in preprocessing:
             raise LDLError("the checkpoint was not trained on a table; TableFile predicts for those that were")
-        self._trained = (labels, input_shape, preprocessing)
 
     def load(self) -> Loaded:
         """Read and scale the rows. Raises LDLError."""
-        if self._trained is None:
-            raise LDLError("TableFile has no labels to train on or test with; use it with --stage predict")
-        labels, self.input_shape, preprocessing = self._trained
+        labels, self.input_shape, preprocessing = self.trained
         self.instances = read_instances(self.find(self.path), self.input_shape, preprocessing, not self._bags)
         rows = np.arange(self.instances.size)
         if not self._bags:
@@ -60,11 +50,6 @@ class TableFile(LDLDataModule):
     def _bags(self) -> bool:
         # Their missing instances are NaN, their features may not be.
         return len(self.input_shape) == 2
-
-    def cut(self) -> Fold:
-        """All rows are to be predicted."""
-        nothing = np.arange(0)
-        return Fold(nothing, nothing, np.arange(self.size))
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The instances ``rows``, scaled."""

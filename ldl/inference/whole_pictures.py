@@ -8,18 +8,16 @@ import numpy as np
 from torch import Tensor
 
 from ldl.collective import current_collective
-from ldl.data.base import LDLDataModule
 from ldl.data.loaded import Loaded
+from ldl.data.unlabelled import Unlabelled
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs
 from ldl.inference.pictures import whole
-from ldl.labels import LabelSpace
 from ldl.options import buffer, option, options
-from ldl.protocols import Fold
 
 
 @options
-class WholePictures(LDLDataModule):
+class WholePictures(Unlabelled):
     """A picture, or all below a folder, for ``--stage predict`` with a model of every pixel; sizes may differ.
 
     Args:
@@ -27,32 +25,19 @@ class WholePictures(LDLDataModule):
     """
 
     path: str = option(kw_only=True)
-    folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
 
-    protocol = "none"
     instances: Inputs = buffer()
-    _trained = None  # type: tuple[LabelSpace, tuple[int, ...]] | None
 
-    def follow(
-        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
-    ) -> None:
-        """Take the labels of a trained task. Raises LDLError where it was trained on something else than pictures."""
-        if input_shape is None or len(input_shape) != 3 or (preprocessing or {}).keys() - {"dtype"}:
+    def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
+        """Raise LDLError for a task that was trained on something else than pictures."""
+        if len(input_shape) != 3 or preprocessing.keys() - {"dtype"}:
             raise LDLError("the checkpoint was trained on something else than whole pictures; leave data out")
-        self._trained = (labels, input_shape)
 
     def load(self) -> Loaded:
         """List the pictures. Raises LDLError."""
-        if self._trained is None:
-            raise LDLError("WholePictures has no labels to train on or test with; use it with --stage predict")
-        labels, self.input_shape = self._trained
+        labels, self.input_shape, _ = self.trained
         self.instances = whole(self.find(self.path))
         return Loaded(labels, {}, names=self.instances.names)
-
-    def cut(self) -> Fold:
-        """All pictures are to be predicted."""
-        nothing = np.arange(0)
-        return Fold(nothing, nothing, np.arange(self.size))
 
     @property
     def eval_batch_size(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 
 def traced() -> bool:
@@ -12,3 +13,8 @@ def traced() -> bool:
     and, where it would raise for a row, gives NaN.
     """
     return torch.jit.is_tracing() or torch.compiler.is_exporting()
+
+
+def pick(table: Tensor, index: Tensor) -> Tensor:
+    """``table[index]`` of a table (M, ...) and an index of any shape, int64; in graphs the fastest way to say it."""
+    return table.index_select(0, index.flatten()).unflatten(0, index.shape)

@@ -28,6 +28,7 @@ from ldl.running.folder import RESULTS
 from ldl.running.lock import alone_in
 from ldl.running.naming import choose_folder
 from ldl.running.refusals import refusals
+from ldl.start.wording import program
 
 ALL = "all"
 """In place of a fold's number: the choice of the setting on all rows."""
@@ -114,7 +115,7 @@ def _show(folder: Path, outcome: Outcome, setting: dict[str, Any], facts: dict[s
         print(f"{name} failed in {reason}")
     print(f"recommended: {outcome.recommended}{f' with {words(setting)}' if setting else ''}")
     print(f"because {outcome.reason}")
-    print(f"train it: python train.py -c {folder / 'recommended.yaml'}")
+    print(f"train it: {program()} -c {folder / 'recommended.yaml'}")
     print(f"more: {', '.join(str(folder / name) for name in ('table.md', 'ranks.png', 'comparison.json'))}")
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from ldl.collective import process_rank
 from ldl.errors import LDLError
+from ldl.progress import Stopped
 
 RESULTS = {"results.json", "predictions.csv"}
 
 
 @contextmanager
 def nothing_left(folder: Path) -> Iterator[None]:
-    """Where the block ends in LDLError before there are checkpoints or results, remove what it has written there.
+    """Where the block ends in LDLError, or was told to end, before there are checkpoints or results, remove its files.
 
     What was in the folder before stays as it was.
     """
@@ -25,7 +26,7 @@ def nothing_left(folder: Path) -> Iterator[None]:
     before = config.read_bytes() if config in there else None
     try:
         yield
-    except LDLError:
+    except (LDLError, Stopped):
         made = _content(folder) - there
         if process_rank() == 0 and not any(path.suffix == ".ckpt" or path.name in RESULTS for path in made):
             for path in [*sorted(made, reverse=True), *missing]:

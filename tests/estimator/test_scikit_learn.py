@@ -9,7 +9,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ldl.estimator import LDLRegressor
-from ldl.heads import MaxEnt, Softmax, StructRF
+from ldl.heads import Softmax, StructRF
 
 SIMPLEX = {"check_regressor_multioutput": "its five targets a row are any numbers; several columns are a distribution"}
 DRAWN = {
@@ -19,7 +19,6 @@ DRAWN = {
 ESTIMATORS = {
     LDLRegressor(): SIMPLEX | DRAWN,
     LDLRegressor(StructRF(trees=3, sampling=1.0, replace=False)): SIMPLEX,
-    LDLRegressor(MaxEnt()): SIMPLEX,
     LDLRegressor(Softmax(), epochs=10, batch_size=256, lr=0.3): SIMPLEX | DRAWN,
 }
 

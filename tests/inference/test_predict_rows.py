@@ -175,6 +175,15 @@ def test_missing_features_go_to_heads_that_take_them(tmp_path: Path) -> None:
         np.testing.assert_allclose(Predictor(task)(given).distribution, wanted, atol=1e-6)
 
 
+def test_what_is_no_distribution_is_refused(tmp_path: Path) -> None:
+    """Also in the last batch, which no other follows."""
+    predictor, _ = trained(tmp_path)
+    next(predictor.task.head.parameters()).data.fill_(torch.nan)
+    for rows in (X[:5], X):
+        with pytest.raises(LDLError, match="Softmax.forward gives no distribution for row 0 of the data"):
+            predictor(rows)
+
+
 def test_what_a_predictor_needs(tmp_path: Path) -> None:
     with pytest.raises(LDLError, match="Predictor needs a trained task"):
         Predictor(Task(Softmax()))

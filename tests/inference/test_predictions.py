@@ -64,6 +64,15 @@ def test_an_interval_holds_its_share_and_a_wider_one_holds_it(seed: int, level: 
     assert (wide[:, 0] <= lower).all() and (wide[:, 1] >= upper).all()
 
 
+def test_a_share_that_is_just_reached_is_reached() -> None:
+    """Also where rounding leaves the sum a hair short of it."""
+    for shares, wanted in (([0.05, 0.9, 0.03, 0.02], [-1.5, 0]), ([0.25, 0.25, 0.25, 0.25], [-1.5, 10])):
+        found = Predictions(np.array([shares], np.float32), np.zeros(1, np.float32), UNEVEN)
+        np.testing.assert_array_equal(found.interval(0.9), [wanted])
+    halves = Predictions(np.array([[0.25, 0.25, 0.25, 0.25]], np.float32), np.zeros(1, np.float32), UNEVEN)
+    np.testing.assert_array_equal(halves.interval(0.5), [[-1.5, 2]])
+
+
 def test_the_median_lies_in_every_interval() -> None:
     found = drawn(UNEVEN, 3)
     median = UNEVEN.decode(torch.from_numpy(found.distribution), "median").numpy()

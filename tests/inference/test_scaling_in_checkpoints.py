@@ -18,6 +18,7 @@ from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.heads import MeanPredictor, Softmax
 from ldl.inference import Predictor
+from ldl.inference.table_file import TableFile
 from ldl.task import Task
 
 RNG = np.random.default_rng(0)
@@ -81,6 +82,17 @@ def test_training_that_goes_on_keeps_the_scaling(files: dict[str, Path], tmp_pat
     assert task.preprocessing is not None
     before = torch.load(files["standard"], weights_only=True)["ldl"]["preprocessing"]["scaling"]
     torch.testing.assert_close(task.preprocessing["scaling"]["mean"], before["mean"])
+
+
+def test_predicting_leaves_the_scaling_as_it_is(files: dict[str, Path], tmp_path: Path) -> None:
+    np.savez(tmp_path / "new.npz", features=X[:5])
+    task = Task.load_from_checkpoint(files["standard"])
+    data = TableFile(path=str(tmp_path / "new.npz"))
+    data.follow(task.labels, task.input_shape, task.preprocessing)
+    wanted = Predictor(task)(X).distribution
+    (rows,) = quiet_trainer(1).predict(task, datamodule=data)
+    np.testing.assert_allclose(rows["prediction"], wanted[:5], atol=1e-6)
+    np.testing.assert_array_equal(Predictor(task)(X).distribution, wanted)
 
 
 def scaling(**entries: Any) -> Callable[[dict[str, Any]], object]:

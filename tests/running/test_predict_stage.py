@@ -124,13 +124,19 @@ def test_other_tables_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_table_is_predicted_only(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("TableFile", "WholePictures"):
-        with pytest.raises(SystemExit):
-            main(
-                ["-c", "configs/runs/tabular/softmax.yaml", f"--data={name}", f"--data.path={run.parent / 'train.csv'}"]
-            )
-        assert f"{name} has no labels to train on or test with; use it with --stage predict" in capsys.readouterr().err
+@pytest.mark.parametrize("stage", ["fit", "test"])
+@pytest.mark.parametrize("name", ["TableFile", "WholePictures", "PictureFolder"])
+def test_what_has_no_labels_is_predicted_only(
+    name: str, stage: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if stage == "test" and name != "TableFile":
+        pytest.skip("the checkpoint is of a table")
+    options = ["-c", "configs/runs/tabular/softmax.yaml", f"--stage={stage}", f"--run_dir={tmp_path / 'out'}", *QUIET]
+    options += [f"--ckpt_path={run / 'checkpoints' / 'last.ckpt'}"] if stage == "test" else []
+    with pytest.raises(SystemExit):
+        main([*options, f"--data={name}", f"--data.path={run.parent / 'train.csv'}"])
+    assert f"{name} has no labels to train on or test with; use it with --stage predict" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_bags(tmp_path: Path) -> None:

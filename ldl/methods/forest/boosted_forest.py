@@ -11,7 +11,8 @@ from torch import Tensor
 
 from ldl.methods.forest.boosted_tree import BoostedTree
 from ldl.methods.forest.compiled import compiled
-from ldl.methods.traced import traced
+from ldl.methods.forest.gathers import follow
+from ldl.methods.traced import pick, traced
 
 ROWS = 4096
 """Rows that go through all trees together, by gathers."""
@@ -92,7 +93,7 @@ def add_by_gathers(features: Tensor, forest: BoostedForest, scores: Tensor, dept
     if not len(forest.roots):
         return
     labels = scores.shape[1]
-    for number, leaves in enumerate(_follow(features, forest, depth).unbind(1)):
+    for number, leaves in enumerate(_leaves(features, forest, depth).unbind(1)):
         step = forest.values.index_select(0, leaves).float()
         if step.shape[1] == labels:
             scores += step
@@ -104,19 +105,14 @@ def sum_of_leaves(features: Tensor, forest: BoostedForest, labels: int, depth: i
     """What :func:`add_scores` adds, (B, ``labels``), in few operations for a graph, all trees at once."""
     if not len(forest.roots):
         return features.new_zeros(features.shape[0], labels)
-    steps = forest.values[_follow(features, forest, depth).long()].float()
+    steps = pick(forest.values, _leaves(features, forest, depth)).float()
     return (steps if steps.shape[2] == labels else steps.reshape(features.shape[0], -1, labels)).sum(1)
 
 
-def _follow(features: Tensor, forest: BoostedForest, depth: int) -> Tensor:
+def _leaves(features: Tensor, forest: BoostedForest, depth: int) -> Tensor:
     """Leaves (B, K) that rows reach, by gathers."""
-    node = forest.roots.long().expand(features.shape[0], -1)
-    for _ in range(depth):
-        feature = forest.feature[node]
-        value = features.gather(1, feature.clamp_min(0).long())
-        left = (value <= forest.threshold[node]) | (value.isnan() & forest.missing_left[node])
-        node = torch.where(feature >= 0, forest.child[node].long() + (~left).long(), node)
-    return forest.child[node]
+    trees = forest.roots, forest.feature, forest.threshold, forest.child
+    return follow(features, *trees, depth, forest.missing_left)[0]
 
 
 @compiled

@@ -11,7 +11,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.methods.forest.flat import join_arrays
 from ldl.methods.forest.oblique import ObliqueTree
-from ldl.methods.traced import traced
+from ldl.methods.traced import pick, traced
 
 PART = 2**22
 """Numbers that are held at a time."""
@@ -74,12 +74,12 @@ def _follow(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
     """:func:`reach` by so many steps of all rows in all trees, for a graph."""
     node = forest.roots.long().expand(rows.shape[0], -1)
     for _ in range(min(depth, len(forest.columns))):
-        split = forest.split[node].long()
+        split = pick(forest.split, node).long()
         going, split = split >= 0, split.clamp_min(0)
-        asked = rows.unsqueeze(1).expand(-1, split.shape[1], -1).gather(2, forest.columns[split].long())
-        right = (asked * forest.weights[split]).sum(2) >= forest.threshold[node]
-        node = torch.where(going, forest.child[node].long() + right.long(), node)
-    return forest.child[node].long()
+        asked = rows.unsqueeze(1).expand(-1, split.shape[1], -1).gather(2, pick(forest.columns, split).long())
+        right = (asked * pick(forest.weights, split)).sum(2) >= pick(forest.threshold, node)
+        node = torch.where(going, pick(forest.child, node).long() + right.long(), node)
+    return pick(forest.child, node).long()
 
 
 def leaf_means(forest: ObliqueForest, columns: Tensor) -> Tensor:

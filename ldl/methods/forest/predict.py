@@ -15,7 +15,8 @@ from torch import Tensor
 from ldl.errors import LDLError
 from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.flat import FlatForest
-from ldl.methods.traced import traced
+from ldl.methods.forest.gathers import follow
+from ldl.methods.traced import pick, traced
 
 ROWS = 4096
 """Rows that go through all trees together, by gathers."""
@@ -36,22 +37,10 @@ def reach(features: Tensor, forest: FlatForest, depth: int) -> Tensor:
     Raises:
         LDLError: a split asks for a feature that is NaN.
     """
-    leaves, missing = _follow(features, forest, depth)
+    leaves, missing = follow(features, *forest[:4], depth)
     if missing.any():
         raise _refusal(int(missing.nonzero()[0]))
-    return leaves
-
-
-def _follow(features: Tensor, forest: FlatForest, depth: int) -> tuple[Tensor, Tensor]:
-    """The leaves (B, K), and whether a split asked for a NaN on the way, (B,)."""
-    node = forest.roots.long().expand(features.shape[0], -1)
-    missing = torch.zeros_like(node, dtype=torch.bool)
-    for _ in range(depth):
-        feature = forest.feature[node]
-        value = features.gather(1, feature.clamp_min(0).long())
-        missing = missing | (value.isnan() & (feature >= 0))
-        node = torch.where(feature >= 0, (forest.child[node] + (value > forest.threshold[node])).long(), node)
-    return forest.child[node], missing.any(1)
+    return leaves.int()
 
 
 def average(features: Tensor, forest: FlatForest, depth: int, threads: int = 1) -> Tensor:
@@ -61,8 +50,8 @@ def average(features: Tensor, forest: FlatForest, depth: int, threads: int = 1) 
     that it would refuse are NaN.
     """
     if traced():
-        leaves, missing = _follow(features, forest, depth)
-        return torch.where(missing[:, None], torch.nan, forest.values[leaves.long()].mean(1))
+        leaves, missing = follow(features, *forest[:4], depth)
+        return torch.where(missing[:, None], torch.nan, pick(forest.values, leaves).mean(1))
     if features.device.type == "cpu" and forest.values.dtype in (torch.float32, torch.float64):
         trees = len(forest.roots)
         threads = max(1, min(threads, len(features) * trees // WORTH_A_THREAD))

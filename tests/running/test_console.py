@@ -1,0 +1,120 @@
+"""What a run prints into a pipe, and on a terminal."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from wandb.sdk.wandb_run import Run
+
+from ldl import charts
+from ldl.cli import main
+from ldl.data import BSDS500, RotatedDigits, TabularLDL, UTKFace
+from ldl.data.faces.face_folder import FaceFolder
+from ldl.running.naming import run_name, subject
+
+RNG = np.random.default_rng(0)
+DEFAULT_LINES, TEN_FOLDS_LINES = 60, 40
+
+
+@pytest.fixture(autouse=True)
+def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They say nothing."""
+    monkeypatch.setattr(charts, "overview", lambda *_, **__: {})
+    monkeypatch.setattr("ldl.running.crossval.MOST_DRAWN", 0)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "votes.npz", features=RNG.normal(size=(50, 3)), labels=RNG.dirichlet(np.ones(4), 50))
+    return tmp_path / "votes.npz"
+
+
+def lines_of(capfd: pytest.CaptureFixture[str], *args: object) -> list[str]:
+    """Standard output and standard error of a run, as a pipe would get them."""
+    capfd.readouterr()
+    main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return (out + err).splitlines()
+
+
+def test_default_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """All that the default prints, at fewer and smaller epochs; their lines are those of its metrics.csv."""
+    folder = tmp_path / "first"
+    small = ["--trainer.max_epochs=13", "--data.turns=1", "--model.head.iterations=1", "--data.batch_size=512"]
+    lines = lines_of(capfd, *small, "--wandb.mode=offline", "--run_dir", folder)
+    assert len(lines) <= DEFAULT_LINES, lines
+    assert lines[0].startswith("fit: LDLF on RotatedDigits, kfold, fold 0 of 10: 1,") and lines[0].endswith(", cpu")
+    assert [line for line in lines if "wandb" in line] == [lines[1]] and "wandb sync" in lines[1]
+    assert lines[-1].startswith(f"results: {folder}/results.json, beside charts/, checkpoints/, config.yaml, ")
+    assert not any(re.search("[━\r\x1b]", line) for line in lines)
+    rows = list(csv.DictReader((folder / "metrics.csv").open()))
+    logged = {
+        name: {int(row["epoch"]): float(row[name]) for row in rows if row[name]} for name in ("train_loss", "val_kl")
+    }
+    told = [re.fullmatch(r"epoch (\d+) of 13: train_loss ([\d.]+), val_kl ([\d.]+)", line) for line in lines]
+    epochs = {int(found[1]): found for found in told if found}
+    assert 5 <= len(epochs) <= 11 and 13 in epochs
+    for epoch, found in epochs.items():
+        expected = f"{logged['train_loss'][epoch - 1]:.4f}", f"{logged['val_kl'][epoch - 1]:.4f}"
+        assert found.groups()[1:] == expected
+
+
+def test_ten_folds(table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = "wandb.sdk.launch" in sys.modules
+    options = ["-c", "tabular_softmax", "--data.path", table, "--trainer.max_epochs=2", "--stage=crossval"]
+    lines = lines_of(capfd, *options, "--wandb.mode=offline", "--run_dir", tmp_path / "folds")
+    assert len(lines) <= TEN_FOLDS_LINES, lines
+    assert lines[0] == "crossval: Softmax on votes, random_kfold, 10 folds of 50 instances, cpu"
+    assert [line for line in lines if "wandb" in line] == [lines[1]]
+    assert f"wandb sync {tmp_path}/folds/fold_*/wandb/offline-run-*" in lines[1]
+    assert len(list((tmp_path / "folds").glob("fold_*/wandb/offline-run-*"))) == 10
+    told = [line for line in lines if re.fullmatch(r"fold \d: kl \d\.\d{4}, \d+\.\d s", line)]
+    assert [line[5] for line in told] == list("0123456789")
+    assert lines[-1].endswith("fold_0/ to fold_9/")
+    # Importing it takes seconds; the method is wandb's, and may change its name.
+    assert before or "wandb.sdk.launch" not in sys.modules
+    assert hasattr(Run, "_detect_and_apply_job_inputs")
+
+
+def test_weights_are_named(table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    options = ["-c", "tabular_softmax", "--data.path", table, "--wandb.mode=disabled"]
+    validated = ["--data.val_fraction=0.2", "--select=best", "--trainer.max_epochs=2"]
+    lines = lines_of(capfd, *options, *validated, "--run_dir", tmp_path / "made")
+    assert f"tested: {tmp_path}/made/checkpoints/best.ckpt, the best by val_kl" in lines
+    last = tmp_path / "made/checkpoints/last.ckpt"
+    lines = lines_of(capfd, *options, "--stage=test", "--ckpt_path", last, "--run_dir", tmp_path / "test")
+    assert re.fullmatch(rf"weights: {last}, after step \d+", lines[1])
+
+
+def test_bars_on_a_terminal(
+    table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    options = ["-c", "tabular_softmax", "--data.path", table, "--data.val_fraction=0.2", "--trainer.max_epochs=2"]
+    text = "\n".join(lines_of(capfd, *options, "--wandb.mode=disabled", "--run_dir", tmp_path / "run"))
+    assert re.search(r"val_kl:\s+\d\.\d", text) and "━" in text
+    assert "v_num" not in text and "epoch 2 of 2" not in text
+
+
+@pytest.mark.parametrize(
+    ("data", "title"),
+    [
+        (TabularLDL(path="ldl/SJAFFE.mat"), "SJAFFE"),
+        (TabularLDL(path="a folder/some votes (2).csv"), "some-votes-2-"),
+        (UTKFace(path="archive"), "UTKFace"),
+        (FaceFolder(path="lists/actors.csv"), "actors"),
+        (BSDS500(), "BSDS500"),
+        (RotatedDigits(), "RotatedDigits"),
+        (TabularLDL(path=f"{'x' * 300}.csv"), "x" * 60),
+    ],
+    ids=str,
+)
+def test_names_carry_data_and_head(data: RotatedDigits, title: str) -> None:
+    assert subject(data, "LDLF") == f"{title}_LDLF"
+    assert run_name(Path(f"runs/2026-11-22_15-20-31_{title}_LDLF"), data, "LDLF") == f"2026-11-22_15-20-31_{title}_LDLF"
+    assert run_name(Path("tried/third"), data, "LDLF") == f"third_{title}_LDLF"

@@ -27,7 +27,16 @@ TEN = [
     "kl", "chebyshev", "clark", "canberra", "cosine", "intersection", "euclidean", "sorensen", "squared_chi2",
     "fidelity",
 ]  # fmt: skip
-CHARTS = {"distributions", "values", "cumulative_score", "calibration", "leaves", "learning_curves", "pictures"}
+CHARTS = {
+    "distributions",
+    "values",
+    "cumulative_score",
+    "calibration",
+    "leaves",
+    "learning_curves",
+    "pictures",
+    "intervals",
+}
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +109,10 @@ def test_checkpoint_is_tested_alone(run_dir: Path, tmp_path: Path) -> None:
 
 def test_resume_goes_on_in_its_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half a run and the rest of it are one run: its checkpoints, its best one, its curves, its configuration."""
-    main([*SMALL, "--trainer.max_epochs=4", "--select=best", "--run_dir", str(tmp_path / "whole")])
-    main([*SMALL, "--select=best", "--run_dir", str(tmp_path / "half")])
+    # A schedule as long as the run would fall to zero in each half.
+    options = [*SMALL, "--select=best", "--model.lr_scheduler.T_max=4"]
+    main([*options, "--trainer.max_epochs=4", "--run_dir", str(tmp_path / "whole")])
+    main([*options, "--run_dir", str(tmp_path / "half")])
     last = str(tmp_path / "half/checkpoints/last.ckpt")
     with pytest.raises(SystemExit):
         main(["--ckpt_path", last, "--trainer.max_epochs=4", "--run_dir", str(tmp_path / "elsewhere")])

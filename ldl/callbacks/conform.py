@@ -52,7 +52,10 @@ class Conform(pl.Callback):
             apart = not getattr(getattr(trainer, "datamodule", None), "leak", None)
             grouped = apart and pl_module.conformal == "groups" and "group" in outputs
             wanted = ("prediction", truth, *(["group"] if grouped else []))
-            self._rows.append({name: outputs[name].detach() for name in wanted})
+            found = {name: outputs[name].detach() for name in wanted}
+            # numpy has no bfloat16.
+            half = (torch.bfloat16, torch.float16)
+            self._rows.append({name: rows.float() if rows.dtype in half else rows for name, rows in found.items()})
 
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not _conforms(trainer, pl_module):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 from torch import nn
 
-from ldl.backbones.timm import TimmNetwork
+from ldl.backbones.timm import TimmNetwork, local_weights, not_on_hub
 from ldl.data.sources import SOURCES
 from ldl.task import Task
 
@@ -31,20 +31,22 @@ def licences(task: Task, checkpoint: str | Path | None = None) -> Licences:
         task: Its backbone says whether it began with the weights of somebody else.
         checkpoint: Its file: the run's configuration, which lies beside it, names the data.
     """
-    return Licences(CODE, _of_weights(task.backbone), _of_data(checkpoint))
+    return Licences(CODE, of_weights(task.backbone), _of_data(checkpoint))
 
 
-def _of_weights(backbone: nn.Module) -> str:
+def of_weights(backbone: nn.Module) -> str:
+    """The licences of the weights that timm networks in a backbone began with."""
     said = []
     for part in backbone.modules():
         if not isinstance(part, TimmNetwork):
             continue
         if file := getattr(part, "weights", None):
             said.append(f"unknown: {part.name} began with the file {file}")
-        elif part.pretrained:
-            licence = _timm_licence(part)
+        elif part.pretrained and part.name not in not_on_hub:
+            licence, file = _timm_licence(part), local_weights(part.name)
+            where = f"the file {file.name}" if file else "pretrained weights"
             said.append(
-                f"{part.name} began with pretrained weights; timm gives its own under {licence}, and the pictures that "
+                f"{part.name} began with {where}; timm gives its own under {licence}, and the pictures that "
                 "they were trained on, such as ImageNet (research only), may allow less"
             )
     return "; ".join(said) or "none but those of the data: no weights of others were loaded"

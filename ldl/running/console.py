@@ -28,9 +28,12 @@ PATIENCE = 60
 """Seconds after which a line tells of an epoch in any case."""
 
 
-def progress(one_of_many: bool = False) -> ProgressBar:
-    """What shows how far a trainer is; of ``one_of_many`` nothing stays when it is done."""
-    return Bar(one_of_many) if Console().is_terminal else Lines(0 if one_of_many else MOST_LINES)
+def progress(one_of_many: bool = False, asked: bool = False) -> ProgressBar:
+    """What shows how far a trainer is: bars on a terminal, or where they are ``asked`` for, else lines.
+
+    Of ``one_of_many`` nothing stays when it is done.
+    """
+    return Bar(one_of_many) if asked or Console().is_terminal else Lines(0 if one_of_many else MOST_LINES)
 
 
 class Bar(RichProgressBar):

@@ -7,6 +7,11 @@ from typing import Any
 
 from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY
+from ldl.data.base import LDLDataModule
+from ldl.data.picture_folder import PictureFolder
+from ldl.inference.table_file import TableFile
+from ldl.inference.whole_pictures import WholePictures
+from ldl.options import options_of
 from ldl.spec import from_spec
 
 
@@ -14,20 +19,23 @@ def with_new_data(args: list[str], checkpoint: dict[str, Any], path: str) -> lis
     """The command line with the class of data that serves all instances at ``path``, in place of the configured one.
 
     The latter knows one data set, its labels and its folds; it stays where the checkpoint does not say how inputs are
-    made, or ``path`` is a list of pictures.
+    made, ``path`` is a list of pictures, or another of its options is given, such as a protocol.
     """
-    name = _serves(checkpoint[CHECKPOINT_KEY], path)
-    first = next(number for number, arg in enumerate(args) if arg.startswith("--data."))
-    return args if name is None else [*args[:first], "--data", name, *args[first:]]
+    served = _serves(checkpoint[CHECKPOINT_KEY], path)
+    given = [number for number, arg in enumerate(args) if arg.startswith("--data.")]
+    names = {args[number].removeprefix("--data.").partition("=")[0] for number in given}
+    if served is None or names - options_of(served).keys():
+        return args
+    return [*args[: given[0]], "--data", served.__name__, *args[given[0] :]]
 
 
-def _serves(described: dict[str, Any], path: str) -> str | None:
+def _serves(described: dict[str, Any], path: str) -> type[LDLDataModule] | None:
     known = described.get("preprocessing") or {}
     if "scaling" in known:
-        return "TableFile"
+        return TableFile
     if path.lower().endswith((".csv", ".json", ".txt")) and os.path.isfile(path):
         return None
     if "crop_size" in known:
-        return "PictureFolder"
+        return PictureFolder
     backbone = from_spec(described["backbone"], Backbone)  # type: ignore[type-abstract]
-    return "WholePictures" if backbone.gives_maps else None
+    return WholePictures if backbone.gives_maps else None

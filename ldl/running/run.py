@@ -158,7 +158,7 @@ def _make_trainer(
     if config.stage == "fit":
         callbacks += _make_checkpoints(config, data, folder)
     if config.trainer.enable_progress_bar is not False:
-        callbacks.append(console.progress(one_of_many=group is not None))
+        callbacks.append(console.progress(group is not None, config.trainer.enable_progress_bar is True))
     ours: dict[str, Any] = {"default_root_dir": str(folder)}
     if config.trainer.enable_model_summary is None:
         ours["enable_model_summary"] = False

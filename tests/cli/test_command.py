@@ -30,7 +30,8 @@ def table(tmp_path: Path) -> Path:
 def audited(capsys: pytest.CaptureFixture[str], *args: Any) -> dict[str, str]:
     """What ``ldl audit`` prints, by the first word of each line."""
     command(["audit", *map(str, args)])
-    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()[1:]]
+    said = capsys.readouterr().out
+    lines = [line.split(maxsplit=1) for line in said[said.index("\nrows ") :].strip().splitlines()]
     return {first: rest for first, rest in lines}
 
 

@@ -51,16 +51,16 @@ def test_a_card_of_folds_that_leak(leaky: tuple[Path, dict[str, Any]], monkeypat
     folder, results = leaky
     card = (folder / "model_card.md").read_text()
     said = sections(card)
-    assert card.startswith("# MeanPredictor on emotions.npz\n")
+    assert card.startswith("# MeanPredictor on emotions\n")
     assert "A distribution over 3 labels without an order, of each instance: a, b, c." in said["What it predicts"]
-    assert "`TabularLDL`, emotions.npz: 30 instances, in 10 groups." in said["Data"]
+    assert "`TabularLDL`, emotions: 30 instances, in 10 groups." in said["Data"]
     share = max(fold["leak"] for fold in results["folds"])
     assert f"**This protocol leaks: {share:.1%} of the test instances share a group" in said["Protocol"]
     assert "| 2 | 20 | 0 | 10 |" in said["Protocol"]
     assert f"| kl | {results['mean']['kl']:.4g} | {results['std']['kl']:.2g} | lower |" in said["Results"]
     assert f"| cosine | {results['mean']['cosine']:.4g} | {results['std']['cosine']:.2g} | higher |" in said["Results"]
     assert "rows of 4 features" in said["Model"] and "scaled (`standard`)" in said["Preprocessing"]
-    assert "- Data: not known to ldl" in said["Licences"] and "Weights" not in said["Licences"]
+    assert "- Data: not known to ldl" in said["Licences"] and "Weights: none but those" in said["Licences"]
     assert "less than 100 test instances" in said["Limits"] and "New groups" in said["Limits"]
     assert all(f"{name} {number}" in said["Versions"] for name, number in results["versions"].items())
     assert "One fold was tested" in (folder / "fold_1/model_card.md").read_text()
@@ -94,7 +94,7 @@ def test_a_card_of_pictures(tmp_path: Path) -> None:
     assert "tempered by 1.25" in said["Calibration"] and "calibrated on 40 validation rows" in said["Calibration"]
     assert (
         "non-commercial research" in said["Licences"]
-        and "test_resnet began with timm's pretrained weights" in said["Licences"]
+        and "test_resnet began with pretrained weights; timm gives its own under" in said["Licences"]
     )
     assert "--data PictureFolder --data.path pictures/" in said["How to use it"]
     assert "outside of the labels, 0 to 116 years" in said["Limits"] and "100 test" not in said["Limits"]

@@ -7,7 +7,6 @@ from typing import Any
 
 from ldl.checkpoint import replacing
 from ldl.data.base import LDLDataModule
-from ldl.reports.caption import data_name
 from ldl.reports.card.measured import about_data, about_limits, about_protocol, about_results
 from ldl.reports.card.model import (
     about_calibration,
@@ -60,6 +59,4 @@ def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpo
         "Versions": ", ".join(f"{name} {number}" for name, number in results["versions"].items()) + ".",
     }
     sections = "\n\n".join(f"## {title}\n\n{text}" for title, text in parts.items() if text)
-    return (
-        f"# {results['head']} on {data_name(data)}\n\nWritten with `results.json`, from the run itself.\n\n{sections}\n"
-    )
+    return f"# {results['head']} on {data.title}\n\nWritten with `results.json`, from the run itself.\n\n{sections}\n"

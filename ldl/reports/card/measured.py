@@ -8,7 +8,6 @@ from typing import Any
 from ldl.data.base import LDLDataModule
 from ldl.data.sources import known_source
 from ldl.metrics import measures
-from ldl.reports.caption import data_name
 from ldl.reports.card.model import labels_in_words
 from ldl.reports.files import markdown
 from ldl.task import Task
@@ -17,7 +16,7 @@ from ldl.task import Task
 def about_data(results: dict[str, Any], data: LDLDataModule) -> str:
     source, groups = known_source(data), getattr(data, "groups", None)
     known = "their groups (such as persons) are not known" if groups is None else f"in {len(set(groups)):,} groups"
-    name = "" if data_name(data) == results["data"] else f", {data_name(data)}"
+    name = "" if data.title == results["data"] else f", {data.title}"
     lines = [f"`{results['data']}`{name}: {data.size:,} instances, {known}."]
     if source is not None:
         lines.append(f"{source.name}: {source.where}.")

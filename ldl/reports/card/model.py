@@ -7,9 +7,9 @@ from typing import Any
 from torch import nn
 
 from ldl.backbones.base import Identity
-from ldl.backbones.timm import TimmNetwork, local_weights, not_on_hub
 from ldl.data.base import LDLDataModule
 from ldl.data.sources import known_source
+from ldl.export.licences import CODE, of_weights
 from ldl.labels import LabelSpace
 from ldl.spec import to_spec
 from ldl.task import Task
@@ -95,24 +95,13 @@ def about_calibration(task: Task) -> str:
 
 def about_licences(task: Task, data: LDLDataModule) -> str:
     source = known_source(data)
-    weights = [part for part in task.backbone.modules() if isinstance(part, TimmNetwork)]
     return "\n".join(
         [
-            "- Code: MIT (ldl).",
-            *(f"- Weights: {_weights(part)}" for part in weights),
+            f"- Code: {CODE}.",
+            f"- Weights: {of_weights(task.backbone)}.",
             f"- Data: {'not known to ldl; ask whoever collected them' if source is None else source.licence}.",
         ]
     )
-
-
-def _weights(part: TimmNetwork) -> str:
-    if file := getattr(part, "weights", None):
-        return f"{part.name} began with `{file}`, whose licence is not known to ldl."
-    if not part.pretrained or part.name in not_on_hub:
-        return f"{part.name} was trained from scratch."
-    file = local_weights(part.name)
-    where = f"the file `{file.name}`" if file else "timm's pretrained weights"
-    return f"{part.name} began with {where}; see the model's page, and the terms of the pictures it was trained on."
 
 
 def about_usage(task: Task, checkpoint: str | None, folds: int) -> str:

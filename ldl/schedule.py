@@ -153,11 +153,22 @@ def _length(trainer: pl.Trainer, interval: str) -> int | None:
     """Epochs, or optimiser steps, of a training; None where it has no end."""
     if interval == "epoch" and trainer.max_steps == -1:
         return trainer.max_epochs if (trainer.max_epochs or -1) > 0 else None
-    steps = trainer.estimated_stepping_batches
-    if not math.isfinite(steps) or interval == "step":
-        return int(steps) if math.isfinite(steps) else None
-    trainer.fit_loop.setup_data()
-    return math.ceil(steps / math.ceil(trainer.num_training_batches / trainer.accumulate_grad_batches))
+    an_epoch = math.ceil(_batches(trainer) / trainer.accumulate_grad_batches)
+    steps = math.inf if trainer.max_epochs in (None, -1) else an_epoch * max(trainer.max_epochs, 1)
+    steps = steps if trainer.max_steps == -1 else min(steps, trainer.max_steps)
+    if not math.isfinite(steps):
+        return None
+    return int(steps) if interval == "step" else math.ceil(steps / an_epoch)
+
+
+def _batches(trainer: pl.Trainer) -> float:
+    """Batches of an epoch. Lightning's own count begins to read them, before a resumed run knows where it was."""
+    count = getattr(trainer.datamodule, "train_batches", None)  # type: ignore[attr-defined]
+    if count is None:
+        trainer.fit_loop.setup_data()
+        return trainer.num_training_batches
+    limit = trainer.limit_train_batches
+    return min(count, limit) if isinstance(limit, int) else int(count * limit)
 
 
 def step_plateau(scheduler: ReduceLROnPlateau, monitor: str, trainer: pl.Trainer) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -21,13 +22,25 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
-STARTS_PROCESSES = {"subprocess", "launch", "succeed", "Run"}
+FORKS = "benchmarks.robustness.processes"
+"""What forks the process of a test."""
+
+STARTS_PROCESSES = {"subprocess", "launch", "succeed"}
 """Names, one of which a file has that starts processes."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that start processes, which take longest, come first: else one of them goes on alone at the end."""
-    items.sort(key=lambda item: not STARTS_PROCESSES & vars(item.getparent(pytest.Module).obj).keys())
+    """Files that start processes, which take longest, come first: else one of them goes on alone at the end.
+
+    Before all others come those that fork, which torch refuses once it has recorded a graph for export.
+    """
+    items.sort(key=lambda item: _place(vars(item.getparent(pytest.Module).obj)))
+
+
+def _place(names: dict[str, Any]) -> int:
+    if any(getattr(value, "__module__", None) == FORKS for value in names.values()):
+        return 0
+    return 1 if STARTS_PROCESSES & names.keys() else 2
 
 
 @pytest.fixture(scope="session")

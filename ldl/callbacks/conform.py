@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.trainer.states import TrainerFn
@@ -65,7 +66,9 @@ class Conform(pl.Callback):
         columns["prediction"] = temper(columns["prediction"], pl_module.temperature).float()
         gathered = {name: torch.cat(collective.gather(column)).cpu().numpy() for name, column in columns.items()}
         self._rows.clear()
-        found = Conformal.fit(pl_module.labels, *gathered.values()) if len(gathered["prediction"]) else None
+        # Where check_finite is off, there may be none to calibrate.
+        usable = len(gathered["prediction"]) > 0 and bool(np.isfinite(gathered["prediction"]).all())
+        found = Conformal.fit(pl_module.labels, *gathered.values()) if usable else None
         self._units = found.units if found else 0
         pl_module.calibration = found if self._units >= LEAST else None
 

@@ -220,6 +220,11 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def train_dataloader(self) -> DataLoader[Any]:
         return self._loader(self.split.train, train=True, persistent=True)
 
+    @property
+    def train_batches(self) -> int:
+        """How many batches :meth:`train_dataloader` has."""
+        return -(-len(self.split.train) // self.batch_size)
+
     def fit_dataloader(self) -> DataLoader[Any]:
         """The training part in order and without augmentation, for heads that are fitted on features."""
         return self._loader(self.split.train, train=False)

@@ -63,6 +63,10 @@ def in_order(dataset: Dataset[Any], size: int, batch_size: int) -> DataLoader[An
     return DataLoader(Guarded(dataset), batch_sampler=sampler, collate_fn=collate)
 
 
+PRELOADED = "ldl.cli.training"
+"""All that a run imports, once, in place of in every worker; ``ldl.cli`` is but the door to it."""
+
+
 def worker_context() -> BaseContext:
     """How loader processes are started: forked from a server that has no threads.
 
@@ -70,8 +74,7 @@ def worker_context() -> BaseContext:
     trains with loader processes needs the guard ``if __name__ == "__main__"``, as it does in Python 3.14.
     """
     context = get_context("forkserver")
-    # All that train.py imports, once, instead of in every worker.
-    context.set_forkserver_preload(["ldl.cli"])
+    context.set_forkserver_preload([PRELOADED])
     resource_tracker.ensure_running()  # which unblocks signals
     # The server inherits it: signals to all processes of a terminal or a job are the run's, which needs its batch.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,8 @@ def test_what_may_be_right_is_left_to_the_parser(args: list[str], schema: Schema
 
 
 def test_help_has_everything(schema: Schema) -> None:
+    # Other tests have classes of their own.
+    schema = replace(schema, classes=tuple(entry for entry in schema.classes if entry.path.startswith("ldl.")))
     front = help_page(["--help"], schema, {"audit": "looks at a table"}) or ""
     lines = front.splitlines()
     assert len(lines) < 90 and max(map(len, lines)) <= 120

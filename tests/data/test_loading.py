@@ -6,6 +6,7 @@ import io
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from fake_faces import fgnet, picture, write_lines
 from torch import Tensor
 
-from ldl.data import FGNET, Bags, FaceFolder, LDLDataModule, Loaded, RotatedDigits, TabularLDL
+from ldl.data import FGNET, Bags, FaceFolder, LDLDataModule, Loaded, RotatedDigits, TabularLDL, loader
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options
@@ -169,3 +170,8 @@ def test_what_goes_to_a_loader_process_is_small(tmp_path: Path) -> None:
     server = vars(received.source)
     assert not server.keys() & {"trainer", "columns", "split", "records", "names", "values", "groups"}
     assert data.names is not None and data.columns and data.trainer
+
+
+def test_what_the_server_of_loader_processes_imports_has_everything() -> None:
+    preloaded = vars(import_module(loader.PRELOADED))
+    assert "LDLCLI" in preloaded and "run" in preloaded

@@ -150,6 +150,7 @@ def test_a_fit_is_silent_and_leaves_no_trace(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PL_GLOBAL_SEED", "5")
+    level = logging.getLogger("pytorch_lightning").level
     before = np.random.get_state()[1].copy(), torch.get_rng_state(), random.getstate(), dict(os.environ)  # noqa: NPY002
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -157,7 +158,7 @@ def test_a_fit_is_silent_and_leaves_no_trace(
     assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
     assert np.array_equal(np.random.get_state()[1], before[0]) and torch.equal(torch.get_rng_state(), before[1])  # noqa: NPY002
     assert random.getstate() == before[2] and dict(os.environ) == before[3]
-    assert logging.getLogger("pytorch_lightning").level == logging.INFO
+    assert logging.getLogger("pytorch_lightning").level == level
 
 
 def test_ctrl_c_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_a_measure_of_ones_own_is_logged_written_and_printed(
     figures = json.loads((tmp_path / "run/results.json").read_text())["mean"]
     assert 0 < figures["top3"] <= 1 and figures["spread"] > 0 and figures["worst"] >= figures["mae"]
     printed = capsys.readouterr().out
-    assert "│ top3 " in printed and "│ spread [" in printed and "worst" not in printed
+    assert "\n top3 " in printed and "\n spread [" in printed and "worst" not in printed
     rows = list(csv.DictReader((tmp_path / "run/metrics.csv").open()))
     assert any(row["val_top3"] for row in rows) and any(row["val_spread"] for row in rows)
     assert "val_worst" not in rows[0] and any(row["test_worst"] for row in rows)

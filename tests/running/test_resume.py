@@ -28,6 +28,7 @@ from ldl.data.rotated_digits import RotatedDigits
 from ldl.errors import LDLError
 from ldl.heads import LDLF, Softmax
 from ldl.running.training import make_checkpoints
+from ldl.schedule import WarmupCosine
 from ldl.task import Task
 
 EPOCHS = 3
@@ -35,6 +36,7 @@ BATCHES = 11
 SCHEDULERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "epoch": ("epoch", lambda optimizer: StepLR(optimizer, 1, gamma=0.5)),
     "step": ("step", lambda optimizer: CosineAnnealingLR(optimizer, EPOCHS * BATCHES)),
+    "warm": ("step", lambda optimizer: WarmupCosine(optimizer, 0.2)),
     "plateau": ("epoch", lambda optimizer: ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=0.5)),
 }
 
@@ -103,9 +105,10 @@ def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
         # Steps 4, 8, 16, ... lie inside an epoch of 11 batches; 44 is the end of the last.
         ("epoch", 0, ["step4", "step8", "step16", "step28", "epoch0", "epoch1", "val1"]),
         ("step", 2, ["step20", "step32", "epoch0"]),
+        ("warm", 0, ["step4", "step20", "epoch1"]),
         ("plateau", 0, ["step16", "epoch0", "epoch1", "val0"]),
     ],
-    ids=["epoch", "step", "plateau"],
+    ids=["epoch", "step", "warm", "plateau"],
 )
 def test_every_checkpoint_resumes_exactly(
     tmp_path: Path, seeded: None, schedule: str, workers: int, stops: list[str]

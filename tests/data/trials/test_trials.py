@@ -130,7 +130,7 @@ def test_what_does_not_exist_is_refused(kind: type[Any], options: dict[str, Any]
 
 
 def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(LDLError, match="no file at .*mnist.npz; put Keras' mnist.npz there"):
+    with pytest.raises(LDLError, match="no MNIST at .*mnist.npz: it lies as mnist.npz with x_train"):
         _open(ShiftedDigits, tmp_path)
     np.savez(tmp_path / "mnist.npz", x=np.zeros(3))
     with pytest.raises(LDLError, match="is not MNIST as Keras has it"):

@@ -97,10 +97,10 @@ def test_bars_on_a_terminal(
     table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    options = ["-c", "tabular_softmax", "--data.path", table, "--data.val_fraction=0.2", "--trainer.max_epochs=2"]
+    options = ["-c", "tabular_softmax", "--data.path", table, "--data.val_fraction=0.2", "--trainer.max_epochs=40"]
     text = "\n".join(lines_of(capfd, *options, "--wandb.mode=disabled", "--run_dir", tmp_path / "run"))
     assert re.search(r"val_kl:\s+\d\.\d", text) and "━" in text
-    assert "v_num" not in text and "epoch 2 of 2" not in text
+    assert "v_num" not in text and "epoch 40 of 40" not in text
 
 
 def test_the_backbone_inside_another_tells_of_its_weights() -> None:

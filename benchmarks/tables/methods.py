@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from benchmarks.common.folds import fit_rows, inputs_of
 from ldl.backbones.base import Identity
 from ldl.data import LDLDataModule
 from ldl.data.tables.scaling import Scaling
+from ldl.estimator.training import train
 from ldl.head import FittedHead, Head
 from ldl.schedule import WarmupCosine
 from ldl.task import Task
@@ -109,7 +109,6 @@ def find_class(class_path: str) -> Any:
 
 
 def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     data.batch_size = int(training["batch_size"])
     task = Task(
         head,
@@ -119,18 +118,8 @@ def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
         ),
         lr_scheduler=WarmupCosine,
     )
-    trainer = pl.Trainer(
-        max_epochs=int(training["epochs"]),
-        accelerator="cpu",
-        limit_val_batches=0,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
-    trainer.fit(task, datamodule=data)
-    return task.eval().requires_grad_(False)
+    train(task, data, int(training["epochs"]), accelerator="cpu", verbose=False)
+    return task.requires_grad_(False)
 
 
 def _fit_peer(method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, seed: int) -> Model:

@@ -1,0 +1,16 @@
+"""What ``ldl heads`` and ``ldl data`` do: a table of classes, or all about one."""
+
+from __future__ import annotations
+
+from ldl.cli.command import VerbParser, known_schema
+from ldl.start.help import chosen_page
+from ldl.start.tables import listing
+
+
+def show(args: list[str], verb: str, doc: str | None, base: str, what: str) -> None:
+    """Print the classes of one of ``ldl.start.schema.BASES``, or all about the one that is named. Raises LDLError."""
+    parser = VerbParser(verb, doc)
+    parser.add_argument("name", nargs="?", help=f"{what}, for all its options")
+    name = parser.parse_args(args).name
+    schema = known_schema()
+    print(listing(schema.of(base)) if name is None else chosen_page(base, name, schema))

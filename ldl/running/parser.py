@@ -76,7 +76,11 @@ class LDLCLI(LightningCLI):
             "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds.",
         )
         parser.add_argument(
-            "--ckpt_path", type=str | None, default=None, help="Checkpoint to resume from, test or predict with."
+            "--ckpt_path",
+            type=str | None,
+            default=None,
+            help="Checkpoint to resume from, test or predict with; last: checkpoints/last.ckpt of --run_dir, and where "
+            "there is none yet, begin.",
         )
         parser.add_argument(
             "--run_dir", type=str | None, default=None, help="Folder of this run; default runs/TIME_DATA_HEAD."

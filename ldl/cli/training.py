@@ -35,7 +35,7 @@ from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
-from ldl.running.restart import LAST, last_of
+from ldl.running.restart import LAST, last_of, restarts
 from ldl.running.run import crossval, run
 from ldl.running.yaml_files import check_config
 from ldl.start.configs import configs_folder
@@ -76,7 +76,7 @@ def main(args: list[str] | None = None, learns: bool = False) -> None:
             traceback.print_exception(error)
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
-            sys.exit(0)
+            sys.exit(2 if restarts() else 0)
         if process_rank():
             time.sleep(PATIENCE)
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)

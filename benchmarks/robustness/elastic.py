@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -45,6 +46,11 @@ class Agent(Group):
             (_launch if forks else _execute)(command)
 
         super().__init__(work, log)
+
+    def kill_process(self) -> None:
+        """End the process of ``train.py`` at once, and leave the agent alone."""
+        for process in set(self._left()) - {self.leader}:
+            os.kill(process, signal.SIGKILL)
 
 
 def _execute(command: list[str]) -> None:

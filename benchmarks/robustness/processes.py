@@ -82,7 +82,9 @@ class Group:
         for place in Path("/proc").iterdir():
             with contextlib.suppress(OSError, ValueError):
                 process = int(place.name)
-                if os.getpgid(process) == self.leader or self.mark in (place / "environ").read_bytes().split(b"\0"):
+                ours = os.getpgid(process) == self.leader or self.mark in (place / "environ").read_bytes().split(b"\0")
+                # What has ended after its parent is for the system to clear away.
+                if ours and "\nState:\tZ" not in (place / "status").read_text():
                     found.append(process)
         return found
 

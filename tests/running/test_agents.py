@@ -1,4 +1,4 @@
-"""Two agents of torchrun, of which one is lost with its process and another takes its place: the leaves of one process."""
+"""Two agents of torchrun, of which one is lost with its process and replaced: the leaves and metrics of one process."""
 
 from __future__ import annotations
 

@@ -14,15 +14,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ldl.cells.store import Row, Store
 from ldl.checkpoint import replacing
-from ldl.comparison.cells import Row, Store
 from ldl.comparison.choice import Choice, measure
 from ldl.comparison.outcome import Outcome
 from ldl.comparison.report import HEADER, audit, table, words, write_report
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running import stopping
-from ldl.running.candidates import Parse, RunCandidate, content_digest, make_candidates, worst_leak
+from ldl.running.candidates import Parse, RunCandidate, make_candidates, worst_leak
+from ldl.running.cell_key import content_digest
 from ldl.running.comparison_file import ComparisonFile
 from ldl.running.folder import RESULTS
 from ldl.running.lock import alone_in

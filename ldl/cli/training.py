@@ -64,7 +64,7 @@ def main(args: list[str] | None = None, learns: bool = False) -> None:
             args = sys.argv[1:] if args is None else args
             with class_paths(_found_beside(args)):
                 if (comparison := read_comparison(args)) is not None:
-                    return compare(comparison, _parse)
+                    return compare(comparison, parse_anew)
                 cli = _parse(_with_config(args))
                 with refusals():
                     if cli.config.stage == "crossval":

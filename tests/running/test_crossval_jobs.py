@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import shutil
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
+from distributed import LocalCluster
 
 from ldl import charts
 from ldl.cli import main
@@ -89,6 +95,24 @@ def test_jobs_are_as_one(whole: Path, tmp_path: Path, capfd: pytest.CaptureFixtu
     said = capfd.readouterr().out
     assert "3 folds of 1,797 instances, 2 processes" in said and said.count("fold 1: kl") == 1
     assert {path.name for path in (tmp_path / "run").iterdir()} == {path.name for path in whole.iterdir()}
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same(whole: Path, tmp_path: Path) -> None:
+    run, killed = tmp_path / "run", []
+
+    def kill(cluster: LocalCluster) -> None:
+        while not list(run.glob("fold_*/config.yaml")):
+            time.sleep(0.05)
+        killed.append(next(iter(cluster.workers.values())).pid)
+        os.kill(killed[0], signal.SIGKILL)
+
+    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with LocalCluster(n_workers=2, processes=True, **options) as cluster:
+        killer = threading.Thread(target=kill, args=(cluster,), daemon=True)
+        killer.start()
+        main([*RUN, "--scheduler", cluster.scheduler_address, "--run_dir", str(run)])
+        killer.join()
+    assert killed and figures(run) == figures(whole)
 
 
 @pytest.mark.parametrize(

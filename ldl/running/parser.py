@@ -18,7 +18,6 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 
 from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
-from ldl.errors import LDLError
 from ldl.running.class_paths import check_factories
 from ldl.running.configs import find_config
 from ldl.running.nodes import meet

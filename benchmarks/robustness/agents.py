@@ -34,8 +34,8 @@ from benchmarks.common.tables import show, write_block
 from benchmarks.robustness.elastic import Agent
 from benchmarks.robustness.kills import DIGITS, QUIET, SMALL, different
 from benchmarks.robustness.processes import free_port
+from ldl.cells.store import Row
 from ldl.cli import main as train
-from ldl.comparison.cells import Row
 from ldl.errors import LDLError
 from ldl.reports.files import markdown
 from ldl.running.restart import last_of

@@ -26,6 +26,7 @@ from ldl.running import stopping
 from ldl.running.class_paths import class_paths
 from ldl.running.compare import compare
 from ldl.running.comparison_file import read_comparison
+from ldl.running.crossval_stage import crossval
 from ldl.running.describe import describe
 from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
@@ -36,7 +37,7 @@ from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
 from ldl.running.restart import LAST, last_of, restarts
-from ldl.running.run import crossval, run
+from ldl.running.run import run
 from ldl.running.yaml_files import check_config
 from ldl.start.configs import configs_folder
 from ldl.start.memory import store
@@ -64,11 +65,11 @@ def main(args: list[str] | None = None, learns: bool = False) -> None:
             args = sys.argv[1:] if args is None else args
             with class_paths(_found_beside(args)):
                 if (comparison := read_comparison(args)) is not None:
-                    return compare(comparison, _parse)
+                    return compare(comparison, parse_anew)
                 cli = _parse(_with_config(args))
                 with refusals():
                     if cli.config.stage == "crossval":
-                        crossval(cli)
+                        crossval(cli, parse_anew)
                     else:
                         run(cli)
     except LDLError as error:
@@ -107,6 +108,13 @@ def learn(keep: bool) -> Schema:
     if keep and not left_out:
         store(schema, sorted(filter(None, files)))
     return schema
+
+
+def parse_anew(args: list[str]) -> LDLCLI:
+    """Parse the command line of a run that another process has begun."""
+    _prepare()
+    with class_paths(None):
+        return _parse(args)
 
 
 def _prepare() -> None:

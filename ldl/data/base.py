@@ -16,7 +16,7 @@ import pytorch_lightning as pl
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ldl.batch import run_seed
+from ldl.batch import run_seed, with_counts
 from ldl.collective import current_collective
 from ldl.data.instances import Guarded, Instances, collate
 from ldl.data.loaded import Loaded
@@ -250,6 +250,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def predict_dataloader(self) -> DataLoader[Any]:
         return self.test_dataloader()
+
+    def on_before_batch_transfer(self, batch: dict[str, Any], dataloader_idx: int) -> dict[str, Any]:
+        return with_counts(batch, train=self.trainer is not None and bool(self.trainer.training))
 
     def _loader(self, rows: np.ndarray, train: bool, persistent: bool = False) -> DataLoader[Any]:
         collective = current_collective()

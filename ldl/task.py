@@ -16,7 +16,7 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
 from ldl.batch import global_rows, loss_scale, with_counts
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
+from ldl.callbacks import Calibrate, Compile, Compiled, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.missing import check_missing
@@ -55,6 +55,7 @@ class Task(pl.LightningModule):
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
         conformal: Calibrate intervals and sets by ``groups``, such as persons, or ``rows`` of validation, or ``none``.
+        compile: Have torch compile the training step of the ``head`` or ``all``, or ``none`` of it.
     """
 
     _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
@@ -72,6 +73,7 @@ class Task(pl.LightningModule):
         check_finite: bool = True,
         calibrate: bool = False,
         conformal: Units = "groups",
+        compile: Compiled = "none",
     ) -> None:
         super().__init__()
         if not 0 <= mixup <= 1000:
@@ -80,7 +82,7 @@ class Task(pl.LightningModule):
             raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         check_made(head, backbone)
-        self.head, self.backbone = head, backbone
+        self.head, self.backbone, self.compiled = head, backbone, Compile(compile, head, backbone)
         self.optimizer, self.mixup = optimizer, mixup
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
         self.decoder, self.check_finite = decoder, check_finite
@@ -144,7 +146,7 @@ class Task(pl.LightningModule):
         """What drives an alternating or a fitted head, and what every run needs."""
         drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
         drives += [FitHead()] if isinstance(self.head, FittedHead) else []
-        return [*drives, Resume(), Settle(), Calibrate(), Conform()]
+        return [*drives, self.compiled, Resume(), Settle(), Calibrate(), Conform()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []

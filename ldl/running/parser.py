@@ -93,8 +93,8 @@ class LDLCLI(LightningCLI):
             "--matmul_precision",
             type=MatmulPrecision,
             default="highest",
-            help="Of products of float32 matrices: highest is float32 throughout; high takes TF32, and medium bfloat16, "
-            "on GPUs that have it.",
+            help="Of products of float32 matrices: highest is float32 throughout, high is TF32 and medium bfloat16, on "
+            "GPUs that have these.",
         )
         parser.add_argument("--wandb", type=WandbOptions, default=WandbOptions(), help="Weights & Biases.")
 

@@ -128,7 +128,7 @@ def _endless(data: Noise) -> Generator[Any, None, None]:
 def _run(head: Head, options: argparse.Namespace, count: int, warmup: int) -> Watch:
     cuda = options.device.startswith("cuda")
     watch = Watch(torch.device(options.device), warmup)
-    torch.set_float32_matmul_precision("high")
+    torch.set_float32_matmul_precision("high" if cuda else "highest")
     trainer = pl.Trainer(
         max_steps=count // options.batch, accelerator="gpu" if cuda else "cpu", devices=1, logger=False,
         precision="bf16-mixed" if cuda else "32-true", enable_checkpointing=False, enable_progress_bar=False,

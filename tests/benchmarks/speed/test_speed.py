@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from benchmarks.speed import head_cost, loader
+from benchmarks.speed import gpu, head_cost, loader
 
 
 def test_head_cost(command: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,3 +23,12 @@ def test_made_up_pictures_and_rates(tmp_path: Path) -> None:
     assert len(pictures) == 12 and Image.open(pictures[0]).size == (112, 112)
     calls = []
     assert loader.rate(lambda: calls.append(1), 3, 64, "cpu") > 0 and len(calls) == 3
+
+
+def test_gpu_page(command: Callable[..., str], page: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_cost, "EPOCH_STEPS", 2)
+    monkeypatch.setattr(gpu, "QUICK", {**gpu.QUICK, "workers": 0, "backbone": "mobilenetv2_035"})
+    written = page("gpu")
+    command(gpu, "--quick", "--device", "cpu", "--page", written)
+    text = written.read_text()
+    assert "| 32 | none | " in text and all(f"\n| {head} | " in text for head in ("Softmax", "LDLF"))

@@ -45,13 +45,13 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         ) from None
 
 
-def blocks(table: Table, size: int = BLOCK) -> Iterator[tuple[int, Table]]:
-    """The rows of a table in blocks of about ``size`` bytes, each after the number of its first row.
+def blocks(table: Table, size: int | None = None) -> Iterator[tuple[int, Table]]:
+    """The rows of a table in blocks of about ``size`` bytes, ``BLOCK``, each after the number of its first row.
 
     Where the table lies in a map of a file, the pages of a block no longer count as memory of this process once the
     next one is asked for.
     """
-    rows = max(1, size // max(1, table.nbytes // max(1, len(table))))
+    rows = max(1, (size or BLOCK) // max(1, table.nbytes // max(1, len(table))))
     drops = may_drop(table)
     for first in range(0, len(table), rows):
         block = table[first : first + rows]

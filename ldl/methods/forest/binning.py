@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +52,8 @@ def bin_features(features: np.ndarray, bins: int, rows: np.ndarray | None = None
     with ThreadPoolExecutor(threads) as pool:
         for first in range(0, width, at_once):
             columns = _columns(features, first, min(first + at_once, width), rows)
-            list(pool.map(lambda f: _bin(columns[f - first], bins, binned, f), range(first, first + len(columns))))
+            list(pool.map(partial(_bin, bins, binned), range(first, width), columns))
+            del columns  # before those that follow are made
     return binned
 
 
@@ -67,7 +69,7 @@ def _columns(features: np.ndarray, first: int, last: int, rows: np.ndarray | Non
     return columns
 
 
-def _bin(column: np.ndarray, bins: int, binned: Binned, f: int) -> None:
+def _bin(bins: int, binned: Binned, f: int, column: np.ndarray) -> None:
     ordered = np.sort(column)  # NaN comes last
     used = binned.filled[f] = _cut(ordered, bins, binned.low[f], binned.high[f])
     _code(column, binned.high[f], used, binned.codes[f], binned.held[f])

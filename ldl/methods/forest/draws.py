@@ -6,7 +6,6 @@ import numpy as np
 
 from ldl.methods.forest.compiled import compiled, inlined
 
-
 MANY = 1 << 20
 """Rows from which a sample without replacement is picked row by row: a permutation would take 8 bytes of each."""
 CHUNK = 1 << 20

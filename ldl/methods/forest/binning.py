@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ldl.errors import LDLError
 from ldl.methods.forest.compiled import compiled
 from ldl.methods.mapped import blocks, scratch
 
 BINS = 256
 COLUMNS = 1 << 30
 """Bytes of columns that are held at a time, with those that are being sorted; one a thread at least."""
+MOST = 2**31 - 1
+"""Trees number rows by 32 bits."""
 
 
 class Binned(NamedTuple):
@@ -45,6 +48,7 @@ def bin_features(features: np.ndarray, bins: int, rows: np.ndarray | None = None
         threads: How many columns are sorted at a time.
     """
     count, width = len(features) if rows is None else len(rows), features.shape[1]
+    check_count(count)
     low, high = np.zeros((2, width, BINS), np.float32)
     filled, held = np.zeros(width, np.int32), np.zeros((width, BINS), np.int64)
     binned = Binned(scratch((width, count), np.uint8), low, high, filled, held)
@@ -55,6 +59,15 @@ def bin_features(features: np.ndarray, bins: int, rows: np.ndarray | None = None
             list(pool.map(partial(_bin, bins, binned), range(first, width), columns))
             del columns  # before those that follow are made
     return binned
+
+
+def check_count(count: int) -> None:
+    """Raise LDLError for more rows, or values in the order of which they are listed, than trees can number."""
+    if count > MOST:
+        raise LDLError(
+            f"trees number rows, and values in order for an exact search, by 32 bits, and {count:,} are more than "
+            f"{MOST:,}; take fewer rows, or the search 'histogram'"
+        )
 
 
 def _columns(features: np.ndarray, first: int, last: int, rows: np.ndarray | None) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ldl.methods.forest.binning import BINS, bin_features
+from ldl.methods.forest.binning import BINS, bin_features, check_count
 from ldl.methods.forest.compiled import compiled, inlined
 
 Layout = Literal["ordered", "binned", "plain"]
@@ -58,6 +58,7 @@ def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS, threads: 
         others = np.flatnonzero(column != default[f]).astype(np.int32)
         others = others[np.argsort(column[others])]
         start[f + 1] = start[f] + len(others)
+        check_count(int(start[f + 1]))
         rows.append(others)
         listed.append(column[others])
     values = np.ascontiguousarray(features.T) if kind == "plain" else np.empty((width, 0), np.float32)

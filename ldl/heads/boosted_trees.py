@@ -48,6 +48,10 @@ class BoostedTrees(FittedHead):
     the side with more rows. Boosting ends early where no tree of a round finds a split, as with features that are
     constant. The same seed gives the same bits for any number of threads and processes; they share the features.
 
+    Features are binned once, to a byte each, in blocks of rows: they may lie in a map of a file that is larger than
+    memory. Fitting holds about F + 16 C + 13 bytes of a training row, and up to 1 GB of columns while it bins. Bins of
+    more than half a GB lie in a file in ``LDL_CACHE`` that goes with the fit.
+
     Args:
         rounds: Rounds of boosting; with ``patience`` at most so many.
         learning_rate: Factor of every step, in (0, 1].

@@ -18,7 +18,7 @@ from ldl.charts.drawing import captioned
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.instances import Guarded, collate
-from ldl.data.sampler import Draw
+from ldl.data.sampler import Draws
 from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
@@ -155,7 +155,7 @@ def head_charts(
 
 def instances(data: LDLDataModule, index: np.ndarray) -> Batch:
     """A batch of the instances ``index`` (n,) of a data set, as evaluation sees them."""
-    draws = [Draw(number, 1.0, 0) for number in range(len(index))]
+    draws = Draws(np.arange(len(index)))
     batch: Batch = collate(Guarded(data.dataset(index, train=False)).__getitems__(draws))
     return batch
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from importlib.metadata import version
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from jsonargparse import Namespace
 
 from ldl.comparison.choice import Candidate, Choice, Setting
 from ldl.data.base import LDLDataModule
+from ldl.data.column import pieces
 from ldl.errors import LDLError
 from ldl.protocols import Fold, leak
 from ldl.running.comparison_file import ComparisonFile, Entry
@@ -183,12 +185,18 @@ def _check_same_rows(candidates: list[RunCandidate]) -> None:
     for candidate in candidates:
         for setting in candidate.settings:
             data = candidate.open(setting, 0)
-            same = data.num_folds == first.num_folds and torch.equal(data.columns["target"], first.columns["target"])
+            same = data.num_folds == first.num_folds and _same(data, first)
             if not same or any(not np.array_equal(_cut(data, fold).test, rows) for fold, rows in enumerate(tests)):
                 raise LDLError(
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {candidates[0].name}; "
                     "give options of data that decide rows and folds for all candidates"
                 )
+
+
+def _same(data: LDLDataModule, other: LDLDataModule) -> bool:
+    """Whether all targets are."""
+    pairs = zip_longest(*(pieces(part.columns["target"]) for part in (data, other)))
+    return all(one is not None and two is not None and torch.equal(one, two) for one, two in pairs)
 
 
 def _cut(data: LDLDataModule, fold: int) -> Fold:
@@ -206,10 +214,10 @@ def worst_leak(data: LDLDataModule) -> float | None:
 
 def content_digest(data: LDLDataModule) -> str:
     """Of inputs and columns."""
-    with torch.random.fork_rng(devices=[]):
-        parts = [batch["input"] for batch in data.whole_dataloader()]
-    parts += [data.columns[name] for name in sorted(data.columns)]
+    columns = (pieces(data.columns[name]) for name in sorted(data.columns))
     digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{tuple(part.shape)}".encode() + part.contiguous().numpy().tobytes())
+    with torch.random.fork_rng(devices=[]):
+        parts = chain((batch["input"] for batch in data.whole_dataloader()), *columns)
+        for part in parts:
+            digest.update(f"{tuple(part.shape)}".encode() + part.contiguous().numpy().tobytes())
     return digest.hexdigest()

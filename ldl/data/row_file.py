@@ -93,7 +93,7 @@ class RowFile:
         step = max(1, BLOCK // (8 * (width or prod(self.shape[1:]))))
         for start in range(0, len(self) if rows is None else len(rows), step):
             part = slice(start, start + step)
-            yield start, self[part if rows is None else rows[part]]
+            yield start, np.array(self.map()[part if rows is None else rows[part]])
 
     def where(self, row: int) -> tuple[str, int]:
         """The file that a row came from, and its number there, for messages."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -45,17 +46,18 @@ HEADS = {
     "softmax": ["--model.head.hidden", "[64]", "--data.scaling", "standard"],
 }
 """Options of a head's run, by its name in ``configs/runs/tabular``."""
-HEADER = ["rows", "table, MB", "fit, s", "rows/s", "whole run, s", "N log N"]
+HEADER = ["rows", "table, MB", "fit, s", "rows/s", "whole run, s", "of the processor", "N log N"]
 HEADER += ["resident, MB", "anonymous", "of files", "KL"]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: training rows, seconds of the fit and of all, the peaks of memory in MB, and the test KL."""
+    """One run: training rows, seconds of the fit, of all, and of the processor, peaks of memory in MB, and test KL."""
 
     rows: int
     fit: float
     whole: float
+    processor: float
     resident: float
     anonymous: float
     of_files: float
@@ -101,7 +103,7 @@ def measure(head: str, table: Path, folder: Path, threads: int) -> Measured:
     arguments += [*COMMON, *HEADS[head], "--data.cache_dir", str(table.parent / "cache")]
     environment = {**os.environ, "WANDB_MODE": "disabled", "OMP_NUM_THREADS": str(threads)}
     environment["NUMBA_NUM_THREADS"] = str(threads)
-    start, peaks = time.perf_counter(), dict.fromkeys(("VmHWM", "RssAnon", "RssFile"), 0)
+    before, start, peaks = children(), time.perf_counter(), dict.fromkeys(("VmHWM", "RssAnon", "RssFile"), 0)
     log = folder.with_suffix(".log")
     with log.open("wb") as output:
         script = [sys.executable, str(CONFIGS.parent / "train.py"), *arguments]
@@ -115,7 +117,14 @@ def measure(head: str, table: Path, folder: Path, threads: int) -> Measured:
     results = json.loads((folder / "results.json").read_text())
     whole, tested = time.perf_counter() - start, results["folds"][0]
     memory = [peaks[name] / 1024 for name in ("VmHWM", "RssAnon", "RssFile")]
-    return Measured(tested["n_train"], results["fit_seconds"], whole, *memory, tested["metrics"]["kl"])
+    used = children() - before
+    return Measured(tested["n_train"], results["fit_seconds"], whole, used, *memory, tested["metrics"]["kl"])
+
+
+def children() -> float:
+    """Seconds of the processor that processes have taken that were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def resident(process: int) -> dict[str, int]:
@@ -136,7 +145,7 @@ def tabulate(found: dict[int, Measured]) -> list[list[str]]:
         growth = run.fit / first.fit * (first.rows * math.log(first.rows)) / (run.rows * math.log(run.rows))
         lines.append(
             [f"{size:,}", f"{size * FEATURES * 4 / 1e6:,.0f}", f"{run.fit:.1f}", f"{run.rows / run.fit:,.0f}"]
-            + [f"{run.whole:.1f}", f"{growth:.2f}"]
+            + [f"{run.whole:.1f}", f"{run.processor:.1f}", f"{growth:.2f}"]
             + [f"{megabytes:,.0f}" for megabytes in (run.resident, run.anonymous, run.of_files)]
             + [f"{run.kl:.4f}"]
         )

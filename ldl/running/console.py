@@ -116,6 +116,12 @@ def opening(head: str, data: LDLDataModule, trainer: pl.Trainer, stage: str) -> 
     return f"{what}, {data.protocol}{fold}: {rows if stage == 'fit' else f'{test:,} instances'}, {where}"
 
 
+def opening_elsewhere(head: str, data: LDLDataModule, workers: str) -> str:
+    """What is going to happen in other processes."""
+    what = f"{head.rpartition('.')[2]} on {data.title}, {data.protocol}"
+    return f"crossval: {what}, {data.num_folds} folds of {data.size:,} instances, {workers}"
+
+
 def origin(path: str, checkpoint: dict[str, Any]) -> str:
     """Which weights are loaded."""
     return f"weights: {path}, after step {checkpoint['global_step']:,}"

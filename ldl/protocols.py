@@ -127,8 +127,8 @@ def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray
 
 
 def leak(fold: Fold, groups: np.ndarray) -> float:
-    """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1]."""
-    return float(np.isin(groups[fold.test], groups[np.concatenate([fold.train, fold.val])]).mean())
+    """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1]; 0 of none."""
+    return 0.0 if not len(fold.test) else float(np.isin(groups[fold.test], groups[np.concatenate([fold.train, fold.val])]).mean())
 
 
 def _check_fold(fold: int, folds: int, units: int, what: str) -> None:

@@ -128,7 +128,8 @@ def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray
 
 def leak(fold: Fold, groups: np.ndarray) -> float:
     """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1]; 0 of none."""
-    return 0.0 if not len(fold.test) else float(np.isin(groups[fold.test], groups[np.concatenate([fold.train, fold.val])]).mean())
+    known = groups[np.concatenate([fold.train, fold.val])]
+    return float(np.isin(groups[fold.test], known).mean()) if len(fold.test) else 0.0
 
 
 def _check_fold(fold: int, folds: int, units: int, what: str) -> None:

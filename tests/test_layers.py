@@ -14,6 +14,7 @@ FLOORS = (
     ("ldl.options", "ldl.labels", "ldl.trust", "ldl.plugins", "ldl.schedule", "ldl.batch", "ldl.checks.watch"),
     ("ldl.protocols", "ldl.spec", "ldl.start"),
     ("ldl.checkpoint",),
+    ("ldl.cells",),
     ("ldl.metrics",),
     ("ldl.methods",),
     ("ldl.head",),

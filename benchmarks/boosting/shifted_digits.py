@@ -38,7 +38,7 @@ from benchmarks.common.command import launch, make_parser
 from ldl import charts
 from ldl.backbones.haar import Haar
 from ldl.collective import current_collective
-from ldl.comparison.cells import Row
+from ldl.cells.store import Row
 from ldl.data import ShiftedDigits, ShiftedFaces
 from ldl.data.trials.trials import Trials
 from ldl.heads import MILBoost

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.common.tables import write_block
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.comparison.figures import spread
 from ldl.data.trials.trials import Trials
 from ldl.reports.files import markdown

@@ -36,7 +36,7 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import fit_rows, inputs_of
 from benchmarks.common.tables import write_block
 from ldl.charts.drawing import save
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.data import FGNETAAM
 from ldl.heads import DSNA, CostSensitiveForest
 from ldl.metrics.groups import band_groups

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 from benchmarks.common.command import launch, make_parser
 from benchmarks.tables.methods import Method, predict
 from ldl.charts.drawing import save
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.data import TabularLDL
 from ldl.metrics import functional
 from ldl.reports.files import markdown

@@ -38,7 +38,7 @@ from benchmarks.common.runs import CONFIGS, run_config
 from benchmarks.common.tables import show, write_block
 from benchmarks.robustness.processes import Run
 from ldl.cli import main as train
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.errors import LDLError
 from ldl.reports.files import markdown
 

@@ -33,7 +33,7 @@ from benchmarks.common.tables import show, write_block
 from benchmarks.tables.collection import FAMILIES, TABLES, Rows, read_rows
 from benchmarks.tables.methods import make_head
 from ldl.collective import Collective
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.head import FittedHead, wanted_columns
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold

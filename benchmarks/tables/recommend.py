@@ -48,7 +48,7 @@ from benchmarks.common.folds import inputs_of
 from benchmarks.common.tables import show, write_block
 from benchmarks.tables.natures import NATURES, draw_table
 from ldl.cli import main as train
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.comparison.outcome import Outcome
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold

@@ -43,7 +43,7 @@ from benchmarks.tables.columns import PROTOCOLS, columns_of, protocol_of, titled
 from benchmarks.tables.methods import Method
 from benchmarks.tables.quick import quickened
 from benchmarks.tables.report import full_tables, ranks, summary, write_csv
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.comparison.choice import Choice, measure
 from ldl.comparison.statistics import draw_ranks
 from ldl.errors import LDLError

@@ -31,7 +31,7 @@ from benchmarks.common.tables import show, write_block
 from benchmarks.uncertainty.measures import LEVELS, Figures, given, measure, one_row_a_group, plain
 from benchmarks.uncertainty.sets import NOMINAL, VALUED, Valued
 from ldl.collective import Collective
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.head import FittedHead
 from ldl.heads import MaxEnt, StructRF
 from ldl.methods.conformal import Conformal, CrossConformal

@@ -26,6 +26,7 @@ from ldl.running import stopping
 from ldl.running.class_paths import class_paths
 from ldl.running.compare import compare
 from ldl.running.comparison_file import read_comparison
+from ldl.running.crossval_stage import crossval
 from ldl.running.describe import describe
 from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
@@ -35,7 +36,7 @@ from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
-from ldl.running.run import crossval, run
+from ldl.running.run import run
 from ldl.running.tune import tune
 from ldl.running.tune_file import read_tuning
 from ldl.running.yaml_files import check_config
@@ -67,11 +68,11 @@ def main(args: list[str] | None = None, learns: bool = False) -> None:
                 if (comparison := read_comparison(args)) is not None:
                     return compare(comparison, _parse)
                 if (tuning := read_tuning(args)) is not None:
-                    return tune(tuning, _parse)
+                    return tune(tuning, parse_anew)
                 cli = _parse(_with_config(args))
                 with refusals():
                     if cli.config.stage == "crossval":
-                        crossval(cli)
+                        crossval(cli, parse_anew)
                     else:
                         run(cli)
     except LDLError as error:
@@ -110,6 +111,13 @@ def learn(keep: bool) -> Schema:
     if keep and not left_out:
         store(schema, sorted(filter(None, files)))
     return schema
+
+
+def parse_anew(args: list[str]) -> LDLCLI:
+    """Parse the command line of a run that another process has begun."""
+    _prepare()
+    with class_paths(None):
+        return _parse(args)
 
 
 def _prepare() -> None:

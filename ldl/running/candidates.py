@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from jsonargparse import Namespace
 
 from ldl.comparison.choice import Candidate, Choice, Setting
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.protocols import Fold, leak
+from ldl.running.cell_key import check_one_process, data_text, depends_on
 from ldl.running.comparison_file import ComparisonFile, Entry
 from ldl.running.parser import LDLCLI
 from ldl.running.training import fit_and_test, seed_everything
@@ -129,15 +129,8 @@ class Run:
         self.cli, self.config = cli, cli.config
         _refuse(self.config)
         self.text = cli.dump(self.config)
-        content = yaml.safe_load(self.text)
-        content["data"].get("init_args", {}).pop("fold", None)
-        self.data = json.dumps(content["data"], sort_keys=True)
-        for name in ("path", "root", "num_workers"):
-            content["data"].get("init_args", {}).pop(name, None)
-        for name in ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary"):
-            content["trainer"].pop(name, None)
-        content.pop("wandb", None)
-        self.depends_on = content
+        self.data = data_text(self.text)
+        self.depends_on = depends_on(self.text)
         self.seed = None if self.config.seed_everything is False else int(self.config.seed_everything)
 
 
@@ -156,10 +149,7 @@ def _refuse(config: Namespace) -> None:
         raise LDLError("--stage compare trains every fold anew; leave --ckpt_path out")
     if config.select == "best":
         raise LDLError("--stage compare keeps no checkpoints, so there are no best weights; leave --select best out")
-    devices, nodes = config.trainer.devices, config.trainer.num_nodes
-    if nodes > 1 or devices not in ("auto", 1, "1", [0]):
-        given = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
-        raise LDLError(f"--stage compare works in one process; leave {given} out, or give --trainer.devices 1")
+    check_one_process(config, "--stage compare works")
 
 
 def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
@@ -202,14 +192,3 @@ def worst_leak(data: LDLDataModule) -> float | None:
     if data.leaky is None or data.groups is None:
         return None
     return max(leak(_cut(data, fold), data.groups) for fold in range(data.num_folds))
-
-
-def content_digest(data: LDLDataModule) -> str:
-    """Of inputs and columns."""
-    with torch.random.fork_rng(devices=[]):
-        parts = [batch["input"] for batch in data.whole_dataloader()]
-    parts += [data.columns[name] for name in sorted(data.columns)]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{tuple(part.shape)}".encode() + part.contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import jsonargparse._typehints as typehints
 import pytorch_lightning as pl
 from jsonargparse import Namespace
+from jsonargparse.typing import PositiveInt
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.strategies.launchers.multiprocessing import _MultiProcessingLauncher
@@ -88,6 +89,12 @@ class LDLCLI(LightningCLI):
             default="last",
             help="Weights that are tested after fit: the last, or the best by validation KL.",
         )
+        parser.add_argument(
+            "--jobs", type=PositiveInt, default=1, help="Processes of this machine that train folds at the same time."
+        )
+        parser.add_argument(
+            "--scheduler", type=str | None, default=None, help="Address of a Dask scheduler whose workers train folds."
+        )
         parser.add_argument("--wandb", type=WandbOptions, default=WandbOptions(), help="Weights & Biases.")
 
         whole_numbers_first(parser)
@@ -147,7 +154,7 @@ class LDLCLI(LightningCLI):
         """
         config = config.clone()
         config.pop("config", None)
-        config.run_dir = None
+        config.run_dir, config.jobs, config.scheduler = None, 1, None
         if config.stage in ("fit", "crossval"):
             config.ckpt_path = None
         return self.parser.dump(config, skip_unset=False, format="yaml")

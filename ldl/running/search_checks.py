@@ -10,10 +10,10 @@ from jsonargparse import Namespace
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.metrics import measures
-from ldl.running.candidates import Parse
 from ldl.running.cell_key import check_one_process
+from ldl.running.crossval_stage import Parse
 from ldl.running.parser import LDLCLI
-from ldl.running.training import check_validates
+from ldl.running.trial import ALL, Part, held_out
 from ldl.running.tune_file import TuneFile
 from ldl.task import Task
 from ldl.tuning.plan import Plan
@@ -53,7 +53,19 @@ def direction(task: Task, data: LDLDataModule, metric: str) -> bool:
     return bool(known[metric].higher_is_better)
 
 
-def check_space(file: TuneFile, parse: Parse, config: Namespace) -> TuneFile:
+def check_parts(data: LDLDataModule, inner_folds: int, parts: list[Part]) -> None:
+    """Raise LDLError where rows of a part of the data cannot be held out; the data stay at the last fold."""
+    for part in parts:
+        if isinstance(part, int) and data.num_folds:
+            data.select_fold(part)
+        try:
+            held_out(data, inner_folds, part)
+        except LDLError as error:
+            where = "all rows" if part == ALL else f"fold {part}"
+            raise LDLError(f"tune: {error}, in {where}") from error
+
+
+def check_space(file: TuneFile, parse: Parse) -> TuneFile:
     """The file with whole ranges of options that take any number as such.
 
     Raises:
@@ -72,7 +84,9 @@ def _checked(dimension: Dimension, file: TuneFile, parse: Parse) -> Dimension:
         except LDLError as error:
             raise LDLError(f"tune.space.{dimension.name}: {error}") from error
     # What the parser has made of a whole number tells what the option takes.
-    return dimension.in_floats() if dimension.is_whole and isinstance(_get(config, dimension.name), float) else dimension
+    return (
+        dimension.in_floats() if dimension.is_whole and isinstance(_get(config, dimension.name), float) else dimension
+    )
 
 
 def _get(config: Namespace, name: str) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
@@ -16,14 +17,16 @@ from ldl.comparison.choice import Choice, told
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.protocols import Fold
-from ldl.running.candidates import NOTHING_LEFT, Parse
+from ldl.running.candidates import NOTHING_LEFT
 from ldl.running.cell_key import data_text
-from ldl.running.crossval import Collect
-from ldl.running.folds import FoldOutcome, fold_folder, read_fold, write_fold
+from ldl.running.crossval import fit_fold
+from ldl.running.crossval_stage import FoldRuns, Parse
+from ldl.running.folds import FoldOutcome, fold_folder, read_fold
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import quiet_trainers
-from ldl.running.results import summarize
-from ldl.running.training import fit_and_test, seed_everything
+from ldl.running.refusals import refusals
+from ldl.running.run import seed_of
+from ldl.running.training import seed_everything
 from ldl.running.tune_file import TuneFile
 from ldl.task import Task
 from ldl.tuning.claims import Claim
@@ -62,6 +65,18 @@ class Tuning:
         """The run that trains a setting."""
         return self.parse(self.file.command(setting))
 
+    def best(self, part: Part) -> Setting:
+        """The best setting so far. Raises LDLError where no trial was completed."""
+        study = self.study(part)
+        return study.setting(study.best)
+
+    def runs(self, fold: int) -> FoldRuns:
+        """What trains the best setting of a fold."""
+        cli = self.run(self.best(fold))
+        runs = FoldRuns(cli, _open(self, cli, fold), self.folder)
+        runs.be_silent()
+        return runs
+
 
 class Pruned(Exception):
     """The trial is given up: others were better at this point."""
@@ -90,6 +105,7 @@ class Report(pl.Callback):
             raise Pruned
 
 
+@quiet_trainers()
 def try_setting(tuning: Tuning, part: Part) -> bool:
     """Claim a trial and do it; False where there is none left to claim."""
     claim = tuning.study(part).claim()
@@ -157,34 +173,25 @@ def logged(trainer: pl.Trainer, metric: str) -> float:
     return float(trainer.callback_metrics[metric])
 
 
-def final_fit(tuning: Tuning, fold: int) -> FoldOutcome:
-    """Train the best setting of a fold on its training part and test it, once: what is there is read."""
-    study = tuning.study(fold)
-    setting = study.setting(study.best)
-    key = {"search": tuning.spec, "setting": str(setting)}
+@quiet_trainers()
+def fit_best(tuning: Tuning, fold: int) -> FoldOutcome:
+    """Train the best setting of a fold on its training part and test it, as a run; what is there is read."""
+    key = {"search": tuning.spec, "setting": json.dumps(tuning.best(fold))}
     own = fold_folder(tuning.folder, fold)
-    if (done := read_fold(own, key)) is not None:
-        return done
-    cli = tuning.run(setting)
-    data = _open(tuning, cli, fold)
-    rows = Collect()
-    task, trainer = _make(cli, data, [rows])
-    entry, seconds = fit_and_test(trainer, task, data)
-    found = {"setting": setting, f"val_{tuning.file.plan.metric}": study.best.value}
-    outcome = FoldOutcome(summarize(task, data, [{**entry, **found}], _seed(cli), seconds), rows.rows)
-    write_fold(own, outcome, task, data, key)
-    return outcome
+    with suppress(LDLError):  # another setting was the best there, of fewer trials
+        if (done := read_fold(own, key)) is not None:
+            return done
+    runs = tuning.runs(fold)
+    with refusals():
+        made = fit_fold(fold, runs.make_task, runs.data, runs.seed, runs.make_trainer, own, "last", 1, key)
+    return made[1]
 
 
 def _make(cli: LDLCLI, data: LDLDataModule, callbacks: list[pl.Callback]) -> tuple[Task, pl.Trainer]:
-    seed_everything(_seed(cli))
+    seed_everything(seed_of(cli.config))
     task = cli.make_task(cli.config)
     task.build(data.labels, data.input_shape)
     return task, cli.make_trainer(cli.config, callbacks, **NOTHING_LEFT)
-
-
-def _seed(cli: LDLCLI) -> int | None:
-    return None if cli.config.seed_everything is False else int(cli.config.seed_everything)
 
 
 _opened: dict[tuple[str, str], LDLDataModule] = {}

@@ -1,4 +1,4 @@
-"""``--stage tune``: a setting searched by many trials that processes share, and what its test says."""
+"""``--stage tune``: settings tried by many trials that processes share, and what a test says of the best."""
 
 from __future__ import annotations
 
@@ -21,25 +21,29 @@ from ldl.errors import LDLError
 from ldl.progress import stop
 from ldl.reports.files import write_json
 from ldl.running import stopping
-from ldl.running.candidates import Parse
 from ldl.running.cell_key import content_digest, depends_on
-from ldl.running.compare import _progress as bars
+from ldl.running.console import bars
+from ldl.running.crossval import conclude
+from ldl.running.crossval_stage import Parse
 from ldl.running.folder import RESULTS
+from ldl.running.folds import FoldOutcome, fold_folder, restore
 from ldl.running.naming import choose_folder
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import quiet_trainers
 from ldl.running.refusals import refusals
-from ldl.running.results import print_table, summarize
-from ldl.running.search_checks import check_run, check_space, direction
-from ldl.running.trial import ALL, Part, Tuning, final_fit, held_out, try_setting
+from ldl.running.results import print_table
+from ldl.running.search_checks import check_parts, check_run, check_space, direction
+from ldl.running.trial import ALL, Part, Tuning, fit_best, try_setting
 from ldl.running.tune_file import TuneFile
 from ldl.start.wording import program
-from ldl.task import Task
 from ldl.tuning.report import draw_search, write_trials
-from ldl.tuning.study import JOURNAL, Setting, SharedStudy, load_optuna
+from ldl.tuning.study import JOURNAL, SharedStudy, load_optuna
 
 WAIT = 1.0
 """Seconds between two looks at trials that processes of other machines do."""
+
+Studies = Mapping[Part, SharedStudy]
+Do = Callable[[list[Cell], Callable[[], None]], list[Any]]
 
 
 def tune(file: TuneFile, parse: Parse) -> None:
@@ -50,7 +54,7 @@ def tune(file: TuneFile, parse: Parse) -> None:
 
     Args:
         file: What the command line says.
-        parse: Parses a command line of ``train.py``; processes call it too.
+        parse: Parses a command line, in any process.
 
     Raises:
         LDLError: the run, the space or the metric cannot be, the directory has a run, or no trial was completed.
@@ -58,30 +62,29 @@ def tune(file: TuneFile, parse: Parse) -> None:
     with quiet_trainers(), refusals():
         load_optuna()
         cli = parse(file.command({}))
-        cli.config.run_dir = file.run_dir
         data, task = check_run(cli, file.plan)
         maximize = direction(task, data, file.plan.metric)
-        file = check_space(file, parse, cli.config)
+        file = check_space(file, parse)
         parts: list[Part] = [*range(data.num_folds), ALL] if file.plan.nested else [data.fold]
-        for part in parts:
-            _held_out(data, file.plan.inner_folds, part)
+        check_parts(data, file.plan.inner_folds, parts)
         folder = choose_folder(cli.config, data, "tune")
         _check_folder(folder)
         tuning = Tuning(file, parse, folder.absolute(), _spec(cli, file, data), maximize)
         stopping.watch.again = f"the same command with --run_dir {folder} goes on"
         studies = {part: tuning.study(part) for part in parts}
-        _search(tuning, studies, cli.config.trainer.enable_progress_bar is not False)
+        do = partial(_do, Workers(cli.config.jobs, cli.config.scheduler))
+        _search(tuning, studies, do, cli.config.trainer.enable_progress_bar is not False)
         # Of several machines one trains the best settings, and the others read what became of them.
         with FileLock(folder / f".{JOURNAL}.final"):
-            _finish(tuning, studies, cli, data, task)
+            _finish(tuning, studies, do, data)
 
 
-def _search(tuning: Tuning, studies: Mapping[Part, SharedStudy], shows: bool) -> None:
+def _search(tuning: Tuning, studies: Studies, do: Do, shows: bool) -> None:
     """Start trials until none is missing, also those of processes that were lost."""
     with bars(shows) as progress:
         bar = progress.add_task("trials", total=sum(study.wanted for study in studies.values()))
 
-        def tell(name: str = "", outcome: Any = None) -> None:
+        def tell() -> None:
             progress.update(bar, completed=sum(study.wanted - study.missing for study in studies.values()))
 
         tell()
@@ -91,24 +94,23 @@ def _search(tuning: Tuning, studies: Mapping[Part, SharedStudy], shows: bool) ->
                 for part, count in missing.items()
                 for number in range(count)
             ]
-            if not any(_do(tuning.file, cells, tell)):
+            if not any(do(cells, tell)):
                 stop.leave()
                 time.sleep(WAIT)
                 tell()
 
 
-def _do(file: TuneFile, cells: list[Cell], each: Callable[[str, Any], None]) -> list[Any]:
+def _do(workers: Workers, cells: list[Cell], each: Callable[[], None] = lambda: None) -> list[Any]:
     """The outcomes of cells, in this process where it is the only one."""
     outcomes: list[Any] = []
 
     def done(name: str, outcome: Any) -> None:
         outcomes.append(outcome)
-        each(name, outcome)
+        each()
 
-    workers = Workers(file.jobs, file.scheduler)
     if workers.are_others:
-        for name, error in workers.do(cells, done).items():
-            raise LDLError(f"{name}: {error}")
+        for name, reason in workers.do(cells, done).items():
+            raise LDLError(f"{name}: {reason}")
     else:
         for cell in cells:
             stop.leave()
@@ -116,42 +118,41 @@ def _do(file: TuneFile, cells: list[Cell], each: Callable[[str, Any], None]) -> 
     return outcomes
 
 
-def _finish(
-    tuning: Tuning, studies: Mapping[Part, SharedStudy], cli: LDLCLI, data: LDLDataModule, task: Task
-) -> None:
+def _finish(tuning: Tuning, studies: Studies, do: Do, data: LDLDataModule) -> None:
     folder, plan, metric = tuning.folder, tuning.file.plan, f"val_{tuning.file.plan.metric}"
     write_trials(folder / "trials.csv", studies, metric)
     draw_search(folder / "history.png", studies, metric)
-    best: Setting = (last := list(studies.values())[-1]).setting(last.best)
+    last = list(studies)[-1]
+    best = tuning.best(last)
     with replacing(folder / "best.yaml") as stream:
-        winner = tuning.run(best)
-        stream.write(winner.dump(winner.config).encode())
-    cells = [Cell(f"fold {part}", partial(final_fit, tuning, part)) for part in studies if isinstance(part, int)]
-    found = _do(tuning.file, cells, lambda name, outcome: None)
-    entries = sorted((outcome.result["folds"][0] for outcome in found), key=lambda entry: int(entry["fold"]))
-    seconds = sum(outcome.result["fit_seconds"] for outcome in found)
-    content = summarize(task, data, entries, found[0].result["seed"], seconds)
-    trials = {
-        str(part): {state: study.count(state) for state in ("complete", "pruned", "failed", "lost")}
-        for part, study in studies.items()
+        cli = tuning.run(best)
+        stream.write(cli.dump(cli.config).encode())
+    folds = [part for part in studies if isinstance(part, int)]
+    found = do([Cell(f"fold {fold}", partial(fit_best, tuning, fold)) for fold in folds], lambda: None)
+    content = _conclude(tuning, folds, sorted(found, key=lambda outcome: int(outcome.result["folds"][0]["fold"])))
+    content["tuning"] = {
+        "setting": best,
+        **plan.depends_on(),
+        "metric": metric,
+        "nested": plan.nested,
+        "trials": {str(part): study.counts for part, study in studies.items()},
     }
-    about = {"setting": best, **plan.depends_on(), "metric": metric, "nested": plan.nested, "trials": trials}
-    write_json(folder / "results.json", {**content, "tuning": about})
+    write_json(folder / "results.json", content)
     print_table(content, data.labels)
-    print(f"best: {words(best)}, {metric} {last.best.value:.4f}")
+    print(f"best: {words(best)}, {metric} {studies[last].best.value:.4f}")
     print(f"train it: {program()} -c {folder / 'best.yaml'}")
     print(f"more: {', '.join(str(folder / name) for name in ('results.json', 'trials.csv', 'history.png'))}")
 
 
-def _held_out(data: LDLDataModule, inner_folds: int, part: Part) -> None:
-    """Raise LDLError where rows of a part of the data cannot be held out."""
-    if isinstance(part, int) and data.num_folds:
-        data.select_fold(part)
-    try:
-        held_out(data, inner_folds, part)
-    except LDLError as error:
-        where = "all rows" if part == ALL else f"fold {part}"
-        raise LDLError(f"tune: {error}, in {where}") from error
+def _conclude(tuning: Tuning, folds: list[int], outcomes: list[FoldOutcome]) -> dict[str, Any]:
+    """The ``results.json`` of all folds, each with its setting and what that came to on the rows held out."""
+    for fold, outcome in zip(folds, outcomes, strict=True):
+        value = tuning.study(fold).best.value
+        outcome.result["folds"][0] |= {"setting": tuning.best(fold), f"val_{tuning.file.plan.metric}": value}
+    runs = tuning.runs(folds[-1])
+    task = runs.make_task()
+    restore(task, fold_folder(tuning.folder, folds[-1]))
+    return conclude(outcomes, task, runs.data, runs.seed, tuning.folder)
 
 
 def _spec(cli: LDLCLI, file: TuneFile, data: LDLDataModule) -> str:

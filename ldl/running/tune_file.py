@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,6 @@ from ldl.running.yaml_files import check_config
 from ldl.tuning.plan import Plan, read_plan
 from ldl.tuning.space import Dimension, read_space
 
-OURS = ("--stage", "--run_dir", "--jobs", "--scheduler")
-
 
 @dataclass(frozen=True)
 class TuneFile:
@@ -26,17 +24,11 @@ class TuneFile:
         plan: How the search is done.
         space: What is searched, without options that the command line has, which are not chosen.
         args: The command line of the run without what is searched.
-        run_dir: Of the search.
-        jobs: Processes of this machine.
-        scheduler: Address of a Dask scheduler, or None.
     """
 
     plan: Plan
     space: list[Dimension]
-    args: list[str] = field(default_factory=list)
-    run_dir: str | None = None
-    jobs: int = 1
-    scheduler: str | None = None
+    args: list[str]
 
     def command(self, setting: dict[str, Any]) -> list[str]:
         """The command line of ``train.py`` that trains a setting."""
@@ -74,13 +66,13 @@ def read_tuning(args: list[str]) -> TuneFile | None:
     for option in given:
         if option is files[0]:
             words += ["-c", yaml.safe_dump(rest)] if rest else []
-        elif option.name not in OURS:
+        else:
             words += option.words
     fixed = {plain(option.name.removeprefix("--")) for option in given}
     free = [dimension for dimension in space if plain(dimension.name) not in fixed]
     if not free:
         raise LDLError(f"{path}: the command line gives all options of tune.space; leave one of them out")
-    return TuneFile(plan, free, words, last_value(given, "--run_dir"), _jobs(given), last_value(given, "--scheduler"))
+    return TuneFile(plan, free, words)
 
 
 def _read(tune: Any) -> tuple[Plan, list[Dimension]]:
@@ -88,10 +80,3 @@ def _read(tune: Any) -> tuple[Plan, list[Dimension]]:
         raise LDLError(f"tune is {tune!r}, but must be a mapping with a space, such as {{space: ..., trials: 40}}")
     plan = read_plan({name: value for name, value in tune.items() if name != "space"})
     return plan, read_space(tune.get("space"))
-
-
-def _jobs(given: list[Any]) -> int:
-    jobs = last_value(given, "--jobs") or "1"
-    if not jobs.isdecimal() or not int(jobs):
-        raise LDLError(f"--jobs {jobs} must be a whole number, at least 1")
-    return int(jobs)

@@ -52,7 +52,9 @@ def read_plan(given: dict[str, Any]) -> Plan:
     for name, value in given.items():
         if name not in known:
             names = [*known, "space"]
-            raise LDLError(f"tune has no option {name!r}{did_you_mean(str(name), names)} (its options: {', '.join(names)})")
+            raise LDLError(
+                f"tune has no option {name!r}{did_you_mean(str(name), names)} (its options: {', '.join(names)})"
+            )
         if name in RANGES and (type(value) is not int or not RANGES[name].accepts(value)):
             raise LDLError(f"tune.{name} {value!r} must be a whole number, {RANGES[name].range}")
         if name in CHOICES and value not in CHOICES[name]:
@@ -60,7 +62,9 @@ def read_plan(given: dict[str, Any]) -> Plan:
             raise LDLError(f"tune.{name} {value!r} must be one of {', '.join(CHOICES[name])}{near}")
         if type(value) is not type(known[name].default):
             kind = type(known[name].default).__name__
-            raise LDLError(f"tune.{name} {value!r} must be {'true or false' if kind == 'bool' else 'the name of a metric'}")
+            raise LDLError(
+                f"tune.{name} {value!r} must be {'true or false' if kind == 'bool' else 'the name of a metric'}"
+            )
     plan = Plan(**given)
     # As the log has it.
     return Plan(**{**asdict(plan), "metric": plan.metric.removeprefix("val_")})

@@ -95,7 +95,9 @@ def _read(name: str, given: Any) -> Dimension:
         raise LDLError(f"{where} is {given!r}, but must be one of {EXAMPLES}")
     for key in given:
         if key not in KEYS:
-            raise LDLError(f"{where} has no option {key!r}{did_you_mean(str(key), KEYS)} (its options: {', '.join(KEYS)})")
+            raise LDLError(
+                f"{where} has no option {key!r}{did_you_mean(str(key), KEYS)} (its options: {', '.join(KEYS)})"
+            )
     if "values" in given:
         values = given["values"]
         if len(given) > 1 or not isinstance(values, list) or len({json.dumps(value) for value in values}) < 2:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     import optuna
 
 JOURNAL = "trials.journal"
-MARKS = "working"
+MARKS = ".working"
 MARK, ATTEMPT = "process", "attempt"
 """Attributes of trials: the mark of the process that does it, and the how many-th one that is."""
+DONE = ("complete", "pruned", "failed")
+"""States of trials that count; those lost with their process do not."""
 ATTEMPTS = 3
 """Processes that may be lost over a setting, as of memory, before it counts as failed."""
 
@@ -85,20 +87,24 @@ class SharedStudy:
         return min(self.plan.trials, len(self._grid)) if self.plan.sampler == "grid" else self.plan.trials
 
     def count(self, *states: str) -> int:
-        """How many trials are in these states, ``complete``, ``pruned``, ``failed`` or ``running``; those of processes
-        that were lost do not count."""
+        """How many trials are in these states, those of :func:`state_of`."""
         return sum(state_of(trial) in states for trial in self.trials)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many trials are in each state that is for good."""
+        return {state: self.count(state) for state in (*DONE, "lost")}
 
     @property
     def missing(self) -> int:
         """How many trials are not done; whether others do them just now does not matter."""
-        return max(0, self.wanted - self.count("complete", "pruned", "failed"))
+        return max(0, self.wanted - self.count(*DONE))
 
     def claim(self) -> Claim | None:
         """The next trial; None where all are done, or others do the last ones."""
         with self._lock:
             self._take_back()
-            if self.count("complete", "pruned", "failed", "running") >= self.wanted:
+            if self.count(*DONE, "running") >= self.wanted:
                 return None
             mark = Mark(self.folder / MARKS)
             self.study.sampler = self._sampler()

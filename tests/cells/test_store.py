@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 
 
 def _count(store: Store, *numbers: int) -> int:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,9 +14,6 @@ from matplotlib.axes import Axes
 from ldl.charts.drawing import new_figure, save
 from ldl.checkpoint import replacing
 from ldl.tuning.study import SharedStudy, error_of, load_optuna, state_of
-
-if TYPE_CHECKING:
-    import optuna
 
 FEW = 10
 """Completed trials below which nothing is said of what matters."""
@@ -62,7 +59,7 @@ def draw_search(path: Path, studies: Mapping[Any, SharedStudy], metric: str) -> 
 
 
 def importance(study: SharedStudy) -> dict[str, float]:
-    """How much each option decides about a trial being good, the most first, by PED-ANOVA (Watanabe et al., IJCAI 2023).
+    """How much each option decides about a trial being good, the most first: PED-ANOVA, Watanabe et al., IJCAI 2023.
 
     Empty of one option alone, and of few trials.
     """

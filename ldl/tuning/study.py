@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,7 +162,7 @@ class SharedStudy:
 
 
 def state_of(trial: optuna.trial.FrozenTrial) -> str:
-    """``complete``, ``pruned``, ``failed``, ``running``, ``waiting``, or ``lost`` with its process, to be tried again."""
+    """``complete``, ``pruned``, ``failed``, ``running``, ``waiting``; ``lost`` with its process is tried again."""
     state = str(trial.state.name).lower()
     return state if state != "fail" else "failed" if error_of(trial) else "lost"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from ldl.errors import LDLError, did_you_mean
@@ -63,7 +64,7 @@ class Dimension:
         step = 1 if self.is_whole and self.step is None and not self.log else self.step
         if step is None:
             raise LDLError(f"tune.space.{self.name} has no end of values for sampler grid; give a step, or values")
-        return [self.low + step * number for number in range(int((self.high - self.low) / step + 1e-9) + 1)]
+        return [_beyond(self.low, step, number) for number in range(_steps(self.low, self.high, step) + 1)]
 
     def suggest(self, trial: Trial) -> Any:
         """The value that the sampler takes."""
@@ -123,7 +124,7 @@ def _range(name: str, where: str, given: dict[str, Any]) -> Dimension:
     if not all(isinstance(number, int) for number in (low, high, step or 0)):
         low, high, step = float(low), float(high), None if step is None else float(step)
     if step is not None:
-        high = low + step * int((high - low) / step + 1e-9)
+        high = _beyond(low, step, _steps(low, high, step))
     return Dimension(name, (), low, high, step, log)
 
 
@@ -136,6 +137,16 @@ def _number(where: str, key: str, given: Any) -> Number:
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise LDLError(f"{where}: {key} is {given!r}, but must be a number")
     return number
+
+
+def _steps(low: Number, high: Number, step: Number) -> int:
+    """How many steps there are in a range, counted as the numbers are written."""
+    return int((Decimal(str(high)) - Decimal(str(low))) // Decimal(str(step)))
+
+
+def _beyond(low: Number, step: Number, steps: int) -> Number:
+    """So many steps from ``low``, which gives 0.3, and not 0.1 + 0.2."""
+    return type(low)(Decimal(str(low)) + steps * Decimal(str(step)))
 
 
 def _label(value: Any) -> Any:

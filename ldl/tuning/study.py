@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,9 @@ class SharedStudy:
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._lock:
             # A symbolic link is a lock on every file system, NFS too.
-            backend = journal.JournalFileBackend(path, lock_obj=journal.JournalFileSymlinkLock(path))
+            lock = journal.JournalFileSymlinkLock(path)
+            _mend(self.folder / JOURNAL, lock)
+            backend = journal.JournalFileBackend(path, lock_obj=lock)
             return self._optuna.create_study(
                 storage=journal.JournalStorage(backend),
                 study_name=self.name,
@@ -182,6 +185,21 @@ def grid(space: list[Dimension]) -> list[Setting]:
         raise LDLError(f"tune.space is a grid of {count:,} points, more than {MOST_POINTS:,}; give fewer values")
     labels = [[each.label(value) for value in each.points] for each in space]
     return [dict(zip([each.name for each in space], point)) for point in itertools.product(*labels)]
+
+
+def _mend(path: Path, lock: Any) -> None:
+    """Cut off a last line that was not written to its end, as on a machine that went down: no line may follow it."""
+    if not path.is_file() or not path.stat().st_size:
+        return
+    lock.acquire()
+    try:
+        with path.open("rb+") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":
+                file.seek(0)
+                file.truncate(file.read().rfind(b"\n") + 1)
+    finally:
+        lock.release()
 
 
 def _key(point: Setting) -> str:

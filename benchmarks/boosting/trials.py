@@ -41,7 +41,7 @@ def run_trials(
         shown: What of it is printed.
         settings: What else a cell depends on.
     """
-    store = Store(out / "cells.jsonl")
+    store = Store(out / "cells")
     results: dict[str, list[Row]] = {method: [] for method in options.methods}
     for number in range(options.trials):
         data.select_fold(number)

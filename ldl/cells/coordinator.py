@@ -81,8 +81,8 @@ class Workers:
             losses = losses + 1 if lost and len(left) == before else 0
             if losses == LOSSES:
                 raise LDLError(
-                    f"workers were ended {LOSSES} times before one of {', '.join(left)} was done; was there enough "
-                    "memory? ask for fewer --jobs"
+                    f"workers were lost {LOSSES} times before one of {', '.join(left)} was done ({lost}); was there "
+                    "enough memory? ask for fewer --jobs"
                 )
         return failed
 
@@ -92,9 +92,9 @@ class Workers:
         left: dict[str, Cell],
         failed: dict[str, str],
         each: Callable[[str, Any], None],
-    ) -> bool:
-        """Wait for all; what is done or has failed is no longer ``left``. Whether a worker was lost."""
-        pending, lost = set(futures), False
+    ) -> str:
+        """Wait for all; what is done or has failed is no longer ``left``. Why a worker was lost, if one was."""
+        pending, lost = set(futures), ""
         while pending:
             done, pending = wait(pending, timeout=TICK, return_when=FIRST_COMPLETED)
             if stop.signal:
@@ -104,8 +104,8 @@ class Workers:
                 name = futures[future]
                 try:
                     outcome = future.result()
-                except BrokenExecutor:
-                    lost = True
+                except BrokenExecutor as error:
+                    lost = " ".join(str(error).split())[:200]
                     continue
                 except LDLError as error:
                     raise LDLError(f"{name}: {error}") from error

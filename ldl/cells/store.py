@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ldl.cells.coordinator import Cell, Workers
 from ldl.checkpoint import replacing
 
 Row = dict[str, Any]
@@ -46,6 +48,32 @@ class Store:
         """The cell of ``key``; where it is missing it is measured and written."""
         return self.find(key) or self.put(key, measure())
 
+    def fill(
+        self,
+        wanted: Iterable[tuple[Row, Callable[[], Row]]],
+        workers: Workers,
+        each: Callable[[Row], None] = lambda row: None,
+    ) -> None:
+        """Have cells that are missing measured by other processes, each of which writes its own.
+
+        Args:
+            wanted: Of each cell its key and what measures it, which is pickled.
+            workers: The processes.
+            each: Is called with every cell that is done.
+
+        Raises:
+            LDLError: a measure was refused, or processes are lost again and again.
+        """
+        missing = {name_of(key): (key, measure) for key, measure in wanted if self.find(key) is None}
+        cells = [Cell(name, partial(_measure, self.folder.absolute(), *cell)) for name, cell in missing.items()]
+
+        def done(name: str, row: Row) -> None:
+            self._add(name, row)
+            each(row)
+
+        for name, reason in workers.do(cells, done).items():
+            self.put(missing[name][0], {"error": reason})
+
     def put(self, key: Row, measured: Row) -> Row:
         """Write what was measured of a cell, and return it as it will be read: tuples are lists."""
         row = write_cell(self.folder, key, measured)
@@ -55,6 +83,10 @@ class Store:
     def _add(self, name: str, row: Row) -> None:
         self._known[name] = row
         self.rows.append(row)
+
+
+def _measure(folder: Path, key: Row, measure: Callable[[], Row]) -> Row:
+    return write_cell(folder, key, measure())
 
 
 def write_cell(folder: Path, key: Row, measured: Row) -> Row:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+import pickle
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ldl.cells.coordinator import Workers
 from ldl.cells.store import Row, Store
 from ldl.checkpoint import replacing
 from ldl.comparison.choice import Choice, measure
@@ -56,14 +57,24 @@ def compare(file: ComparisonFile, parse: Parse) -> None:
         folder = choose_folder(config, data, "compare")
         with alone_in(folder):
             _check_folder(folder)
-            store = Store(folder / "cells.jsonl")
+            store = Store(folder / "cells")
             stopping.watch.again = f"the same command with --run_dir {folder} goes on"
-            _measure_all(file.choice, candidates, data, store, folder, config.trainer.enable_progress_bar is not False)
+            workers = Workers(config.jobs, config.scheduler)
+            shows = config.trainer.enable_progress_bar is not False
+            _measure_all(file, parse, candidates, data, store, folder, workers, shows)
 
 
 def _measure_all(
-    choice: Choice, candidates: list[RunCandidate], data: LDLDataModule, store: Store, folder: Path, shows: bool
+    file: ComparisonFile,
+    parse: Parse,
+    candidates: list[RunCandidate],
+    data: LDLDataModule,
+    store: Store,
+    folder: Path,
+    workers: Workers,
+    shows: bool,
 ) -> None:
+    choice = file.choice
     of = f"{type(data).__name__} {getattr(data, 'path', data.root)}"
     if any(row["of"] != of for row in store.rows):
         raise LDLError(f"--run_dir {folder} has the comparison of {store.rows[0]['of']}, not {of}; give another folder")
@@ -71,10 +82,19 @@ def _measure_all(
     specs = {candidate.name: candidate.spec(choice, content) for candidate in candidates}
     folds = range(data.num_folds)
 
-    def cell(candidate: RunCandidate, fold: int | str, measured: Callable[[], Row]) -> Row:
-        key = {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
-        return store.cell(key, measured)
+    def key(candidate: RunCandidate, fold: int | str) -> Row:
+        return {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
 
+    if workers.are_others:
+        asked = pickle.dumps((file, parse))
+        wanted = [
+            (key(candidate, fold), partial(_measure_there, asked, candidate.name, fold))
+            for fold in folds
+            for candidate in candidates
+        ]
+        with bars(shows) as progress:
+            bar = progress.add_task("cells", total=len(wanted), completed=len(store.rows))
+            store.fill(wanted, workers, lambda row: progress.advance(bar))
     cells: dict[str, list[Row]] = {candidate.name: [] for candidate in candidates}
     fits = {candidate.name: choice.fits(candidate) + 1 for candidate in candidates}
     facts = {
@@ -88,7 +108,8 @@ def _measure_all(
             for candidate in candidates:
                 progress.update(bar, description=f"fold {fold}, {candidate.name}", completed=done)
                 fitted = partial(progress.advance, bar)
-                cells[candidate.name].append(cell(candidate, fold, partial(measure, candidate, fold, choice, fitted)))
+                measured = partial(measure, candidate, fold, choice, fitted)
+                cells[candidate.name].append(store.cell(key(candidate, fold), measured))
                 done += fits[candidate.name]
         progress.update(bar, completed=done)
         outcome = Outcome(cells)
@@ -97,11 +118,26 @@ def _measure_all(
             raise LDLError(f"every candidate failed; {name} in {reason}")
         taken = next(candidate for candidate in candidates if candidate.name == outcome.recommended)
         bar = progress.add_task(f"setting of {taken.name}", total=choice.fits(taken))
-        chosen = cell(taken, ALL, lambda: {"setting": choice.best(taken, None, lambda: progress.advance(bar)).setting})
+        chosen = store.cell(
+            key(taken, ALL), lambda: {"setting": choice.best(taken, None, lambda: progress.advance(bar)).setting}
+        )
     write_report(folder, outcome, {**facts, "setting": chosen["setting"]})
     with replacing(folder / "recommended.yaml") as stream:
         stream.write(taken.text(chosen["setting"]).encode())
     _show(folder, outcome, chosen["setting"], facts)
+
+
+def _measure_there(asked: bytes, name: str, fold: int) -> Row:
+    """A cell, in another process."""
+    file, candidates = _open(asked)
+    return measure(candidates[name], fold, file.choice)
+
+
+@cache
+def _open(asked: bytes) -> tuple[ComparisonFile, dict[str, RunCandidate]]:
+    file, parse = pickle.loads(asked)
+    with refusals():
+        return file, {candidate.name: candidate for candidate in make_candidates(file, parse)}
 
 
 def _show(folder: Path, outcome: Outcome, setting: dict[str, Any], facts: dict[str, Any]) -> None:

@@ -50,9 +50,7 @@ def crossval(cli: LDLCLI, parse: Parse) -> None:
     """
     config = cli.config
     if config.ckpt_path is not None:
-        raise LDLError(
-            "--stage crossval takes no checkpoint: it goes on by itself with the --run_dir of what was begun"
-        )
+        raise LDLError("--stage crossval takes no --ckpt_path: with the --run_dir of what was begun it goes on")
     workers = Workers(config.jobs, config.scheduler)
     if workers.are_others:
         check_one_process(config, "--jobs and --scheduler train each fold")

@@ -15,17 +15,16 @@ from jsonargparse import Namespace
 from jsonargparse.typing import PositiveInt
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
-from pytorch_lightning.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 
 from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
-from ldl.errors import LDLError
 from ldl.running.class_paths import check_factories
 from ldl.running.configs import find_config
 from ldl.running.nodes import meet
 from ldl.running.ranges import check_ranges
 from ldl.running.refusals import refusals
 from ldl.running.stopping import attend
+from ldl.running.strategies import check_strategy
 from ldl.running.tracking import WandbOptions
 from ldl.running.training import Select
 from ldl.spec import current_path
@@ -78,7 +77,11 @@ class LDLCLI(LightningCLI):
             "tune: settings of a search space, such as -c configs/tune/tabular_ldlf.yaml beside the run's.",
         )
         parser.add_argument(
-            "--ckpt_path", type=str | None, default=None, help="Checkpoint to resume from, test or predict with."
+            "--ckpt_path",
+            type=str | None,
+            default=None,
+            help="Checkpoint to resume from, test or predict with; last: checkpoints/last.ckpt of --run_dir, and where "
+            "there is none yet, begin.",
         )
         parser.add_argument(
             "--run_dir", type=str | None, default=None, help="Folder of this run; default runs/TIME_DATA_HEAD."
@@ -138,13 +141,10 @@ class LDLCLI(LightningCLI):
         taken = {callback.state_key for callback in given}
         kinds = (ProgressBar,) if any(isinstance(callback, ProgressBar) for callback in given) else ()
         callbacks = [one for one in callbacks if one.state_key not in taken and not isinstance(one, kinds)]
+        check_strategy(arguments["strategy"])
         with refusals():
             trainer = pl.Trainer(**arguments, callbacks=[*given, *callbacks])
-        if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
-            raise LDLError(
-                f"trainer.strategy {arguments['strategy']!r} copies this process with its model, whose metrics cannot "
-                "be copied; take ddp, which starts processes of their own"
-            )
+        check_strategy(trainer.strategy)  # what "auto" has come to
         return meet(attend(write_whole(trainer)))
 
     def dump(self, config: Namespace) -> str:

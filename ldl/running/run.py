@@ -14,7 +14,7 @@ import pytorch_lightning as pl
 import yaml
 from jsonargparse import Namespace
 
-from ldl.checkpoint import check_same_model, read_checkpoint
+from ldl.checkpoint import check_same_model
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
@@ -25,6 +25,7 @@ from ldl.running.lock import alone_in
 from ldl.running.naming import choose_folder, run_name
 from ldl.running.parser import LDLCLI
 from ldl.running.refusals import refusals
+from ldl.running.restart import Launch, checkpoint_of, launch_of
 from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
 from ldl.running.training import (
     best_weights,
@@ -44,14 +45,15 @@ def run(cli: LDLCLI) -> None:
         given = "--scheduler" if config.scheduler is not None else f"--jobs {config.jobs}"
         raise LDLError(f"{given} shares folds among processes, and --stage {config.stage} has none; leave it out")
     seed_everything(seed)
-    data = cli.make_data(config)
-    checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
+    data, text = cli.make_data(config), cli.dump(config)
+    checkpoint = checkpoint_of(config, text)
     task = make_task(cli, config, data, checkpoint)
     head = type(task.head).__name__
     folder = choose_folder(config, data, head)
     with alone_in(folder), nothing_left(folder), refusals():
         trainer = make_trainer(cli, config, data, folder, checkpoint)
-        trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
+        launch = Launch(launch_of(text), checkpoint.get("global_step", -1))
+        trainer.callbacks += [launch, report_for(task, data, folder)]  # type: ignore[attr-defined]
         seconds = 0.0
         try:
             console.say(console.opening(head, data, trainer, config.stage))

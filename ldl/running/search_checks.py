@@ -10,9 +10,11 @@ from jsonargparse import Namespace
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.metrics import measures
+from ldl.options import check_options
 from ldl.running.cell_key import check_one_process
 from ldl.running.crossval_stage import Parse
 from ldl.running.parser import LDLCLI
+from ldl.running.run import make_task
 from ldl.running.trial import ALL, Part, held_out
 from ldl.running.tune_file import TuneFile
 from ldl.task import Task
@@ -36,9 +38,7 @@ def check_run(cli: LDLCLI, plan: Plan) -> tuple[LDLDataModule, Task]:
     data.setup()
     if plan.nested and not data.num_folds:
         raise LDLError(f"{type(data).__name__} has a published split and no folds; give tune.nested false")
-    task = cli.make_task(config)
-    task.build(data.labels, data.input_shape)
-    return data, task
+    return data, make_task(cli, config, data, {})
 
 
 def direction(task: Task, data: LDLDataModule, metric: str) -> bool:
@@ -65,28 +65,29 @@ def check_parts(data: LDLDataModule, inner_folds: int, parts: list[Part]) -> Non
             raise LDLError(f"tune: {error}, in {where}") from error
 
 
-def check_space(file: TuneFile, parse: Parse) -> TuneFile:
+def check_space(file: TuneFile, parse: Parse, data: LDLDataModule) -> TuneFile:
     """The file with whole ranges of options that take any number as such.
 
     Raises:
         LDLError: an option does not exist or does not take an end of its range, or the space is no grid.
     """
-    space = [_checked(dimension, file, parse) for dimension in file.space]
+    space = [_checked(dimension, file, parse, data) for dimension in file.space]
     if file.plan.sampler == "grid":
         grid(space)
     return replace(file, space=space)
 
 
-def _checked(dimension: Dimension, file: TuneFile, parse: Parse) -> Dimension:
+def _checked(dimension: Dimension, file: TuneFile, parse: Parse, data: LDLDataModule) -> Dimension:
     for value in dimension.ends:
         try:
-            config = parse(file.command({dimension.name: value})).config
+            cli = parse(file.command({dimension.name: value}))
+            check_options(cli.make_data(cli.config))
+            make_task(cli, cli.config, data, {})
         except LDLError as error:
             raise LDLError(f"tune.space.{dimension.name}: {error}") from error
     # What the parser has made of a whole number tells what the option takes.
-    return (
-        dimension.in_floats() if dimension.is_whole and isinstance(_get(config, dimension.name), float) else dimension
-    )
+    takes_any = isinstance(_get(cli.config, dimension.name), float)
+    return dimension.in_floats() if takes_any and dimension.is_whole else dimension
 
 
 def _get(config: Namespace, name: str) -> Any:

@@ -64,7 +64,7 @@ def tune(file: TuneFile, parse: Parse) -> None:
         cli = parse(file.command({}))
         data, task = check_run(cli, file.plan)
         maximize = direction(task, data, file.plan.metric)
-        file = check_space(file, parse)
+        file = check_space(file, parse, data)
         parts: list[Part] = [*range(data.num_folds), ALL] if file.plan.nested else [data.fold]
         check_parts(data, file.plan.inner_folds, parts)
         folder = choose_folder(cli.config, data, "tune")

@@ -15,6 +15,9 @@ from ldl.running.yaml_files import check_config
 from ldl.tuning.plan import Plan, read_plan
 from ldl.tuning.space import Dimension, read_space
 
+OURS = "--tune."
+"""Begins options that replace those of the file."""
+
 
 @dataclass(frozen=True)
 class TuneFile:
@@ -58,6 +61,9 @@ def read_tuning(args: list[str]) -> TuneFile | None:
     rest: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     tune = rest.pop("tune")
     rest.pop("stage", None)
+    ours = [option for option in given if option.name.startswith(OURS)]
+    if isinstance(tune, dict):
+        tune |= {option.name.removeprefix(OURS): yaml.safe_load(option.value) for option in ours}
     try:
         plan, space = _read(tune)
     except LDLError as error:
@@ -66,7 +72,7 @@ def read_tuning(args: list[str]) -> TuneFile | None:
     for option in given:
         if option is files[0]:
             words += ["-c", yaml.safe_dump(rest)] if rest else []
-        else:
+        elif option not in ours:
             words += option.words
     fixed = {plain(option.name.removeprefix("--")) for option in given}
     free = [dimension for dimension in space if plain(dimension.name) not in fixed]

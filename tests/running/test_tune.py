@@ -98,7 +98,7 @@ def test_nested_and_blind_to_the_test_rows(tune: Tune, table: Path, tmp_path: Pa
 
 
 def test_the_best_is_the_run_that_it_names(tune: Tune, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = tune(trials=2, metric="val_cosine")
+    found = tune(KNN, "--tune.trials", "2", metric="val_cosine")
     said = capsys.readouterr().out
     config = tmp_path / "run" / "best.yaml"
     assert f"-c {config}" in said and "val_cosine" in said
@@ -192,6 +192,7 @@ WRONG: dict[str, tuple[dict, list[str], dict, list[str]]] = {
     "the best": (KNN, ["--select", "best"], FAST, ["leave --select best out"]),
     "processes": (KNN, ["--trainer.devices=2"], FAST, ["--trainer.devices 2"]),
     "another stage": (KNN, ["--stage", "crossval"], FAST, ["--stage is crossval"]),
+    "ours": (KNN, ["--tune.trails=3"], FAST, ["tune has no option 'trails'"]),
     "jobs": (KNN, ["--jobs", "0"], FAST, ["jobs"]),
 }  # fmt: skip
 

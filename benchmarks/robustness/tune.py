@@ -33,7 +33,7 @@ from benchmarks.common.tables import show, write_block
 from ldl.comparison.figures import spread
 from ldl.errors import LDLError
 from ldl.reports.files import markdown
-from ldl.tuning.study import JOURNAL, MARKS
+from ldl.tuning.study import JOURNALS, MARKS
 
 ROOT = Path(__file__).resolve().parents[2]
 QUIET = "--wandb.mode disabled --trainer.accelerator cpu --trainer.enable_progress_bar false"
@@ -88,7 +88,8 @@ def strike(folder: Path, done: int, allowed: set[int] | None) -> int:
     """Kill a process in the middle of a trial, of those that are allowed; returns its number."""
     while True:
         time.sleep(TICK)
-        told = (folder / JOURNAL).read_text().count('"op_code":6') if (folder / JOURNAL).is_file() else 0
+        journal = folder / JOURNALS / "0.journal"
+        told = journal.read_text().count('"op_code":6') if journal.is_file() else 0
         for mark in sorted((folder / MARKS).glob("*-*-*")) if told > done else []:
             process = int(mark.name.split("-")[-2])
             if allowed is None or process in allowed:

@@ -58,8 +58,7 @@ class Tuning:
 
     def study(self, part: Part) -> SharedStudy:
         """The trials of a fold, or of all rows."""
-        name = f"fold {part} of {self.spec}"
-        return SharedStudy(self.folder, name, self.file.plan, self.file.space, self.maximize)
+        return SharedStudy(self.folder, part, self.spec, self.file.plan, self.file.space, self.maximize)
 
     def run(self, setting: Setting) -> LDLCLI:
         """The run that trains a setting."""

@@ -37,7 +37,7 @@ from ldl.running.trial import ALL, Part, Tuning, fit_best, try_setting
 from ldl.running.tune_file import TuneFile
 from ldl.start.wording import program
 from ldl.tuning.report import draw_search, write_trials
-from ldl.tuning.study import JOURNAL, SharedStudy, load_optuna
+from ldl.tuning.study import JOURNALS, SharedStudy, load_optuna
 
 WAIT = 1.0
 """Seconds between two looks at trials that processes of other machines do."""
@@ -75,7 +75,7 @@ def tune(file: TuneFile, parse: Parse) -> None:
         do = partial(_do, Workers(cli.config.jobs, cli.config.scheduler))
         _search(tuning, studies, do, cli.config.trainer.enable_progress_bar is not False)
         # Of several machines one trains the best settings, and the others read what became of them.
-        with FileLock(folder / f".{JOURNAL}.final"):
+        with FileLock(folder / JOURNALS / "final.lock"):
             _finish(tuning, studies, do, data)
 
 
@@ -164,5 +164,5 @@ def _spec(cli: LDLCLI, file: TuneFile, data: LDLDataModule) -> str:
 def _check_folder(folder: Path) -> None:
     """Raise LDLError where a run has left its own."""
     there = next((name for name in [*RESULTS, "checkpoints", "fold_0"] if (folder / name).exists()), None)
-    if there and not (folder / JOURNAL).exists():
+    if there and not (folder / JOURNALS).exists():
         raise LDLError(f"--run_dir {folder} has {there} of a run; give a search another folder")

@@ -21,8 +21,9 @@ from ldl.tuning.space import MOST_POINTS, Dimension
 if TYPE_CHECKING:
     import optuna
 
-JOURNAL = "trials.journal"
+JOURNALS = "journals"
 MARKS = ".working"
+"""Folders of a run directory."""
 MARK, ATTEMPT = "process", "attempt"
 """Attributes of trials: the mark of the process that does it, and the how many-th one that is."""
 DONE = ("complete", "pruned", "failed")
@@ -48,31 +49,36 @@ class SharedStudy:
 
     Args:
         folder: The run directory, which all processes see.
-        name: Of the study in the journal.
+        part: Which part of the data; each has a journal of its own.
+        spec: Changes with anything that a trial depends on; trials of another one are not looked at.
         plan: How the search is done.
         space: What is searched.
         maximize: Whether the highest value is the best.
     """
 
-    def __init__(self, folder: Path, name: str, plan: Plan, space: list[Dimension], maximize: bool) -> None:
-        self.folder, self.name, self.plan, self.space, self.maximize = folder, name, plan, space, maximize
+    def __init__(
+        self, folder: Path, part: int | str, spec: str, plan: Plan, space: list[Dimension], maximize: bool
+    ) -> None:
+        self.folder, self.part, self.spec = folder, part, spec
+        self.plan, self.space, self.maximize = plan, space, maximize
         self._optuna = load_optuna()
-        self._lock = FileLock(folder / f".{JOURNAL}.claim")
+        self._journal = folder / JOURNALS / f"{part}.journal"
+        self._lock = FileLock(self._journal.with_suffix(".claim"))
 
     @cached_property
     def study(self) -> optuna.Study:
         """Optuna's, made by whoever comes first."""
         journal = self._optuna.storages.journal
-        path = str(self.folder / JOURNAL)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        path = str(self._journal)
+        self._journal.parent.mkdir(parents=True, exist_ok=True)
         with self._lock:
             # A symbolic link is a lock on every file system, NFS too.
             lock = journal.JournalFileSymlinkLock(path)
-            _mend(self.folder / JOURNAL, lock)
+            _mend(self._journal, lock)
             backend = journal.JournalFileBackend(path, lock_obj=lock)
             return self._optuna.create_study(
                 storage=journal.JournalStorage(backend),
-                study_name=self.name,
+                study_name=self.spec,
                 direction="maximize" if self.maximize else "minimize",
                 pruner=self._pruner(),
                 load_if_exists=True,
@@ -122,7 +128,9 @@ class SharedStudy:
         done = [trial for trial in self.trials if state_of(trial) == "complete"]
         if not done:
             failed = [error_of(trial) for trial in self.trials if state_of(trial) == "failed"]
-            raise LDLError(f"tune: no trial of {self.name} was completed; {failed[0] if failed else 'all were pruned'}")
+            raise LDLError(
+                f"tune: no trial of fold {self.part} was completed; {failed[0] if failed else 'all were pruned'}"
+            )
         return min(done, key=lambda trial: -float(trial.value) if self.maximize else float(trial.value))  # type: ignore[arg-type]
 
     def setting(self, trial: optuna.trial.FrozenTrial) -> Setting:

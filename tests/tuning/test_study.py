@@ -16,7 +16,7 @@ from places import ROOT
 from ldl.errors import LDLError
 from ldl.tuning.plan import Plan
 from ldl.tuning.space import read_space
-from ldl.tuning.study import ATTEMPTS, JOURNAL, MARKS, SharedStudy, state_of
+from ldl.tuning.study import ATTEMPTS, JOURNALS, MARKS, SharedStudy, state_of
 
 SPACE = {"x": {"min": -3.0, "max": 3.0}, "kind": {"values": ["a", [1]]}}
 Open = Callable[..., SharedStudy]
@@ -27,7 +27,7 @@ from pathlib import Path
 from ldl.tuning.plan import Plan
 from ldl.tuning.space import read_space
 from ldl.tuning.study import SharedStudy
-claim = SharedStudy(Path(sys.argv[1]), "one", Plan(trials=3), read_space(eval(sys.argv[2])), False).claim()
+claim = SharedStudy(Path(sys.argv[1]), 0, "one", Plan(trials=3), read_space(eval(sys.argv[2])), False).claim()
 print(claim.setting, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -38,7 +38,7 @@ def study(tmp_path: Path) -> Open:
     """The study of this folder, as another process would open it."""
 
     def go(space: dict[str, Any] = SPACE, maximize: bool = False, **plan: Any) -> SharedStudy:
-        return SharedStudy(tmp_path, "one", Plan(**plan), read_space(space), maximize)
+        return SharedStudy(tmp_path, 0, "one", Plan(**plan), read_space(space), maximize)
 
     return go
 
@@ -75,7 +75,7 @@ def test_two_do_not_do_the_same_and_no_more_than_wanted(study: Open) -> None:
     claims[0].fail("no such thing")
     claims[1].prune()
     assert second.counts == {"complete": 0, "pruned": 1, "failed": 1, "lost": 0}
-    with pytest.raises(LDLError, match="no trial of one was completed; no such thing"):
+    with pytest.raises(LDLError, match="no trial of fold 0 was completed; no such thing"):
         _ = second.best
 
 
@@ -83,7 +83,7 @@ def test_two_do_not_do_the_same_and_no_more_than_wanted(study: Open) -> None:
 def test_a_search_that_goes_on_draws_what_it_would_have(sampler: str, tmp_path: Path) -> None:
     def opener(name: str) -> Open:
         return lambda **plan: SharedStudy(
-            tmp_path / name, "one", Plan(sampler=sampler, **plan), read_space(SPACE), False
+            tmp_path / name, 0, "one", Plan(sampler=sampler, **plan), read_space(SPACE), False
         )
 
     whole = work(opener("whole"), trials=12)
@@ -138,6 +138,6 @@ def test_what_a_process_tells_that_was_taken_for_dead_is_left_out(study: Open) -
 
 def test_a_line_that_was_cut_off_is_dropped(study: Open, tmp_path: Path) -> None:
     work(study, trials=2)
-    with (tmp_path / JOURNAL).open("ab") as stream:
+    with (tmp_path / JOURNALS / "0.journal").open("ab") as stream:
         stream.write(b'{"op_code":4,"wor')
     assert len(work(study, trials=3)) == 1 and study(trials=3).missing == 0

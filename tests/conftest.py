@@ -22,7 +22,7 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
-FORKS = ("benchmarks.robustness.processes", "benchmarks.robustness.elastic")
+FORKS = ("benchmarks.robustness.processes", "benchmarks.robustness.elastic", "forked")
 """What forks the process of a test."""
 
 STARTS_PROCESSES = {"subprocess", "launch", "succeed"}

@@ -51,7 +51,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     Attributes:
         labels: The label space, after ``setup``, as all below.
-        columns: What a batch has besides inputs, for all instances, tensors or :mod:`ldl.data.column`: ``target`` (size,
+        columns: What a batch has besides inputs, of all instances, tensors or ``ldl.data.column``: ``target`` (size,
             C), and where they exist ``value`` and ``group``. Without any, features of a backbone are not reused.
         size: Number of instances.
         groups: (size,) group of every instance, or None.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -103,6 +104,9 @@ def start_worker(number: int, rank: int, seeded: bool) -> None:
         pl_worker_init_function(number, rank)
     # In another process group than the run it can be ended by SIGTERM, as torch ends the slow ones.
     os.setpgrp()
+    # As torch does by itself for its own threads: the processes share the cores.
+    if cv2 := sys.modules.get("cv2"):
+        cv2.setNumThreads(0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

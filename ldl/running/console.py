@@ -9,6 +9,7 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ProgressBar, RichProgressBar
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ldl.backbones.base import Backbone
 from ldl.collective import process_rank
@@ -18,11 +19,17 @@ from ldl.head import FittedHead
 SHOWN = ("kl", "mae", "ods", "accuracy")
 """Measures of a fold's line, as far as there are such."""
 
+BAR = ("loss", "val_kl")
+"""What a bar shows."""
+
 REFRESHES = 10
 """A second. Lightning's bars are drawn 100 times, which costs as much as a small model's training."""
 
 MOST_LINES = 10
 """About the training of one model, where epochs are short."""
+
+READS = 1
+"""Seconds between two looks of a bar at the training loss, each of which waits for the device."""
 
 PATIENCE = 60
 """Seconds after which a line tells of an epoch in any case."""
@@ -37,15 +44,29 @@ def progress(one_of_many: bool = False, asked: bool = False) -> ProgressBar:
 
 
 class Bar(RichProgressBar):
-    """Lightning's bar with the validation's KL, and without the number of the logger's run."""
+    """Lightning's bar with the losses, and without the number of the logger's run.
+
+    What a task logs for the bar itself, Lightning reads after every step, shown or not: so the loss is not logged so.
+    """
 
     def __init__(self, transient: bool = False) -> None:
         super().__init__(refresh_rate=REFRESHES)
         self.transient = transient
+        self._read, self._reads = 0.0, True
+
+    def on_train_batch_end(self, *args: Any) -> None:
+        self._reads = time.monotonic() - self._read >= READS
+        super().on_train_batch_end(*args)
+        self._reads = True
+
+    def _update_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self._reads:
+            super()._update_metrics(trainer, pl_module)
+            self._read = time.monotonic()
 
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
         shown = {name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"}
-        return shown | {name: float(value) for name, value in trainer.callback_metrics.items() if name == "val_kl"}
+        return shown | {name: float(value) for name, value in trainer.callback_metrics.items() if name in BAR}
 
     def _init_progress(self, trainer: pl.Trainer) -> None:
         super()._init_progress(trainer)
@@ -93,6 +114,12 @@ class Lines(ProgressBar):
             figures = [f"{name} {float(known[name]):.4f}" for name in ("train_loss", "val_kl") if name in known]
             most = "" if trainer.max_epochs in (None, -1) else f" of {trainer.max_epochs}"
             print(f"epoch {done}{most}: {', '.join(figures)}".removesuffix(": "), flush=True)
+
+
+def bars(shows: bool) -> Progress:
+    """Progress bars over many fits."""
+    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), disable=not shows)
 
 
 def say(line: str) -> None:

@@ -22,7 +22,7 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
-FORKS = "benchmarks.robustness.processes"
+FORKS = ("benchmarks.robustness.processes", "benchmarks.robustness.elastic", "forked")
 """What forks the process of a test."""
 
 STARTS_PROCESSES = {"subprocess", "launch", "succeed"}
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(names: dict[str, Any]) -> int:
-    if any(getattr(value, "__module__", None) == FORKS for value in names.values()):
+    if any(getattr(value, "__module__", None) in FORKS for value in names.values()):
         return 0
     return 1 if STARTS_PROCESSES & names.keys() else 2
 

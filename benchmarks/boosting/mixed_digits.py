@@ -35,7 +35,7 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import fit_rows
 from ldl import charts
 from ldl.backbones.haar import Haar
-from ldl.comparison.cells import Row
+from ldl.cells.store import Row
 from ldl.data import MixedDigits, PosedFaces
 from ldl.data.trials.trials import Trials
 from ldl.heads import MPLBoost

@@ -37,8 +37,8 @@ from benchmarks.boosting.trials import add_options, run_trials, tabulate
 from benchmarks.common.command import launch, make_parser
 from ldl import charts
 from ldl.backbones.haar import Haar
+from ldl.cells.store import Row
 from ldl.collective import current_collective
-from ldl.comparison.cells import Row
 from ldl.data import ShiftedDigits, ShiftedFaces
 from ldl.data.trials.trials import Trials
 from ldl.heads import MILBoost

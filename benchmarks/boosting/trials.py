@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.common.tables import write_block
-from ldl.comparison.cells import Row, Store
+from ldl.cells.store import Row, Store
 from ldl.comparison.figures import spread
 from ldl.data.trials.trials import Trials
 from ldl.reports.files import markdown
@@ -41,7 +41,7 @@ def run_trials(
         shown: What of it is printed.
         settings: What else a cell depends on.
     """
-    store = Store(out / "cells.jsonl")
+    store = Store(out / "cells")
     results: dict[str, list[Row]] = {method: [] for method in options.methods}
     for number in range(options.trials):
         data.select_fold(number)

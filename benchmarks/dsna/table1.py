@@ -1,6 +1,6 @@
 """Age from FG-NET's appearance features, leave one person out: Table I and Figure 8 of Huang, Loy & Tang 2016.
 
-    python benchmarks/dsna/table1.py [--out fgnet_aam.jsonl --chart fgnet_aam.png]
+    python benchmarks/dsna/table1.py [--out fgnet_aam_cells --chart fgnet_aam.png]
 
 A plain forest, one with rows weighted by inverse label frequency, the cost-sensitive forest, and on its neighbours the
 affine hull without labels and DSNA; foils are ridge regression and SVR, on ages and on log ages.
@@ -35,8 +35,8 @@ from sklearn.svm import SVR
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import fit_rows, inputs_of
 from benchmarks.common.tables import write_block
+from ldl.cells.store import Row, Store
 from ldl.charts.drawing import save
-from ldl.comparison.cells import Row, Store
 from ldl.data import FGNETAAM
 from ldl.heads import DSNA, CostSensitiveForest
 from ldl.metrics.groups import band_groups
@@ -65,7 +65,7 @@ def main() -> None:
     """Choose, test, print the table and draw the chart."""
     parser = make_parser(__doc__, threads=1, block="dsna_table1")
     parser.add_argument("--only", nargs="+", help="names of methods; default all")
-    parser.add_argument("--out", type=Path, default=Path("fgnet_aam.jsonl"), help="kept, and gone on with")
+    parser.add_argument("--out", type=Path, default=Path("fgnet_aam_cells"), help="kept, and gone on with")
     parser.add_argument("--chart", type=Path, default=Path("fgnet_aam.png"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -27,8 +27,8 @@ from matplotlib.figure import Figure
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.tables.methods import Method, predict
+from ldl.cells.store import Row, Store
 from ldl.charts.drawing import save
-from ldl.comparison.cells import Row, Store
 from ldl.data import TabularLDL
 from ldl.metrics import functional
 from ldl.reports.files import markdown
@@ -76,7 +76,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     silence()
-    store = Store(options.out.with_suffix(".jsonl"))
+    store = Store(options.out.with_name(f"{options.out.stem}_cells"))
 
     def mean(name: str, arguments: dict[str, Any]) -> float:
         kl = []

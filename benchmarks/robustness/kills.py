@@ -37,8 +37,8 @@ from benchmarks.common.folds import data_file
 from benchmarks.common.runs import CONFIGS, run_config
 from benchmarks.common.tables import show, write_block
 from benchmarks.robustness.processes import Run
+from ldl.cells.store import Row, Store
 from ldl.cli import main as train
-from ldl.comparison.cells import Row, Store
 from ldl.errors import LDLError
 from ldl.reports.files import markdown
 
@@ -201,7 +201,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--told", type=int, default=10, help="SIGTERMs, and SIGINTs (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default: %(default)s)")
     parser.add_argument("--only", help="cases whose name begins so")
-    parser.add_argument("--out", type=Path, default=Path("kills.jsonl"), help="store (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("kills_cells"), help="store (default: %(default)s)")
     return parser.parse_args()
 
 

@@ -23,23 +23,26 @@ PATIENCE = 180.0
 """Seconds after which a run counts as one that hangs."""
 
 
-class Run:
-    """A run of one or several processes, which are a group of their own.
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+class Group:
+    """A process, forked to do some work, and all that it starts.
 
     Args:
-        arguments: The command line.
+        work: What it does.
         log: Gets what the processes say.
-        processes: How many.
     """
 
-    def __init__(self, arguments: list[str], log: Path, processes: int = 1) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.mark = f"LDL_RUN_MARK={os.getpid()}-{port}".encode()
+    def __init__(self, work: Callable[[], Any], log: Path) -> None:
+        self.mark = f"LDL_RUN_MARK={os.getpid()}-{free_port()}".encode()
         self.begun = time.monotonic()
         self.code: int | None = None
-        self.leader = _fork(lambda: _ranks(arguments, log, processes, port, self.mark))
+        self.leader = _fork(lambda: _group(work, log, self.mark))
 
     def kill(self, number: int) -> None:
         """Send all processes a signal, or the first alone those that launchers send it alone."""
@@ -60,14 +63,18 @@ class Run:
     def end(self, seconds: float = 20.0) -> bool:
         """Wait until no process of the run is left; kill those that stay. Whether none stayed."""
         deadline = time.monotonic() + seconds
-        while left := self._left():
+        while self._left():
             if time.monotonic() > deadline:
-                for process in left:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(process, signal.SIGKILL)
+                self.kill_all()
                 return False
             time.sleep(0.02)
         return True
+
+    def kill_all(self) -> None:
+        """End all processes at once, as a machine does that is lost."""
+        for process in self._left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def _left(self) -> list[int]:
         """Processes of the group, and those that it has started in others: loader processes and their server."""
@@ -75,9 +82,25 @@ class Run:
         for place in Path("/proc").iterdir():
             with contextlib.suppress(OSError, ValueError):
                 process = int(place.name)
-                if os.getpgid(process) == self.leader or self.mark in (place / "environ").read_bytes().split(b"\0"):
+                ours = os.getpgid(process) == self.leader or self.mark in (place / "environ").read_bytes().split(b"\0")
+                # What has ended after its parent is for the system to clear away.
+                if ours and "\nState:\tZ" not in (place / "status").read_text():
                     found.append(process)
         return found
+
+
+class Run(Group):
+    """A run of one or several processes, which are a group of their own.
+
+    Args:
+        arguments: The command line.
+        log: Gets what the processes say.
+        processes: How many.
+    """
+
+    def __init__(self, arguments: list[str], log: Path, processes: int = 1) -> None:
+        port = free_port()
+        super().__init__(lambda: _ranks(arguments, processes, port), log)
 
 
 def _fork(work: Callable[[], Any]) -> int:
@@ -101,13 +124,17 @@ def _fork(work: Callable[[], Any]) -> int:
     os._exit(code)
 
 
-def _ranks(arguments: list[str], log: Path, processes: int, port: int, mark: bytes) -> None:
+def _group(work: Callable[[], Any], log: Path, mark: bytes) -> None:
     os.setsid()
     os.environ["LDL_RUN_MARK"] = mark.decode().partition("=")[2]
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, 1)
     os.dup2(out, 2)
     sys.stdout, sys.stderr = (os.fdopen(place, "w", buffering=1) for place in (1, 2))
+    work()
+
+
+def _ranks(arguments: list[str], processes: int, port: int) -> None:
     if processes == 1:
         main(arguments)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ldl.comparison.cells import Row
+from ldl.cells.store import Row
 from ldl.data import TabularLDL
 from ldl.data.tables.grouped import GroupProtocol
 from ldl.errors import LDLError

@@ -32,8 +32,8 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.tables import show, write_block
 from benchmarks.tables.collection import FAMILIES, TABLES, Rows, read_rows
 from benchmarks.tables.methods import make_head
+from ldl.cells.store import Row, Store
 from ldl.collective import Collective
-from ldl.comparison.cells import Row, Store
 from ldl.head import FittedHead, wanted_columns
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold
@@ -59,7 +59,7 @@ def main() -> None:
     config = yaml.safe_load(options.config.read_text())
     heads = {name: config["heads"][name] for name in options.heads or config["heads"]}
     settings = {FOIL: {"500": config["foil"]}} | {name: settings_of(entry) for name, entry in heads.items()}
-    store = Store(options.out / "cells.jsonl")
+    store = Store(options.out / "cells")
     jobs = [(table, head) for table in options.sets or TABLES for head in settings]
     for table, head in [] if options.report else track(jobs, description="defaults"):
         rows = read_rows(table)

@@ -47,8 +47,8 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import inputs_of
 from benchmarks.common.tables import show, write_block
 from benchmarks.tables.natures import NATURES, draw_table
+from ldl.cells.store import Row, Store
 from ldl.cli import main as train
-from ldl.comparison.cells import Row, Store
 from ldl.comparison.outcome import Outcome
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold
@@ -80,7 +80,7 @@ def main() -> None:
     for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     rows, fresh, draws = (60, 200, 1) if options.quick else (options.rows, options.fresh, options.draws)
-    store = Store(options.out / "cells.jsonl")
+    store = Store(options.out / "cells")
     spec = zlib.crc32(json.dumps(yaml.safe_load(options.config.read_text())).encode())
     keys = [
         {"nature": nature, "draw": options.first + draw, "rows": rows, "fresh": fresh, "spec": spec}

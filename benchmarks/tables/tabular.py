@@ -10,6 +10,7 @@ shuffle=True, random_state=0)`` of the rows, as published, which leaks persons. 
 chooses among the settings of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on
 all of it and tested once.
 Every cell is written as soon as it is measured: the same command goes on where it was stopped, and retries failures.
+``--jobs`` measures several cells at a time.
 
 ``--runs`` adds cross-validations of ``train.py`` over the same folds, with the settings of their ``config.yaml``, as
 methods of their own: ``LDLF, tuned``.
@@ -23,6 +24,7 @@ import os
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,11 +41,12 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import FOLDS
 from benchmarks.common.tables import write_block
 from benchmarks.tables.choice import OnSet
-from benchmarks.tables.columns import PROTOCOLS, columns_of, protocol_of, titled
+from benchmarks.tables.columns import PROTOCOLS, Column, columns_of, protocol_of, titled
 from benchmarks.tables.methods import Method
 from benchmarks.tables.quick import quickened
 from benchmarks.tables.report import full_tables, ranks, summary, write_csv
-from ldl.comparison.cells import Row, Store
+from ldl.cells.coordinator import Workers
+from ldl.cells.store import Row, Store
 from ldl.comparison.choice import Choice, measure
 from ldl.comparison.statistics import draw_ranks
 from ldl.errors import LDLError
@@ -70,21 +73,18 @@ def main() -> None:
     folds = QUICK_FOLDS if options.quick else FOLDS
     columns = columns_of(config["sets"], sets, options.protocol or (["persons"] if options.quick else list(PROTOCOLS)))
     options.out.mkdir(parents=True, exist_ok=True)
-    store = Store(options.out / "cells.jsonl")
-    for row in store.rows:  # cells from before persons were known
-        row.setdefault("protocol", "shuffled")
+    store = Store(options.out / "cells")
     seeds = range(options.seeds)
-    jobs = [(c, m, seed, f) for c in columns for m in methods for seed in seeds for f in range(folds)]
     specs = {method.name: digest(method, choice, options.quick) for method in methods}
-    with Progress(disable=options.silent) as progress:
-        bar = progress.add_task("cells", total=len(jobs))
-        for column, method, seed, fold in jobs:
-            progress.update(bar, description=f"{column.title}, {method.name}, seed {seed}, fold {fold}")
-            key = {"set": column.name, "protocol": column.protocol, "method": method.name, "seed": seed, "fold": fold}
-            key |= {"spec": specs[method.name]}
-            if not options.report:
-                store.cell(key, partial(measure, OnSet(column, method, seed), fold, choice))
-            progress.advance(bar)
+    wanted = [
+        (key_of(column, method, seed, fold, specs), partial(measure, OnSet(column, method, seed), fold, choice))
+        for column in columns
+        for method in methods
+        for seed in seeds
+        for fold in range(folds)
+    ]
+    if not options.report:
+        fill(store, wanted, options)
     mine = configured(titled(store.rows, columns), specs, options.seeds, folds)
     mine = complete(mine, options.seeds * folds)
     mine += titled([cell for path in options.runs for cell in read_run(path, config["sets"], folds)], columns)
@@ -105,6 +105,27 @@ def main() -> None:
     print(table)
     if options.page:
         write_block(options.page, options.config.stem, summary(mine, sets, names, "kl", protocol))
+
+
+def key_of(column: Column, method: Method, seed: int, fold: int, specs: dict[str, int]) -> Row:
+    """What names a cell."""
+    key = {"set": column.name, "protocol": column.protocol, "method": method.name, "seed": seed, "fold": fold}
+    return key | {"spec": specs[method.name]}
+
+
+def fill(store: Store, wanted: Sequence[tuple[Row, Callable[[], Row]]], options: argparse.Namespace) -> None:
+    """Measure what is missing, in ``--jobs`` processes."""
+    workers = Workers(options.jobs)
+    with Progress(disable=options.silent) as progress:
+        bar = progress.add_task("cells", total=len(wanted))
+        if workers.are_others:
+            progress.advance(bar, sum(store.find(key) is not None for key, _ in wanted))
+            store.fill(wanted, workers, lambda row: progress.advance(bar))
+            return
+        for key, measured in wanted:
+            progress.update(bar, description=", ".join(f"{name} {value}" for name, value in key.items()))
+            store.cell(key, measured)
+            progress.advance(bar)
 
 
 def configured(rows: list[Row], specs: dict[str, int], seeds: int, folds: int) -> list[Row]:
@@ -160,6 +181,7 @@ def parse() -> argparse.Namespace:
         "--report", action="store_true", help="write the tables of what is measured, and measure nothing"
     )
     parser.add_argument("--quick", action="store_true", help="one small set, two folds, small methods")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the threads (default: %(default)s)")
     parser.add_argument("--silent", action="store_true", help="no progress bar")
     parser.add_argument("--out", type=Path, default=Path("runs/tabular"), help="(default: %(default)s)")
     return parser.parse_args()

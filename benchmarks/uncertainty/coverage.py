@@ -30,8 +30,8 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.tables import show, write_block
 from benchmarks.uncertainty.measures import LEVELS, Figures, given, measure, one_row_a_group, plain
 from benchmarks.uncertainty.sets import NOMINAL, VALUED, Valued
+from ldl.cells.store import Row, Store
 from ldl.collective import Collective
-from ldl.comparison.cells import Row, Store
 from ldl.head import FittedHead
 from ldl.heads import MaxEnt, StructRF
 from ldl.methods.conformal import Conformal, CrossConformal
@@ -66,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore", message="level .* needs")
-    store = Store(options.out / "cells.jsonl")
+    store = Store(options.out / "cells")
     for name in [] if options.report else options.sets:
         table = (VALUED | NOMINAL)[name]()
         jobs = [(head, split) for head in options.heads for split in range(options.splits)]

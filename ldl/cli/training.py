@@ -26,6 +26,7 @@ from ldl.running import stopping
 from ldl.running.class_paths import class_paths
 from ldl.running.compare import compare
 from ldl.running.comparison_file import read_comparison
+from ldl.running.crossval_stage import crossval
 from ldl.running.describe import describe
 from ldl.running.failures import lost_others, who_ended
 from ldl.running.messages import one_line
@@ -35,7 +36,10 @@ from ldl.running.output import stays_open
 from ldl.running.parser import LDLCLI
 from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
-from ldl.running.run import crossval, run
+from ldl.running.restart import LAST, last_of, restarts
+from ldl.running.run import run
+from ldl.running.tune import tune
+from ldl.running.tune_file import read_tuning
 from ldl.running.yaml_files import check_config
 from ldl.start.configs import configs_folder
 from ldl.start.memory import store
@@ -63,11 +67,13 @@ def main(args: list[str] | None = None, learns: bool = False) -> None:
             args = sys.argv[1:] if args is None else args
             with class_paths(_found_beside(args)):
                 if (comparison := read_comparison(args)) is not None:
-                    return compare(comparison, _parse)
+                    return compare(comparison, parse_anew)
+                if (tuning := read_tuning(args)) is not None:
+                    return tune(tuning, parse_anew)
                 cli = _parse(_with_config(args))
                 with refusals():
                     if cli.config.stage == "crossval":
-                        crossval(cli)
+                        crossval(cli, parse_anew)
                     else:
                         run(cli)
     except LDLError as error:
@@ -75,7 +81,7 @@ def main(args: list[str] | None = None, learns: bool = False) -> None:
             traceback.print_exception(error)
         # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
         if process_rank() and isinstance(error, SharedError):
-            sys.exit(0)
+            sys.exit(2 if restarts() else 0)
         if process_rank():
             time.sleep(PATIENCE)
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -108,6 +114,13 @@ def learn(keep: bool) -> Schema:
     return schema
 
 
+def parse_anew(args: list[str]) -> LDLCLI:
+    """Parse the command line of a run that another process has begun."""
+    _prepare()
+    with class_paths(None):
+        return _parse(args)
+
+
 def _prepare() -> None:
     silence()
     discover()
@@ -131,7 +144,7 @@ def _with_config(args: list[str]) -> list[str]:
     A run that is resumed so goes on in its own directory; a checkpoint without its run keeps its decoder. A prediction
     for which nothing but a path of data is given reads all that lies there.
     """
-    stage, path = _value_of("--stage", args) or "fit", _value_of("--ckpt_path", args)
+    stage, path = _value_of("--stage", args) or "fit", _checkpoint_of(args)
     new = None if _value_of("--data", args) else _value_of("--data.path", args)
     if stage == "predict" and path and new:
         args = with_new_data(args, read_checkpoint(path), new)
@@ -153,9 +166,16 @@ def _names_config(args: list[str]) -> bool:
 
 def _found_beside(args: list[str]) -> Path | None:
     """The configuration of the checkpoint's run, where none is named."""
-    path = None if _names_config(args) else _value_of("--ckpt_path", args)
+    path = None if _names_config(args) else _checkpoint_of(args)
     config = Path(path).parent.parent / "config.yaml" if path else None
     return config if config and os.path.isfile(config) else None
+
+
+def _checkpoint_of(args: list[str]) -> str | None:
+    path, place = _value_of("--ckpt_path", args), _value_of("--run_dir", args)
+    if path == LAST:
+        return str(last_of(place)) if place else None
+    return path
 
 
 def _of_older_run(found: Path, args: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ldl.comparison.cells import Row
+from ldl.cells.store import Row
 from ldl.comparison.statistics import best_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import rankdata
 
-from ldl.comparison.cells import Row
+from ldl.cells.store import Row
 from ldl.comparison.statistics import p_value, standard_error
 
 

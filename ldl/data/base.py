@@ -51,8 +51,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     Attributes:
         labels: The label space, after ``setup``, as all below.
-        columns: What a batch has besides inputs, for all instances: ``target`` (size, C), and where they exist
-            ``value`` and ``group``. Where there are none, features of a frozen backbone are not reused.
+        columns: What a batch has besides inputs, of all instances, tensors or ``ldl.data.column``: ``target`` (size,
+            C), and where they exist ``value`` and ``group``. Without any, features of a backbone are not reused.
         size: Number of instances.
         groups: (size,) group of every instance, or None.
         values: (size,) true value of every instance, or (size, 2) points, or None.
@@ -64,6 +64,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
         backbone_features: (size, F) what a frozen backbone makes of every instance, or None; see ``use_features``.
         cache_dir: Folder of what can be made again, or None for the usual one.
+        in_memory: MB of features that are gathered in memory, where a head is fitted on all; more go through files.
         unserved: Attributes that :meth:`inputs` does not need: loader processes get a copy without them.
     """
 
@@ -77,7 +78,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     val_fraction: float = option(default=0.1, least=0, below=1)
 
     labels: LabelSpace = buffer()
-    columns: dict[str, Tensor] = buffer()
+    columns: dict[str, Any] = buffer()
     size: int = buffer()
     split: Fold = buffer()
     unserved: ClassVar[tuple[str, ...]] = ("trainer", "columns", "split", "backbone_features")
@@ -93,6 +94,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     backbone_features = None  # type: Tensor | None
     features_key = None  # type: str | None
     cache_dir = None  # type: str | None
+    in_memory = 1024.0
     _ready = False
 
     @abstractmethod
@@ -266,9 +268,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             )
         features = self.backbone_features
         seeded = bool(int(os.environ.get("PL_SEED_WORKERS", 0)))
-        dataset = (
-            self.dataset(rows, train) if features is None else Instances({**self.columns, "features": features}, rows)
-        )
+        columns = None if features is None else {**self.columns, "features": features}
+        dataset = self.dataset(rows, train) if columns is None else Instances(columns, rows)
         sampler = DealtBatchSampler(
             len(rows),
             self.batch_size if train else self.eval_batch_size,

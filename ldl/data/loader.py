@@ -67,6 +67,9 @@ def in_order(dataset: Dataset[Any], size: int, batch_size: int) -> DataLoader[An
 PRELOADED = "ldl.cli.training"
 """All that a run imports, once, in place of in every worker; ``ldl.cli`` is but the door to it."""
 
+FOR_THE_RUN = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
+"""Signals that terminals and SLURM send to all processes, of which the loaders' are to go on."""
+
 
 def worker_context() -> BaseContext:
     """How loader processes are started: forked from a server that has no threads.
@@ -78,7 +81,7 @@ def worker_context() -> BaseContext:
     context.set_forkserver_preload([PRELOADED])
     resource_tracker.ensure_running()  # which unblocks signals
     # The server inherits it: signals to all processes of a terminal or a job are the run's, which needs its batch.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_RUN)
     try:
         forkserver.ensure_running()
     finally:

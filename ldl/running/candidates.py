@@ -7,17 +7,19 @@ import hashlib
 import json
 from collections.abc import Callable
 from importlib.metadata import version
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from jsonargparse import Namespace
 
 from ldl.comparison.choice import Candidate, Choice, Setting
 from ldl.data.base import LDLDataModule
+from ldl.data.column import pieces
 from ldl.errors import LDLError
 from ldl.protocols import Fold, leak
+from ldl.running.cell_key import check_one_process, data_text, depends_on
 from ldl.running.comparison_file import ComparisonFile, Entry
 from ldl.running.parser import LDLCLI
 from ldl.running.training import fit_and_test, seed_everything
@@ -129,15 +131,8 @@ class Run:
         self.cli, self.config = cli, cli.config
         _refuse(self.config)
         self.text = cli.dump(self.config)
-        content = yaml.safe_load(self.text)
-        content["data"].get("init_args", {}).pop("fold", None)
-        self.data = json.dumps(content["data"], sort_keys=True)
-        for name in ("path", "root", "num_workers"):
-            content["data"].get("init_args", {}).pop(name, None)
-        for name in ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary"):
-            content["trainer"].pop(name, None)
-        content.pop("wandb", None)
-        self.depends_on = content
+        self.data = data_text(self.text)
+        self.depends_on = depends_on(self.text)
         self.seed = None if self.config.seed_everything is False else int(self.config.seed_everything)
 
 
@@ -156,10 +151,7 @@ def _refuse(config: Namespace) -> None:
         raise LDLError("--stage compare trains every fold anew; leave --ckpt_path out")
     if config.select == "best":
         raise LDLError("--stage compare keeps no checkpoints, so there are no best weights; leave --select best out")
-    devices, nodes = config.trainer.devices, config.trainer.num_nodes
-    if nodes > 1 or devices not in ("auto", 1, "1", [0]):
-        given = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
-        raise LDLError(f"--stage compare works in one process; leave {given} out, or give --trainer.devices 1")
+    check_one_process(config, "--stage compare works")
 
 
 def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
@@ -183,12 +175,18 @@ def _check_same_rows(candidates: list[RunCandidate]) -> None:
     for candidate in candidates:
         for setting in candidate.settings:
             data = candidate.open(setting, 0)
-            same = data.num_folds == first.num_folds and torch.equal(data.columns["target"], first.columns["target"])
+            same = data.num_folds == first.num_folds and _same(data, first)
             if not same or any(not np.array_equal(_cut(data, fold).test, rows) for fold, rows in enumerate(tests)):
                 raise LDLError(
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {candidates[0].name}; "
                     "give options of data that decide rows and folds for all candidates"
                 )
+
+
+def _same(data: LDLDataModule, other: LDLDataModule) -> bool:
+    """Whether all targets are."""
+    pairs = zip_longest(*(pieces(part.columns["target"]) for part in (data, other)))
+    return all(one is not None and two is not None and torch.equal(one, two) for one, two in pairs)
 
 
 def _cut(data: LDLDataModule, fold: int) -> Fold:
@@ -202,14 +200,3 @@ def worst_leak(data: LDLDataModule) -> float | None:
     if data.leaky is None or data.groups is None:
         return None
     return max(leak(_cut(data, fold), data.groups) for fold in range(data.num_folds))
-
-
-def content_digest(data: LDLDataModule) -> str:
-    """Of inputs and columns."""
-    with torch.random.fork_rng(devices=[]):
-        parts = [batch["input"] for batch in data.whole_dataloader()]
-    parts += [data.columns[name] for name in sorted(data.columns)]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{tuple(part.shape)}".encode() + part.contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+import pickle
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ldl.cells.coordinator import Workers
+from ldl.cells.store import Row, Store
 from ldl.checkpoint import replacing
-from ldl.comparison.cells import Row, Store
 from ldl.comparison.choice import Choice, measure
 from ldl.comparison.outcome import Outcome
 from ldl.comparison.report import HEADER, audit, table, words, write_report
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running import stopping
-from ldl.running.candidates import Parse, RunCandidate, content_digest, make_candidates, worst_leak
+from ldl.running.candidates import Parse, RunCandidate, make_candidates, worst_leak
+from ldl.running.cell_key import content_digest
 from ldl.running.comparison_file import ComparisonFile
+from ldl.running.console import bars
 from ldl.running.folder import RESULTS
 from ldl.running.lock import alone_in
 from ldl.running.naming import choose_folder
+from ldl.running.quiet import quiet_trainers
 from ldl.running.refusals import refusals
 from ldl.start.wording import program
 
@@ -48,7 +49,7 @@ def compare(file: ComparisonFile, parse: Parse) -> None:
         LDLError: a candidate cannot be made, they are not tested on the same rows, the run directory is of another
             comparison or a run, or all of them failed.
     """
-    with _quiet(), refusals():
+    with quiet_trainers(), refusals():
         candidates = make_candidates(file, parse)
         data = candidates[0].open(candidates[0].settings[0], 0)
         _check_choice(file.choice, candidates, data)
@@ -56,14 +57,24 @@ def compare(file: ComparisonFile, parse: Parse) -> None:
         folder = choose_folder(config, data, "compare")
         with alone_in(folder):
             _check_folder(folder)
-            store = Store(folder / "cells.jsonl")
+            store = Store(folder / "cells")
             stopping.watch.again = f"the same command with --run_dir {folder} goes on"
-            _measure_all(file.choice, candidates, data, store, folder, config.trainer.enable_progress_bar is not False)
+            workers = Workers(config.jobs, config.scheduler)
+            shows = config.trainer.enable_progress_bar is not False
+            _measure_all(file, parse, candidates, data, store, folder, workers, shows)
 
 
 def _measure_all(
-    choice: Choice, candidates: list[RunCandidate], data: LDLDataModule, store: Store, folder: Path, shows: bool
+    file: ComparisonFile,
+    parse: Parse,
+    candidates: list[RunCandidate],
+    data: LDLDataModule,
+    store: Store,
+    folder: Path,
+    workers: Workers,
+    shows: bool,
 ) -> None:
+    choice = file.choice
     of = f"{type(data).__name__} {getattr(data, 'path', data.root)}"
     if any(row["of"] != of for row in store.rows):
         raise LDLError(f"--run_dir {folder} has the comparison of {store.rows[0]['of']}, not {of}; give another folder")
@@ -71,24 +82,34 @@ def _measure_all(
     specs = {candidate.name: candidate.spec(choice, content) for candidate in candidates}
     folds = range(data.num_folds)
 
-    def cell(candidate: RunCandidate, fold: int | str, measured: Callable[[], Row]) -> Row:
-        key = {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
-        return store.cell(key, measured)
+    def key(candidate: RunCandidate, fold: int | str) -> Row:
+        return {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
 
+    if workers.are_others:
+        asked = pickle.dumps((file, parse))
+        wanted = [
+            (key(candidate, fold), partial(_measure_there, asked, candidate.name, fold))
+            for fold in folds
+            for candidate in candidates
+        ]
+        with bars(shows) as progress:
+            bar = progress.add_task("cells", total=len(wanted), completed=len(store.rows))
+            store.fill(wanted, workers, lambda row: progress.advance(bar))
     cells: dict[str, list[Row]] = {candidate.name: [] for candidate in candidates}
     fits = {candidate.name: choice.fits(candidate) + 1 for candidate in candidates}
     facts = {
         "data": of, "protocol": data.protocol, "leaky": data.leaky, "leak": worst_leak(data), "folds": data.num_folds,
         "choice": str(choice), "version": version("ldl"),
     }  # fmt: skip
-    with _progress(shows) as progress:
+    with bars(shows) as progress:
         bar = progress.add_task("fits", total=sum(fits.values()) * len(folds))
         done = 0
         for fold in folds:
             for candidate in candidates:
                 progress.update(bar, description=f"fold {fold}, {candidate.name}", completed=done)
                 fitted = partial(progress.advance, bar)
-                cells[candidate.name].append(cell(candidate, fold, partial(measure, candidate, fold, choice, fitted)))
+                measured = partial(measure, candidate, fold, choice, fitted)
+                cells[candidate.name].append(store.cell(key(candidate, fold), measured))
                 done += fits[candidate.name]
         progress.update(bar, completed=done)
         outcome = Outcome(cells)
@@ -97,11 +118,26 @@ def _measure_all(
             raise LDLError(f"every candidate failed; {name} in {reason}")
         taken = next(candidate for candidate in candidates if candidate.name == outcome.recommended)
         bar = progress.add_task(f"setting of {taken.name}", total=choice.fits(taken))
-        chosen = cell(taken, ALL, lambda: {"setting": choice.best(taken, None, lambda: progress.advance(bar)).setting})
+        chosen = store.cell(
+            key(taken, ALL), lambda: {"setting": choice.best(taken, None, lambda: progress.advance(bar)).setting}
+        )
     write_report(folder, outcome, {**facts, "setting": chosen["setting"]})
     with replacing(folder / "recommended.yaml") as stream:
         stream.write(taken.text(chosen["setting"]).encode())
     _show(folder, outcome, chosen["setting"], facts)
+
+
+def _measure_there(asked: bytes, name: str, fold: int) -> Row:
+    """A cell, in another process."""
+    file, candidates = _open(asked)
+    return measure(candidates[name], fold, file.choice)
+
+
+@cache
+def _open(asked: bytes) -> tuple[ComparisonFile, dict[str, RunCandidate]]:
+    file, parse = pickle.loads(asked)
+    with refusals():
+        return file, {candidate.name: candidate for candidate in make_candidates(file, parse)}
 
 
 def _show(folder: Path, outcome: Outcome, setting: dict[str, Any], facts: dict[str, Any]) -> None:
@@ -141,22 +177,3 @@ def _check_folder(folder: Path) -> None:
 
 def _run_dir(file: ComparisonFile) -> list[str]:
     return [] if file.run_dir is None else ["--run_dir", file.run_dir]
-
-
-def _progress(shows: bool) -> Progress:
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), disable=not shows)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what Lightning says about every one of many trainers."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before):
-            logger.setLevel(level)

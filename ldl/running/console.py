@@ -9,6 +9,7 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ProgressBar, RichProgressBar
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ldl.backbones.base import Backbone
 from ldl.collective import process_rank
@@ -115,6 +116,12 @@ class Lines(ProgressBar):
             print(f"epoch {done}{most}: {', '.join(figures)}".removesuffix(": "), flush=True)
 
 
+def bars(shows: bool) -> Progress:
+    """Progress bars over many fits."""
+    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), disable=not shows)
+
+
 def say(line: str) -> None:
     """Print a line that is not empty, in the first of several processes."""
     if line and process_rank() == 0:
@@ -134,6 +141,12 @@ def opening(head: str, data: LDLDataModule, trainer: pl.Trainer, stage: str) -> 
     fold = f", fold {data.fold} of {data.num_folds}" if data.num_folds > 1 else ""
     rows = f"{train:,} instances to learn from, {val:,} to validate, {test:,} to test"
     return f"{what}, {data.protocol}{fold}: {rows if stage == 'fit' else f'{test:,} instances'}, {where}"
+
+
+def opening_elsewhere(head: str, data: LDLDataModule, workers: str) -> str:
+    """What is going to happen in other processes."""
+    what = f"{head.rpartition('.')[2]} on {data.title}, {data.protocol}"
+    return f"crossval: {what}, {data.num_folds} folds of {data.size:,} instances, {workers}"
 
 
 def origin(path: str, checkpoint: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from ldl.reports.caption import caption
 from ldl.reports.choice import report_for
 from ldl.reports.rows import Report, pictures
 from ldl.running import stopping
+from ldl.running.folds import FoldOutcome, Key, Rows, fold_folder, read_fold, restore, write_fold
 from ldl.running.metrics_file import MetricsFile
 from ldl.running.results import columns, summarize, write_results
 from ldl.running.tracking import finish
@@ -30,8 +32,6 @@ from ldl.task import Task
 
 MOST_DRAWN = 10
 """Folds get charts of their own up to this many; more, such as one a person, are small and take long to draw."""
-
-Rows = dict[str, np.ndarray]
 
 
 def crossvalidate(
@@ -44,6 +44,7 @@ def crossvalidate(
     select: Select = "last",
     rows: list[Rows] | None = None,
     each: Callable[[dict[str, Any]], None] | None = None,
+    key: Key | None = None,
 ) -> dict[str, Any]:
     """Fit and test folds of a data set, each with a new task and from the same seed; the data are read once.
 
@@ -62,14 +63,15 @@ def crossvalidate(
             folder, and a validation part.
         rows: Is filled with the test rows of each fold: columns such as ``index`` (n,), ``prediction`` and ``target``
             (n, C), ``value`` and ``predicted_value`` (n,), in the order of the data set.
-        each: Is called after every fold with its ``results.json``.
+        each: Is called after every fold that was trained with its ``results.json``.
+        key: What the figures depend on. Folds that the folder has under the same key are not trained again.
 
     Returns:
         The content of ``results.json``: the entries of the ``folds``, their ``mean`` and ``std`` and, ``pooled``, the
         metrics over all test instances together, each of the same weight.
 
     Raises:
-        LDLError: the data have no folds, or not these.
+        LDLError: the data have no folds, or not these; or the folder has folds of another key.
     """
     seed_everything(seed)
     data.setup()
@@ -77,45 +79,81 @@ def crossvalidate(
         raise LDLError(f"{type(data).__name__} has a published split and no folds; leave --stage crossval out")
     numbers = list(range(data.num_folds) if folds is None else folds)
     place = None if folder is None else Path(folder)
-    entries: list[dict[str, Any]] = []
-    tested: list[Rows] = []
-    seconds = 0.0
+    before = {} if place is None or key is None else {n: read_fold(fold_folder(place, n), key) for n in numbers}
+    outcomes: list[FoldOutcome] = []
     for number in numbers:
-        own = None if place is None else place / f"fold_{number}"
-        stopping.watch.fold, stopping.watch.step = number, 0
-        data.select_fold(number)
-        seed_everything(seed)
+        own = None if place is None else fold_folder(place, number)
+        if (outcome := before.get(number)) is None:
+            task, outcome = fit_fold(number, make_task, data, seed, trainer, own, select, len(numbers), key)
+            if each is not None:
+                each(outcome.result)
+        outcomes.append(outcome)
+    if before.get(numbers[-1]) is not None:
+        data.select_fold(numbers[-1])
         task = make_task()
         task.build(data.labels, data.input_shape)
-        made = trainer() if callable(trainer) else _make_trainer(trainer or {}, data, own, select)
-        report = _report(task, data, own, draw=len(numbers) <= MOST_DRAWN)
-        made.callbacks.append(report)  # type: ignore[attr-defined]
-        try:
-            entry, fit_seconds = fit_and_test(made, task, data, select)
-        finally:
-            finish(made.loggers)
-        entries.append(entry)
-        tested.append(getattr(report, "rows", {}))
-        seconds += fit_seconds
-        result = summarize(task, data, [entry], seed, fit_seconds)
-        if own is not None:
-            write_results(own, result, task, data)
-        if each is not None:
-            each(result)
+        restore(task, own or Path())
+    results = conclude(outcomes, task, data, seed, place)
+    if rows is not None:
+        rows += [outcome.rows for outcome in outcomes]
+    return results
+
+
+def conclude(
+    outcomes: list[FoldOutcome], task: Task, data: LDLDataModule, seed: int | None, folder: Path | None
+) -> dict[str, Any]:
+    """The ``results.json`` of all folds, written with charts where there is a folder; ``task`` is one of them."""
+    tested = [outcome.rows for outcome in outcomes]
+    entries = [outcome.result["folds"][0] for outcome in outcomes]
+    seconds = sum(outcome.result["fit_seconds"] for outcome in outcomes)
     # A fold whose validation part is too small has no calibrated intervals.
     shared = [name for name in tested[0] if all(name in part for part in tested)]
     together = {name: np.concatenate([part[name] for part in tested]) for name in shared}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
-    if place is not None:
-        write_results(place, results, task, data)
+    if folder is not None:
+        write_results(folder, results, task, data)
         if together and process_rank() == 0:
-            with captioned(caption(task.head, data, place, len(entries))):
-                charts.folds(place / "charts" / "folds.png", columns(results, task.labels))
-                charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
-    if rows is not None:
-        rows += tested
+            with captioned(caption(task.head, data, folder, len(entries))):
+                charts.folds(folder / "charts" / "folds.png", columns(results, task.labels))
+                charts.overview(folder / "charts", together, task.labels, partial(pictures, data), data.names)
     return results
+
+
+def fit_fold(
+    number: int,
+    make_task: Callable[[], Task],
+    data: LDLDataModule,
+    seed: int | None,
+    trainer: Callable[[], pl.Trainer] | dict[str, Any] | None,
+    folder: Path | None,
+    select: Select,
+    count: int,
+    key: Key | None = None,
+) -> tuple[Task, FoldOutcome]:
+    """Fit and test one of ``count`` folds, from its seed, and write it where there is a ``folder`` of its own.
+
+    The other arguments are those of :func:`crossvalidate`; returns the trained task, and what became of the fold.
+    """
+    stopping.watch.fold, stopping.watch.step = number, 0
+    if key is not None and folder is not None and process_rank() == 0:
+        # What was left by a run that was killed here.
+        shutil.rmtree(folder, ignore_errors=True)
+    data.select_fold(number)
+    seed_everything(seed)
+    task = make_task()
+    task.build(data.labels, data.input_shape)
+    made = trainer() if callable(trainer) else _make_trainer(trainer or {}, data, folder, select)
+    report = _report(task, data, folder, draw=count <= MOST_DRAWN)
+    made.callbacks.append(report)  # type: ignore[attr-defined]
+    try:
+        entry, seconds = fit_and_test(made, task, data, select)
+    finally:
+        finish(made.loggers)
+    outcome = FoldOutcome(summarize(task, data, [entry], seed, seconds), getattr(report, "rows", {}))
+    if folder is not None:
+        write_fold(folder, outcome, task, data, key)
+    return task, outcome
 
 
 class Collect(Report):

@@ -14,10 +14,13 @@ from ldl.checkpoint import MENDED
 from ldl.collective import process_rank
 from ldl.errors import LDLError
 from ldl.running import stopping
+from ldl.running.restart import restarts
 
 NAME = ".lock"
 REASONS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 """Of these the disk is the cause, and not the program."""
+PATIENCE = 60
+"""Seconds that a run which its launcher starts again waits for what is left of it before."""
 
 
 @contextmanager
@@ -36,7 +39,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / NAME)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=PATIENCE if restarts() else 0)
     except Timeout:
         raise LDLError(
             f"another run is in --run_dir {folder}; give another folder, or wait until it has ended"

@@ -10,9 +10,13 @@ from datetime import timedelta
 import pytorch_lightning as pl
 import torch.distributed as dist
 from pytorch_lightning.strategies import DDPStrategy
-from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from ldl.errors import LDLError
+
+try:
+    from torch.distributed import set_timeout
+except ImportError:  # before torch 2.14
+    from torch.distributed.distributed_c10d import _set_pg_timeout as set_timeout
 
 VARIABLE = "LDL_RENDEZVOUS_SECONDS"
 """How long the processes wait for each other at the start."""
@@ -52,7 +56,7 @@ def meet(trainer: pl.Trainer) -> pl.Trainer:
         finally:
             timer.cancel()
         # The limit of every exchange is torch's again: one process may fit or draw for long.
-        _set_pg_timeout(later, None)  # type: ignore[arg-type]
+        set_timeout(later)  # type: ignore[arg-type]
 
     strategy._timeout = timedelta(seconds=int(text))
     strategy.setup_environment = setup_environment  # type: ignore[method-assign]

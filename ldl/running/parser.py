@@ -13,26 +13,26 @@ import jsonargparse._typehints as typehints
 import pytorch_lightning as pl
 import torch
 from jsonargparse import Namespace
+from jsonargparse.typing import PositiveInt
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
-from pytorch_lightning.strategies.launchers.multiprocessing import _MultiProcessingLauncher
 
 from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
-from ldl.errors import LDLError
 from ldl.running.class_paths import check_factories
 from ldl.running.configs import find_config
 from ldl.running.nodes import meet
 from ldl.running.ranges import check_ranges
 from ldl.running.refusals import refusals
 from ldl.running.stopping import attend
+from ldl.running.strategies import check_strategy
 from ldl.running.tracking import WandbOptions
 from ldl.running.training import Select
 from ldl.spec import current_path
 from ldl.start.wording import program
 from ldl.task import Task
 
-Stage = Literal["fit", "test", "predict", "crossval", "compare"]
+Stage = Literal["fit", "test", "predict", "crossval", "compare", "tune"]
 MatmulPrecision = Literal["highest", "high", "medium"]
 
 # Ours replace them: a run directory of our own layout, and batches dealt to the processes by the data modules.
@@ -75,10 +75,15 @@ class LDLCLI(LightningCLI):
             type=Stage,
             default="fit",
             help="fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold. "
-            "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds.",
+            "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds. "
+            "tune: settings of a search space, such as -c configs/tune/tabular_ldlf.yaml beside the run's.",
         )
         parser.add_argument(
-            "--ckpt_path", type=str | None, default=None, help="Checkpoint to resume from, test or predict with."
+            "--ckpt_path",
+            type=str | None,
+            default=None,
+            help="Checkpoint to resume from, test or predict with; last: checkpoints/last.ckpt of --run_dir, and where "
+            "there is none yet, begin.",
         )
         parser.add_argument(
             "--run_dir", type=str | None, default=None, help="Folder of this run; default runs/TIME_DATA_HEAD."
@@ -88,6 +93,12 @@ class LDLCLI(LightningCLI):
             type=Select,
             default="last",
             help="Weights that are tested after fit: the last, or the best by validation KL.",
+        )
+        parser.add_argument(
+            "--jobs", type=PositiveInt, default=1, help="Processes of this machine that train folds at the same time."
+        )
+        parser.add_argument(
+            "--scheduler", type=str | None, default=None, help="Address of a Dask scheduler whose workers train folds."
         )
         parser.add_argument(
             "--matmul_precision",
@@ -140,13 +151,10 @@ class LDLCLI(LightningCLI):
         taken = {callback.state_key for callback in given}
         kinds = (ProgressBar,) if any(isinstance(callback, ProgressBar) for callback in given) else ()
         callbacks = [one for one in callbacks if one.state_key not in taken and not isinstance(one, kinds)]
+        check_strategy(arguments["strategy"])
         with refusals():
             trainer = pl.Trainer(**arguments, callbacks=[*given, *callbacks])
-        if isinstance(trainer.strategy.launcher, _MultiProcessingLauncher):
-            raise LDLError(
-                f"trainer.strategy {arguments['strategy']!r} copies this process with its model, whose metrics cannot "
-                "be copied; take ddp, which starts processes of their own"
-            )
+        check_strategy(trainer.strategy)  # what "auto" has come to
         return meet(attend(write_whole(trainer)))
 
     def dump(self, config: Namespace) -> str:
@@ -156,7 +164,7 @@ class LDLCLI(LightningCLI):
         """
         config = config.clone()
         config.pop("config", None)
-        config.run_dir = None
+        config.run_dir, config.jobs, config.scheduler = None, 1, None
         if config.stage in ("fit", "crossval"):
             config.ckpt_path = None
         return self.parser.dump(config, skip_unset=False, format="yaml")

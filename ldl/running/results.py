@@ -92,8 +92,9 @@ def write_results(
 ) -> None:
     """Write ``results.json``, and ``model_card.md`` beside it, of a ``checkpoint`` of elsewhere; in rank 0 alone."""
     if process_rank() == 0:
-        write_json(folder / "results.json", results)
+        # Last, since it says that all is there.
         write_card(folder, results, task, data, checkpoint)
+        write_json(folder / "results.json", results)
 
 
 def _filled(name: str, size: str | None, folds: list[dict[str, Any]]) -> list[float]:

@@ -1,4 +1,4 @@
-"""What ``train.py`` does with a configuration: train and test, test, predict, or cross-validate, in one directory.
+"""What ``train.py`` does with a configuration: train and test, test, or predict, in one directory.
 
 What is wrong with the configuration or the data is found before the directory is made, or the directory is removed: a
 refused run leaves nothing behind.
@@ -14,18 +14,18 @@ import pytorch_lightning as pl
 import yaml
 from jsonargparse import Namespace
 
-from ldl.checkpoint import check_same_model, read_checkpoint
+from ldl.checkpoint import check_same_model
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.reports.choice import report_for
 from ldl.running import console, results, tracking
-from ldl.running.crossval import crossvalidate
 from ldl.running.folder import nothing_left
 from ldl.running.lock import alone_in
 from ldl.running.naming import choose_folder, run_name
 from ldl.running.parser import LDLCLI
 from ldl.running.refusals import refusals
+from ldl.running.restart import Launch, checkpoint_of, launch_of
 from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
 from ldl.running.training import (
     best_weights,
@@ -40,16 +40,20 @@ from ldl.task import Task
 
 def run(cli: LDLCLI) -> None:
     """Fit and test, or test or predict with a checkpoint, as ``--stage`` says."""
-    config, seed = cli.config, _seed(cli.config)
+    config, seed = cli.config, seed_of(cli.config)
+    if config.jobs > 1 or config.scheduler is not None:
+        given = "--scheduler" if config.scheduler is not None else f"--jobs {config.jobs}"
+        raise LDLError(f"{given} shares folds among processes, and --stage {config.stage} has none; leave it out")
     seed_everything(seed)
-    data = cli.make_data(config)
-    checkpoint = {} if config.ckpt_path is None else read_checkpoint(config.ckpt_path)
-    task = _make_task(cli, config, data, checkpoint)
+    data, text = cli.make_data(config), cli.dump(config)
+    checkpoint = checkpoint_of(config, text)
+    task = make_task(cli, config, data, checkpoint)
     head = type(task.head).__name__
     folder = choose_folder(config, data, head)
     with alone_in(folder), nothing_left(folder), refusals():
-        trainer = _make_trainer(cli, config, data, folder, checkpoint)
-        trainer.callbacks.append(report_for(task, data, folder))  # type: ignore[attr-defined]
+        trainer = make_trainer(cli, config, data, folder, checkpoint)
+        launch = Launch(launch_of(text), checkpoint.get("global_step", -1))
+        trainer.callbacks += [launch, report_for(task, data, folder)]  # type: ignore[attr-defined]
         seconds = 0.0
         try:
             console.say(console.opening(head, data, trainer, config.stage))
@@ -67,59 +71,19 @@ def run(cli: LDLCLI) -> None:
                         console.say(f"tested: {best_weights(trainer)}, the best by val_kl")
                 content = results.summarize(task, data, [entry], seed, seconds)
                 results.write_results(folder, content, task, data, config.ckpt_path)
-                _show(folder, content, data)
+                show(folder, content, data)
         finally:
             tracking.finish(trainer.loggers)
     if config.stage == "predict" and process_rank() == 0:
         print(f"{len(data.split.test)} predictions: {folder / 'predictions.csv'}")
 
 
-def crossval(cli: LDLCLI) -> None:
-    """Fit and test every fold of the configured protocol, each from the same seed, in ``fold_0``, ``fold_1``, ...
-
-    Beside the folds' means, ``results.json`` gets the metrics over all their test instances together, each of the
-    same weight, and ``charts/`` shows these. The folds are one group in wandb.
-    """
-    if cli.config.ckpt_path is not None:
-        raise LDLError("--stage crossval trains every fold anew; leave --ckpt_path out")
-    data = cli.make_data(_of_fold(cli.config, 0))
-    head = cli.config.model.head.class_path.rpartition(".")[2]
-    folder = choose_folder(cli.config, data, head)
-
-    def make_task() -> Task:
-        task = _make_task(cli, _of_fold(cli.config, data.fold), data, {})
-        if data.fold == 0:
-            console.say(console.pretrained(task.backbone))
-        return task
-
-    def make_trainer() -> pl.Trainer:
-        own = folder / f"fold_{data.fold}"
-        trainer = _make_trainer(cli, _of_fold(cli.config, data.fold), data, own, {}, run_name(folder, data, head))
-        if data.fold == 0:
-            console.say(console.opening(head, data, trainer, "crossval"))
-        return trainer
-
-    seed, select = _seed(cli.config), cli.config.select
-    with alone_in(folder), nothing_left(folder), refusals():
-        content = crossvalidate(
-            make_task, data, seed=seed, trainer=make_trainer, folder=folder, select=select, each=console.tell_fold
-        )
-        _show(folder, content, data)
-
-
-def _of_fold(config: Namespace, fold: int) -> Namespace:
-    clone = config.clone()
-    clone.stage = "fit"
-    if "fold" in clone.data.init_args:
-        clone.data.init_args.fold = fold
-    return clone
-
-
-def _seed(config: Namespace) -> int | None:
+def seed_of(config: Namespace) -> int | None:
+    """The seed of a configuration; None for none."""
     return None if config.seed_everything is False else int(config.seed_everything)
 
 
-def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: dict[str, Any]) -> Task:
+def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: dict[str, Any]) -> Task:
     """The configured task, or that of the checkpoint to test or predict with, built for the data."""
     task = cli.make_task(config)
     if config.stage == "fit" and checkpoint:
@@ -144,7 +108,7 @@ def _make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: 
     return task
 
 
-def _make_trainer(
+def make_trainer(
     cli: LDLCLI,
     config: Namespace,
     data: LDLDataModule,
@@ -198,7 +162,8 @@ def _make_checkpoints(config: Namespace, data: LDLDataModule, folder: Path) -> l
     return make_checkpoints(folder, data, config.select)
 
 
-def _show(folder: Path, content: dict[str, Any], data: LDLDataModule) -> None:
+def show(folder: Path, content: dict[str, Any], data: LDLDataModule) -> None:
+    """Print what a run came to, whose ``results.json`` is ``content``, and where it lies."""
     if process_rank() == 0:
         results.print_table(content, data.labels)
         if data.order_audit is not None and (warning := data.order_audit.warning):

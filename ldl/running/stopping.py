@@ -1,4 +1,4 @@
-"""A run that is told to end, by Ctrl-C, SIGTERM or SIGHUP: a checkpoint, one line, exit code 128 + signal.
+"""A run that is told to end, by Ctrl-C, SIGTERM, SIGHUP or SLURM: a checkpoint, one line, exit code 128 + signal.
 
 While a model is trained, the batch at hand is finished by all processes together, and saved; anywhere else the run is
 left at the next batch or tree. A thread ends what comes to no such place, or waits for a process that was killed.
@@ -27,6 +27,8 @@ from pytorch_lightning.trainer.connectors.signal_connector import _SignalConnect
 from ldl.collective import process_rank
 from ldl.progress import stop
 from ldl.running.failures import who_ended
+from ldl.running.requeue import requeue, requeue_signal
+from ldl.running.restart import restarts
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 20.0
@@ -51,6 +53,8 @@ class Watch:
         again: How to go on without a checkpoint.
         lock: That of the run directory, while it is held.
         ranks: The processes that Lightning has launched on this machine, from rank 1.
+        requeue_on: The signal upon which SLURM is to queue the job again.
+        before: Signals that are handled here, and what handled them before.
     """
 
     def __init__(self) -> None:
@@ -60,7 +64,16 @@ class Watch:
         self.again = "start it again"
         self.ranks: list[subprocess.Popen[Any]] = []
         self.lock: Path | None = None
+        self.requeue_on: int | None = None
+        self.before: dict[int, Any] = {}
         self._told = False
+
+    def listen(self, number: int) -> None:
+        """Handle a signal from now on, unless the starter of the run has it ignored, as ``nohup`` does."""
+        handler = signal.getsignal(number) or signal.SIG_DFL
+        self.before.setdefault(number, handler)
+        if handler != signal.SIG_IGN:
+            signal.signal(number, self.receive)
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal, in the main thread."""
@@ -69,14 +82,17 @@ class Watch:
     def tell(self, more: str = "") -> int:
         """Print the line, once and in the first process, and return the exit code.
 
-        The other processes end with 0: a launcher that sees one fail kills the first one while it saves.
+        The other processes end with 0: a launcher that sees one fail kills the first one while it saves. One that
+        starts again what has failed takes 0 for the end of all.
         """
         if process_rank():
-            return 0
+            return 128 + stop.signal if restarts() else 0
         if not self._told:
             self._told = True
             there = self.checkpoint is not None and self.checkpoint.is_file() and self.fold is None
             advice = f"go on with --ckpt_path {self.checkpoint}" if there else self.again
+            if stop.signal == self.requeue_on:
+                advice = requeue() or f"scontrol does not queue the job again; {advice}"
             fold = "" if self.fold is None else f" in fold {self.fold}"
             where = f" at step {self.step}" if self.step else ""
             name = signal.Signals(stop.signal).name
@@ -103,7 +119,7 @@ class Watch:
             for number in told.recv(64) if ready else b"":
                 if number == 0:
                     return
-                if number in SIGNALS and not first:
+                if number in self.before and not first:
                     first, stop.signal = time.monotonic(), stop.signal or number
                     self._signal_ranks(signal.SIGTERM)
                 second |= number == signal.SIGINT and time.monotonic() > first + AGAIN
@@ -136,7 +152,7 @@ watch = Watch()
 
 @contextmanager
 def ends_when_told() -> Iterator[None]:
-    """Handle the signals of a run, but for those that its starter ignores, such as ``nohup``."""
+    """Handle the signals of a run."""
     global watch
     watch = Watch()
     stop.reset()
@@ -145,10 +161,8 @@ def ends_when_told() -> Iterator[None]:
         return
     told, teller = socket.socketpair()
     teller.setblocking(False)
-    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in SIGNALS}
     for number in SIGNALS:
-        if before[number] != signal.SIG_IGN:
-            signal.signal(number, watch.receive)
+        watch.listen(number)
     wakeup = signal.set_wakeup_fd(teller.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=watch.guard, args=(told,), daemon=True, name="signals").start()
     try:
@@ -163,20 +177,28 @@ def ends_when_told() -> Iterator[None]:
     finally:
         teller.send(b"\0")
         signal.set_wakeup_fd(wakeup)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for heard, handler in watch.before.items():
+            signal.signal(heard, handler)
 
 
 class _Signals(_SignalConnector):
-    """Lightning's handlers, as for SLURM's requeueing, without that of SIGTERM, which broadcasts and so can hang."""
+    """Lightning's handlers without that of SIGTERM, which broadcasts and so can hang."""
 
     def _sigterm_notifier_fn(self, signum: Any, frame: Any) -> None:
         pass
 
 
 def attend(trainer: pl.Trainer) -> pl.Trainer:
-    """Leave SIGTERM of a trainer, and the processes that it launches, to the watch."""
+    """Leave the signals of a trainer, and the processes that it launches, to the watch.
+
+    SLURM's signal is among them: Lightning saves where it comes, which may be between two exchanges of the processes,
+    and tests a run that goes on with the weights it began with.
+    """
     trainer._signal_connector = _Signals(trainer)
+    number = requeue_signal(trainer)
+    if number is not None and watch.before:
+        watch.requeue_on = number
+        watch.listen(number)
     launcher = trainer.strategy.launcher
     if isinstance(launcher, _SubprocessScriptLauncher):
         launch = launcher._call_children_scripts

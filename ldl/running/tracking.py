@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -152,9 +153,18 @@ def make_loggers(
                 tags=list(options.tags),
                 mode="online" if mode == "online" else "offline",
                 config=config,
+                **_going_on(run_dir, mode == "online") if first_step else {},
             )
         )
     return loggers
+
+
+def _going_on(run_dir: Path, online: bool) -> dict[str, Any]:
+    """What lets a run that is resumed in its own directory stay one; ``wandb sync`` puts parts of one id together."""
+    found = (re.fullmatch(r"(?:offline-)?run-(\d+_\d+)-(.+)", path.name) for path in run_dir.glob("wandb/*run-*"))
+    ids = [match[2] for match in sorted(filter(None, found), key=lambda match: match[1])]
+    # Offline, wandb warns that it cannot resume.
+    return {"id": ids[-1], "resume": "allow" if online else None} if ids else {}
 
 
 def finish(loggers: Sequence[Logger]) -> None:

@@ -11,7 +11,7 @@ from ldl.start.check import KINDS, options_of
 from ldl.start.schema import BASES, ClassEntry, OptionEntry, Schema
 from ldl.start.wording import no_class, program
 
-OWN = ("config", "stage", "ckpt_path", "run_dir", "select", "seed_everything", "print_config")
+OWN = ("config", "stage", "ckpt_path", "run_dir", "select", "jobs", "scheduler", "seed_everything", "print_config")
 """Options of the command itself, on the first page."""
 
 TEXTS = {

@@ -45,7 +45,7 @@ REFUSED: dict[str, dict[str, list[str]]] = {
         "trainer.overfit_batches": ["-1", "2.5"],
         "trainer.devices": ["0", "abc", "1.5"],
         "trainer.num_nodes": ["0", "-1"],
-        "trainer.strategy": ["ddp_spawn", "ddp_notebook", "ddp_fork", "nonsense", "dp"],
+        "trainer.strategy": ["ddp_spawn", "ddp_notebook", "ddp_fork", "fsdp", "deepspeed", "xla", "nonsense", "dp"],
         "trainer.precision": ["7", "nonsense", "transformer-engine"],
         "trainer.accelerator": ["abacus", "tpu", "7"],
         "trainer.profiler": ["nonsense"],

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from ldl.comparison.cells import Row
+from ldl.cells.store import Row
 from ldl.comparison.outcome import Outcome
 from ldl.comparison.report import table
 

@@ -13,6 +13,7 @@ import yaml
 from matplotlib.figure import Figure
 
 from ldl import charts
+from ldl.cells.store import Store
 from ldl.cli import main
 from ldl.heads import AAKNN
 from ldl.progress import stop
@@ -81,7 +82,7 @@ def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lines(run: Path) -> list[dict]:
-    return [json.loads(line) for line in (run / "cells.jsonl").read_text().splitlines()]
+    return Store(run / "cells").rows
 
 
 def refusal(capsys: pytest.CaptureFixture[str], act: Callable[[], object]) -> str:
@@ -107,7 +108,7 @@ def test_smooth(
     text = (tmp_path / "run" / "table.md").read_text()
     assert "| MaxEnt | " in text and "AA-kNN failed with model.head.neighbours 500" not in text
     assert {path.name for path in (tmp_path / "run").iterdir()} == {
-        *("cells.jsonl", "comparison.json", "ranks.png", "recommended.yaml", "table.md")
+        *("cells", "comparison.json", "ranks.png", "recommended.yaml", "table.md")
     }
 
 

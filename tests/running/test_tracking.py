@@ -12,7 +12,7 @@ from wandb.proto import wandb_internal_pb2
 
 from ldl.cli import main
 from ldl.running.metrics_file import MetricsFile
-from ldl.running.tracking import resolve_mode
+from ldl.running.tracking import WandbOptions, make_loggers, resolve_mode
 
 GROUP = "digits_RotatedDigits_Softmax"
 
@@ -72,6 +72,15 @@ def test_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
     assert resolve_mode("auto") == "offline"
     assert resolve_mode("online") == "online"
+
+
+def test_run_that_goes_on_in_its_directory_stays_one_run(tmp_path: Path) -> None:
+    for name in ("run-20260102_000000-second", "offline-run-20260101_000000-first", "latest-run"):
+        (tmp_path / "wandb" / name).mkdir(parents=True)
+    ids = {
+        step: make_loggers(tmp_path, WandbOptions(mode="offline"), {}, first_step=step)[1].version for step in (0, 7)
+    }
+    assert ids == {0: None, 7: "second"}
 
 
 def test_metrics_file_survives_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

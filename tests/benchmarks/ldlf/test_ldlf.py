@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.ldlf import age, digits, figure4
+from ldl.cells.store import Store
 
 
 def test_digits(command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]) -> None:
@@ -30,7 +31,7 @@ def test_figure4(command: Callable[..., str], small_sets: Path, monkeypatch: pyt
     options = ("--sets", "SJAFFE", "--folds", 1, "--iterations", 2)
     text = command(figure4, *options)
     assert text.count("\n| SJAFFE, ") == 2 and "| five, alternating | " in text
-    assert len(Path("ldlf_figure4.jsonl").read_text().splitlines()) == 10
+    assert len(Store(Path("ldlf_figure4_cells")).rows) == 10
     monkeypatch.setattr(figure4, "measure", lambda **key: pytest.fail("measured again"))
     assert command(figure4, *options) == text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import yaml
 
 from benchmarks.tables import collection, defaults
+from ldl.cells.store import Store
 from ldl.heads import Trained
 
 CONFIG = {
@@ -50,10 +50,10 @@ def test_cells_are_kept(command: Callable[..., str], page: Callable[[str], Path]
     place = page("defaults")
     options = "--config", tmp_path / "config.yaml", "--sets", "diabetes", "--folds", 2, "--page", place
     command(defaults, *options)
-    cells = (tmp_path / "runs/defaults/cells.jsonl").read_text().splitlines()
-    assert len(cells) == 6 and all(0 < json.loads(cell)["kl"] < 10 for cell in cells)
+    cells = Store(tmp_path / "runs/defaults/cells").rows
+    assert len(cells) == 6 and all(0 < cell["kl"] < 10 for cell in cells)
     command(defaults, *options, "--report")
-    assert (tmp_path / "runs/defaults/cells.jsonl").read_text().splitlines() == cells
+    assert Store(tmp_path / "runs/defaults/cells").rows == cells
     assert "| Softmax, left one out |" in place.read_text() and "stale" not in place.read_text()
 
 

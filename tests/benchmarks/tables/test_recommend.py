@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from benchmarks.tables import recommend
 from benchmarks.tables.natures import NATURES, draw_table, stepwise
+from ldl.cells.store import Store
 
 Command = Callable[..., str]
 SMALL = {
@@ -28,17 +29,17 @@ def test_quick(command: Command, page: Callable[[str], Path], tmp_path: Path) ->
     config.write_text(yaml.safe_dump({"choose": {"inner_folds": 1}, "candidates": SMALL}, sort_keys=False))
     arguments = ("--quick", "--config", config, "--natures", "smooth", "--out", out, "--page", page("recommend"))
     assert "against the best on fresh rows" in command(recommend, *arguments)
-    (cell,) = (json.loads(line) for line in (out / "cells.jsonl").read_text().splitlines())
+    (cell,) = Store(out / "cells").rows
     assert list(cell["kl"]) == list(cell["fresh_kl"]) == list(SMALL)
-    (folder,) = (path for path in out.iterdir() if path.is_dir())
+    (folder,) = (path for path in out.iterdir() if path.name != "cells")
     found = json.loads((folder / "run" / "comparison.json").read_text())
     assert recommend.outcome_of(cell).recommended == found["recommended"] == "MaxEnt"
     line = recommend.summary("smooth", [cell])
     assert line[:2] == ["smooth", "1"] and line[-2:] == ["MaxEnt 1", "MaxEnt 1"]
     assert "| smooth | 1 | 1 | 1 | 1 | 0.0% | 0.0% | MaxEnt 1 | MaxEnt 1 |" in (tmp_path / "page.md").read_text()
-    before = (out / "cells.jsonl").read_text()
+    before = Store(out / "cells").rows
     command(recommend, *arguments)
-    assert (out / "cells.jsonl").read_text() == before
+    assert Store(out / "cells").rows == before
     _, target = draw_table("smooth", 260, 0)
     mean = target[:60].astype(np.float32).mean(0)
     kl = (target[60:] * np.log(target[60:] / mean)).sum(1).mean()

@@ -12,6 +12,7 @@ import torch
 from benchmarks.uncertainty import coverage
 from benchmarks.uncertainty.measures import measure, one_row_a_group, plain
 from benchmarks.uncertainty.sets import Valued
+from ldl.cells.store import Store
 from ldl.heads import MaxEnt
 from ldl.labels import LabelSpace
 
@@ -44,9 +45,9 @@ def test_it_measures_every_way_and_writes_its_blocks(
     command(coverage, *arguments)
     text = page.read_text()
     assert all(way in text for way in coverage.WAYS.values()) and "| names | MaxEnt |" in text
-    before = (tmp_path / "out" / "cells.jsonl").read_bytes()
+    before = Store(tmp_path / "out" / "cells").rows
     command(coverage, *arguments, "--report")
-    assert page.read_text() == text and (tmp_path / "out" / "cells.jsonl").read_bytes() == before
+    assert page.read_text() == text and Store(tmp_path / "out" / "cells").rows == before
 
 
 def test_parts_of_a_split_share_no_group(monkeypatch: pytest.MonkeyPatch) -> None:

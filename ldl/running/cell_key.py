@@ -1,0 +1,79 @@
+"""What the outcome of a cell depends on: the options, but for those of places and of looks, the data, the version."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+from typing import Any
+
+import torch
+import yaml
+from jsonargparse import Namespace
+
+from ldl.data.base import LDLDataModule
+from ldl.data.column import pieces
+from ldl.errors import LDLError
+
+PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers", "prefetch")
+"""Options of data that change nothing where the content is the same."""
+LOOKS = ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary")
+"""Options of a trainer that change no figure."""
+ELSEWHERE = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler")
+
+
+def data_text(text: str) -> str:
+    """What data a configuration, as YAML, opens, without the fold."""
+    content = yaml.safe_load(text)["data"]
+    content.get("init_args", {}).pop("fold", None)
+    return json.dumps(content, sort_keys=True)
+
+
+def depends_on(text: str) -> dict[str, Any]:
+    """What the figures of a configuration, as YAML, depend on, but for fold and content of its data."""
+    content: dict[str, Any] = yaml.safe_load(text)
+    for name in ("fold", *PLACES):
+        content["data"].get("init_args", {}).pop(name, None)
+    for name in LOOKS:
+        content["trainer"].pop(name, None)
+    for name in ELSEWHERE:
+        content.pop(name, None)
+    return content
+
+
+def content_digest(data: LDLDataModule) -> str:
+    """Of inputs and columns of data that are set up."""
+    digest = hashlib.sha256((data.content_key or "").encode())
+    if data.content_key is None:
+        with torch.random.fork_rng(devices=[]):
+            for batch in data.whole_dataloader():
+                digest.update(f"{tuple(batch['input'].shape[1:])}".encode() + _bytes(batch["input"]))
+    for name in sorted(data.columns):
+        digest.update(f"{name} {len(data.columns[name])}".encode())
+        for piece in pieces(data.columns[name]):
+            digest.update(_bytes(piece))
+    return digest.hexdigest()
+
+
+def _bytes(part: torch.Tensor) -> bytes:
+    return part.contiguous().numpy().tobytes()
+
+
+def cell_key(text: str, data: LDLDataModule) -> dict[str, str]:
+    """What the folds of a cross-validation have in common: digests of options and data, and the version.
+
+    Args:
+        text: The configuration of a fold, as YAML.
+        data: Its data, set up.
+    """
+    options = json.dumps(depends_on(text), sort_keys=True)
+    made = {"options": hashlib.sha256(options.encode()).hexdigest(), "data": content_digest(data)}
+    return {**{name: value[:16] for name, value in made.items()}, "version": version("ldl")}
+
+
+def check_one_process(config: Namespace, what: str) -> None:
+    """Raise LDLError where the trainer is one of several processes; ``what`` says what is in one alone."""
+    devices, nodes = config.trainer.devices, config.trainer.num_nodes
+    if nodes > 1 or devices not in ("auto", 1, "1", [0]):
+        given = f"--trainer.num_nodes {nodes}" if nodes > 1 else f"--trainer.devices {devices}"
+        raise LDLError(f"{what} in one process; leave {given} out, or give --trainer.devices 1")

@@ -16,7 +16,7 @@ import pytorch_lightning as pl
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ldl.batch import run_seed
+from ldl.batch import run_seed, with_counts
 from ldl.collective import current_collective
 from ldl.data.instances import Guarded, Instances, collate
 from ldl.data.loaded import Loaded
@@ -41,6 +41,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     Args:
         batch_size: Rows of a global batch, over all processes.
         num_workers: Loader processes, per training process.
+        prefetch: Batches that each loader process has ready before they are asked for.
         root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
         folds: Number of folds, for protocols that leave it open.
         fold: The fold that is tested, from 0.
@@ -70,6 +71,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
     num_workers: int = option(default=0, least=0, most=256)
+    prefetch: int = option(default=2, least=1, most=1024)
     root: str | None = None
     folds: int = option(default=10, least=2, most=10_000)
     fold: int = option(default=0, least=0)
@@ -254,6 +256,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def predict_dataloader(self) -> DataLoader[Any]:
         return self.test_dataloader()
 
+    def on_before_batch_transfer(self, batch: dict[str, Any], dataloader_idx: int) -> dict[str, Any]:
+        return with_counts(batch, train=self.trainer is not None and bool(self.trainer.training))
+
     def _loader(self, rows: np.ndarray, train: bool, persistent: bool = False) -> DataLoader[Any]:
         collective = current_collective()
         connector = getattr(self.trainer, "_accelerator_connector", None)
@@ -281,6 +286,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             batch_sampler=sampler,
             num_workers=self.num_workers,
             collate_fn=collate,
+            prefetch_factor=self.prefetch if self.num_workers else None,
             persistent_workers=self.num_workers > 0 and persistent,
             multiprocessing_context=worker_context() if self.num_workers else None,
             worker_init_fn=partial(start_worker, rank=collective.rank, seeded=seeded) if self.num_workers else None,

@@ -15,7 +15,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.column import pieces
 from ldl.errors import LDLError
 
-PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers")
+PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers", "prefetch")
 """Options of data that change nothing where the content is the same."""
 LOOKS = ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary")
 """Options of a trainer that change no figure."""

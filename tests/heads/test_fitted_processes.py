@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from forked import run_several
 from places import ROOT
-from processes import TORCHRUN, TWO, assert_close, launch, run_here, weights, without_times
+from processes import TWO, assert_close, run_here, weights, without_times
 from some_pool import pool_run
 
 from ldl.metrics.functional import kl
@@ -65,10 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     missing(folder)
     for name, command in RUNS.items():
         run_here([*command, "--run_dir", f"one/{name}"], folder)
-    commands = [[*command, *TWO, "--run_dir", f"two/{name}"] for name, command in RUNS.items()]
-    (folder / "two.json").write_text(json.dumps(commands))
-    done = launch([*TORCHRUN, str(ROOT / "tests" / "several_runs.py"), "two.json"], folder)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_several([[*command, *TWO, "--run_dir", f"two/{name}"] for name, command in RUNS.items()], folder)
     return folder
 
 

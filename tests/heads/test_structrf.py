@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from forked import run_several
 from places import ROOT
-from processes import run_here, succeed
+from processes import run_here
 from some_trees import check_comes_back, check_importances, problem
 from torch import Tensor
 
@@ -253,7 +254,7 @@ def test_processes_share_the_trees_of_one_forest(table: Path, tmp_path: Path) ->
         if count == 1:
             run_here(command, tmp_path)
         else:
-            succeed([str(ROOT / "train.py"), *command], tmp_path)
+            run_several([command], tmp_path, count)
         checkpoint = torch.load(tmp_path / f"run{count}/checkpoints/last.ckpt", weights_only=True)
         states.append(checkpoint["state_dict"])
     assert len(states[0]["head.roots"]) == 5

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from processes import ROOT, TORCHRUN, TWO, assert_close, run_here, succeed, weights, without_times
+from forked import run_several
+from processes import ROOT, TWO, assert_close, run_here, weights, without_times
 
 # 31 bags in 3 folds, in batches of 5: both processes come away with unequal shares, and with batches of padding.
 RUN = [
@@ -35,8 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "bags.csv").write_text("\n".join(lines))
     for command in command_lines(folder, "one"):
         run_here(command, folder)
-    (folder / "two.json").write_text(json.dumps(command_lines(folder, "two", *TWO)))
-    succeed([*TORCHRUN, str(ROOT / "tests/several_runs.py"), str(folder / "two.json")], folder)
+    run_several(command_lines(folder, "two", *TWO), folder)
     return folder
 
 

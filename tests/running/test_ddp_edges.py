@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from fake_edges import bsds
+from forked import run_several
 from PIL import Image
-from processes import ROOT, TORCHRUN, TWO, assert_close, launch, logged, succeed, weights, without_times
+from processes import ROOT, TWO, assert_close, logged, run_here, weights, without_times
 
 # Five training images in batches of two: in the last batch the second process holds nothing but padding. Pixels that
 # are learned from differ in number between crops.
@@ -45,11 +46,8 @@ def forests(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def by_one_and_by_two(folder: Path, options: list[str], shape: tuple[int, int] = (48, 64)) -> Path:
     data = ["--data.path", str(bsds(folder / "data", {"train": 3, "val": 2, "test": 3}, shape))]
-    script = str(ROOT / "train.py")
-    succeed([script, *options, *data, "--run_dir", str(folder / "one")], folder)
-    command = [script, *options, *data, *TWO, "--run_dir", str(folder / "two")]
-    done = launch([*TORCHRUN, *command], folder)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_here([*options, *data, "--run_dir", str(folder / "one")], folder)
+    run_several([[*options, *data, *TWO, "--run_dir", str(folder / "two")]], folder)
     return folder
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from benchmarks.speed import head_cost, large_tables, loader
+from benchmarks.speed import gpu, head_cost, large_tables, loader
 from ldl.data import TabularLDL
 
 
@@ -27,6 +27,15 @@ def test_made_up_pictures_and_rates(tmp_path: Path) -> None:
     assert len(pictures) == 12 and Image.open(pictures[0]).size == (112, 112)
     calls = []
     assert loader.rate(lambda: calls.append(1), 3, 64, "cpu") > 0 and len(calls) == 3
+
+
+def test_gpu_page(command: Callable[..., str], page: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_cost, "EPOCH_STEPS", 2)
+    monkeypatch.setattr(gpu, "QUICK", {**gpu.QUICK, "workers": 0, "backbone": "mobilenetv2_035"})
+    written = page("gpu")
+    command(gpu, "--quick", "--device", "cpu", "--page", written)
+    text = written.read_text()
+    assert "| 32 | none | " in text and all(f"\n| {head} | " in text for head in ("Softmax", "LDLF"))
 
 
 def test_large_tables_are_the_same_in_both_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

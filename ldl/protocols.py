@@ -133,8 +133,9 @@ def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray
 
 
 def leak(fold: Fold, groups: np.ndarray) -> float:
-    """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1]."""
-    return float(np.isin(groups[fold.test], groups[np.concatenate([fold.train, fold.val])]).mean())
+    """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1]; 0 of none."""
+    known = groups[np.concatenate([fold.train, fold.val])]
+    return float(np.isin(groups[fold.test], known).mean()) if len(fold.test) else 0.0
 
 
 def _check_fold(fold: int, folds: int, units: int, what: str) -> None:

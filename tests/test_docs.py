@@ -22,6 +22,7 @@ from ldl.inference import Predictions
 from ldl.metrics import registry
 from ldl.plugins import discover
 from ldl.running.comparison_file import read_comparison
+from ldl.running.tune_file import read_tuning
 
 PAGES = [
     *(ROOT / place / "README.md" for place in (".", "plugins", "benchmarks")),
@@ -93,6 +94,8 @@ def test_train_command_parses(command: str, run: Path, monkeypatch: pytest.Monke
     options = options_of(command, run)
     if (comparison := read_comparison(options)) is not None:
         options = comparison.command(next(iter(comparison.candidates.values())), {})
+    if (tuning := read_tuning(options)) is not None:
+        options = tuning.command({dimension.name: dimension.ends[0] for dimension in tuning.space})
     try:
         parsed = training._parse(training._with_config(options))
     except SystemExit as done:  # of --help and --print_config

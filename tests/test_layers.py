@@ -29,7 +29,7 @@ FLOORS = (
     ("ldl.inference",),
     ("ldl.export",),
     ("ldl.reports",),
-    ("ldl.comparison", "ldl.demo"),
+    ("ldl.comparison", "ldl.demo", "ldl.tuning"),
     ("ldl.runs",),
     ("ldl.running", "ldl.estimator"),
     ("ldl.cli", "ldl.edges"),

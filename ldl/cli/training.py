@@ -38,6 +38,8 @@ from ldl.running.quiet import silence
 from ldl.running.refusals import refusals
 from ldl.running.restart import LAST, last_of, restarts
 from ldl.running.run import run
+from ldl.running.tune import tune
+from ldl.running.tune_file import read_tuning
 from ldl.running.yaml_files import check_config
 from ldl.start.configs import configs_folder
 from ldl.start.memory import store
@@ -66,6 +68,8 @@ def main(args: list[str] | None = None, learns: bool = False) -> None:
             with class_paths(_found_beside(args)):
                 if (comparison := read_comparison(args)) is not None:
                     return compare(comparison, parse_anew)
+                if (tuning := read_tuning(args)) is not None:
+                    return tune(tuning, parse_anew)
                 cli = _parse(_with_config(args))
                 with refusals():
                     if cli.config.stage == "crossval":

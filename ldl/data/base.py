@@ -51,9 +51,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     Attributes:
         labels: The label space, after ``setup``, as all below.
-        columns: What a batch has besides inputs, for all instances: ``target`` (size, C), and where they exist
-            ``value`` and ``group``; tensors, or of a large table what is made when it is asked for
-            (``ldl.data.column``). Where there are none, features of a frozen backbone are not reused.
+        columns: What a batch has besides inputs, of all instances, tensors or ``ldl.data.column``: ``target`` (size,
+            C), and where they exist ``value`` and ``group``. Without any, features of a backbone are not reused.
         size: Number of instances.
         groups: (size,) group of every instance, or None.
         values: (size,) true value of every instance, or (size, 2) points, or None.
@@ -269,9 +268,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             )
         features = self.backbone_features
         seeded = bool(int(os.environ.get("PL_SEED_WORKERS", 0)))
-        dataset = (
-            self.dataset(rows, train) if features is None else Instances({**self.columns, "features": features}, rows)
-        )
+        columns = None if features is None else {**self.columns, "features": features}
+        dataset = self.dataset(rows, train) if columns is None else Instances(columns, rows)
         sampler = DealtBatchSampler(
             len(rows),
             self.batch_size if train else self.eval_batch_size,

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ldl.cells.coordinator import Workers
@@ -27,9 +23,11 @@ from ldl.running import stopping
 from ldl.running.candidates import Parse, RunCandidate, make_candidates, worst_leak
 from ldl.running.cell_key import content_digest
 from ldl.running.comparison_file import ComparisonFile
+from ldl.running.console import bars
 from ldl.running.folder import RESULTS
 from ldl.running.lock import alone_in
 from ldl.running.naming import choose_folder
+from ldl.running.quiet import quiet_trainers
 from ldl.running.refusals import refusals
 from ldl.start.wording import program
 
@@ -51,7 +49,7 @@ def compare(file: ComparisonFile, parse: Parse) -> None:
         LDLError: a candidate cannot be made, they are not tested on the same rows, the run directory is of another
             comparison or a run, or all of them failed.
     """
-    with _quiet(), refusals():
+    with quiet_trainers(), refusals():
         candidates = make_candidates(file, parse)
         data = candidates[0].open(candidates[0].settings[0], 0)
         _check_choice(file.choice, candidates, data)
@@ -94,7 +92,7 @@ def _measure_all(
             for fold in folds
             for candidate in candidates
         ]
-        with _progress(shows) as progress:
+        with bars(shows) as progress:
             bar = progress.add_task("cells", total=len(wanted), completed=len(store.rows))
             store.fill(wanted, workers, lambda row: progress.advance(bar))
     cells: dict[str, list[Row]] = {candidate.name: [] for candidate in candidates}
@@ -103,7 +101,7 @@ def _measure_all(
         "data": of, "protocol": data.protocol, "leaky": data.leaky, "leak": worst_leak(data), "folds": data.num_folds,
         "choice": str(choice), "version": version("ldl"),
     }  # fmt: skip
-    with _progress(shows) as progress:
+    with bars(shows) as progress:
         bar = progress.add_task("fits", total=sum(fits.values()) * len(folds))
         done = 0
         for fold in folds:
@@ -179,22 +177,3 @@ def _check_folder(folder: Path) -> None:
 
 def _run_dir(file: ComparisonFile) -> list[str]:
     return [] if file.run_dir is None else ["--run_dir", file.run_dir]
-
-
-def _progress(shows: bool) -> Progress:
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), disable=not shows)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what Lightning says about every one of many trainers."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before):
-            logger.setLevel(level)

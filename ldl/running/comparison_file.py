@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from ldl.comparison.choice import Choice, Setting
 from ldl.errors import LDLError, did_you_mean
 from ldl.options import Option
+from ldl.running.arguments import dotted, has_key, last_value, options_of, plain, words_of
 from ldl.running.configs import find_config
 
 MOST_SETTINGS = 1000
@@ -68,19 +66,14 @@ class ComparisonFile:
         run = entry.run if isinstance(entry.run, str) else yaml.safe_dump(entry.run)
         common = ["-c", yaml.safe_dump(self.common)] if self.common else []
         # Another class of data starts from its own defaults, to which the candidate's options are added.
-        data = _words(option for option in _options(self.args) if option.name == "--data")
-        rest = _words(option for option in _options(self.args) if option.name != "--data")
-        return ["-c", run, *common, *data, *_dotted(entry.options), *rest, *_dotted(setting), "--stage", "fit"]
+        data = words_of(option for option in options_of(self.args) if option.name == "--data")
+        rest = words_of(option for option in options_of(self.args) if option.name != "--data")
+        return ["-c", run, *common, *data, *dotted(entry.options), *rest, *dotted(setting), "--stage", "fit"]
 
     @property
     def given(self) -> set[str]:
         """Names of the options of the command line, without ``init_args``."""
-        return {plain(option.name.removeprefix("--")) for option in _options(self.args)}
-
-
-def plain(name: str) -> str:
-    """The name of an option as the command line has it, without ``init_args``."""
-    return name.replace(".init_args", "")
+        return {plain(option.name.removeprefix("--")) for option in options_of(self.args)}
 
 
 def read_comparison(args: list[str]) -> ComparisonFile | None:
@@ -89,9 +82,9 @@ def read_comparison(args: list[str]) -> ComparisonFile | None:
     Raises:
         LDLError: candidates without the stage or the other way round, or a file that is wrong.
     """
-    given = _options(args)
+    given = options_of(args)
     stages = [option.value for option in given if option.name == "--stage"]
-    files = [option for option in given if option.name in ("-c", "--config") and _has_candidates(option.value)]
+    files = [option for option in given if option.is_config and has_key(option.value, "candidates")]
     if {"-h", "--help"} & set(args) or ("compare" not in stages[-1:] and not files):
         return None
     if stages and stages[-1] != "compare":
@@ -102,8 +95,7 @@ def read_comparison(args: list[str]) -> ComparisonFile | None:
             f"{'is none' if not files else f'are {len(files)}'}"
         )
     rest = [option for option in given if option.name not in ("--stage", "--run_dir") and option is not files[0]]
-    run_dir = next((option.value for option in reversed(given) if option.name == "--run_dir"), None)
-    return _read(Path(find_config(files[0].value)), _words(rest), run_dir)
+    return _read(Path(find_config(files[0].value)), words_of(rest), last_value(given, "--run_dir"))
 
 
 def _read(path: Path, args: list[str], run_dir: str | None) -> ComparisonFile:
@@ -141,40 +133,3 @@ def _entry(where: str, given: Any) -> Entry:
     if count > MOST_SETTINGS:
         raise LDLError(f"{where} has a grid of {count:,} settings, more than {MOST_SETTINGS:,}; give fewer values")
     return Entry(**given)
-
-
-def _has_candidates(given: str) -> bool:
-    path = Path(find_config(given))
-    try:
-        return re.search(r"^candidates\s*:", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
-    except OSError:
-        return False  # YAML on the command line
-
-
-def _dotted(options: Setting) -> list[str]:
-    return [f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in options.items()]
-
-
-class _Given(NamedTuple):
-    """An option of a command line, with its value and as it stands there."""
-
-    name: str
-    value: str
-    words: list[str]
-
-
-def _options(args: list[str]) -> list[_Given]:
-    waiting, found = list(args), []
-    while waiting:
-        name, equals, value = (first := waiting.pop(0)).partition("=")
-        if first.startswith("--") and equals:
-            found.append(_Given(name, value, [first]))
-        elif first.startswith("-") and waiting and not waiting[0].startswith("--"):
-            found.append(_Given(first, waiting[0], [first, waiting.pop(0)]))
-        else:
-            found.append(_Given(first, "", [first]))
-    return found
-
-
-def _words(options: Iterable[_Given]) -> list[str]:
-    return [word for option in options for word in option.words]

@@ -9,6 +9,7 @@ from typing import Any
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import ProgressBar, RichProgressBar
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ldl.backbones.base import Backbone
 from ldl.collective import process_rank
@@ -113,6 +114,12 @@ class Lines(ProgressBar):
             figures = [f"{name} {float(known[name]):.4f}" for name in ("train_loss", "val_kl") if name in known]
             most = "" if trainer.max_epochs in (None, -1) else f" of {trainer.max_epochs}"
             print(f"epoch {done}{most}: {', '.join(figures)}".removesuffix(": "), flush=True)
+
+
+def bars(shows: bool) -> Progress:
+    """Progress bars over many fits."""
+    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn(), disable=not shows)
 
 
 def say(line: str) -> None:

@@ -93,6 +93,16 @@ def crossvalidate(
         task = make_task()
         task.build(data.labels, data.input_shape)
         restore(task, own or Path())
+    results = conclude(outcomes, task, data, seed, place)
+    if rows is not None:
+        rows += [outcome.rows for outcome in outcomes]
+    return results
+
+
+def conclude(
+    outcomes: list[FoldOutcome], task: Task, data: LDLDataModule, seed: int | None, folder: Path | None
+) -> dict[str, Any]:
+    """The ``results.json`` of all folds, written with charts where there is a folder; ``task`` is one of them."""
     tested = [outcome.rows for outcome in outcomes]
     entries = [outcome.result["folds"][0] for outcome in outcomes]
     seconds = sum(outcome.result["fit_seconds"] for outcome in outcomes)
@@ -101,14 +111,12 @@ def crossvalidate(
     together = {name: np.concatenate([part[name] for part in tested]) for name in shared}
     pooled = row_metrics(together, task.labels) if together else None
     results = summarize(task, data, entries, seed, seconds, pooled)
-    if place is not None:
-        write_results(place, results, task, data)
+    if folder is not None:
+        write_results(folder, results, task, data)
         if together and process_rank() == 0:
-            with captioned(caption(task.head, data, place, len(entries))):
-                charts.folds(place / "charts" / "folds.png", columns(results, task.labels))
-                charts.overview(place / "charts", together, task.labels, partial(pictures, data), data.names)
-    if rows is not None:
-        rows += tested
+            with captioned(caption(task.head, data, folder, len(entries))):
+                charts.folds(folder / "charts" / "folds.png", columns(results, task.labels))
+                charts.overview(folder / "charts", together, task.labels, partial(pictures, data), data.names)
     return results
 
 

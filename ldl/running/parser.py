@@ -32,7 +32,7 @@ from ldl.spec import current_path
 from ldl.start.wording import program
 from ldl.task import Task
 
-Stage = Literal["fit", "test", "predict", "crossval", "compare"]
+Stage = Literal["fit", "test", "predict", "crossval", "compare", "tune"]
 MatmulPrecision = Literal["highest", "high", "medium"]
 
 # Ours replace them: a run directory of our own layout, and batches dealt to the processes by the data modules.
@@ -75,7 +75,8 @@ class LDLCLI(LightningCLI):
             type=Stage,
             default="fit",
             help="fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold. "
-            "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds.",
+            "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds. "
+            "tune: settings of a search space, such as -c configs/tune/tabular_ldlf.yaml beside the run's.",
         )
         parser.add_argument(
             "--ckpt_path",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 WARNINGS = (
     r".*isinstance\(treespec, LeafSpec\).*",  # pytorch-lightning 2.6 against torch 2.15, to be mended there
@@ -42,6 +44,20 @@ def silence() -> None:
     for name in ("pytorch_lightning", "lightning_fabric"):
         for handler in logging.getLogger(name).handlers:
             handler.addFilter(_wanted)
+
+
+@contextmanager
+def quiet_trainers() -> Iterator[None]:
+    """Without what Lightning says about every one of many trainers."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before):
+            logger.setLevel(level)
 
 
 def _wanted(record: logging.LogRecord) -> bool:

@@ -29,7 +29,7 @@ class Run:
         data: What the data are called.
         protocol: Of the folds.
         head: Class of the head.
-        stage: fit, test, predict, crossval or compare.
+        stage: fit, test, predict, crossval, compare or tune.
         seed: Seed of the run, or None.
         folds: An entry a fold, as in ``results.json``; none where there are no results.
         mean: The measures, over the folds.
@@ -88,7 +88,7 @@ def read_run(folder: Path) -> Run:
     results = _mapping(folder / "results.json", json.loads)
     if not config and not results:
         raise LDLError(f"{folder}: neither config.yaml nor results.json; is it a run directory?")
-    options = dict(_flat(config))
+    options, several = dict(_flat(config)), (folder / "fold_0").is_dir()
     try:
         return Run(
             folder=folder,
@@ -96,7 +96,7 @@ def read_run(folder: Path) -> Run:
             data=str(results.get("title") or _data(options)),
             protocol=str(results.get("protocol") or options.get("data.protocol", "")),
             head=str(results.get("head") or _class(options, "model.head")),
-            stage="crossval" if (folder / "fold_0").is_dir() else str(options.get("stage", "")),
+            stage="tune" if "tuning" in results else "crossval" if several else str(options.get("stage", "")),
             seed=results.get("seed", options.get("seed_everything")),
             folds=[{**fold, "metrics": _numbers(fold["metrics"])} for fold in results.get("folds", [])],
             mean=_numbers(results.get("mean", {})),

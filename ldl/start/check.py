@@ -33,7 +33,7 @@ def check(args: list[str], schema: Schema) -> None:
     given = list(options_of(args))
     names = [name for name, _ in given]
     configs = {value: read_config(value) for name, value in given if name in ("-c", "--config")}
-    if any("candidates" in content for content in configs.values()):
+    if any({"candidates", "tune"} & set(content) for content in configs.values()):
         return
     known: dict[str, ClassEntry | None] = {}
     if not configs and "--ckpt_path" not in names:

@@ -83,6 +83,7 @@ RIGHT = [
     ["--ckpt_path", "a/checkpoints/last.ckpt", "--data.anything", "3"],
     ["-c", "model: {head: LDLF}", "--model.head.trees", "3", "--data", "Bags", "--data.path=x"],
     ["-c", "compare/tabular", "--stage", "compare", "--data.path", "x"],
+    [*TABLE, "-c", "tune/tabular_ldlf", "--stage", "tune", "--data.path", "x", "--jobs", "2"],
     ["--model.backbone", "null", "--model.head", "{class_path: LDLF}", "--model.head.trees=3"],
     ["--print_config", "--seed_everything", "-1"],
 ]

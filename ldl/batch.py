@@ -21,20 +21,40 @@ def learned_rows(batch: Batch) -> int:
     return int((batch["keep"][real] if "keep" in batch else real).sum())
 
 
+def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
+    """A batch with what the host must know of it, to be called before the batch goes to its device.
+
+    Args:
+        batch: A batch on the host, with or without what this function adds.
+        train: Whether it is learned from; then the padding goes.
+
+    Returns:
+        The batch with ``rows``, the number of its :func:`learned_rows`, with ``padded``, whether it still has padding,
+        and, of a batch of maps that is learned from, with ``kept`` (n,), the numbers of the pixels to ``keep``.
+    """
+    if "rows" in batch or "error" in batch:
+        return batch
+    rows = learned_rows(batch)
+    if not train:
+        return {**batch, "rows": rows, "padded": not bool((batch["weight"] > 0).all())}
+    batch = without_padding(batch)
+    kept = {"kept": batch["keep"].flatten().nonzero().flatten()} if "keep" in batch else {}
+    return {**batch, **kept, "rows": rows, "padded": False}
+
+
 def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
     Raises SharedError, on all processes, where one of them could not read its share, or where what ``watch`` noted of
-    its step before went wrong; and Stopped, but while it trains, where one was told to end the run.
+    its steps before went wrong; and Stopped, but while it trains, where one was told to end the run.
     """
-    watch = watch or Watch()
-    message: str = batch.get("error", "")
-    counts = torch.tensor([0 if message else learned_rows(batch), bool(message), stop.signal > 0], device=device)
-    total, unread, told, wrong = collective.sum(torch.cat([counts, watch.wrong(device)])).tolist()
-    why = message or watch.why() if unread or wrong else ""
-    watch.clear()
-    if unread or wrong:
-        raise_together(why, device, collective)
+    message: str | None = batch.get("error")
+    rows = 0 if message else batch["rows"] if "rows" in batch else learned_rows(batch)
+    found = watch.look() if watch is not None else None
+    why = message or found
+    total, wrong, told = collective.sum_numbers([rows, why is not None, stop.signal > 0])
+    if wrong:
+        raise_together(why or "", device, collective)
     stop.agreed = told > 0
     if told:
         numbers = collective.gather(torch.tensor([stop.signal], device=device))
@@ -51,6 +71,8 @@ def loss_scale(rows: int, total: int, world_size: int) -> float:
 def without_padding(batch: Batch) -> Batch:
     """The real rows. A rank without any keeps one padding row, and so takes part in the exchange of gradients."""
     real = batch["weight"] > 0
+    if bool(real.all()):
+        return batch  # as it is, in pinned memory
     used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
     return {name: column[used] for name, column in batch.items()}
 
@@ -73,7 +95,8 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     rest stays.
     """
     target = batch["target"]
-    share = torch.distributions.Beta(alpha, alpha).sample().to(target)
+    # A number of the host, drawn there: a tensor would have to be waited for on its way to the device.
+    share = float(torch.distributions.Beta(alpha, alpha).sample())
     partner = torch.randperm(len(target), device=target.device)
     mixed: dict[str, Tensor] = {
         name: (share * batch[name] + (1 - share) * batch[name][partner]).to(batch[name].dtype)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 import torch
 import torch.distributed as dist
 from pytorch_lightning.utilities import rank_zero_only
@@ -22,6 +25,10 @@ class Collective:
     def sum(self, tensor: Tensor) -> Tensor:
         """Sum of ``tensor`` over all processes, on all of them. Every process must call it."""
         return tensor
+
+    def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
+        """:meth:`sum` of numbers that the host knows; it waits for the other hosts, and for no device."""
+        return [int(number) for number in numbers]
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """The tensor of every process, by rank, on all of them; first dimensions may differ, even be 0."""
@@ -44,6 +51,12 @@ class TorchCollective(Collective):
         dist.all_reduce(total, op=dist.ReduceOp.SUM)
         return total
 
+    def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
+        total = torch.tensor(numbers, dtype=torch.long)
+        assert dist.group.WORLD is not None
+        dist.all_reduce(total, group=_host_group(dist.group.WORLD))
+        return total.tolist()
+
     def gather(self, tensor: Tensor) -> list[Tensor]:
         rows = torch.tensor([tensor.shape[0]], device=tensor.device)
         counts = [torch.zeros_like(rows) for _ in range(self.world_size)]
@@ -58,6 +71,16 @@ class TorchCollective(Collective):
         copy = tensor.contiguous().clone()
         dist.broadcast(copy, source)
         return copy
+
+
+@lru_cache(maxsize=1)
+def _host_group(world: dist.ProcessGroup) -> dist.ProcessGroup:
+    """The group for tensors of the CPU: a second one, where the default is for devices. Every process calls it."""
+    if dist.get_backend(world) == "gloo":
+        return world
+    group = dist.new_group(backend="gloo")
+    assert isinstance(group, dist.ProcessGroup)
+    return group
 
 
 def current_collective() -> Collective:

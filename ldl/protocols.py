@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold, train_test_split
@@ -43,11 +44,13 @@ def with_validation(
     if not 0 <= val_fraction < 1:
         raise LDLError(f"val_fraction {val_fraction!r} must be in [0, 1)")
     train, test = np.sort(train), np.sort(test)
+    if not val_fraction:
+        return Fold(train, train[:0], test)
     owner = train if groups is None else groups[train]
-    units = np.unique(owner)
+    units = train if groups is None else np.unique(owner)
     shuffled = np.random.default_rng([seed, fold]).permutation(units)
     cut = int(round(val_fraction * len(units)))
-    if val_fraction > 0 and not 0 < cut < len(units):
+    if not 0 < cut < len(units):
         what = "instances" if groups is None else "groups"
         raise LDLError(f"val_fraction {val_fraction:g} of {len(units)} training {what} leaves an empty part")
     validated = np.isin(owner, shuffled[:cut])
@@ -73,8 +76,11 @@ def kfold(
     unit = np.arange(size) if groups is None else np.unique(groups, return_inverse=True)[1]
     units = int(unit.max()) + 1 if size else 0
     _check_fold(fold, folds, units, "instances" if groups is None else "groups")
-    train, test = list(KFold(folds, shuffle=True, random_state=seed).split(np.arange(units)))[fold]
-    train_rows, test_rows = (np.flatnonzero(np.isin(unit, part)) for part in (train, test))
+    parts = KFold(folds, shuffle=True, random_state=seed).split(np.arange(units))
+    _, test = next(islice(parts, fold, None))
+    tested = np.zeros(units, bool)
+    tested[test] = True
+    train_rows, test_rows = np.flatnonzero(~tested[unit]), np.flatnonzero(tested[unit])
     return with_validation(train_rows, test_rows, val_fraction, seed, fold, None if groups is None else unit)
 
 
@@ -114,7 +120,7 @@ def stratified_kfold(
         # A bin with fewer instances than folds cannot be in all of them; the others are stratified all the same.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         parts = splitter(folds, shuffle=True, random_state=seed).split(np.zeros(len(bins)), bins, groups)
-        train, test = list(parts)[fold]
+        train, test = next(islice(parts, fold, None))
     return train, test
 
 

@@ -14,9 +14,9 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
-from ldl.batch import global_rows, learned_rows, loss_scale, seed_batch, without_padding
+from ldl.batch import global_rows, loss_scale, with_counts
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
+from ldl.callbacks import Calibrate, Compile, Compiled, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.missing import check_missing
@@ -55,6 +55,7 @@ class Task(pl.LightningModule):
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
         conformal: Calibrate intervals and sets by ``groups``, such as persons, or ``rows`` of validation, or ``none``.
+        compile: Have torch compile the training step of the ``head`` or ``all``, or ``none`` of it.
     """
 
     _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
@@ -72,6 +73,7 @@ class Task(pl.LightningModule):
         check_finite: bool = True,
         calibrate: bool = False,
         conformal: Units = "groups",
+        compile: Compiled = "none",
     ) -> None:
         super().__init__()
         if not 0 <= mixup <= 1000:
@@ -80,7 +82,7 @@ class Task(pl.LightningModule):
             raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         check_made(head, backbone)
-        self.head, self.backbone = head, backbone
+        self.head, self.backbone, self.compiled = head, backbone, Compile(compile, head, backbone)
         self.optimizer, self.mixup = optimizer, mixup
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
         self.decoder, self.check_finite = decoder, check_finite
@@ -144,7 +146,7 @@ class Task(pl.LightningModule):
         """What drives an alternating or a fitted head, and what every run needs."""
         drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
         drives += [FitHead()] if isinstance(self.head, FittedHead) else []
-        return [*drives, Resume(), Settle(), Calibrate(), Conform()]
+        return [*drives, self.compiled, Resume(), Settle(), Calibrate(), Conform()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
@@ -169,19 +171,16 @@ class Task(pl.LightningModule):
     def _as_bags(self, features: Tensor) -> Tensor:
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
 
-    def on_train_batch_start(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        seed_batch(self.trainer.fit_loop.total_batch_idx, self.global_rank)
-
-    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        total = global_rows(batch, self.device, current_collective(), self.watch)
+    def training_step(self, batch: dict[str, Any], batch_idx: int) -> dict[str, Tensor]:
+        batch = with_counts(batch, train=True)
+        total, rows = global_rows(batch, self.device, current_collective(), self.watch), batch["rows"]
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
-        rows = learned_rows(batch)
-        real = without_padding(batch)
-        batch = mix_pairs(real, self.mixup) if self.mixup else real
+        batch = mix_pairs(batch, self.mixup) if self.mixup else batch
         features, target = self.features(batch), batch["target"]
-        if "keep" in batch:
-            features, target = features[batch["keep"]], target[batch["keep"]]
+        if "kept" in batch:
+            places = batch["keep"].ndim - 1
+            features, target = (part.flatten(0, places).index_select(0, batch["kept"]) for part in (features, target))
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         if not self.kept_contract:
             check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
@@ -193,7 +192,7 @@ class Task(pl.LightningModule):
         if self.check_finite and self._trainer is not None:
             watch_loss(self.watch, losses["loss"].detach(), batch, self.trainer)
         self.train_means.update(losses, rows)
-        self.log("loss", losses["loss"].detach(), prog_bar=True, logger=False)
+        self.log("loss", losses["loss"].detach(), logger=False)
         loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
         seen = slice(None if rows else 0)
         return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
@@ -218,12 +217,13 @@ class Task(pl.LightningModule):
         return self._evaluate(batch, self.test_metrics)
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        padded = with_counts(batch, train=False).get("padded")
         global_rows(batch, self.device, current_collective(), self.watch)
         distribution, value = self.head.predict(self.features(batch))
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
             watch_prediction(self.watch, self.head, distribution, value, batch["index"])
-        distribution, real = temper(distribution, self.temperature), batch["weight"] > 0
+        distribution = temper(distribution, self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
         if self.labels.has_values:
@@ -231,7 +231,7 @@ class Task(pl.LightningModule):
             if "value" not in output and "target" in batch:
                 output["value"] = self.labels.decode(batch["target"])
         output.update(interval_columns(self.calibration, distribution))
-        return {name: column[real] for name, column in output.items()}
+        return {name: column[batch["weight"] > 0] for name, column in output.items()} if padded else output
 
     def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics) -> dict[str, Tensor]:
         output = self.predict_step(batch, 0)

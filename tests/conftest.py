@@ -34,6 +34,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Before all others come those that fork, which torch refuses once it has recorded a graph for export.
     """
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
     items.sort(key=lambda item: _place(vars(item.getparent(pytest.Module).obj)))
 
 

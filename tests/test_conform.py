@@ -134,12 +134,12 @@ def test_predictions_csv_has_calibrated_intervals_and_sets(tmp_path: Path, ages:
         prediction = np.random.default_rng(0).dirichlet(np.ones(len(task.labels)), 3).astype(np.float32)
         rows = {"index": np.arange(3), "prediction": prediction}
         rows |= {"predicted_value": np.arange(3.0)} if task.labels.has_values else {}
-        header, lines = tabulate(rows, task.labels, levels=(80,), calibration=task.calibration)
+        columns = tabulate(rows, task.labels, levels=(80,), calibration=task.calibration)
         if task.labels.has_values:
-            ends = np.array([line[header.index("lower_80") :][:2] for line in lines])
+            ends = np.stack([columns["lower_80"], columns["upper_80"]], 1)
             np.testing.assert_allclose(ends, task.calibration.interval(prediction, 0.8), atol=1e-5)
         else:
-            held = [set(line[header.index("set_80")].split("|")) for line in lines]
+            held = [set(text.split("|")) for text in columns["set_80"]]
             sets = task.calibration.label_set(prediction, 0.8)
             assert held == [{name for name, own in zip(task.labels.names, row) if own} for row in sets]
 

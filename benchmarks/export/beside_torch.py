@@ -60,7 +60,7 @@ def on_table(make: Callable[[], Head], data: TabularLDL) -> Task:
     task = Task(make())
     task.build(data.labels, data.input_shape)
     if isinstance(task.head, FittedHead):
-        rows = data.split.train
+        rows = torch.from_numpy(data.split.train)
         task.head.fit(data.scaled[rows], data.columns["target"][rows], Collective())
     return _spread(task, data.preprocessing)
 

@@ -2,10 +2,10 @@
 
     python benchmarks/robustness/agents.py [--times 3 --seed 0 --torchrun --page docs/results/kills.md]
 
-Each agent, here on the loopback, stands for a machine of one process. The second one is lost in four ways: with its process
-as a machine is, alone, its process alone, or it is told to end; then another agent takes its place, but where torchrun
-starts the process again by itself. The run must go on by the same command and end with the checkpoints, results,
-predictions and ``metrics.csv`` of one that was never disturbed, to the last bit.
+Each agent, here on the loopback, stands for a machine of one process. The second one is lost in four ways: with its
+process as a machine is, alone, its process alone, or it is told to end; then another agent takes its place, but where
+torchrun starts the process again by itself. The run must go on by the same command and end with the checkpoints,
+results, predictions and ``metrics.csv`` of one that was never disturbed, to the last bit.
 """
 
 from __future__ import annotations

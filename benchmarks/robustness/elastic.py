@@ -10,7 +10,7 @@ from pathlib import Path
 from pytorch_lightning.utilities import rank_zero_only
 from torch.distributed.launcher.api import elastic_launch
 from torch.distributed.run import config_from_args, parse_args
-from torch.multiprocessing import _prctl_pr_set_pdeathsig
+from torch.multiprocessing import _prctl_pr_set_pdeathsig  # type: ignore[attr-defined]
 
 from benchmarks.robustness.processes import Group
 from ldl.cli import main
@@ -66,6 +66,6 @@ def _launch(command: list[str]) -> None:
 
 def _work(arguments: list[str]) -> None:
     # As of processes with a Python of their own: torch ties forked ones to the life of their agent.
-    _prctl_pr_set_pdeathsig(0)  # type: ignore[arg-type]
+    _prctl_pr_set_pdeathsig(0)
     rank_zero_only.rank = int(os.environ["RANK"])  # type: ignore[attr-defined]
     main(arguments)

@@ -76,9 +76,9 @@ def evidence(data: TabularLDL) -> dict[str, float]:
     assert data.groups is not None
     size, groups = data.size, data.groups
     rng = np.random.default_rng(0)
-    same = groups[nearest(data.features, np.arange(size), rng.permutation(size))] == groups
+    same = groups[nearest(np.asarray(data.features), np.arange(size), rng.permutation(size))] == groups
     counts = np.bincount(groups)
-    steps = np.linalg.norm(np.diff(standardised(data.features), axis=0), axis=1)
+    steps = np.linalg.norm(np.diff(standardised(np.asarray(data.features)), axis=0), axis=1)
     border = np.diff(groups) != 0
     return {
         "same person": float(same.mean()),
@@ -94,14 +94,15 @@ def draw(sets: dict[str, TabularLDL], path: Path) -> Path:
     for (gaps, steps), (name, data) in zip(figure.subplots(2, 2), sets.items()):
         size, groups = data.size, data.groups
         order = np.random.default_rng(0).permutation(size)
-        found = nearest(data.features, np.arange(size), order)
+        found = nearest(np.asarray(data.features), np.arange(size), order)
         gaps.hist(np.abs(found - np.arange(size)), np.arange(0, 61) + 0.5, label="measured")
         chance = 2 * (size - np.arange(1, 61)) / (size - 1)
         gaps.plot(np.arange(1, 61), chance, color="C1", label="in a random order")
         gaps.set(title=name, xlabel="rows between a row and its nearest", ylabel="rows")
         gaps.legend()
         shown = min(size, 250)
-        steps.plot(np.linalg.norm(np.diff(standardised(data.features)[:shown], axis=0), axis=1), linewidth=0.8)
+        distances = np.linalg.norm(np.diff(standardised(np.asarray(data.features))[:shown], axis=0), axis=1)
+        steps.plot(distances, linewidth=0.8)
         for place in np.flatnonzero(np.diff(groups[:shown])):  # type: ignore[index]
             steps.axvline(place, color="C1", linewidth=0.6)
         steps.set(title="borders between persons", xlabel="row", ylabel="distance to the next row")
@@ -135,7 +136,8 @@ def main() -> None:
     ]
     text = [markdown(["", *names], rows), ""]
     jaffe = sets["SJAFFE"]
-    scaled = {"standardised features": standardised(jaffe.features), "their square roots": np.sqrt(jaffe.features)}
+    features = np.asarray(jaffe.features)
+    scaled = {"standardised features": standardised(features), "their square roots": np.sqrt(features)}
     for what, values in scaled.items():
         text += [f"Best ten blocks of SJAFFE by {what}: {' '.join(map(str, best_blocks(values, 10)))}.", ""]
     print(draw(sets, options.out))

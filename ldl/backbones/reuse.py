@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,6 +16,7 @@ from torch import Tensor
 from ldl.backbones.base import Backbone
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
+from ldl.data.row_file import RowWriter
 from ldl.spec import to_spec
 
 
@@ -21,7 +25,8 @@ def reuse_features(backbone: Backbone, data: LDLDataModule, device: torch.device
 
     Features are those of evaluation: without random transforms. They are computed on ``device`` and kept under a key
     of the weights, the backbone's options and the inputs: in the data module, for all its folds, and, where it has a
-    ``content_key``, on disk; processes that ask at the same time wait for the first. A backbone of another key replaces
+    ``content_key``, on disk, from where they are read as they are asked for; processes that ask at the same time wait
+    for the first. A backbone of another key replaces
     them; features that the data module was given by hand stay.
     """
     if data.backbone_features is not None and data.features_key is None:
@@ -35,7 +40,7 @@ def reuse_features(backbone: Backbone, data: LDLDataModule, device: torch.device
     if key is None:
         data.use_features(None)
     elif content is None:
-        data.use_features(_extract(backbone, data, device), key)
+        data.use_features(torch.cat(list(_extract(backbone, data, device))), key)
     else:
         data.use_features(_from_disk(key, backbone, data, device), key)
 
@@ -48,18 +53,25 @@ def _from_disk(key: str, backbone: Backbone, data: LDLDataModule, device: torch.
         if not file.is_file():
             print(f"computing the features of {data.size} instances into {folder}", flush=True)
             temporary = file.with_suffix(".tmp.npy")
-            np.save(temporary, _extract(backbone, data, device).numpy())
+            _write(temporary, data.size, _extract(backbone, data, device))
             os.replace(temporary, file)
-    return torch.from_numpy(np.load(file, allow_pickle=False))
+    return torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
+
+
+def _write(file: Path, size: int, parts: Iterator[Tensor]) -> None:
+    first = next(parts)
+    with RowWriter(file, np.float32, (size, *first.shape[1:])) as writer:
+        for part in chain([first], parts):
+            writer.append(part.numpy())
 
 
 @torch.no_grad()
-def _extract(backbone: Backbone, data: LDLDataModule, device: torch.device) -> Tensor:
+def _extract(backbone: Backbone, data: LDLDataModule, device: torch.device) -> Iterator[Tensor]:
     training, place = backbone.training, next((p.device for p in backbone.parameters()), device)
     backbone.to(device).eval()
-    parts = [backbone(batch["input"].to(device)).float().cpu() for batch in data.whole_dataloader()]
+    for batch in data.whole_dataloader():
+        yield backbone(batch["input"].to(device)).float().cpu()
     backbone.to(place).train(training)
-    return torch.cat(parts)
 
 
 def _key(backbone: Backbone, content: str) -> str:

@@ -98,6 +98,7 @@ class Timm(TimmNetwork):
         mirror: In evaluation, average the features of each image and of its mirror image.
         compiled: On CUDA, compile the training step with ``torch.compile``: a minute at the start, then faster. On
             other devices, where it would take many, nothing is compiled. One line says which.
+        channels_last: Keep images, weights and maps with the channels last in memory, as convolutions are fastest.
     """
 
     weights: str | None = option(default=None, may_change=True)
@@ -108,6 +109,7 @@ class Timm(TimmNetwork):
     drop_path_rate: float = option(default=0.0, least=0, below=1)
     mirror: bool = option(default=False, may_change=True)
     compiled: bool = option(default=False, may_change=True)
+    channels_last: bool = option(default=True, may_change=True)
 
     def __post_init__(self) -> None:
         self.is_fixed = self.freeze
@@ -134,7 +136,8 @@ class Timm(TimmNetwork):
         config = self.network.pretrained_cfg
         self._register_pixel_scale(config["mean"], config["std"], input_shape[0])
         self._freeze()
-        self.network.to(memory_format=torch.channels_last)
+        if self.channels_last:
+            self.network.to(memory_format=torch.channels_last)
         features = self._width(input_shape)
         # Trainers do not always call train() before the first batch: a frozen network must be in evaluation already.
         self.train(self.training)
@@ -218,7 +221,9 @@ class Timm(TimmNetwork):
         """
         if inputs.dtype == torch.uint8:
             inputs = (inputs - self.mean) / self.std
-        inputs = inputs.contiguous(memory_format=torch.channels_last)
+        inputs = inputs.contiguous(
+            memory_format=torch.channels_last if self.channels_last else torch.contiguous_format
+        )
         with torch.no_grad() if self.freeze else nullcontext():
             if self.training and self.compiled:
                 self._compiled = self._compiled or self._compile(inputs.device)

@@ -1,10 +1,13 @@
 """Lightning callbacks: what drives heads that learn by more than gradients, and what every run needs."""
 
 from ldl.callbacks.calibrate import Calibrate
+from ldl.callbacks.compile import Compile, Compiled
 from ldl.callbacks.conform import Conform, Units
 from ldl.callbacks.fit_head import FitHead
 from ldl.callbacks.leaf_update import LeafUpdate
 from ldl.callbacks.resume import Resume, write_down
 from ldl.callbacks.settle import Settle
 
-__all__ = ["Calibrate", "Conform", "FitHead", "LeafUpdate", "Resume", "Settle", "Units", "write_down"]
+__all__ = [
+    "Calibrate", "Compile", "Compiled", "Conform", "FitHead", "LeafUpdate", "Resume", "Settle", "Units", "write_down",
+]  # fmt: skip

@@ -10,9 +10,12 @@ import torch
 from torch import Tensor
 
 from ldl.batch import Batch, global_rows
+from ldl.callbacks.gather import of_all, put_together
 from ldl.checks.contract import check_forward
 from ldl.checks.survives import lost_in_checkpoint
-from ldl.collective import Collective, current_collective, interleave
+from ldl.collective import Collective, current_collective
+from ldl.data.base import LDLDataModule
+from ldl.data.cache import cache_root
 from ldl.errors import LDLError, SharedError
 from ldl.head import FittedHead, ImageHead, wanted_columns
 
@@ -24,9 +27,9 @@ class FitHead(pl.Callback):
     """Fits a ``FittedHead`` on the features of the whole training set, before anything else happens.
 
     ``Task`` adds it by itself. Every process extracts the features of its share, with the transforms of
-    evaluation; all processes then get all rows, in the order of the data set. An ``ImageHead`` gets all images, on
-    every process. The training loop that follows is one batch long, so that validation, logging and checkpoints take
-    their usual course.
+    evaluation; all processes then get all rows, in the order of the data set, as tensors that map a file where they
+    are many (``ldl.callbacks.gather``). An ``ImageHead`` gets all images, on every process. The training loop that
+    follows is one batch long, so that validation, logging and checkpoints take their usual course.
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
@@ -47,7 +50,11 @@ class FitHead(pl.Callback):
             head.fit_images(_readable(data.image_dataloader(head.wants), pl_module.device, collective), collective)
             _check_survives(head, next(iter(data.image_dataloader()))["input"][..., :CHECKED, :CHECKED])
         else:
-            columns = _extract(trainer, pl_module, data.fit_dataloader(), collective)
+            loader = data.fit_dataloader()
+            parts = _extract(trainer, pl_module, loader, collective)
+            cache = cache_root(getattr(data, "cache_dir", None)) / "scratch"
+            in_memory = getattr(data, "in_memory", LDLDataModule.in_memory)
+            columns = put_together(parts, len(loader.dataset), in_memory, cache)
             if getattr(data, "leak", None):
                 # Rows set aside are to be as strange to the head as those of the test part will be.
                 columns.pop("group", None)
@@ -71,15 +78,18 @@ def _readable(loader: Any, device: torch.device, collective: Collective) -> Iter
 
 def _check_features(head: FittedHead, features: Tensor) -> None:
     """Refuse what no head can be fitted on. Every process has all features, and finds the same."""
-    # Missing instances of a bag are NaN.
-    bad = features.isinf() if head.takes_bags or head.takes_missing else ~features.isfinite()
-    if bool(bad.any()):
-        where = [int(number) for number in bad.nonzero()[0]]
-        value = float(features[tuple(where)])
-        raise SharedError(
-            f"{type(head).__name__} cannot be fitted: of the training rows, number {where[0]} has the feature "
-            f"{value:g} in column {where[-1]}; scale the inputs, or use trainer.precision 32-true"
-        )
+    start = 0
+    for part in features.split(2**16):
+        # Missing instances of a bag are NaN.
+        bad = part.isinf() if head.takes_bags or head.takes_missing else ~part.isfinite()
+        if bool(bad.any()):
+            where = [int(number) for number in bad.nonzero()[0]]
+            value = float(part[tuple(where)])
+            raise SharedError(
+                f"{type(head).__name__} cannot be fitted: of the training rows, number {start + where[0]} has the "
+                f"feature {value:g} in column {where[-1]}; scale the inputs, or use trainer.precision 32-true"
+            )
+        start += len(part)
 
 
 def _check_survives(head: FittedHead, features: Tensor) -> None:
@@ -89,30 +99,22 @@ def _check_survives(head: FittedHead, features: Tensor) -> None:
 
 
 @torch.no_grad()
-def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> dict[str, Tensor]:
-    """``features``, ``target`` and, where the data have them, ``value`` and ``group`` of all rows."""
-    training = task.training
+def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> Iterator[dict[str, Tensor]]:
+    """``features``, ``target`` and, where the data have them, ``value`` and ``group`` of all rows, batch by batch."""
+    training, first = task.training, None
     task.eval()
-    parts: list[dict[str, Tensor]] = []
     for batch in loader:
         global_rows(batch, task.device, collective)
         batch = trainer.precision_plugin.convert_input(batch)
         real = batch["weight"] > 0
         batch = {name: column.to(task.device) for name, column in batch.items()}
         columns = {name: batch[name][real] for name in ("target", "value", "group") if name in batch}
-        parts.append({"features": task.features(batch)[real], **columns})
-        if (size := parts[-1]["features"].shape[1:]) != (first := parts[0]["features"].shape[1:]):
+        features = task.features(batch)[real]
+        first = first or features.shape[1:]
+        if (size := features.shape[1:]) != first:
             raise LDLError(
                 f"{type(task.head).__name__} is fitted on all instances at once, but their features are of several "
                 f"sizes, such as {tuple(first)} and {tuple(size)}; take a head that learns by gradient"
             )
+        yield of_all({"features": features, **columns}, collective)
     task.train(training)
-    counts = collective.gather(torch.tensor([len(part["target"]) for part in parts], device=task.device))
-    return {name: _in_order(torch.cat([part[name] for part in parts]), counts, collective) for name in parts[0]}
-
-
-def _in_order(rows: Tensor, counts: list[Tensor], collective: Collective) -> Tensor:
-    """The rows of all ranks in the order of the data set; ``counts`` holds each rank's rows of every batch."""
-    # Batch by batch, because each is dealt anew from rank 0.
-    shares = [part.split(count.tolist()) for part, count in zip(collective.gather(rows), counts)]
-    return torch.cat([interleave(list(batch)) for batch in zip(*shares)])

@@ -8,11 +8,13 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks.early_stopping import EarlyStopping, EarlyStoppingReason
 from torch import Tensor
 
+from ldl.batch import seed_batch
+
 MEASURED_KEY = "measured"
 
 
 class Resume(pl.Callback):
-    """Keeps in a checkpoint what was measured, and leaves a run stopped that EarlyStopping had ended.
+    """Seeds every batch, keeps what was measured in a checkpoint, and leaves stopped what EarlyStopping had ended.
 
     Schedulers, EarlyStopping and the choice of the best look for the measures of the last validation at the end of its
     epoch: a checkpoint may lie between the two. ``Task`` adds it by itself.
@@ -37,6 +39,9 @@ class Resume(pl.Callback):
             if isinstance(callback, EarlyStopping)
         )
         trainer.should_stop = trainer.should_stop or any(stopped)
+
+    def on_train_batch_start(self, trainer: pl.Trainer, *args: Any) -> None:
+        seed_batch(trainer.fit_loop.total_batch_idx, trainer.global_rank)
 
 
 def write_down(trainer: pl.Trainer, means: dict[str, Tensor]) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from ldl.charts.drawing import PREDICTED, TRUE, in_unit, new_figure, save
+from ldl.charts.drawing import PREDICTED, TRUE, in_unit, new_figure, save, spread
 from ldl.labels import LabelSpace
 from ldl.metrics.groups import band_groups, mean
+
+MOST_DOTS = 20_000
+"""Instances that are dots of a chart; of more they are drawn evenly spaced."""
 
 
 def values(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpace) -> Path:
@@ -19,7 +22,8 @@ def values(path: Path, predicted: np.ndarray, true: np.ndarray, labels: LabelSpa
     names = labels.axis_names or [""] * predicted.shape[1]
     for axis, p, y, span, name in zip(axes, predicted.T, true.T, labels.axes, names):
         axis.plot([span[0], span[-1]], [span[0], span[-1]], color=TRUE, linewidth=1)
-        axis.scatter(y, p, s=7, alpha=0.5, color=PREDICTED, linewidths=0)
+        shown = spread(len(y), MOST_DOTS) if len(y) > MOST_DOTS else slice(None)
+        axis.scatter(y[shown], p[shown], s=7, alpha=0.5, color=PREDICTED, linewidths=0)
         axis.set(
             xlabel=in_unit(f"true {name or 'value'}", labels),
             ylabel=in_unit(f"predicted {name or 'value'}", labels),

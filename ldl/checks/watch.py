@@ -11,42 +11,57 @@ from ldl.collective import Collective
 from ldl.errors import SharedError
 
 
-class Watch:
-    """Whether the last step of this process went well.
+class Flag:
+    """Whether something went well, () bool, on its way to the host; ``explain`` says, if it did not, what."""
 
-    Its flags stay on the device until something is read from there anyway, the size of the next batch, so looking costs
-    no synchronisation. A step that went wrong ends the run before the next one, on all processes together.
+    def __init__(self, good: Tensor, explain: Callable[[], str]) -> None:
+        self.explain = explain
+        self._good = good.detach().to("cpu", non_blocking=True)
+        self._copied = None if good.device.type == "cpu" else torch.Event(good.device)
+        if self._copied is not None:
+            self._copied.record()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it comes from another device than the CPU."""
+        return self._copied is not None
+
+    def __bool__(self) -> bool:
+        if self._copied is not None:
+            self._copied.synchronize()
+        return bool(self._good)
+
+
+class Watch:
+    """Whether the last steps of this process went well.
+
+    A step on the CPU that went wrong ends the run before the next one, on all processes together. The flag of another
+    device is read one batch later: while the host asks for it, the device has the step after it to do, and never waits.
     """
 
     def __init__(self) -> None:
-        self._noted: list[tuple[Tensor, Callable[[], str]]] = []
+        self._noted: list[Flag] = []
+        self._due: list[Flag] = []
 
     def note(self, good: Tensor, explain: Callable[[], str]) -> None:
         """Remember whether something went well, () bool; ``explain`` says, later and only if it did not, what."""
-        self._noted.append((good, explain))
+        self._noted.append(Flag(good, explain))
 
-    def clear(self) -> None:
-        """Forget what was noted, and the tensors that explaining it would take."""
-        self._noted = []
+    def look(self, at_all: bool = False) -> str | None:
+        """What went wrong first, in words, or None, of what is to be read before the next batch, or ``at_all``.
 
-    def wrong(self, device: torch.device) -> Tensor:
-        """Whether any of what was noted went wrong, (1,) bool."""
-        if not self._noted:
-            return torch.zeros(1, dtype=torch.bool, device=device)
-        good = [good.reshape(1) for good, _ in self._noted]
-        return ~(good[0] if len(good) == 1 else torch.cat(good).all(0, keepdim=True))
-
-    def why(self) -> str:
-        """What went wrong first, in words; empty where nothing did."""
-        return next((explain() for good, explain in self._noted if not good), "")
+        What was looked at is forgotten, with the tensors that explaining it would take.
+        """
+        late = [] if at_all else [flag for flag in self._noted if flag.is_late]
+        due = [*self._due, *(flag for flag in self._noted if at_all or not flag.is_late)]
+        self._due, self._noted = late, []
+        return next((flag.explain() for flag in due if not flag), None)
 
     def settle(self, device: torch.device, collective: Collective) -> None:
-        """Look now, where no batch follows. Every process calls it. Raises SharedError."""
-        wrong = int(collective.sum(self.wrong(device).long()))
-        why = self.why() if wrong else ""
-        self.clear()
-        if wrong:
-            raise_together(why, device, collective)
+        """Look at all now, where no batch follows. Every process calls it. Raises SharedError."""
+        why = self.look(at_all=True)
+        if collective.sum_numbers([why is not None])[0]:
+            raise_together(why or "", device, collective)
 
 
 def raise_together(message: str, device: torch.device, collective: Collective) -> None:

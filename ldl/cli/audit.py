@@ -17,7 +17,7 @@ Table = TabularLDL | TabularValues
 def run(args: list[str]) -> None:
     """Print the audit of a table. Raises LDLError."""
     parser = VerbParser("audit", __doc__)
-    parser.add_argument("file", help="a .mat, .npz or .csv: as it stands, or below LDL_DATA")
+    parser.add_argument("file", help="a .mat, .npz, .csv or .parquet, or a folder: as it stands, or below LDL_DATA")
     parser.add_argument("--group_key", help="name of the groups, such as persons: a key or a column")
     parser.add_argument("--feature_key", help="name of the features in a .mat or .npz")
     parser.add_argument("--target_key", help="name of the distributions in a .mat or .npz")
@@ -39,15 +39,16 @@ def run(args: list[str]) -> None:
 
 def lines(data: Table) -> list[str]:
     """The audit of a table that is set up."""
-    labels = data.columns["target"].numpy() if data.values is None else data.values[:, None]
-    audit = audit_order(data.features, labels)
-    constant = int((data.features == data.features[:1]).all(0).sum())
+    features, labels = data.audited
+    audit = audit_order(features, labels)
+    constant = int((features == features[:1]).all(0).sum())
+    part = f"; what follows looks at {len(features)} in the middle" if len(features) < data.size else ""
     return [
         str(data.file),
-        f"rows        {data.size}",
-        f"features    {data.features.shape[1]}" + (f", {constant} of them constant" if constant else ""),
+        f"rows        {data.size}{part}",
+        f"features    {features.shape[1]}" + (f", {constant} of them constant" if constant else ""),
         f"labels      {_labels(data.labels)}",
-        f"duplicates  {_duplicates(data.features, labels)}",
+        f"duplicates  {_duplicates(features, labels)}",
         f"order       {audit.verdict}",
         *_evidence(audit),
         *_groups(data, audit),

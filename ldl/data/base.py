@@ -16,7 +16,7 @@ import pytorch_lightning as pl
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ldl.batch import run_seed
+from ldl.batch import run_seed, with_counts
 from ldl.collective import current_collective
 from ldl.data.instances import Guarded, Instances, collate
 from ldl.data.loaded import Loaded
@@ -41,6 +41,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     Args:
         batch_size: Rows of a global batch, over all processes.
         num_workers: Loader processes, per training process.
+        prefetch: Batches that each loader process has ready before they are asked for.
         root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
         folds: Number of folds, for protocols that leave it open.
         fold: The fold that is tested, from 0.
@@ -50,8 +51,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     Attributes:
         labels: The label space, after ``setup``, as all below.
-        columns: What a batch has besides inputs, for all instances: ``target`` (size, C), and where they exist
-            ``value`` and ``group``. Where there are none, features of a frozen backbone are not reused.
+        columns: What a batch has besides inputs, of all instances, tensors or ``ldl.data.column``: ``target`` (size,
+            C), and where they exist ``value`` and ``group``. Without any, features of a backbone are not reused.
         size: Number of instances.
         groups: (size,) group of every instance, or None.
         values: (size,) true value of every instance, or (size, 2) points, or None.
@@ -63,11 +64,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
         backbone_features: (size, F) what a frozen backbone makes of every instance, or None; see ``use_features``.
         cache_dir: Folder of what can be made again, or None for the usual one.
+        in_memory: MB of features that are gathered in memory, where a head is fitted on all; more go through files.
         unserved: Attributes that :meth:`inputs` does not need: loader processes get a copy without them.
     """
 
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
     num_workers: int = option(default=0, least=0, most=256)
+    prefetch: int = option(default=2, least=1, most=1024)
     root: str | None = None
     folds: int = option(default=10, least=2, most=10_000)
     fold: int = option(default=0, least=0)
@@ -75,7 +78,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     val_fraction: float = option(default=0.1, least=0, below=1)
 
     labels: LabelSpace = buffer()
-    columns: dict[str, Tensor] = buffer()
+    columns: dict[str, Any] = buffer()
     size: int = buffer()
     split: Fold = buffer()
     unserved: ClassVar[tuple[str, ...]] = ("trainer", "columns", "split", "backbone_features")
@@ -91,6 +94,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     backbone_features = None  # type: Tensor | None
     features_key = None  # type: str | None
     cache_dir = None  # type: str | None
+    in_memory = 1024.0
     _ready = False
 
     @abstractmethod
@@ -251,6 +255,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def predict_dataloader(self) -> DataLoader[Any]:
         return self.test_dataloader()
 
+    def on_before_batch_transfer(self, batch: dict[str, Any], dataloader_idx: int) -> dict[str, Any]:
+        return with_counts(batch, train=self.trainer is not None and bool(self.trainer.training))
+
     def _loader(self, rows: np.ndarray, train: bool, persistent: bool = False) -> DataLoader[Any]:
         collective = current_collective()
         connector = getattr(self.trainer, "_accelerator_connector", None)
@@ -261,9 +268,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             )
         features = self.backbone_features
         seeded = bool(int(os.environ.get("PL_SEED_WORKERS", 0)))
-        dataset = (
-            self.dataset(rows, train) if features is None else Instances({**self.columns, "features": features}, rows)
-        )
+        columns = None if features is None else {**self.columns, "features": features}
+        dataset = self.dataset(rows, train) if columns is None else Instances(columns, rows)
         sampler = DealtBatchSampler(
             len(rows),
             self.batch_size if train else self.eval_batch_size,
@@ -278,6 +284,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             batch_sampler=sampler,
             num_workers=self.num_workers,
             collate_fn=collate,
+            prefetch_factor=self.prefetch if self.num_workers else None,
             persistent_workers=self.num_workers > 0 and persistent,
             multiprocessing_context=worker_context() if self.num_workers else None,
             worker_init_fn=partial(start_worker, rank=collective.rank, seeded=seeded) if self.num_workers else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping, Sequence
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +14,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from ldl.batch import Batch
-from ldl.data.sampler import Draw
+from ldl.data.column import Column
+from ldl.data.sampler import Draw, Draws
 from ldl.errors import LDLError
 from ldl.plugins import discover, plugin_folders
 
@@ -29,32 +31,35 @@ class Instances(Dataset[Batch]):
     """Instances of a data set, put together to batches as they are drawn.
 
     Args:
-        columns: What a batch has besides inputs, for *all* instances of the data set: ``target`` (N, C) and such.
+        columns: What a batch has besides inputs, of *all* instances of the data set: ``target`` (N, C) and such.
         rows: The instances that are served, by their numbers in the data set.
         source: What serves ``input``; None serves none, where ``columns`` have features of it.
         train: Ask for random augmentation.
     """
 
-    def __init__(self, columns: Batch, rows: np.ndarray, source: Source | None = None, train: bool = False) -> None:
-        index = torch.from_numpy(rows)
-        self.columns = {**{name: column[index] for name, column in columns.items()}, "index": index}
+    def __init__(
+        self, columns: Mapping[str, Column], rows: np.ndarray, source: Source | None = None, train: bool = False
+    ) -> None:
+        self.columns = columns
+        self.rows = rows
         self.source = source
         self.train = train
 
     def __len__(self) -> int:
-        return len(self.columns["index"])
+        return len(self.rows)
 
     def __getitem__(self, draw: Draw) -> dict[str, Any]:
         return {name: column[0] for name, column in self.__getitems__([draw]).items()}
 
-    def __getitems__(self, draws: list[Draw]) -> Batch:
-        rows = torch.tensor([draw.row for draw in draws])
-        batch = {name: column[rows] for name, column in self.columns.items()}
-        batch["weight"] = torch.tensor([draw.weight for draw in draws])
+    def __getitems__(self, draws: Sequence[Draw]) -> Batch:
+        drawn = Draws.of(draws)
+        numbers = self.rows[drawn.rows]
+        index = torch.from_numpy(numbers)
+        batch = {name: column[index] for name, column in self.columns.items()}
+        batch |= {"index": index, "weight": torch.from_numpy(drawn.weights)}
         if self.source is None:
             return batch
-        seeds = np.array([draw.seed for draw in draws], dtype=np.int64)
-        return {"input": self.source.inputs(batch["index"].numpy(), seeds, self.train), **batch}
+        return {"input": self.source.inputs(numbers, drawn.seeds, self.train), **batch}
 
 
 def collate(batch: Any) -> Any:
@@ -75,7 +80,7 @@ class Guarded(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.instances)  # type: ignore[arg-type]
 
-    def __getitems__(self, draws: list[Draw]) -> Any:
+    def __getitems__(self, draws: Sequence[Draw]) -> Any:
         try:
             if hasattr(self.instances, "__getitems__"):
                 return self.instances.__getitems__(draws)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -18,7 +18,8 @@ class Loaded:
 
     Attributes:
         labels: The label space.
-        columns: What a batch has besides inputs: ``target`` (size, C), and whatever else. ``value``, float32, and
+        columns: What a batch has besides inputs, tensors or other columns (``ldl.data.column``): ``target`` (size, C),
+            and whatever else. ``value``, float32, and
             ``group``, numbered from 0, are made of ``values`` and ``groups`` where they are not given.
         values: (size,) true values, float64, or (size, 2) points of a plane; None where there are none.
         groups: (size,) group of every instance, such as the person; None where nobody knows them.
@@ -27,7 +28,7 @@ class Loaded:
     """
 
     labels: LabelSpace
-    columns: dict[str, Tensor]
+    columns: dict[str, Any]
     values: np.ndarray | None = None
     groups: np.ndarray | None = None
     names: list[str] | None = None
@@ -39,7 +40,7 @@ class Loaded:
         return len(next(iter(self._parts.values()), ()))
 
     @property
-    def batch_columns(self) -> dict[str, Tensor]:
+    def batch_columns(self) -> dict[str, Any]:
         """The columns, with ``value`` and ``group``. Raises LDLError where one is longer than another."""
         lengths = {name: len(part) for name, part in self._parts.items()}
         if len(set(lengths.values())) > 1:
@@ -53,6 +54,6 @@ class Loaded:
         return {**self.columns, **{name: column for name, column in made.items() if name not in self.columns}}
 
     @property
-    def _parts(self) -> dict[str, Tensor | np.ndarray | list[str]]:
+    def _parts(self) -> dict[str, Any]:
         more = {"values": self.values, "groups": self.groups, "names": self.names}
         return {**self.columns, **self.facts, **{name: part for name, part in more.items() if part is not None}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -66,6 +67,9 @@ def in_order(dataset: Dataset[Any], size: int, batch_size: int) -> DataLoader[An
 PRELOADED = "ldl.cli.training"
 """All that a run imports, once, in place of in every worker; ``ldl.cli`` is but the door to it."""
 
+FOR_THE_RUN = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
+"""Signals that terminals and SLURM send to all processes, of which the loaders' are to go on."""
+
 
 def worker_context() -> BaseContext:
     """How loader processes are started: forked from a server that has no threads.
@@ -77,7 +81,7 @@ def worker_context() -> BaseContext:
     context.set_forkserver_preload([PRELOADED])
     resource_tracker.ensure_running()  # which unblocks signals
     # The server inherits it: signals to all processes of a terminal or a job are the run's, which needs its batch.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_RUN)
     try:
         forkserver.ensure_running()
     finally:
@@ -100,6 +104,9 @@ def start_worker(number: int, rank: int, seeded: bool) -> None:
         pl_worker_init_function(number, rank)
     # In another process group than the run it can be ended by SIGTERM, as torch ends the slow ones.
     os.setpgrp()
+    # As torch does by itself for its own threads: the processes share the cores.
+    if cv2 := sys.modules.get("cv2"):
+        cv2.setNumThreads(0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

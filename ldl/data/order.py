@@ -19,6 +19,8 @@ MANY = 0.2
 WORK = 3 * 10**9
 """Multiplications; of greater tables a random share of the rows is asked, 200 at least, against all others."""
 LEAST_ASKED = 200
+HELD = 2**25
+"""Distances that are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,13 @@ def nearest(features: np.ndarray, queries: np.ndarray, order: np.ndarray, equal:
     same = row_ids(features) if not equal else np.arange(len(features))
     there, squares = rows[order], (rows[order] ** 2).sum(1)
     found = np.full(len(queries), -1)
-    for start in range(0, len(queries), 256):
-        part = queries[start : start + 256]
+    step = max(1, min(256, HELD // len(rows)))
+    for start in range(0, len(queries), step):
+        part = queries[start : start + step]
         distance = squares - 2 * rows[part] @ there.T
         distance[same[part][:, None] == same[order]] = np.inf
         first = distance.argmin(1)
-        found[start : start + 256] = np.where(np.isinf(distance.min(1)), -1, order[first])
+        found[start : start + step] = np.where(np.isinf(distance.min(1)), -1, order[first])
     return found
 
 
@@ -152,9 +155,10 @@ def standardised(features: np.ndarray) -> np.ndarray:
 
 def row_ids(features: np.ndarray) -> np.ndarray:
     """A number for every row, (N,) int64, the same for rows that are equal."""
-    numbers: dict[bytes, int] = {}
     # -0.0 + 0.0 is 0.0.
-    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in np.ascontiguousarray(features) + 0.0])
+    rows = np.ascontiguousarray(features) + 0.0
+    whole = rows.view(np.dtype((np.void, rows[0].nbytes)))
+    return np.unique(whole, return_inverse=True)[1].reshape(-1)
 
 
 def _gaps(queries: np.ndarray, found: np.ndarray) -> np.ndarray:

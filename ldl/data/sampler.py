@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from torch.utils.data import Sampler
@@ -22,8 +22,48 @@ class Draw(NamedTuple):
     seed: int
 
 
+class Draws(Sequence[Draw]):
+    """The draws of one batch, as arrays: millions of rows make no objects of their own.
+
+    Args:
+        rows: (B,) int64.
+        weights: (B,) float32; None is 1 for all.
+        seeds: (B,) int64; None is 0 for all.
+    """
+
+    def __init__(self, rows: np.ndarray, weights: np.ndarray | None = None, seeds: np.ndarray | None = None) -> None:
+        self.rows = rows
+        self.weights = np.ones(len(rows), np.float32) if weights is None else weights
+        self.seeds = np.zeros(len(rows), np.int64) if seeds is None else seeds
+
+    @classmethod
+    def of(cls, draws: Sequence[Draw]) -> Draws:
+        """Draws that somebody has put together one by one, or such arrays as they are."""
+        if isinstance(draws, Draws):
+            return draws
+        rows, weights, seeds = zip(*draws)
+        return cls(np.array(rows, np.int64), np.array(weights, np.float32), np.array(seeds, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    @overload
+    def __getitem__(self, place: int) -> Draw: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Draws: ...
+
+    def __getitem__(self, place: int | slice) -> Draw | Draws:
+        if isinstance(place, slice):
+            return Draws(self.rows[place], self.weights[place], self.seeds[place])
+        return Draw(int(self.rows[place]), float(self.weights[place]), int(self.seeds[place]))
+
+
 @dataclass(eq=False)
-class DealtBatchSampler(Sampler[list[Draw]]):
+class DealtBatchSampler(Sampler[Any]):
     """Cuts one permutation, the same on all ranks, into global batches and deals row i to rank i % world_size.
 
     Every rank gets as many batches as the others and batches of equal length; ranks that come away short get
@@ -51,11 +91,11 @@ class DealtBatchSampler(Sampler[list[Draw]]):
     def __len__(self) -> int:
         return -(-self.size // self.batch_size)
 
-    def __iter__(self) -> Iterator[list[Draw]]:
+    def __iter__(self) -> Iterator[Any]:
         # Asked at once, not at the first batch: between the two a resuming training loop resets its counters.
         return self._batches(*(self.position() if self.shuffle else (0, 0)))
 
-    def _batches(self, epoch: int, done: int) -> Iterator[list[Draw]]:
+    def _batches(self, epoch: int, done: int) -> Iterator[Draws]:
         rng = np.random.default_rng([self.seed, epoch])
         order = rng.permutation(self.size) if self.shuffle else np.arange(self.size)
         seeds = np.random.default_rng([self.seed, epoch, 1]).integers(2**31, size=self.size)
@@ -63,5 +103,5 @@ class DealtBatchSampler(Sampler[list[Draw]]):
             batch = order[start : start + self.batch_size]
             mine = batch[self.rank :: self.world_size]
             padding = -(-len(batch) // self.world_size) - len(mine)
-            draws = [Draw(int(row), 1.0, int(seeds[row])) for row in mine]
-            yield draws + [Draw(int(batch[0]), 0.0, int(seeds[batch[0]]))] * padding
+            rows = np.append(mine, np.repeat(batch[:1], padding))
+            yield Draws(rows, np.repeat(np.array([1, 0], np.float32), [len(mine), padding]), seeds[rows])

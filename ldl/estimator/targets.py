@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from ldl.data.loaded import Loaded
-from ldl.data.tables.distributions import LABEL_PREFIX, check_distributions
+from ldl.data.tables.checks import check_distributions
+from ldl.data.tables.distributions import LABEL_PREFIX
 from ldl.data.tables.label_grid import choose_grid
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace

@@ -19,6 +19,7 @@ from ldl.methods.forest.boosted_tree import Shape
 from ldl.methods.forest.boosting import Plan, Round, Rows, Trees, boost
 from ldl.methods.forest.boosting_loss import Loss
 from ldl.methods.forest.newton import Newton
+from ldl.methods.mapped import take
 from ldl.methods.rows import check_rows
 from ldl.metrics.functional import KL_FLOOR
 from ldl.options import buffer, option, options
@@ -46,6 +47,10 @@ class BoostedTrees(FittedHead):
     A missing value (NaN) goes to the side where it gains most in training; where a feature misses none in a node, to
     the side with more rows. Boosting ends early where no tree of a round finds a split, as with features that are
     constant. The same seed gives the same bits for any number of threads and processes; they share the features.
+
+    Features are binned once, to a byte each, in blocks of rows: they may lie in a map of a file that is larger than
+    memory. Fitting holds about F + 16 C + 13 bytes of a training row, and up to 1 GB of columns while it bins. Bins of
+    more than half a GB lie in a file in ``LDL_CACHE`` that goes with the fit.
 
     Args:
         rounds: Rounds of boosting; with ``patience`` at most so many.
@@ -116,15 +121,17 @@ class BoostedTrees(FittedHead):
         """Boost on (N, F), which may be NaN, and (N, C). Raises LDLError: no rows, or too few to set some aside."""
         check_rows(type(self).__name__, features, target, missing=True)
         device = features.device
-        rows = np.ascontiguousarray(features.float().cpu().numpy()), np.ascontiguousarray(target.float().cpu().numpy())
+        rows = Rows(*(np.ascontiguousarray(part.float().cpu().numpy()) for part in (features, target)))
         rounds, lowest = self.rounds, np.nan
         if self.patience is not None:
             train, watched = self._set_aside(len(target), None if group is None else group.cpu().numpy())
-            parts = [tuple(part[these] for part in rows) for these in (train, watched)]
-            done, lowest = self._boost_watched(parts[0], parts[1], collective, device)
-            rounds, start = len(done), _start(parts[0][1])
+            part = Rows(rows.features, take(rows.target, train), train.astype(np.int32))
+            seen = Rows(take(rows.features, watched), take(rows.target, watched))
+            done, lowest = self._boost_watched(part, seen, collective, device)
+            rounds, start = len(done), _start(part.target)
+            del part, seen
         if self.patience is None or self.refit:
-            start = _start(rows[1])
+            start = _start(rows.target)
             with closing(boost(rows, start, rounds, self._plan, collective, device)) as boosting:
                 done = list(track(boosting, rounds, "boosting trees", self.shows_progress))
         trees = [tree for each in done for tree in each.trees]
@@ -189,7 +196,7 @@ class BoostedTrees(FittedHead):
         assert self.patience is not None
         done: list[Round] = []
         lowest, best = np.inf, 0
-        start = _start(train[1])
+        start = _start(train.target)
         with closing(boost(train, start, self.rounds, self._plan, collective, device, watched)) as boosting:
             for each in track(boosting, self.rounds, "finding how many rounds", self.shows_progress):
                 done.append(each)

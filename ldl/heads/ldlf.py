@@ -102,10 +102,12 @@ class LDLF(AlternatingHead):
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
         self._ring: deque[tuple[Tensor, Tensor]] = deque(maxlen=self.batches)
         self._observed = 0
+        self._step = 0
 
     def check_state(self) -> None:
         """Raise LDLError where split nodes name no units, or leaves hold no distributions."""
         super().check_state()
+        self._step = int(self.steps)
         check_range(self, "units", self.units, self.members * self.outputs if self.outputs else self.units.numel())
         check_simplex(self, "leaves", self.leaves)
 
@@ -136,9 +138,7 @@ class LDLF(AlternatingHead):
         routing = self.route(features)
         losses = kl(self._mix(routing), target.to(routing).unsqueeze(-2))
         if self.training and self.ensemble == "alternating":
-            # Drawn from the step alone, so that all ranks train the same tree.
-            generator = torch.Generator().manual_seed(int(self.steps))
-            loss = losses[..., int(torch.randint(self.trees, (), generator=generator))].mean()
+            loss = losses[..., self._draw_tree()].mean()
         elif self.training and self.tree_dropout:
             kept = torch.rand_like(losses) >= self.tree_dropout
             loss = (losses * kept).sum() / kept.sum().clamp_min(1)
@@ -224,6 +224,12 @@ class LDLF(AlternatingHead):
             right = right and bool(kept.isfinite().all() and target.isfinite().all())
         if not right:
             refuse(self, "the recent samples", "are not those of its last batches")
+
+    @torch.compiler.disable
+    def _draw_tree(self) -> int:
+        """The tree of the next step, drawn from its number alone, which all ranks and the host know."""
+        self._step += 1
+        return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(self._step)))
 
     def _mix(self, routing: Tensor) -> Tensor:
         with torch.autocast(routing.device.type, enabled=False):

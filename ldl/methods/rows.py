@@ -5,9 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from ldl.errors import LDLError
+from ldl.methods.mapped import blocks
 
-PART = 64
-"""Rows that are checked at a time: a mask of everything would be as large as the features."""
+PART = 1 << 22
+"""Bytes that are checked at a time: a mask of everything would be as large as the features."""
 
 
 def check_rows(name: str, features: Tensor, target: Tensor, missing: bool = False) -> None:
@@ -25,8 +26,8 @@ def check_finite(refusal: str, features: Tensor, missing: bool = False) -> None:
 
     With ``missing`` NaN is taken.
     """
-    for start in range(0, len(features), PART):
-        part = features[start : start + PART].float()
+    for start, part in blocks(features, PART):
+        part = part.float()
         bad = (part.isinf() if missing else ~part.isfinite()).nonzero()
         if len(bad):
             row, column = start + int(bad[0, 0]), int(bad[0, 1])

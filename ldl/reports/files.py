@@ -6,11 +6,16 @@ import codecs
 import csv
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ldl.checkpoint import replacing
+
+HELD = 2**14
+"""Rows of a table of which Python has objects at a time."""
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -27,12 +32,19 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write_csv(path: Path, header: list[str], rows: list[list[Any]]) -> None:
+def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:
     """Write a CSV file, all or nothing; numbers keep seven digits."""
     with replacing(path) as file:
         writer = csv.writer(codecs.getwriter("utf-8")(file))
         writer.writerow(header)
         writer.writerows([f"{item:.7g}" if isinstance(item, float) else item for item in row] for row in rows)
+
+
+def lines(columns: Iterable[np.ndarray]) -> Iterator[list[Any]]:
+    """The entries of columns (n,) row by row, as Python's own, so many at a time as may be held."""
+    columns = list(columns)
+    for start in range(0, len(columns[0]), HELD):
+        yield from map(list, zip(*(column[start : start + HELD].tolist() for column in columns)))
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

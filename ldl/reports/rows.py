@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,14 @@ from ldl.charts.drawing import captioned
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.instances import Guarded, collate
-from ldl.data.sampler import Draw
+from ldl.data.sampler import Draws
 from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.metrics.intervals import INTERVAL_LEVELS
 from ldl.reports.caption import caption
-from ldl.reports.files import write_csv
+from ldl.reports.files import lines, write_csv
 from ldl.reports.loggers import log_images, log_table
 from ldl.reports.photographs import MOST_DRAWN, Photographs, draw_photographs
 
@@ -75,12 +76,12 @@ class Report(pl.Callback):
         if trainer.is_global_zero:
             data, levels = data_of(trainer), INTERVAL_LEVELS if trainer.predicting else ()
             names, facts = getattr(data, "names", None), getattr(data, "facts", None)
-            header, table = tabulate(self.rows, pl_module.labels, names, levels, facts, pl_module.calibration)
-            write_csv(self.folder / "predictions.csv", header, table)
+            columns = tabulate(self.rows, pl_module.labels, names, levels, facts, pl_module.calibration)
+            write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()))
             with captioned(caption(pl_module.head, data, self.folder)):
                 paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
-            log_table(trainer.loggers, header, table[:TABLE_ROWS])
+            log_table(trainer.loggers, list(columns), list(islice(lines(columns.values()), TABLE_ROWS)))
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
@@ -155,7 +156,7 @@ def head_charts(
 
 def instances(data: LDLDataModule, index: np.ndarray) -> Batch:
     """A batch of the instances ``index`` (n,) of a data set, as evaluation sees them."""
-    draws = [Draw(number, 1.0, 0) for number in range(len(index))]
+    draws = Draws(np.arange(len(index)))
     batch: Batch = collate(Guarded(data.dataset(index, train=False)).__getitems__(draws))
     return batch
 
@@ -182,8 +183,8 @@ def tabulate(
     levels: Sequence[int] = (),
     facts: dict[str, np.ndarray] | None = None,
     calibration: Conformal | None = None,
-) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
+) -> dict[str, np.ndarray]:
+    """The columns of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
     ``names`` and ``facts`` have one entry an instance of the data set. With ``levels``, in percent, come the standard
     deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values,
@@ -204,7 +205,7 @@ def tabulate(
     for name in ("target", "prediction"):
         if name in rows:
             columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})
-    return list(columns), [list(row) for row in zip(*(column.tolist() for column in columns.values()))]
+    return columns
 
 
 def _spread(found: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from importlib.metadata import version
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jsonargparse import Namespace
 
 from ldl.comparison.choice import Candidate, Choice, Setting
 from ldl.data.base import LDLDataModule
+from ldl.data.column import pieces
 from ldl.errors import LDLError
 from ldl.protocols import Fold, leak
 from ldl.running.cell_key import check_one_process, data_text, depends_on
@@ -173,12 +175,18 @@ def _check_same_rows(candidates: list[RunCandidate]) -> None:
     for candidate in candidates:
         for setting in candidate.settings:
             data = candidate.open(setting, 0)
-            same = data.num_folds == first.num_folds and torch.equal(data.columns["target"], first.columns["target"])
+            same = data.num_folds == first.num_folds and _same(data, first)
             if not same or any(not np.array_equal(_cut(data, fold).test, rows) for fold, rows in enumerate(tests)):
                 raise LDLError(
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {candidates[0].name}; "
                     "give options of data that decide rows and folds for all candidates"
                 )
+
+
+def _same(data: LDLDataModule, other: LDLDataModule) -> bool:
+    """Whether all targets are."""
+    pairs = zip_longest(*(pieces(part.columns["target"]) for part in (data, other)))
+    return all(one is not None and two is not None and torch.equal(one, two) for one, two in pairs)
 
 
 def _cut(data: LDLDataModule, fold: int) -> Fold:

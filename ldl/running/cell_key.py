@@ -12,9 +12,10 @@ import yaml
 from jsonargparse import Namespace
 
 from ldl.data.base import LDLDataModule
+from ldl.data.column import pieces
 from ldl.errors import LDLError
 
-PLACES = ("path", "root", "cache_dir", "num_workers")
+PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers", "prefetch")
 """Options of data that change nothing where the content is the same."""
 LOOKS = ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary")
 """Options of a trainer that change no figure."""
@@ -48,7 +49,9 @@ def content_digest(data: LDLDataModule) -> str:
             for batch in data.whole_dataloader():
                 digest.update(f"{tuple(batch['input'].shape[1:])}".encode() + _bytes(batch["input"]))
     for name in sorted(data.columns):
-        digest.update(f"{name} {tuple(data.columns[name].shape)}".encode() + _bytes(data.columns[name]))
+        digest.update(f"{name} {len(data.columns[name])}".encode())
+        for piece in pieces(data.columns[name]):
+            digest.update(_bytes(piece))
     return digest.hexdigest()
 
 

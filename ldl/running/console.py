@@ -19,11 +19,17 @@ from ldl.head import FittedHead
 SHOWN = ("kl", "mae", "ods", "accuracy")
 """Measures of a fold's line, as far as there are such."""
 
+BAR = ("loss", "val_kl")
+"""What a bar shows."""
+
 REFRESHES = 10
 """A second. Lightning's bars are drawn 100 times, which costs as much as a small model's training."""
 
 MOST_LINES = 10
 """About the training of one model, where epochs are short."""
+
+READS = 1
+"""Seconds between two looks of a bar at the training loss, each of which waits for the device."""
 
 PATIENCE = 60
 """Seconds after which a line tells of an epoch in any case."""
@@ -38,15 +44,29 @@ def progress(one_of_many: bool = False, asked: bool = False) -> ProgressBar:
 
 
 class Bar(RichProgressBar):
-    """Lightning's bar with the validation's KL, and without the number of the logger's run."""
+    """Lightning's bar with the losses, and without the number of the logger's run.
+
+    What a task logs for the bar itself, Lightning reads after every step, shown or not: so the loss is not logged so.
+    """
 
     def __init__(self, transient: bool = False) -> None:
         super().__init__(refresh_rate=REFRESHES)
         self.transient = transient
+        self._read, self._reads = 0.0, True
+
+    def on_train_batch_end(self, *args: Any) -> None:
+        self._reads = time.monotonic() - self._read >= READS
+        super().on_train_batch_end(*args)
+        self._reads = True
+
+    def _update_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self._reads:
+            super()._update_metrics(trainer, pl_module)
+            self._read = time.monotonic()
 
     def get_metrics(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> dict[str, Any]:
         shown = {name: value for name, value in super().get_metrics(trainer, pl_module).items() if name != "v_num"}
-        return shown | {name: float(value) for name, value in trainer.callback_metrics.items() if name == "val_kl"}
+        return shown | {name: float(value) for name, value in trainer.callback_metrics.items() if name in BAR}
 
     def _init_progress(self, trainer: pl.Trainer) -> None:
         super()._init_progress(trainer)

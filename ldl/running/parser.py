@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import jsonargparse._typehints as typehints
 import pytorch_lightning as pl
+import torch
 from jsonargparse import Namespace
 from jsonargparse.typing import PositiveInt
 from pytorch_lightning.callbacks import ProgressBar
@@ -32,6 +33,7 @@ from ldl.start.wording import program
 from ldl.task import Task
 
 Stage = Literal["fit", "test", "predict", "crossval", "compare", "tune"]
+MatmulPrecision = Literal["highest", "high", "medium"]
 
 # Ours replace them: a run directory of our own layout, and batches dealt to the processes by the data modules.
 TRAINER_DEFAULTS = {"use_distributed_sampler": False}
@@ -98,6 +100,13 @@ class LDLCLI(LightningCLI):
         parser.add_argument(
             "--scheduler", type=str | None, default=None, help="Address of a Dask scheduler whose workers train folds."
         )
+        parser.add_argument(
+            "--matmul_precision",
+            type=MatmulPrecision,
+            default="highest",
+            help="Of products of float32 matrices: highest is float32 throughout, high is TF32 and medium bfloat16, on "
+            "GPUs that have these.",
+        )
         parser.add_argument("--wandb", type=WandbOptions, default=WandbOptions(), help="Weights & Biases.")
 
         whole_numbers_first(parser)
@@ -119,6 +128,7 @@ class LDLCLI(LightningCLI):
         return self.parser.instantiate(config).data
 
     def _instantiate(self, config: Namespace) -> Namespace:
+        torch.set_float32_matmul_precision(config.matmul_precision)
         without_data = config.clone()
         without_data.pop("data")
         return self.parser.instantiate(without_data)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 WARNINGS = (
     r".*isinstance\(treespec, LeafSpec\).*",  # pytorch-lightning 2.6 against torch 2.15, to be mended there
     r"Experiment logs directory .* exists and is not empty",  # our config.yaml lies there already
+    r"Checkpoint directory .* exists and is not empty",  # of the run that goes on, or is begun anew, as asked
     r"You have overridden `on_before_batch_transfer`",  # Task means to
     r"Total length of `list` across ranks is zero",  # no validation part, as configured
     r"You are using a custom batch sampler",  # ours has no drop_last to correct

@@ -15,8 +15,9 @@ def requeue_signal(trainer: pl.Trainer) -> int | None:
     ``trainer.plugins: SLURMEnvironment`` has it and ``auto_requeue`` as options.
     """
     environment = trainer._accelerator_connector.cluster_environment
-    wanted = isinstance(environment, SLURMEnvironment) and environment.auto_requeue
-    return environment.requeue_signal if wanted else None
+    if isinstance(environment, SLURMEnvironment) and environment.auto_requeue:
+        return environment.requeue_signal
+    return None
 
 
 def requeue() -> str:

@@ -1,4 +1,4 @@
-"""A run that torchrun or SLURM starts again goes on where it was: as with ``--ckpt_path last``, also where none is given.
+"""A run that torchrun or SLURM starts again goes on where it was, as with ``--ckpt_path last``.
 
 A checkpoint notes the launch that has written it, so that a new run in the directory of an old one begins anew. Counts
 of restarts alone do not tell: torchrun counts processes that failed, not machines that were lost and came again.
@@ -69,7 +69,8 @@ def checkpoint_of(config: Namespace, text: str) -> dict[str, Any]:
         config.ckpt_path = str(last_of(place))
         return read_checkpoint(config.ckpt_path)
     config.ckpt_path = None
-    if place is None or not os.path.isfile(last := last_of(place)) or not (path == LAST or _may_be_again()):
+    asked = path == LAST or (config.stage == "fit" and _may_be_again())
+    if place is None or not asked or not os.path.isfile(last := last_of(place)):
         return {}
     checkpoint = read_checkpoint(last)
     if path != LAST and checkpoint.get(KEY) != launch_of(text):
@@ -102,8 +103,8 @@ class Launch(pl.Callback):
         for rank, step in enumerate(steps):
             if step != steps[0]:
                 raise SharedError(
-                    f"process {rank} {_begins(step)}, but process 0 {_begins(steps[0])}; let --run_dir, or --ckpt_path, "
-                    "lie on a disk that all machines share"
+                    f"process {rank} {_begins(step)}, but process 0 {_begins(steps[0])}; let --run_dir, or "
+                    "--ckpt_path, lie on a disk that all machines share"
                 )
 
     def on_save_checkpoint(

@@ -177,8 +177,8 @@ def ends_when_told() -> Iterator[None]:
     finally:
         teller.send(b"\0")
         signal.set_wakeup_fd(wakeup)
-        for number, handler in watch.before.items():
-            signal.signal(number, handler)
+        for heard, handler in watch.before.items():
+            signal.signal(heard, handler)
 
 
 class _Signals(_SignalConnector):

@@ -23,7 +23,7 @@ REFUSED = {
 
 
 def check_strategy(strategy: Any) -> None:
-    """Raise LDLError for a strategy, given by name or as an object, that does not keep to the law of several processes."""
+    """Raise LDLError for a strategy, by name or as an object, that does not keep to the law of several processes."""
     given = strategy if isinstance(strategy, str) else type(strategy).__name__
     name = f"{given}{getattr(strategy, '_start_method', '')}".lower().replace("_", "")
     for part, reason in REFUSED.items():

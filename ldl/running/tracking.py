@@ -160,7 +160,7 @@ def make_loggers(
 
 
 def _going_on(run_dir: Path, online: bool) -> dict[str, Any]:
-    """What lets a run that is resumed in its own directory stay one run; ``wandb sync`` puts parts of one id together."""
+    """What lets a run that is resumed in its own directory stay one; ``wandb sync`` puts parts of one id together."""
     found = (re.fullmatch(r"(?:offline-)?run-(\d+_\d+)-(.+)", path.name) for path in run_dir.glob("wandb/*run-*"))
     ids = [match[2] for match in sorted(filter(None, found), key=lambda match: match[1])]
     # Offline, wandb warns that it cannot resume.

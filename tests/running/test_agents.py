@@ -1,4 +1,4 @@
-"""Two agents of torchrun, of which one is lost with its process and another takes its place: the leaves of one process."""
+"""Two agents of torchrun, of which one is lost with its process and replaced: the leaves and metrics of one process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import time
 from pathlib import Path
 
+import pytest
 import torch
+from matplotlib.figure import Figure
 from processes import LEAVES, RUN, TOLERANCE, assert_close, logged, run_here, weights, without_times
 
 from benchmarks.robustness.agents import Pair
@@ -15,7 +17,9 @@ from benchmarks.robustness.elastic import Agent
 OPTIONS = [*RUN, *LEAVES, "--model.head.batches", "10", "--trainer.max_epochs", "3", "--data.batch_size", "53"]
 
 
-def test_lost_agent_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_lost_agent_is_replaced_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Charts are looked at by tests of their own.
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **options: Path(path).touch())
     one, two = tmp_path / "one", tmp_path / "two"
     run_here([*OPTIONS, "--run_dir", str(one)], tmp_path)
     pair = Pair(OPTIONS, two, forks=True)

@@ -213,7 +213,7 @@ PARTS = [path for folder in ("heads", "trainer", "logger") for path in sorted((C
 @pytest.mark.parametrize("path", PARTS, ids=_name)
 def test_part_composes_with_the_default(path: Path, tmp_path: Path) -> None:
     more = (
-        ["--trainer.accelerator=cpu", "--trainer.devices=1", "--trainer.strategy=auto"]
+        ["--trainer.accelerator=cpu", "--trainer.devices=1", "--trainer.strategy=auto", "--data.num_workers=0"]
         if path.parent.name == "trainer"
         else []
     )

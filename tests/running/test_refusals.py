@@ -43,7 +43,7 @@ def small(table: Path, folder: Path, *more: str) -> list[str]:
         ("--trainer.precision transformer-engine", "the trainer refuses its options: Requirement"),
         ("--trainer.strategy ddp_spawn", "trainer.strategy 'ddp_spawn' copies this process"),
         ("--trainer.strategy ddp_notebook", "trainer.strategy 'ddp_notebook' copies this process"),
-        ("--trainer.strategy DDPStrategy --trainer.strategy.start_method spawn", "trainer.strategy 'DDPStrategy' copies"),
+        ("--trainer.strategy DDPStrategy --trainer.strategy.start_method spawn", "'DDPStrategy' copies this process"),
         ("--trainer.strategy fsdp_cpu_offload", "trainer.strategy 'fsdp_cpu_offload' keeps parts of the weights"),
         ("--trainer.strategy FSDPStrategy", "trainer.strategy 'FSDPStrategy' keeps parts of the weights"),
         ("--trainer.strategy ModelParallelStrategy", "trainer.strategy 'ModelParallelStrategy' keeps parts"),

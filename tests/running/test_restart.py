@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
+from matplotlib.figure import Figure
 from places import CONFIGS
+from pytorch_lightning.utilities import rank_zero_only
 from told import told
 
 from benchmarks.robustness.kills import different
-from ldl.cli import main
+from ldl.cli import main, training
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.running import restart
+from ldl.progress import stop
+from ldl.running import lock, restart, stopping
 
 SMALL = [
     *("-c", str(CONFIGS / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
@@ -27,6 +33,14 @@ JOB = {
     "SLURM_JOB_ID": "4242", "SLURM_JOB_NAME": "faces", "SLURM_NTASKS": "1", "SLURM_NTASKS_PER_NODE": "1",
     "SLURM_NNODES": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0",
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def draw_nothing() -> Iterator[None]:
+    """Charts are looked at by tests of their own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Figure, "savefig", lambda figure, path, **options: Path(path).touch())
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +116,10 @@ def test_last_begins_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[s
     main(command)
     assert begun_with(capsys.readouterr().out) == f"weights: {last}, after step 3"
     assert different(run, unbroken) == []
-    main(["--run_dir", str(run), "--ckpt_path", "last", "--stage", "test"])
-    assert begun_with(capsys.readouterr().out) == f"weights: {last}, after step 22"
+    config = training._parse(training._with_config(["--run_dir", str(run), "--ckpt_path", "last"])).config
+    assert (
+        config.data.init_args.turns == 1 and bool(restart.checkpoint_of(config, "")) and config.ckpt_path == str(last)
+    )
     for options, says in (([], "give --run_dir"), (["--stage", "test", "--run_dir", "gone"], "no checkpoint at gone")):
         with pytest.raises(SystemExit):
             main([*SMALL, "--ckpt_path", "last", *options])
@@ -154,3 +170,25 @@ def test_processes_that_begin_with_other_steps_are_refused(monkeypatch: pytest.M
     restart.Launch(None, -1).setup(trainer, trainer, "fit")  # type: ignore[arg-type]
     with pytest.raises(LDLError, match="process 1 begins anew, but process 0 goes on after step 7; let --run_dir"):
         restart.Launch(None, 7).setup(trainer, trainer, "fit")  # type: ignore[arg-type]
+
+
+def test_every_process_that_is_to_be_started_again_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ended with 0 would be done, as torchrun sees it."""
+    monkeypatch.setattr(rank_zero_only, "rank", 1)
+    monkeypatch.setattr(stop, "signal", signal.SIGTERM)
+    assert stopping.Watch().tell() == 0
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
+    assert stopping.Watch().tell() == 128 + signal.SIGTERM
+
+
+def test_run_that_is_started_again_waits_for_what_is_left_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = FileLock(tmp_path / lock.NAME, thread_local=False)
+    left.acquire()
+    with pytest.raises(LDLError, match="another run is in"), lock.alone_in(tmp_path):
+        pass
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
+    threading.Timer(0.2, left.release).start()
+    with lock.alone_in(tmp_path):
+        assert not left.is_locked

@@ -55,6 +55,7 @@ class Bags(ScaledRows):
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The bags as they are, padded with NaN; training adds no augmentation."""
+        assert isinstance(self.scaled, Tensor)
         sizes = np.diff(self.ends, prepend=0)
         padded = self.scaled.new_full((len(rows), int(sizes.max()), self.scaled.shape[1]), torch.nan)
         for bag, row in zip(padded, rows):

@@ -1,4 +1,4 @@
-"""Reading features and label distributions from .mat, .npz and .csv files."""
+"""Reading features and label distributions from .mat, .npz, .csv, .npy and Parquet files."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.io
-import scipy.sparse
 
-from ldl.data.csv_table import LARGEST, read_csv
+from ldl.data.csv_table import read_csv
 from ldl.data.files import check_file
+from ldl.data.row_file import RowFile
+from ldl.data.tables.checks import check_distributions, check_groups, check_matrix
+from ldl.data.tables.on_disk import USUAL, Storage, open_folder, open_npz
+from ldl.data.tables.parquet import Parquet
 from ldl.errors import LDLError, did_you_mean
 from ldl.trust.archive import check_archive, check_mat
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
 LONGEST_NAME = 100
 """Of a key that a message shows; a damaged file may have anything for one."""
-MOST_NUMBERS = 2**30
-"""Of a sparse matrix, which becomes a full one."""
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 LABEL_PREFIX = "label:"
 GROUP_KEYS = ("group", "groups", "person", "persons")
-FIX = "correct the file, or pass --data.normalize true to divide rows by their sums"
 T = TypeVar("T")
 Parts = tuple[Any, Any, list[str] | None, Any, list[str] | None]
 
@@ -33,11 +33,12 @@ Parts = tuple[Any, Any, list[str] | None, Any, list[str] | None]
 class Table:
     """features (N, F), finite; distributions (N, C), non-negative; label names (C) and groups (N,) where there are.
 
-    ``columns`` are the names of the features, where the file has some.
+    ``columns`` are the names of the features, where the file has some. Of a table that stays on disk (``Storage``)
+    features and distributions are as they stand in the file: they are checked, but sums may be a little off 1.
     """
 
-    features: np.ndarray
-    distributions: np.ndarray
+    features: np.ndarray | RowFile
+    distributions: np.ndarray | RowFile
     names: list[str] | None
     groups: np.ndarray | None
     columns: list[str] | None = None
@@ -50,18 +51,22 @@ def read_table(
     normalize: bool = False,
     group_key: str | None = None,
     missing: bool = False,
+    storage: Storage = USUAL,
 ) -> Table:
     """Read a table and check every row.
 
     ``.mat`` and ``.npz`` files hold two matrices under one of the usual keys, or under those given. In ``.csv``
-    files the columns named ``label:NAME`` are the distribution, one may be the groups, all others are features. The
-    absence of groups is an error only where they are named. ``normalize`` divides rows of the distributions by their
-    sums, instead of refusing sums other than 1. With ``missing`` features may be NaN, or empty in a .csv. Raises
-    LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; a negative probability; a row
-    that does not sum to 1; unequal numbers of rows.
+    and Parquet files the columns named ``label:NAME`` are the distribution, one may be the groups, all others are
+    features; a folder holds Parquet files of one table, or a .npy file a matrix. ``storage`` says where the numbers of
+    large tables lie. The absence of groups is an error only where they are named. ``normalize`` divides rows of the
+    distributions by their sums, instead of refusing sums other than 1. With ``missing`` features may be NaN, or empty
+    in a .csv. Raises LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; a negative
+    probability; a row that does not sum to 1; unequal numbers of rows.
     """
     keys = feature_key, target_key, group_key
-    features, distributions, names, groups, columns = read_file(path, _read_csv, _pick, *keys, missing)
+    parts = read_stored(path, storage, _pick, _pick_columns, *keys, missing)
+    features, distributions, names, groups, columns = parts or read_file(path, _read_csv, _pick, *keys, missing)
+    features, distributions = storage.place(features), storage.place(distributions)
     features = check_matrix(path, "features", features, missing)
     distributions = check_matrix(path, "distributions", distributions)
     if len(features) != len(distributions):
@@ -95,6 +100,26 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
         raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
 
 
+def read_stored(
+    path: Path,
+    storage: Storage,
+    pick: Callable[..., T],
+    pick_columns: Callable[..., T],
+    *options: Any,
+) -> T | None:
+    """What a table holds whose rows can be read in place: ``pick(path, matrices, *options)``.
+
+    Of Parquet files ``pick_columns(parquet, storage, *options)``; None of any other file, which is read as a whole.
+    Raises LDLError.
+    """
+    if (parquet := Parquet.find(path)) is not None:
+        return pick_columns(parquet, storage, *options)
+    if path.is_dir():
+        return pick(path, open_folder(path), *options)
+    large = open_npz(path, storage) if path.suffix.lower() == ".npz" and path.is_file() else None
+    return None if large is None else pick(path, large, *options)
+
+
 def find_name(path: Path, names: Iterable[str], what: str, option: str, given: str | None, usual: Sequence[str]) -> str:
     """The given one of the names in a file, or the first of the usual ones. Raises LDLError where it is not there."""
     present = [name for name in names if not name.endswith("__")]  # less what scipy adds
@@ -106,49 +131,11 @@ def find_name(path: Path, names: Iterable[str], what: str, option: str, given: s
     raise LDLError(f"{path}: {missing}; it has {', '.join(shown) or 'none'}: pass --data.{option}")
 
 
-def check_distributions(rows: np.ndarray, source: str, normalize: bool = False, fix: str = FIX) -> np.ndarray:
-    """Rows on the simplex, float64: checked, and freed of rounding (sums within 1e-3 of 1 are divided out).
-
-    ``fix`` says what to do about other sums.
-    """
-    if len(negative := np.argwhere(rows < 0)):
-        row, column = negative[0]
-        raise LDLError(
-            f"{source}: distribution row {row}, label {column} is {rows[row, column]:g}; mass must not be negative"
-        )
-    sums = rows.sum(1)
-    if normalize and len(empty := np.flatnonzero(sums <= 0)):
-        raise LDLError(f"{source}: distribution row {empty[0]} is all zero and cannot be normalised; remove it")
-    if not normalize and len(off := np.flatnonzero(np.abs(sums - 1) > 1e-3)):
-        raise LDLError(
-            f"{source}: distribution row {off[0]} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); {fix}"
-        )
-    return rows / sums[:, None]
-
-
 def find_group(path: Path, names: Iterable[str], given: str | None) -> str | None:
     """The given name of the groups, or a usual one; None where there is none. Raises LDLError for a wrong one."""
     if given is None and set(GROUP_KEYS).isdisjoint(names):
         return None
     return find_name(path, names, "group", "group_key", given, GROUP_KEYS)
-
-
-def check_groups(path: Path, groups: Any, rows: int) -> np.ndarray | None:
-    """One group a row, (N,) of any type that sorts, or None of None. Raises LDLError where some are missing."""
-    if groups is None:
-        return None
-    groups = np.ravel(groups)
-    if groups.dtype == object:  # cells of a .mat file
-        groups = np.array([str(np.squeeze(entry)) for entry in groups])
-    if len(groups) != rows:
-        raise LDLError(f"{path}: {rows} rows of features but {len(groups)} groups")
-    blank = np.isnan(groups) if groups.dtype.kind == "f" else np.char.strip(groups.astype(str)) == ""
-    if blank.any():
-        raise LDLError(
-            f"{path}: the group of row {blank.argmax()} is missing ({blank.sum()} such rows); give every row one, of "
-            "its own where it belongs to none"
-        )
-    return groups
 
 
 def _pick(
@@ -173,34 +160,42 @@ def _read_csv(
             f"{path}: feature_key and target_key are for .mat and .npz; a .csv names its columns {LABEL_PREFIX}NAME"
         )
     table = read_csv(path)
-    labels = [name for name in table.header if name.startswith(LABEL_PREFIX)]
-    group = find_group(path, table.header, group_key)
-    if not labels or len(labels) + bool(group) == len(table.header) or not table.rows:
-        raise LDLError(
-            f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; "
-            f"its columns are {table.header[:6]}"
-        )
-    distributions = table.numbers(labels)
-    rest = table.without(*labels, *([group] if group else []))
+    labels, rest, group = _part(path, table.header, group_key, bool(table.rows))
     names = [name.removeprefix(LABEL_PREFIX) for name in labels]
     groups = np.array(table.column(group)) if group else None
-    return rest.numbers(missing=missing), distributions, names, groups, rest.header
+    others = table.without(*labels, *([group] if group else []))
+    return others.numbers(missing=missing), table.numbers(labels), names, groups, rest
 
 
-def check_matrix(path: Path | str, what: str, array: Any, missing: bool = False) -> np.ndarray:
-    """The array as a finite (N, F) float64 matrix; with ``missing`` it may hold NaN. Raises LDLError."""
-    if scipy.sparse.issparse(array) and array.shape[0] * array.shape[1] > MOST_NUMBERS:
-        raise LDLError(f"{path}: {what} have shape {array.shape}, {MOST_NUMBERS} numbers at most are read")
-    array = array.toarray() if scipy.sparse.issparse(array) else np.asarray(array)
-    if array.ndim != 2 or 0 in array.shape:
-        raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")
-    if array.dtype.kind not in "fiub":
-        raise LDLError(f"{path}: {what} are {array.dtype}, not numbers")
-    array = array.astype(np.float64)
-    if len(bad := np.argwhere(~((np.abs(array) <= LARGEST) | (missing & np.isnan(array))))):
-        row, column = bad[0]
+def _pick_columns(
+    parquet: Parquet,
+    storage: Storage,
+    feature_key: str | None,
+    target_key: str | None,
+    group_key: str | None,
+    missing: bool,
+) -> Parts:
+    if feature_key or target_key:
         raise LDLError(
-            f"{path}: {what} row {row}, column {column} is {array[row, column]}; every entry must be a finite number, "
-            f"at most {LARGEST:g}"
+            f"{parquet.path}: feature_key and target_key are for .mat and .npz; Parquet names its columns "
+            f"{LABEL_PREFIX}NAME"
         )
-    return array
+    labels, rest, group = _part(parquet.path, parquet.header, group_key, True)
+    found = parquet.matrices({"features": rest, "labels": labels}, group, storage)
+    names = [name.removeprefix(LABEL_PREFIX) for name in labels]
+    return found["features"], found["labels"], names, found.get("groups"), rest
+
+
+def _part(
+    path: Path, header: Sequence[str], group_key: str | None, rows: bool
+) -> tuple[list[str], list[str], str | None]:
+    """The columns of the distribution, those of features, and that of the groups. Raises LDLError."""
+    labels = [name for name in header if name.startswith(LABEL_PREFIX)]
+    group = find_group(path, header, group_key)
+    rest = [name for name in header if name not in (group, *labels)]
+    if not (labels and rest and rows):
+        raise LDLError(
+            f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; "
+            f"its columns are {header[:6]}"
+        )
+    return labels, rest, group

@@ -11,7 +11,8 @@ import numpy as np
 
 from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.files import check_file
-from ldl.data.tables.distributions import FEATURE_KEYS, LABEL_PREFIX, check_matrix, find_name, read_file
+from ldl.data.tables.checks import check_matrix
+from ldl.data.tables.distributions import FEATURE_KEYS, LABEL_PREFIX, find_name, read_file
 from ldl.errors import LDLError, did_you_mean
 
 SUFFIXES = (".csv", ".parquet", ".npz", ".mat")
@@ -41,7 +42,7 @@ class FeatureColumns:
 
     def of_array(self, array: Any, source: str = "inputs") -> np.ndarray:
         """An array, or a tensor, as (N, F) float64. Raises LDLError for another shape, text, infinities and NaN."""
-        array = check_matrix(source, "features", as_array(array), self.missing)
+        array = np.asarray(check_matrix(source, "features", as_array(array), self.missing))
         if array.shape[1] != self.count:
             raise LDLError(
                 f"{source}: {array.shape[1]} features a row, but the model takes {self.count}{self._named}; give those "

@@ -49,6 +49,8 @@ class FGNETAAM(TabularValues):
     unit = "years"
     download = False
     missing = "refuse"
+    in_memory = 1024.0
+    cache_dir = None
 
     def read(self) -> ValueTable:
         """The table, with the persons. Raises LDLError for a file of another number of images."""

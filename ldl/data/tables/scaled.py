@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,9 +11,12 @@ import torch
 from torch import Tensor
 
 from ldl.data.base import LDLDataModule
+from ldl.data.column import Column, Made
+from ldl.data.row_file import RowFile, blocks_of
 from ldl.data.sources import SOURCES, absent
 from ldl.data.tables.download import download_set
 from ldl.data.tables.scaling import FeatureScaler, Scaling
+from ldl.data.tables.scaling_blocks import learn
 from ldl.errors import LDLError
 from ldl.options import buffer, option, options
 
@@ -32,9 +36,9 @@ class ScaledRows(LDLDataModule):
         download: Download a public set of this name (``ldl.data.tables.download.SETS``) where the file is not there.
 
     Attributes:
-        features: (rows, F) as they are in the file, float64.
+        features: (rows, F) as they are in the file, float64; or the file itself, where they stay on disk.
         feature_names: What the columns of a .csv are called; None where nobody knows.
-        scaled: (rows, F) scaled, float32, after ``setup``.
+        scaled: (rows, F) scaled, float32, after ``setup``; of features on disk when they are asked for.
     """
 
     path: str = option(kw_only=True)
@@ -43,10 +47,10 @@ class ScaledRows(LDLDataModule):
     missing: Literal["refuse", "keep"] = "refuse"
     download: bool = False
 
-    features: np.ndarray = buffer()
+    features: np.ndarray | RowFile = buffer()
     feature_names = None  # type: list[str] | None
     feature_key = None  # type: str | None
-    scaled: Tensor = buffer()
+    scaled: Column = buffer()
     unserved = (*LDLDataModule.unserved, "features")
 
     @property
@@ -67,7 +71,7 @@ class ScaledRows(LDLDataModule):
     @property
     def has_missing(self) -> bool:
         """Whether a feature of any row is missing."""
-        return bool(np.isnan(self.features).any())
+        return self.missing == "keep" and any(bool(np.isnan(block).any()) for _, block in blocks_of(self.features))
 
     def rows_of(self, instances: np.ndarray) -> np.ndarray:
         """The rows of the table that belong to some instances; the default has a row an instance."""
@@ -76,7 +80,11 @@ class ScaledRows(LDLDataModule):
     def prepare_fold(self) -> None:
         """Learn the scaling of the features from the training rows."""
         self.scaler = FeatureScaler(self.scaling, self.clip)
-        self.scaler.fit(self.features[self.rows_of(self.split.train)])
+        rows = self.rows_of(self.split.train)
+        if isinstance(self.features, RowFile):
+            learn(self.scaler, self.features, rows)
+        else:
+            self.scaler.fit(self.features[rows])
         self._scale()
 
     def state_dict(self) -> dict[str, Any]:
@@ -100,4 +108,7 @@ class ScaledRows(LDLDataModule):
         return self.scaled[torch.from_numpy(rows)]
 
     def _scale(self) -> None:
-        self.scaled = self.scaler.apply(self.features, self.path)
+        if isinstance(self.features, RowFile):
+            self.scaled = Made(self.features, partial(self.scaler.apply, source=self.path))
+        else:
+            self.scaled = self.scaler.apply(self.features, self.path)

@@ -14,6 +14,8 @@ from ldl.errors import LDLError
 
 Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"]
 LARGEST = float(np.finfo(np.float32).max)
+CONSTANT = 1e-12
+"""A deviation of so small a share of the largest feature is rounding noise, not a scale."""
 
 
 @dataclass
@@ -47,15 +49,14 @@ class FeatureScaler:
             transformer = QuantileTransformer(n_quantiles=min(1000, len(train)), subsample=None).fit(train)
             self.learned = {"quantiles": transformer.quantiles_, "references": transformer.references_}
         elif self.kind == "hellinger":
-            roots = _roots(train)
-            mean = _mean(roots)
-            scale = np.sqrt(_mean(np.square(roots - mean), None))
+            train = roots(train)
+            mean = _mean(train)
+            scale = np.sqrt(_mean(np.square(train - mean), None))
             self.learned = {"mean": mean, "scale": np.full_like(mean, scale if scale > 0 else 1.0)}
         elif self.kind == "standard":
             mean = _mean(train)
             deviation = train.std(0) if known.all() else np.sqrt(_mean(np.square(train - mean)))
-            # A constant column's deviation is rounding noise, not a scale.
-            constant = deviation <= 1e-12 * np.fmax.reduce(np.abs(train))
+            constant = deviation <= CONSTANT * np.fmax.reduce(np.abs(train))
             self.learned = {"mean": mean, "scale": np.where(constant, 1.0, deviation)}
 
     def transform(self, features: np.ndarray) -> np.ndarray:
@@ -76,22 +77,25 @@ class FeatureScaler:
             if self._distribution == "uniform":
                 features = (features - 0.5) * 12**0.5
         elif self.kind != "none":
-            features = _roots(features) if self.kind == "hellinger" else features
+            features = roots(features) if self.kind == "hellinger" else features
             features = (features - self.learned["mean"]) / self.learned["scale"]
         return features if self.clip is None else features.clip(-self.clip, self.clip)
 
-    def apply(self, features: np.ndarray, source: str) -> Tensor:
+    def apply(self, features: np.ndarray, source: str, numbers: np.ndarray | None = None) -> Tensor:
         """Scaled features (N, F) in float32, as models take them; NaN stays NaN.
 
-        Raises LDLError, which names the ``source``, where :meth:`transform` does, or a number is too large for float32.
+        ``numbers`` (N,) are those of the rows in the ``source``, where they are not all of it. Raises
+        LDLError, which names the ``source``, where :meth:`transform` does, or a number is too large for float32.
         """
+        features = features.astype(np.float64, copy=False)
         scaled = self.transform(features)
         wrong = np.argwhere(~(np.abs(scaled) <= LARGEST) & ~np.isnan(features))
         if len(wrong):
-            row, column = wrong[0]
+            place, column = wrong[0]
+            row = place if numbers is None else numbers[place]
             raise LDLError(
-                f"{source}: row {row}, feature {column} is {features[row, column]:g}, with scaling {self.kind!r} "
-                f"{scaled[row, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose another "
+                f"{source}: row {row}, feature {column} is {features[place, column]:g}, with scaling {self.kind!r} "
+                f"{scaled[place, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose another "
                 "data.scaling"
             )
         return torch.tensor(scaled, dtype=torch.float32)
@@ -126,7 +130,8 @@ def _mean(rows: np.ndarray, axis: int | None = 0) -> np.ndarray:
     return np.asarray(np.nanmean(rows, axis) if np.isnan(rows).any() else rows.mean(axis))
 
 
-def _roots(features: np.ndarray) -> np.ndarray:
+def roots(features: np.ndarray) -> np.ndarray:
+    """Square roots. Raises LDLError for negative numbers."""
     if len(negative := np.argwhere(features < 0)):
         row, column = negative[0]
         raise LDLError(

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from ldl.collective import process_rank
+from ldl.data.column import Column, Made
 from ldl.data.loaded import Loaded
+from ldl.data.row_file import RowFile
+from ldl.data.tables.checks import divided
 from ldl.data.tables.distributions import read_table
 from ldl.data.tables.grouped import GroupedRows, GroupProtocol
 from ldl.data.tables.persons import known_persons, stranger
@@ -19,7 +24,7 @@ from ldl.protocols import Fold, kfold, leave_one_group_out, with_validation
 
 @options
 class TabularLDL(GroupedRows):
-    """Features and label distributions from a .mat, .npz or .csv file.
+    """Features and label distributions from a .mat, .npz or .csv file, from Parquet, or a folder of .npy files.
 
     Every row is checked: numbers finite, mass not negative, sums 1. The persons of SJAFFE and SBU_3DFE are known,
     though their files do not name them (:mod:`ldl.data.tables.persons`).
@@ -50,10 +55,12 @@ class TabularLDL(GroupedRows):
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
         keys = self.feature_key, self.target_key
-        table = read_table(self.file, *keys, self.normalize, self.group_key, self.missing == "keep")
+        keep = self.missing == "keep"
+        table = read_table(self.file, *keys, self.normalize, self.group_key, keep, self.storage)
         self.features, self.feature_names = table.features, table.columns
         labels = self._label_space(table.names, table.distributions.shape[1])
-        persons = known_persons(table.features) if table.groups is None else None
+        small = isinstance(table.features, np.ndarray) and table.groups is None
+        persons = known_persons(table.features) if small else None  # type: ignore[arg-type]
         groups = table.groups if persons is None else persons
         hint = stranger(self.file.name) if groups is None else None
         if self.protocol is None:
@@ -61,7 +68,9 @@ class TabularLDL(GroupedRows):
             if hint and process_rank() == 0:
                 print(hint, flush=True)
         groups = self.settle(groups, needed=self.rule != "random_kfold", hint=hint)
-        return Loaded(labels, {"target": torch.tensor(table.distributions, dtype=torch.float32)}, groups=groups)
+        rows = table.distributions
+        target: Column = Made(rows, _target) if isinstance(rows, RowFile) else torch.tensor(rows, dtype=torch.float32)
+        return Loaded(labels, {"target": target}, groups=groups)
 
     def cut(self) -> Fold:
         """The rows of one fold. Raises LDLError for a fold that the protocol does not have."""
@@ -79,3 +88,7 @@ class TabularLDL(GroupedRows):
         if self.label_values is not None:
             return LabelSpace.ordinal(self.label_values, self.label_unit)
         return LabelSpace.nominal(self.label_names or names or [str(number) for number in range(count)])
+
+
+def _target(rows: np.ndarray, numbers: np.ndarray) -> Tensor:
+    return torch.tensor(divided(rows), dtype=torch.float32)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ldl.collective import process_rank
+from ldl.data.column import Column, Made
 from ldl.data.loaded import Loaded
+from ldl.data.row_file import RowFile
 from ldl.data.tables.grouped import GroupedRows, GroupProtocol
 from ldl.data.tables.label_grid import LabelGrid, choose_grid
 from ldl.data.tables.values import ValueTable, read_values
@@ -20,7 +24,9 @@ from ldl.protocols import Fold, kfold, leave_one_group_out, stratified_kfold, wi
 
 @options
 class TabularValues(GroupedRows):
-    """Features and a value a row from a .mat, .npz or .csv file; the label distribution is laid around the value.
+    """Features and a value a row from a table, around which the label distribution is laid.
+
+    The table is a .mat, .npz or .csv file, Parquet, or a folder of .npy files.
 
     Protocols: ``group_exclusive`` (``folds`` folds of whole groups with the same mix of values, of rows where there are
     no groups); ``leave_one_group_out`` (a fold a group); ``random_kfold`` (rows at random, which leaks groups).
@@ -62,7 +68,8 @@ class TabularValues(GroupedRows):
 
     def read(self) -> ValueTable:
         """The table. Raises LDLError."""
-        return read_values(self.file, self.feature_key, self.value_key, self.group_key, self.missing == "keep")
+        keep = self.missing == "keep"
+        return read_values(self.file, self.feature_key, self.value_key, self.group_key, keep, self.storage)
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
@@ -72,7 +79,9 @@ class TabularValues(GroupedRows):
         labels = self.grid.labels(self.unit) if self._trained is None else self._trained
         self._check_inside(table.values, labels)
         groups = self.settle(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
-        target = labels.encode(torch.tensor(table.values, dtype=torch.float32), self.grid.sigma, self.encoder)
+        encode = partial(_encode, labels, self.grid.sigma, self.encoder)
+        large = isinstance(table.features, RowFile)
+        target: Column = Made(table.values, encode) if large else encode(table.values)
         return Loaded(labels, {"target": target}, table.values, groups)
 
     def cut(self) -> Fold:
@@ -124,3 +133,9 @@ class TabularValues(GroupedRows):
                 f"{self.path}: row {row} has value {values[row]:g}, outside the labels {low:g}..{high:g} in steps "
                 f"of {self.grid.step:g} ({len(outside)} such rows); widen data.low and data.high, or correct it"
             )
+
+
+def _encode(
+    labels: LabelSpace, sigma: float, encoder: Encoder, values: np.ndarray, numbers: np.ndarray | None = None
+) -> Tensor:
+    return labels.encode(torch.tensor(values, dtype=torch.float32), sigma, encoder)

@@ -1,8 +1,8 @@
-"""Reading features, values and groups from .mat, .npz and .csv files."""
+"""Reading features, values and groups from .mat, .npz, .csv, .npy and Parquet files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 
 from ldl.data.csv_table import read_csv
-from ldl.data.tables.distributions import (
-    FEATURE_KEYS,
-    check_groups,
-    check_matrix,
-    find_group,
-    find_name,
-    read_file,
-)
+from ldl.data.row_file import RowFile
+from ldl.data.tables.checks import check_groups, check_matrix
+from ldl.data.tables.distributions import FEATURE_KEYS, find_group, find_name, read_file, read_stored
+from ldl.data.tables.on_disk import USUAL, Storage
+from ldl.data.tables.parquet import Parquet
 from ldl.errors import LDLError
 
 VALUE_KEYS = ("value", "values", "age", "target", "y")
@@ -28,10 +25,11 @@ Columns = tuple[Any, Any, Any, list[str] | None]
 class ValueTable:
     """features (N, F) and values (N,), finite float64; groups (N,) of any type, or None where the file has none.
 
-    ``columns`` are the names of the features, where the file has some.
+    ``columns`` are the names of the features, where the file has some. Those of a table that stays on disk
+    (``Storage``) are as they stand in the file.
     """
 
-    features: np.ndarray
+    features: np.ndarray | RowFile
     values: np.ndarray
     groups: np.ndarray | None
     columns: list[str] | None = None
@@ -43,16 +41,20 @@ def read_values(
     value_key: str | None = None,
     group_key: str | None = None,
     missing: bool = False,
+    storage: Storage = USUAL,
 ) -> ValueTable:
     """Read a table and check every row.
 
     ``.mat`` and ``.npz`` files hold the features (N, F), the values and maybe the groups (N entries each) under one of
-    the usual keys, or under those given. A ``.csv`` names its columns: a value, maybe a group, all others features.
-    The absence of groups is an error only where they are named. With ``missing`` features may be NaN, or empty in a
-    .csv. Raises LDLError: a missing or unreadable file, key or
-    column; text or NaN among the numbers; unequal numbers of rows.
+    the usual keys, or under those given; so do .npy files in a folder. A ``.csv`` and Parquet files name their columns:
+    a value, maybe a group, all others features. ``storage`` says where the numbers of large tables lie. The absence of
+    groups is an error only where they are named. With ``missing`` features may be NaN, or empty in a .csv. Raises
+    LDLError: a missing or unreadable file, key or column; text or NaN among the numbers; unequal numbers of rows.
     """
-    features, values, groups, columns = read_file(path, _read_csv, _pick, missing, feature_key, value_key, group_key)
+    keys = feature_key, value_key, group_key
+    parts = read_stored(path, storage, _pick, _pick_columns, missing, *keys)
+    features, values, groups, columns = parts or read_file(path, _read_csv, _pick, missing, *keys)
+    features = storage.place(features)
     features = check_matrix(path, "features", features, missing)
     values = check_matrix(path, "values", np.reshape(values, (-1, 1)))[:, 0]
     if len(values) != len(features):
@@ -77,6 +79,20 @@ def _read_csv(path: Path, missing: bool, feature_key: str | None, *keys: str | N
     values = table.numbers([value])
     rest = table.without(value, *([group] if group else []))
     return rest.numbers(missing=missing), values, groups, rest.header
+
+
+def _pick_columns(
+    parquet: Parquet, storage: Storage, missing: bool, feature_key: str | None, *keys: str | None
+) -> Columns:
+    if feature_key:
+        raise LDLError(f"{parquet.path}: feature_key is for .mat and .npz; features are the columns left over")
+    header: Sequence[str] = parquet.header
+    value, group = _names(parquet.path, header, *keys)
+    rest = [name for name in header if name not in (value, group)]
+    if not rest:
+        raise LDLError(f"{parquet.path}: needs feature columns beside {value!r}; its columns are {header[:6]}")
+    found = parquet.matrices({"features": rest, "values": [value]}, group, storage)
+    return found["features"], found["values"], found.get("groups"), rest
 
 
 def _names(path: Path, names: Iterable[str], value: str | None, group: str | None) -> tuple[str, str | None]:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.methods.forest.columns import MISSING, make_columns
+from ldl.methods.forest.binning import BINS, bin_features
 from ldl.methods.forest.compiled import compiled, inlined
 
-MOST_BINS = MISSING
+MOST_BINS = BINS - 1
 """Bins of a feature, besides that of missing values."""
 
 
@@ -42,7 +42,7 @@ class Share(NamedTuple):
     Attributes:
         first: The first feature.
         last: One past the last.
-        start: (N + 1,) int64; row i lists ``listed[start[i]:start[i + 1]]``.
+        start: (N + 1,) int64; row i lists ``listed[start[i]:start[i + 1]]``. (1,) where no feature is sparse.
         listed: Bins of the histogram that a row is in, other than the defaults of sparse features; int32.
     """
 
@@ -52,22 +52,13 @@ class Share(NamedTuple):
     listed: np.ndarray
 
 
-def make_bins(features: np.ndarray, bins: int = MOST_BINS) -> Bins:
-    """Quantile bins of features (N, F) float32, finite or NaN; at most ``bins`` of them, 255, a feature."""
-    columns = make_columns(features, "binned", bins)
-    count = len(columns.codes)
-    offset, filled, default = np.zeros(count + 1, np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
-    for f, codes in enumerate(columns.codes):
-        held = np.bincount(codes, minlength=MISSING + 1)
-        filled[f] = np.count_nonzero(held[:MISSING])
-        missing = held[MISSING]
-        if missing:
-            codes[codes == MISSING] = filled[f]
-            held[filled[f]] = missing
-        offset[f + 1] = offset[f] + filled[f] + (missing > 0)
-        most = int(held.argmax())
-        default[f] = most if 2 * held[most] >= len(codes) else -1
-    return Bins(columns.codes, offset, filled, default, columns.low, columns.high)
+def make_bins(features: np.ndarray, bins: int = MOST_BINS, rows: np.ndarray | None = None, threads: int = 1) -> Bins:
+    """Quantile bins of features (N, F) float32, finite or NaN; see :func:`.binning.bin_features`."""
+    codes, low, high, filled, held = bin_features(features, bins, rows, threads)
+    offset = np.concatenate([[0], np.cumsum(np.count_nonzero(held, 1))])
+    most = held.argmax(1)
+    default = np.where(2 * held.max(1) >= codes.shape[1], most, -1).astype(np.int32)
+    return Bins(codes, offset, filled, default, low, high)
 
 
 def make_shares(bins: Bins, parts: int) -> list[Share]:
@@ -81,6 +72,8 @@ def make_shares(bins: Bins, parts: int) -> list[Share]:
 
 
 def _make_share(bins: Bins, first: int, last: int) -> Share:
+    if not (bins.default[first:last] >= 0).any():
+        return Share(first, last, np.zeros(1, np.int64), np.empty(0, np.int32))
     start = np.zeros(bins.codes.shape[1] + 1, np.int64)
     _count_listed(bins, first, last, start)
     np.cumsum(start, out=start)

@@ -18,7 +18,7 @@ from ldl.collective import Collective
 from ldl.methods.forest.bins import Bins, make_shares
 from ldl.methods.forest.columns import midpoint
 from ldl.methods.forest.compiled import compiled
-from ldl.methods.forest.histograms import Histogram, accumulate, subtract, total
+from ldl.methods.forest.histograms import TOGETHER, Histogram, accumulate, subtract, total
 from ldl.methods.forest.newton import NO_CUT, TINY, Cut, Newton, best_cut, first_best
 from ldl.methods.forest.parting import partition
 
@@ -132,10 +132,13 @@ class Grower:
         own, depth = rows[node.first : node.last], node.depth + 1
         middle = node.first + _send(codes, own, self.spare, self.right, cut.below, filled, cut.missing_left)
         sides = (node.first, middle), (middle, node.last)
-        return [
-            _Node(number + side, *ends, depth, total(derivatives, rows[slice(*ends)]))
-            for side, ends in enumerate(sides)
-        ]
+        right_is_small = 2 * (middle - node.first) > node.count
+        small = total(derivatives, rows[slice(*sides[right_is_small])])
+        # Passing over the larger child as well would cost more the larger it is, and gain it the last bit.
+        other = slice(*sides[not right_is_small])
+        large = node.sums - small if node.count > TOGETHER else total(derivatives, rows[other])
+        sums = (large, small) if right_is_small else (small, large)
+        return [_Node(number + side, *ends, depth, own) for side, (ends, own) in enumerate(zip(sides, sums))]
 
     def _open(
         self, node: _Node, children: list[_Node], derivatives: np.ndarray, rows: np.ndarray, features: np.ndarray,

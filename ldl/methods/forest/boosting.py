@@ -10,15 +10,15 @@ import numpy as np
 import torch
 
 from ldl.collective import Collective
-from ldl.methods.forest.bins import make_bins
+from ldl.methods.forest.bins import Bins, make_bins
 from ldl.methods.forest.boosted_forest import add_leaves, join_boosted
 from ldl.methods.forest.boosted_tree import BoostedTree, Grower, Shape
 from ldl.methods.forest.boosting_loss import Loss, derive, mean_loss, number_of
-from ldl.methods.forest.draws import bootstrap
+from ldl.methods.forest.coded_tree import CodedTree, add_coded, code_tree
+from ldl.methods.forest.draws import subset
+from ldl.methods.mapped import LARGE, blocks, release
 
 Trees = Literal["vector", "label"]
-Rows = tuple[np.ndarray, np.ndarray]
-"""Features (n, F) and distributions (n, C), float32 and contiguous."""
 WORTH_THREADS = 50_000
 """Derivatives below which starting threads costs more than it saves."""
 
@@ -34,6 +34,20 @@ class Plan(NamedTuple):
     bins: int
     seed: int
     threads: int
+
+
+class Rows(NamedTuple):
+    """What is learned from, or watched.
+
+    Attributes:
+        features: (N, F) float32, contiguous; maybe in a map of a file.
+        target: (n, C) float32, contiguous: distributions.
+        chosen: (n,) int32, those rows of ``features`` that they belong to, rising; none for all.
+    """
+
+    features: np.ndarray
+    target: np.ndarray
+    chosen: np.ndarray = np.empty(0, np.int32)
 
 
 class Round(NamedTuple):
@@ -68,27 +82,35 @@ def boost(
         device: Where the collective's tensors must lie.
         watched: Rows whose loss is measured after every round.
     """
-    features, target = train
-    labels = target.shape[1]
-    grower = Grower(make_bins(features, plan.bins), plan.threads, collective, device)
+    target, labels = train.target, train.target.shape[1]
+    chosen = train.chosen if len(train.chosen) else None
+    bins = make_bins(train.features, plan.bins, chosen, plan.threads)
+    grower = Grower(bins, plan.threads, collective, device)
     scores = np.tile(start, (len(target), 1))
-    seen = None if watched is None else np.tile(start, (len(watched[1]), 1))
+    seen = None if watched is None else np.tile(start, (len(watched.target), 1))
     derivatives = np.empty((len(target), 2 * labels), np.float32)
     loss = number_of(plan.loss)
     try:
         for number in range(rounds):
             _by_rows(grower, len(target), labels, partial(_derive, scores, target, loss, derivatives))
-            rows = bootstrap(len(target), plan.sampling, False, plan.seed, number)[0]
-            chosen = _columns(features.shape[1], plan.features, plan.seed, number)
-            trees = [grower.grow(one, rows.copy(), chosen, plan.shape) for one in _outputs(derivatives, plan.trees)]
+            rows = subset(len(target), plan.sampling, plan.seed, number)
+            split_by = _columns(bins.codes.shape[0], plan.features, plan.seed, number)
+            several = plan.trees == "label"
+            trees = [
+                grower.grow(one, rows.copy() if several else rows, split_by, plan.shape)
+                for one in _outputs(derivatives, plan.trees)
+            ]
             if all(len(tree.feature) == 1 for tree in trees):
                 return
-            forest = [tensor.numpy() for tensor in join_boosted(trees, trees[0].values.shape[1], torch.device("cpu"))]
-            _by_rows(grower, len(target), labels, partial(_add, features, forest, scores))
+            for label, tree in enumerate(trees):
+                _by_rows(grower, len(target), labels, partial(_add, bins, train, code_tree(tree, bins), scores, label))
+            if train.features.nbytes >= LARGE:
+                release(train.features)
             left = np.nan
             if watched is not None and seen is not None:
-                add_leaves(watched[0], *forest, seen)
-                left = mean_loss(seen, watched[1], loss)
+                forest = [part.numpy() for part in join_boosted(trees, trees[0].values.shape[1], torch.device("cpu"))]
+                _by_rows(grower, len(seen), labels, partial(_watch, watched.features, forest, seen))
+                left = mean_loss(seen, watched.target, loss)
             yield Round(trees, left)
     finally:
         grower.close()
@@ -116,8 +138,14 @@ def _derive(scores: np.ndarray, target: np.ndarray, loss: int, derivatives: np.n
     derive(scores[part], target[part], loss, derivatives[part])
 
 
-def _add(features: np.ndarray, forest: list[np.ndarray], scores: np.ndarray, part: slice) -> None:
-    add_leaves(features[part], *forest, scores[part])
+def _add(bins: Bins, train: Rows, tree: CodedTree, scores: np.ndarray, label: int, part: slice) -> None:
+    add_coded(bins, train.features, train.chosen, tree, part.start, part.stop, scores, label)
+
+
+def _watch(features: np.ndarray, forest: list[np.ndarray], scores: np.ndarray, part: slice) -> None:
+    scores = scores[part]
+    for first, block in blocks(features[part]):
+        add_leaves(block, *forest, scores[first : first + len(block)])
 
 
 def _by_rows(grower: Grower, rows: int, labels: int, one: Callable[[slice], None]) -> None:

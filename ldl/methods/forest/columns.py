@@ -6,11 +6,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ldl.methods.forest.binning import BINS, bin_features, check_count
 from ldl.methods.forest.compiled import compiled, inlined
 
-BINS = 256
-MISSING = BINS - 1
-"""Bin of missing values, where there are some; the others then have at most 255."""
 Layout = Literal["ordered", "binned", "plain"]
 
 
@@ -41,31 +39,26 @@ class Columns(NamedTuple):
     high: np.ndarray
 
 
-def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS) -> Columns:
+def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS, threads: int = 1) -> Columns:
     """Columns of features (N, F), finite float32: rows in order, quantile bins, or the values alone.
 
-    Bins hold about equally many rows; where a feature has at most ``bins`` values, each has a bin of its own. With at
-    most 255 of them features may be NaN, which has the bin ``MISSING`` to itself.
+    ``threads`` share the features where they are binned.
     """
-    count, width = features.shape
+    width = features.shape[1]
     start, default = np.zeros(width + 1, np.int64), np.full(width, np.nan, np.float32)
     rows, listed = [np.empty(0, np.int32)], [np.empty(0, np.float32)]
-    codes = np.empty((width, count if kind == "binned" else 0), np.uint8)
-    low, high = (np.zeros((width, BINS if kind == "binned" else 0), np.float32) for _ in range(2))
-    for f in range(width if kind != "plain" else 0):
+    if kind == "binned":
+        codes, low, high = bin_features(features, bins, threads=threads)[:3]
+    else:
+        codes, low, high = np.empty((width, 0), np.uint8), *np.zeros((2, width, 0), np.float32)
+    for f in range(width if kind == "ordered" else 0):
         column = np.ascontiguousarray(features[:, f])
-        if kind == "binned":
-            order = np.argsort(column)  # NaN comes last
-            known = count - int(np.isnan(column).sum())
-            codes[f, order[known:]] = MISSING
-            if known:
-                _fill_bins(column, order[:known], bins, codes[f], low[f], high[f])
-            continue
         default[f] = _majority(column)
         # NaN, which marks no default, is unequal to everything.
         others = np.flatnonzero(column != default[f]).astype(np.int32)
         others = others[np.argsort(column[others])]
         start[f + 1] = start[f] + len(others)
+        check_count(int(start[f + 1]))
         rows.append(others)
         listed.append(column[others])
     values = np.ascontiguousarray(features.T) if kind == "plain" else np.empty((width, 0), np.float32)
@@ -88,28 +81,6 @@ def _majority(column: np.ndarray) -> float:
         if 2 * held >= len(column):
             return guess
     return np.float32(np.nan)
-
-
-@compiled
-def _fill_bins(
-    column: np.ndarray, order: np.ndarray, bins: int, codes: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> None:
-    count = len(order)
-    distinct = 1
-    for i in range(1, count):
-        distinct += column[order[i]] != column[order[i - 1]]
-    bin_, filled, left = 0, 0, count
-    low[0] = column[order[0]]
-    for i in range(count):
-        value = column[order[i]]
-        # A bin is full when it holds its share of the rows that are left.
-        if i > 0 and value != column[order[i - 1]] and (distinct <= bins or filled * (bins - bin_) >= left):
-            left -= filled
-            bin_, filled = bin_ + 1, 0
-            low[bin_] = value
-        high[bin_] = value
-        codes[order[i]] = bin_
-        filled += 1
 
 
 @inlined

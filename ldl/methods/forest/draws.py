@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.methods.forest.compiled import inlined
+from ldl.methods.forest.compiled import compiled, inlined
+
+MANY = 1 << 20
+"""Rows from which a sample without replacement is picked row by row: a permutation would take 8 bytes of each."""
+CHUNK = 1 << 20
+"""Draws with replacement that are made at a time."""
 
 
 def bootstrap(rows: int, sampling: float, replace: bool, seed: int, tree: int) -> tuple[np.ndarray, np.ndarray]:
@@ -13,14 +18,38 @@ def bootstrap(rows: int, sampling: float, replace: bool, seed: int, tree: int) -
     Returns:
         The distinct rows drawn, rising, int32, and how often each was drawn, int32.
     """
-    random = np.random.default_rng([seed, tree])
-    draws = max(1, round(sampling * rows))
     if not replace:
-        drawn = np.arange(rows) if draws == rows else np.sort(random.choice(rows, draws, replace=False))
-        return drawn.astype(np.int32), np.ones(draws, np.int32)
-    counts = np.bincount(random.integers(rows, size=draws), minlength=rows)
-    drawn = np.flatnonzero(counts)
-    return drawn.astype(np.int32), counts[drawn].astype(np.int32)
+        drawn = subset(rows, sampling, seed, tree)
+        return drawn, np.ones(len(drawn), np.int32)
+    random, draws = np.random.default_rng([seed, tree]), _draws(rows, sampling)
+    counts = np.zeros(rows, np.int32)
+    for first in range(0, draws, CHUNK):
+        _count(random.integers(rows, size=min(CHUNK, draws - first)), counts)
+    drawn = np.flatnonzero(counts).astype(np.int32)
+    return drawn, counts[drawn]
+
+
+def subset(rows: int, sampling: float, seed: int, tree: int) -> np.ndarray:
+    """The sample of one tree without replacement, max(1, round(sampling * rows)) rows: rising, int32."""
+    draws = _draws(rows, sampling)
+    if draws == rows:
+        return np.arange(rows, dtype=np.int32)
+    if rows < MANY:
+        random = np.random.default_rng([seed, tree])
+        return np.sort(random.choice(rows, draws, replace=False)).astype(np.int32)
+    picked = np.empty(draws, np.int32)
+    _pick(rows, stream(seed, tree), picked)
+    return picked
+
+
+def _draws(rows: int, sampling: float) -> int:
+    return max(1, round(sampling * rows))
+
+
+@compiled
+def _count(drawn: np.ndarray, counts: np.ndarray) -> None:
+    for row in drawn:
+        counts[row] += 1
 
 
 def stream(seed: int, tree: int) -> np.ndarray:
@@ -42,3 +71,13 @@ def next_bits(state: np.ndarray) -> int:
 def next_share(state: np.ndarray) -> float:
     """A number in [0, 1)."""
     return np.float64(next_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def _pick(rows: int, state: np.ndarray, picked: np.ndarray) -> None:
+    """Fill in a simple random sample of the rows, in order (selection sampling; Fan, Muller & Rezucha 1962)."""
+    taken = 0
+    for row in range(rows):
+        if next_share(state) * (rows - row) < len(picked) - taken:
+            picked[taken] = row
+            taken += 1

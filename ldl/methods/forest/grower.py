@@ -69,14 +69,17 @@ def grow(
     """
     width, size = len(columns.default), len(samples)
     ordered = rules.search == EXACT or rules.search == ADAPTIVE
-    rows, spare = np.arange(size).astype(np.int32), np.empty(size, np.int32)
+    rows, spare = np.empty(size, np.int32), np.empty(size, np.int32)
+    for i in range(size):
+        rows[i] = i
     right = np.zeros(size, np.uint8)
     packed = np.empty(size, np.int32)
     clusters = rules.criterion == CLUSTERS
-    cluster = np.zeros(size, np.uint8)
+    cluster = np.zeros(size if clusters else 0, np.uint8)
     centred = np.empty((size if clusters else 0, codes.shape[1]), np.float32)
     mass = make_mass(codes, samples, weights, not clusters)
-    own, counts = np.empty(size, np.int32), np.empty(size, np.int64)
+    unordered = 0 if ordered else size
+    own, counts = np.empty(unordered, np.int32), np.empty(unordered, np.int64)
     # Row d + 1 is what the children of a node at depth d start from, left and right; both use the same features.
     live = np.empty((rules.depth + 2, width), np.int32)
     lo = np.empty((rules.depth + 2, 2, width if ordered else 0), np.int32)
@@ -91,13 +94,14 @@ def grow(
     alive = np.empty(rules.depth + 2, np.int32)
     alive[0] = width
 
-    feature, threshold = np.full(2 * size, -1, np.int32), np.zeros(2 * size, np.float32)
-    child, start = np.zeros(2 * size, np.int32), np.empty(size + 1, np.int32)
+    draws = weights.sum()
+    most = min(size, max(1, draws // rules.min_leaf), 1 << min(rules.depth, 31))
+    feature, threshold = np.full(2 * most, -1, np.int32), np.zeros(2 * most, np.float32)
+    child, start = np.zeros(2 * most, np.int32), np.empty(most + 1, np.int32)
     gain = np.zeros(width)
     nodes, leaves, evaluations = 1, 0, 0
     # Node, first row, one past the last, depth, side, whether it stays a leaf.
     stack = np.empty((rules.depth + 2, 6), np.int32)
-    draws = weights.sum()
     done = draws < rules.min_samples or rules.depth == 0 or all_equal(codes, samples, rows, 0, size)
     _push(stack, 0, 0, 0, size, 0, 0, done)
     waiting = 1

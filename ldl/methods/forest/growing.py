@@ -41,7 +41,7 @@ def grow_trees(
     """
     # One layout and dtype of every argument: numba compiles anew for each.
     codes = np.ascontiguousarray(codes, np.float32)
-    columns = make_columns(np.asarray(features, np.float32), LAYOUTS[rules.search], bins)
+    columns = make_columns(np.asarray(features, np.float32), LAYOUTS[rules.search], bins, threads)
     draws = max(1, round(sampling * len(codes)))
     table = log_table(draws)
 

@@ -9,6 +9,11 @@ import numpy as np
 from ldl.methods.forest.bins import Bins, Share
 from ldl.methods.forest.compiled import compiled, inlined, inlined_fast
 
+CACHED = 512
+"""Rows whose derivatives stay in a core's cache while they are added to all features."""
+TOGETHER = 1 << 16
+"""Rows that are summed in float32 before they are added to the rest: in one long sum what a row adds gets lost."""
+
 
 class Histogram(NamedTuple):
     """What a node's rows sum up to in each bin of all features.
@@ -47,29 +52,61 @@ def accumulate(
 
     ``rows`` are the node's, ``sums`` the :func:`total` of their ``derivatives``.
     """
-    for f in features:
-        if share.first <= f < share.last and bins.default[f] < 0:
-            own = slice(bins.offset[f], bins.offset[f + 1])
-            _add_codes(bins.codes[f], derivatives, rows, histogram.sums[own], histogram.rows[own])
-    if (bins.default[share.first : share.last] >= 0).any():
-        for f in range(share.first, share.last):
-            if bins.default[f] >= 0:
-                histogram.sums[bins.offset[f] : bins.offset[f + 1]] = 0
-                histogram.rows[bins.offset[f] : bins.offset[f + 1]] = 0
-        _add_listed(share.start, share.listed, derivatives, rows, histogram.sums, histogram.rows)
+    begin, end = bins.offset[share.first], bins.offset[share.last]
+    dense = np.array([f for f in features if share.first <= f < share.last and bins.default[f] < 0], np.int64)
+    # Rows list all features that are sparse, whether or not they are among those that are asked for.
+    sparse = np.array([f for f in range(share.first, share.last) if bins.default[f] >= 0], np.int64)
+    used = np.concatenate((dense, sparse))
+    whole, counts = histogram.sums[begin:end], histogram.rows[begin:end]
+    part = np.empty_like(whole) if len(rows) > TOGETHER else whole
+    for f in used:
+        counts[_own(bins, f, begin)] = 0
+    for first in range(0, max(len(rows), 1), TOGETHER):
+        own, into = rows[first : first + TOGETHER], part if first else whole
+        for f in used:
+            into[_own(bins, f, begin)] = 0
+        if len(dense):
+            _add_dense(bins, dense, begin, derivatives, own, into, counts)
+        if len(sparse):
+            _add_listed(share.start, share.listed, begin, derivatives, own, into, counts)
+        if first:
+            for f in used:
+                whole[_own(bins, f, begin)] += part[_own(bins, f, begin)]
     for f in features:
         if share.first <= f < share.last and bins.default[f] >= 0:
             _fill_default(bins, f, len(rows), sums, histogram)
+
+
+@inlined
+def _own(bins: Bins, f: int, begin: int) -> slice:
+    """The bins of a feature, counted from ``begin``."""
+    return slice(bins.offset[f] - begin, bins.offset[f + 1] - begin)
+
+
+@inlined
+def _add_dense(
+    bins: Bins,
+    dense: np.ndarray,
+    begin: int,
+    derivatives: np.ndarray,
+    rows: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    for first in range(0, len(rows), CACHED):
+        own = rows[first : first + CACHED]
+        for f in dense:
+            _add_codes(bins.codes[f], derivatives, own, sums[_own(bins, f, begin)], counts[_own(bins, f, begin)])
 
 
 @inlined_fast
 def _add_codes(
     codes: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray, counts: np.ndarray
 ) -> None:
-    """Make one feature's histogram; a function of plain arrays, of which the compiler makes vector instructions."""
-    sums[:] = 0
-    counts[:] = 0
-    for row in rows:
+    """Add rows to one feature's bins; a function of plain arrays, of which the compiler makes vector instructions."""
+    for i in range(len(rows)):
+        # Unsigned: a number that might be negative would cost a branch at each use.
+        row = np.uint32(rows[i])
         at = codes[row]
         counts[at] += 1
         for k in range(derivatives.shape[1]):
@@ -80,6 +117,7 @@ def _add_codes(
 def _add_listed(
     start: np.ndarray,
     listed: np.ndarray,
+    begin: int,
     derivatives: np.ndarray,
     rows: np.ndarray,
     sums: np.ndarray,
@@ -87,7 +125,7 @@ def _add_listed(
 ) -> None:
     for row in rows:
         for place in range(start[row], start[row + 1]):
-            at = listed[place]
+            at = listed[place] - begin
             counts[at] += 1
             for k in range(derivatives.shape[1]):
                 sums[at, k] += derivatives[row, k]

@@ -71,21 +71,25 @@ def average_by_gathers(features: Tensor, forest: FlatForest, depth: int) -> Tens
 def average_without(features: Tensor, forest: FlatForest, skip: np.ndarray, threads: int = 1) -> Tensor:
     """Mean (B, C) over those trees that did not see the row in training; NaN where all did.
 
-    ``features`` (B, F) float32 and the forest are on a CPU. ``skip`` (K, B) uint8 is 1 where the tree has seen the row;
-    of shape (K, 0) it skips no tree. ``threads`` share the rows.
+    ``features`` (B, F) float32 and the forest are on a CPU. ``skip`` (K, B / 8, rounded up) uint8 has a bit a row, the
+    lowest first, set where the tree has seen it; of shape (K, 0) it skips no tree. ``threads`` share the rows.
     """
     arrays, rows = [tensor.detach().numpy() for tensor in forest], features.contiguous().numpy()
     sums = np.zeros((len(rows), forest.values.shape[1]), arrays[-1].dtype)
 
     def fill(start: int, stop: int) -> None:
-        bad = _average(rows[start:stop], *arrays, np.ascontiguousarray(skip[:, start:stop]), sums[start:stop])
+        bad = _average(
+            rows[start:stop], *arrays, np.ascontiguousarray(skip[:, start // 8 : -(-stop // 8)]), sums[start:stop]
+        )
         if bad >= 0:
             raise _refusal(start + bad)
 
     if threads == 1:
         fill(0, len(rows))
     else:
-        cuts = np.linspace(0, len(rows), threads + 1).astype(int)
+        # Whole bytes of bits for each.
+        cuts = np.linspace(0, len(rows), threads + 1).astype(int) // 8 * 8
+        cuts[-1] = len(rows)
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(fill, cuts, cuts[1:]))
     return torch.from_numpy(sums)
@@ -119,7 +123,7 @@ def _average(
             root, count, met = roots[k], 0, -1
             for i in range(first, last):
                 node[i] = -1
-                if not (skips and skip[k, i]):
+                if not (skips and skip[k, i >> 3] >> (i & 7) & 1):
                     node[i] = root
                     active[count] = i
                     count += 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 
-from benchmarks.speed import head_cost, loader
+from benchmarks.speed import gpu, head_cost, large_tables, loader
+from ldl.data import TabularLDL
 
 
 def test_head_cost(command: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,3 +27,32 @@ def test_made_up_pictures_and_rates(tmp_path: Path) -> None:
     assert len(pictures) == 12 and Image.open(pictures[0]).size == (112, 112)
     calls = []
     assert loader.rate(lambda: calls.append(1), 3, 64, "cpu") > 0 and len(calls) == 3
+
+
+def test_gpu_page(command: Callable[..., str], page: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_cost, "EPOCH_STEPS", 2)
+    monkeypatch.setattr(gpu, "QUICK", {**gpu.QUICK, "workers": 0, "backbone": "mobilenetv2_035"})
+    written = page("gpu")
+    command(gpu, "--quick", "--device", "cpu", "--page", written)
+    text = written.read_text()
+    assert "| 32 | none | " in text and all(f"\n| {head} | " in text for head in ("Softmax", "LDLF"))
+
+
+def test_large_tables_are_the_same_in_both_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_tables, "BLOCK", 70)
+    tables = []
+    for layout in ("npy", "parquet"):
+        large_tables.make_table(tmp_path / layout, 200, layout)
+        data = TabularLDL(str(tmp_path / layout), cache_dir=str(tmp_path / "cache"), in_memory=0)
+        data.setup()
+        tables.append(data)
+    rows = torch.arange(200)
+    assert torch.equal(*(data.columns["target"][rows] for data in tables))
+    assert torch.equal(*(data.scaled[rows] for data in tables))
+
+
+def test_memory_of_a_process_and_growth() -> None:
+    memory = large_tables.resident(os.getpid())
+    assert memory["VmHWM"] >= memory["RssAnon"] > 1000 and large_tables.resident(2**22) == {}
+    runs = {size: large_tables.Measured(size, 2 * size * math.log(size), *[1.0] * 6) for size in (1000, 2000)}
+    assert [row[6] for row in large_tables.tabulate(runs)] == ["1.00", "1.00"]

@@ -1,0 +1,187 @@
+"""Tables that stay on disk: the same numbers as from memory, whatever they lie in, and the same refusals."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pyarrow import parquet
+
+from ldl.data import TabularLDL, TabularValues, row_file
+from ldl.data.column import Made
+from ldl.data.row_file import RowFile, RowWriter
+from ldl.data.tables import parquet as parquet_tables
+from ldl.errors import LDLError
+
+RNG = np.random.default_rng(0)
+SIZE = 700
+X = np.column_stack([RNG.normal(3, [1, 10, 1e-3, 5], (SIZE, 4)), np.full(SIZE, 0.1)]).astype(np.float32)
+D = (RNG.dirichlet(np.ones(3), SIZE) * RNG.uniform(0.9995, 1.0005, (SIZE, 1))).astype(np.float32)
+GROUPS = RNG.integers(0, 40, SIZE)
+AGES = RNG.integers(0, 60, SIZE).astype(np.float64)
+
+Save = Callable[..., Path]
+
+
+def save_npz(folder: Path, **arrays: Any) -> Path:
+    np.savez(folder / "t.npz", **arrays)
+    return folder / "t.npz"
+
+
+def save_packed(folder: Path, **arrays: Any) -> Path:
+    np.savez_compressed(folder / "t.npz", **arrays)
+    return folder / "t.npz"
+
+
+def save_folder(folder: Path, **arrays: Any) -> Path:
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return folder
+
+
+def save_parquet(folder: Path, **arrays: Any) -> Path:
+    columns = {f"x{number}": column for number, column in enumerate(arrays.pop("features").T)}
+    columns |= {f"label:{number}": column for number, column in enumerate(arrays.pop("labels", D[:, :0]).T)}
+    # By their text, as those of a .csv: the same order where all are of one length.
+    table = pa.table({**columns, **({"group": [f"{n:03}" for n in arrays.pop("group")]} if "group" in arrays else {})})
+    for name, array in arrays.items():
+        table = table.append_column(name, pa.array(array))
+    for number, start in enumerate((0, 300, 333)):
+        stop = (300, 333, SIZE)[number]
+        parquet.write_table(table.slice(start, stop - start), folder / f"part-{number}.parquet", row_group_size=100)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(row_file, "BLOCK", 40 * 64)
+    monkeypatch.setattr(parquet_tables, "ROWS", 77)
+    monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
+
+
+def opened(path: Path, data: type[TabularLDL] | type[TabularValues] = TabularLDL, **options: Any) -> Any:
+    made = data(str(path), **options)
+    made.setup()
+    return made
+
+
+@pytest.mark.parametrize("save", [save_npz, save_packed, save_folder, save_parquet])
+@pytest.mark.parametrize("scaling", ["standard", "quantile_normal"])
+def test_the_same_numbers_as_from_memory(tmp_path: Path, save: Save, scaling: str) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "disk").mkdir()
+    arrays = {"features": X, "labels": D, "group": GROUPS}
+    whole = opened(save_npz(tmp_path / "memory", **arrays), scaling=scaling, fold=3)
+    disk = opened(save(tmp_path / "disk", **arrays), scaling=scaling, fold=3, in_memory=0)
+    assert isinstance(disk.features, RowFile) and isinstance(disk.scaled, Made)
+    for part in ("train", "val", "test"):
+        np.testing.assert_array_equal(getattr(disk.split, part), getattr(whole.split, part))
+    rows = torch.from_numpy(RNG.permutation(SIZE))
+    for name in ("target", "group"):
+        assert torch.equal(disk.columns[name][rows], whole.columns[name][rows]), name
+    # As a loader process has it.
+    assert torch.equal(pickle.loads(pickle.dumps(disk.scaled))[rows], whole.scaled[rows])
+    assert disk.scaler.learned.keys() == whole.scaler.learned.keys()
+    assert all(np.array_equal(disk.scaler.learned[name], whole.scaler.learned[name]) for name in disk.scaler.learned)
+    small = opened(save(tmp_path / "disk", **arrays), scaling=scaling, fold=3)
+    assert torch.equal(small.scaled, whole.scaled)
+
+
+def test_missing_and_histograms_are_scaled_the_same(tmp_path: Path) -> None:
+    features = np.abs(X).astype(np.float64)
+    features[RNG.random(X.shape) < 0.1] = np.nan
+    features[:, 3] = np.nan
+    save_folder(tmp_path, features=features, labels=D)
+    for scaling in ("standard", "hellinger", "quantile_uniform"):
+        options = {"scaling": scaling, "missing": "keep"}
+        whole, disk = opened(tmp_path, **options), opened(tmp_path, **options, in_memory=0)
+        assert disk.has_missing
+        for name, learned in disk.scaler.learned.items():
+            np.testing.assert_allclose(learned, whole.scaler.learned[name], rtol=1e-13 * (scaling == "hellinger"))
+        torch.testing.assert_close(disk.scaled[torch.arange(SIZE)], whole.scaled, rtol=1e-6, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("save", [save_folder, save_parquet])
+def test_values_are_laid_out_when_they_are_asked_for(tmp_path: Path, save: Save) -> None:
+    path = save(tmp_path, features=X, age=AGES, group=GROUPS)
+    whole, disk = opened(path, TabularValues), opened(path, TabularValues, in_memory=0)
+    rows = torch.from_numpy(RNG.permutation(SIZE))
+    assert torch.equal(disk.columns["target"][rows], whole.columns["target"][rows])
+    assert torch.equal(disk.columns["value"], whole.columns["value"])
+    assert torch.equal(disk.scaled[rows], whole.scaled[rows])
+
+
+def test_parquet_is_written_once_and_anew_where_it_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_parquet(tmp_path, features=X, labels=D)
+    opened(tmp_path, cache_dir=str(tmp_path / "mine"))
+    assert f"writing 700 rows of {tmp_path} into {tmp_path / 'mine'}" in capsys.readouterr().out
+    opened(tmp_path, cache_dir=str(tmp_path / "mine"))
+    assert "writing" not in capsys.readouterr().out
+    os.utime(tmp_path / "part-1.parquet", (1, 1))
+    opened(tmp_path, cache_dir=str(tmp_path / "mine"))
+    assert "writing" in capsys.readouterr().out
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LDLError, match="set data.cache_dir or LDL_CACHE"):
+        opened(tmp_path, cache_dir=str(tmp_path / "file"))
+
+
+def test_what_is_wrong_is_named_with_file_row_and_column(tmp_path: Path) -> None:
+    features, labels = X.copy(), D.copy()
+    features[350, 1] = np.inf
+    save_parquet(tmp_path, features=features, labels=labels)
+    # float32 holds no 1e100, which is not to make infinities pass.
+    with pytest.raises(LDLError, match=r"part-2.parquet: features row 17, column 'x1' is inf; every entry must be"):
+        opened(tmp_path, in_memory=0)
+    labels[310] = [0.5, 0.6, -0.1]
+    save_parquet(tmp_path, features=X, labels=labels)
+    with pytest.raises(LDLError, match=r"part-1.parquet: distribution row 10, label 2 is -0.1; mass must not"):
+        opened(tmp_path, in_memory=0)
+    labels[310] = [0.5, 0.6, 0.0]
+    save_parquet(tmp_path, features=X, labels=labels)
+    with pytest.raises(LDLError, match=r"part-1.parquet: distribution row 10 sums to 1.1, not 1 \(1 such rows\)"):
+        opened(tmp_path, in_memory=0)
+    assert opened(tmp_path, in_memory=0, normalize=True).columns["target"][torch.tensor([310])].sum() == 1
+    parquet.write_table(pa.table({"x": ["a"], "label:a": [1.0]}), tmp_path / "text.parquet")
+    with pytest.raises(LDLError, match="text.parquet: column 'x' is string, not numbers; leave it out, or encode it"):
+        opened(tmp_path / "text.parquet")
+    with pytest.raises(LDLError, match="text.parquet and .*part-0.parquet differ in column 'label:0'"):
+        opened(tmp_path)
+    table = pa.table({"x": [1, 2], "label:a": [1.0, 1.0], "person": ["a", None]})
+    parquet.write_table(table, tmp_path / "group.parquet")
+    with pytest.raises(LDLError, match="the group of row 1, column 'person', is missing; give every row one"):
+        opened(tmp_path / "group.parquet")
+
+
+def test_files_that_are_no_rows_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match="no features under features, feature, .* it has none"):
+        opened(tmp_path)
+    np.save(tmp_path / "labels.npy", D)
+    np.save(tmp_path / "features.npy", np.asfortranarray(X))
+    with pytest.raises(LDLError, match="features.npy has its columns one after the other"):
+        opened(tmp_path)
+    np.save(tmp_path / "features.npy", X)
+    with (tmp_path / "features.npy").open("r+b") as file:
+        file.truncate(5000)
+    with pytest.raises(LDLError, match="features.npy is cut off"):
+        opened(tmp_path)
+    (tmp_path / "features.npy").write_text("1,2,3")
+    with pytest.raises(LDLError, match="features.npy cannot be read as .npy"):
+        opened(tmp_path)
+    with pytest.raises(ValueError, match="2 of 3 rows"), RowWriter(tmp_path / "a.npy", "f4", (3, 2)) as writer:
+        writer.append(np.zeros((2, 2)))
+
+
+def test_a_stretch_of_rows_is_audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ldl.data.tables.grouped.AUDITED", 200)
+    features = np.repeat(RNG.normal(size=(SIZE // 7, 5)), 7, 0) + 0.01 * X
+    path = save_folder(tmp_path, features=features, labels=D)
+    audit = opened(path, in_memory=0).order_audit
+    assert audit is not None and audit.rows == 200 and audit.grouped
+    assert not opened(save_folder(tmp_path, features=X, labels=D), in_memory=0).order_audit.grouped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 from graphlib import CycleError, TopologicalSorter
 from statistics import median
 
@@ -83,3 +84,12 @@ def test_few_loose_modules_and_short_files() -> None:
     assert len(list((ROOT / "ldl").glob("*.py"))) <= 16
     assert {module: lines for module, lines in lengths.items() if lines > 300} == {}
     assert median(lengths.values()) <= 100
+
+
+def test_the_picture_shows_the_floors() -> None:
+    place = ROOT / "docs" / "draw_floors.py"
+    spec = importlib.util.spec_from_file_location("draw_floors", place)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PICTURE.read_text() == module.draw(FLOORS), "python docs/draw_floors.py draws it anew"

@@ -109,16 +109,24 @@ def measure(head: str, table: Path, folder: Path, threads: int) -> Measured:
         script = [sys.executable, str(CONFIGS.parent / "train.py"), *arguments]
         run = subprocess.Popen(script, env=environment, stdout=output, stderr=subprocess.STDOUT)
         while run.poll() is None:
-            for name, kilobytes in resident(run.pid).items():
+            for name, kilobytes in memory_of(run.pid).items():
                 peaks[name] = max(peaks[name], kilobytes)
             time.sleep(EVERY)
     if run.returncode:
         raise LDLError(f"train.py of {head} on {table} failed: {log.read_text()[-2000:]}")
     results = json.loads((folder / "results.json").read_text())
     whole, tested = time.perf_counter() - start, results["folds"][0]
-    memory = [peaks[name] / 1024 for name in ("VmHWM", "RssAnon", "RssFile")]
-    used = children() - before
-    return Measured(tested["n_train"], results["fit_seconds"], whole, used, *memory, tested["metrics"]["kl"])
+    resident, anonymous, of_files = (peaks[name] / 1024 for name in ("VmHWM", "RssAnon", "RssFile"))
+    return Measured(
+        rows=tested["n_train"],
+        fit=results["fit_seconds"],
+        whole=whole,
+        processor=children() - before,
+        resident=resident,
+        anonymous=anonymous,
+        of_files=of_files,
+        kl=tested["metrics"]["kl"],
+    )
 
 
 def children() -> float:
@@ -127,7 +135,7 @@ def children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def resident(process: int) -> dict[str, int]:
+def memory_of(process: int) -> dict[str, int]:
     """Kilobytes of memory of a process: the most so far, what is its own now, and what it maps; nothing of one gone."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()

@@ -18,6 +18,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.errors import LDLError, SharedError
 from ldl.head import FittedHead, ImageHead, wanted_columns
+from ldl.methods.mapped import blocks
 
 CHECKED = 64
 """Training rows, or pixels along each side of an image, whose predictions are looked at after the fit."""
@@ -78,8 +79,7 @@ def _readable(loader: Any, device: torch.device, collective: Collective) -> Iter
 
 def _check_features(head: FittedHead, features: Tensor) -> None:
     """Refuse what no head can be fitted on. Every process has all features, and finds the same."""
-    start = 0
-    for part in features.split(2**16):
+    for start, part in blocks(features):
         # Missing instances of a bag are NaN.
         bad = part.isinf() if head.takes_bags or head.takes_missing else ~part.isfinite()
         if bool(bad.any()):
@@ -89,7 +89,6 @@ def _check_features(head: FittedHead, features: Tensor) -> None:
                 f"{type(head).__name__} cannot be fitted: of the training rows, number {start + where[0]} has the "
                 f"feature {value:g} in column {where[-1]}; scale the inputs, or use trainer.precision 32-true"
             )
-        start += len(part)
 
 
 def _check_survives(head: FittedHead, features: Tensor) -> None:

@@ -52,7 +52,7 @@ def test_large_tables_are_the_same_in_both_layouts(tmp_path: Path, monkeypatch: 
 
 
 def test_memory_of_a_process_and_growth() -> None:
-    memory = large_tables.resident(os.getpid())
-    assert memory["VmHWM"] >= memory["RssAnon"] > 1000 and large_tables.resident(2**22) == {}
+    memory = large_tables.memory_of(os.getpid())
+    assert memory["VmHWM"] >= memory["RssAnon"] > 1000 and large_tables.memory_of(2**22) == {}
     runs = {size: large_tables.Measured(size, 2 * size * math.log(size), *[1.0] * 6) for size in (1000, 2000)}
     assert [row[6] for row in large_tables.tabulate(runs)] == ["1.00", "1.00"]

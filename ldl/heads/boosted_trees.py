@@ -129,7 +129,7 @@ class BoostedTrees(FittedHead):
             seen = Rows(take(rows.features, watched), take(rows.target, watched))
             done, lowest = self._boost_watched(part, seen, collective, device)
             rounds, start = len(done), _start(part.target)
-            del part, seen
+            del part, seen, train, watched
         if self.patience is None or self.refit:
             start = _start(rows.target)
             with closing(boost(rows, start, rounds, self._plan, collective, device)) as boosting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,8 +36,10 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
-            # A full disk is an error here; later it would end the process.
-            os.posix_fallocate(file.fileno(), 0, size)
+            file.truncate(size)
+            if sys.platform == "linux":
+                # A full disk is an error here; later it would end the process.
+                os.posix_fallocate(file.fileno(), 0, size)
             return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
     except OSError as error:
         raise LDLError(
@@ -86,17 +89,15 @@ def may_drop(table: np.ndarray | Tensor) -> bool:
                 name, *rest = line.split()
                 if not name.endswith(":"):
                     if found:
-                        return False
+                        return True
                     start, stop = (int(end, 16) for end in name.split("-"))
                     # Permissions, offset, device and inode, which is 0 for memory without a file.
-                    found = start <= address < stop and rest[3] != "0"
-                    if found and address + table.nbytes > stop:
-                        return False
-                elif found and name == "Anonymous:":
-                    return rest[0] == "0"
+                    found = start <= address and address + table.nbytes <= stop and rest[3] != "0"
+                elif found and name in ("Anonymous:", "Swap:") and rest[0] != "0":
+                    return False
     except OSError:
         pass  # a system without /proc keeps the pages as long as it likes
-    return False
+    return found
 
 
 def _address(table: np.ndarray | Tensor) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -70,8 +71,12 @@ class Members(Mapping[str, RowFile]):
 
 
 def open_folder(folder: Path) -> Members:
-    """The matrices of the .npy files in a folder, by their names without ending."""
-    return Members({path.stem: partial(RowFile.open, path) for path in sorted(folder.glob("*.npy"))})
+    """The matrices of the .npy files in a folder, by their names without ending. Raises LDLError where it has none."""
+    if not (files := sorted(folder.glob("*.npy"))):
+        raise LDLError(
+            f"{folder} holds no table; give .npy files, such as features.npy and labels.npy, or Parquet files"
+        )
+    return Members({path.stem: partial(RowFile.open, path) for path in files})
 
 
 def open_npz(path: Path, storage: Storage) -> Members | None:
@@ -104,6 +109,6 @@ def _open(path: Path, member: zipfile.ZipInfo, storage: Storage) -> RowFile:
     key = files_key([path], f"npz {member.filename}")
     try:
         folder = cached_folder(storage.tables / key, unpack, f"unpacking {member.filename} of {path}")
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error) as error:
         raise LDLError(f"{path} cannot be read as .npz: {error}") from None
     return RowFile.open(folder / "rows.npy")

@@ -48,13 +48,12 @@ def global_rows(batch: dict[str, Any], device: torch.device, collective: Collect
     Raises SharedError, on all processes, where one of them could not read its share, or where what ``watch`` noted of
     its steps before went wrong; and Stopped, but while it trains, where one was told to end the run.
     """
-    message: str | None = batch.get("error")
+    message: str = batch.get("error", "")
     rows = 0 if message else batch["rows"] if "rows" in batch else learned_rows(batch)
-    found = watch.look() if watch is not None else None
-    why = message or found
-    total, wrong, told = collective.sum_numbers([rows, why is not None, stop.signal > 0])
+    bad = watch.look() if watch else None
+    total, wrong, told = collective.sum_numbers([rows, bool(message or bad), stop.signal > 0])
     if wrong:
-        raise_together(why or "", device, collective)
+        raise_together(message or (bad.explain() if bad else ""), device, collective)
     stop.agreed = told > 0
     if told:
         numbers = collective.gather(torch.tensor([stop.signal], device=device))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -53,8 +54,7 @@ class TorchCollective(Collective):
 
     def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
         total = torch.tensor(numbers, dtype=torch.long)
-        assert dist.group.WORLD is not None
-        dist.all_reduce(total, group=_host_group(dist.group.WORLD))
+        dist.all_reduce(total, group=None if dist.get_backend() == "gloo" else _beside(dist.group.WORLD))
         return total.tolist()
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
@@ -74,13 +74,9 @@ class TorchCollective(Collective):
 
 
 @lru_cache(maxsize=1)
-def _host_group(world: dist.ProcessGroup) -> dist.ProcessGroup:
-    """The group for tensors of the CPU: a second one, where the default is for devices. Every process calls it."""
-    if dist.get_backend(world) == "gloo":
-        return world
-    group = dist.new_group(backend="gloo")
-    assert isinstance(group, dist.ProcessGroup)
-    return group
+def _beside(world: dist.ProcessGroup | None) -> Any:
+    """A second group, for tensors of the CPU, beside one that is for those of devices. Every process calls it."""
+    return dist.new_group(backend="gloo")
 
 
 def current_collective() -> Collective:

@@ -146,7 +146,8 @@ class Task(pl.LightningModule):
         """What drives an alternating or a fitted head, and what every run needs."""
         drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
         drives += [FitHead()] if isinstance(self.head, FittedHead) else []
-        return [*drives, self.compiled, Resume(), Settle(), Calibrate(), Conform()]
+        drives += [self.compiled] if self.compiled.what != "none" else []
+        return [*drives, Resume(), Settle(), Calibrate(), Conform()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []

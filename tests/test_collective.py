@@ -74,6 +74,9 @@ def _check_collective(rank: int, rendezvous: str, folder: str) -> None:
     if rank == 0:
         torch.save({"leaves": head.leaves, "memory": together}, Path(folder) / "together.pt")
     _check_watch(rank, collective)
+    # Beside a group of devices, numbers of the host go another way.
+    dist.get_backend = lambda *group: "nccl"
+    assert [collective.sum_numbers([rank, 2, True]) for _ in range(2)] == [[1, 4, 2]] * 2
     dist.destroy_process_group()
 
 

@@ -1,12 +1,12 @@
 """BoostedTrees, or StructRF's histograms, from a map of a file: seconds and resident memory as the rows grow.
 
-    python benchmarks/boosted_trees/large.py [--sizes 1 2 4 20] [--head BoostedTrees] [--rounds 3]
+    python benchmarks/boosted_trees/large.py [--sizes 1 2 4 20] [--head BoostedTrees] [--rounds 5]
 
 Made rows of 30 features and 5 labels, float32, in .npy files. Every size is a process of its own, which maps them,
 compiles on a few rows, and fits. ``before`` is its resident memory then; ``peak`` the kernel's high-water mark, of
 which ``anonymous`` is what the process holds and ``of files`` what it maps, each at its own highest; ``bytes a row``
-what the fit added by the row. ``N log N`` is the time of a round against the first size's, divided by the growth of N
-log N.
+what the fit added by the row. ``N log N`` is the processor's time of a round against the first size's, divided by the
+growth of N log N.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ import torch
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import numbered
-from benchmarks.common.timing import seconds
+from benchmarks.common.timing import Seconds, seconds
 from benchmarks.structrf.speed import start_of_peak, status_mb
 from ldl.collective import Collective
 from ldl.heads import BoostedTrees, StructRF
 from ldl.reports.files import markdown
 
 FEATURES, LABELS, BLOCK = 30, 5, 1 << 18
-HEADER = ("rows", "first round, s", "a round, s", "N log N", "before, MB", "peak, MB", "anonymous", "of files",
-          "bytes a row")  # fmt: skip
+HEADER = ("rows", "first round, s", "a round, s", "of the processor", "N log N", "before, MB", "peak, MB", "anonymous",
+          "of files", "bytes a row")  # fmt: skip
 
 
 class Measured(NamedTuple):
-    """Seconds of a fit of one round, and of every further one; MB before it, and at the highest."""
+    """The time of a fit of one round, and of every further one; MB before it, and at the highest."""
 
-    first: float
-    each: float
+    first: Seconds
+    each: Seconds
     before: float
     peak: float
     anonymous: float
@@ -80,7 +80,8 @@ def measure(folder: Path, options: argparse.Namespace) -> Measured:
         head.fit(features[:rows], target[:rows], Collective())
 
     fit(2, 300)
-    before, held, done = start_of_peak(), {"RssAnon": 0.0, "RssFile": 0.0}, Event()
+    before, done = start_of_peak(), Event()
+    held = {name: status_mb(name) for name in ("RssAnon", "RssFile")}
 
     def watch() -> None:
         while not done.wait(0.05):
@@ -89,11 +90,10 @@ def measure(folder: Path, options: argparse.Namespace) -> Measured:
 
     watcher = Thread(target=watch)
     watcher.start()
-    first = seconds(lambda: fit(1)).clock
-    whole = seconds(lambda: fit(options.rounds)).clock
+    first, whole = seconds(lambda: fit(1)), seconds(lambda: fit(options.rounds))
     done.set()
     watcher.join()
-    each = (whole - first) / max(options.rounds - 1, 1)
+    each = Seconds(*((more - one) / max(options.rounds - 1, 1) for more, one in zip(whole, first)))
     return Measured(first, each, before, status_mb("VmHWM"), held["RssAnon"], held["RssFile"])
 
 
@@ -102,7 +102,7 @@ def parse() -> argparse.Namespace:
     parser = make_parser(__doc__, threads=2)
     parser.add_argument("--sizes", type=float, nargs="+", default=[1, 2, 4], help="million rows (default: %(default)s)")
     parser.add_argument("--head", choices=["BoostedTrees", "StructRF"], default="BoostedTrees")
-    parser.add_argument("--rounds", type=int, default=3, help="or trees (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="or trees (default: %(default)s)")
     parser.add_argument("--depth", type=int, default=6, help="(default: %(default)s)")
     parser.add_argument("--sampling", type=float, default=1.0, help="(default: %(default)s)")
     parser.add_argument("--scratch", help="folder for the tables (default: that of the system)")
@@ -119,10 +119,11 @@ def main() -> None:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 found.append((size, pool.submit(measure, Path(folder), options).result()))
         one, (least, base) = found[-1][1], found[0]
-        growth = one.each / base.each * (least * math.log(least)) / (size * math.log(size))
+        growth = one.each.processor / base.each.processor * (least * math.log(least)) / (size * math.log(size))
         memory = (f"{megabytes:,.0f}" for megabytes in one[2:])
         added = f"{(one.peak - one.before) * 2**20 / size:.0f}"
-        rows.append((f"{size:,}", f"{one.first:.1f}", f"{one.each:.2f}", f"{growth:.2f}", *memory, added))
+        times = f"{one.first.clock:.1f}", f"{one.each.clock:.2f}", f"{one.each.processor:.2f}"
+        rows.append((f"{size:,}", *times, f"{growth:.2f}", *memory, added))
         print(*rows[-1], flush=True)
     print(markdown(HEADER, rows))
 

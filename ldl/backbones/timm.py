@@ -221,9 +221,7 @@ class Timm(TimmNetwork):
         """
         if inputs.dtype == torch.uint8:
             inputs = (inputs - self.mean) / self.std
-        inputs = inputs.contiguous(
-            memory_format=torch.channels_last if self.channels_last else torch.contiguous_format
-        )
+        inputs = inputs.contiguous(memory_format=torch.channels_last if self.channels_last else torch.contiguous_format)
         with torch.no_grad() if self.freeze else nullcontext():
             if self.training and self.compiled:
                 self._compiled = self._compiled or self._compile(inputs.device)

@@ -22,7 +22,7 @@ class Compile(pl.Callback):
     a resumed run makes anew alike; maps, where the number of pixels is another one every time, share one.
 
     Args:
-        what: ``none``, the ``head`` or ``all``, the backbone too.
+        what: The ``head`` or ``all``, the backbone too; of ``none`` there is no callback.
         head: The head.
         backbone: The backbone.
 
@@ -41,8 +41,6 @@ class Compile(pl.Callback):
         self.what = what
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if self.what == "none":
-            return
         head, backbone = pl_module.head, pl_module.backbone
         # In the instance's own dict, where a function hides the method.
         vars(head)["loss"] = _compiled(head.loss, pl_module.gives_maps)
@@ -51,9 +49,8 @@ class Compile(pl.Callback):
             vars(backbone)["forward"] = lambda *inputs: (compiled if backbone.training else plain)(*inputs)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if self.what != "none":
-            vars(pl_module.head).pop("loss", None)
-            vars(pl_module.backbone).pop("forward", None)
+        vars(pl_module.head).pop("loss", None)
+        vars(pl_module.backbone).pop("forward", None)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
         self.on_train_end(trainer, pl_module)

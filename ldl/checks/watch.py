@@ -26,7 +26,8 @@ class Flag:
         """Whether it comes from another device than the CPU."""
         return self._copied is not None
 
-    def __bool__(self) -> bool:
+    def wait(self) -> bool:
+        """Whether it did, once that has arrived."""
         if self._copied is not None:
             self._copied.synchronize()
         return bool(self._good)
@@ -47,21 +48,21 @@ class Watch:
         """Remember whether something went well, () bool; ``explain`` says, later and only if it did not, what."""
         self._noted.append(Flag(good, explain))
 
-    def look(self, at_all: bool = False) -> str | None:
-        """What went wrong first, in words, or None, of what is to be read before the next batch, or ``at_all``.
+    def look(self, at_all: bool = False) -> Flag | None:
+        """What went wrong first, or None, of what is to be read before the next batch, or ``at_all``.
 
         What was looked at is forgotten, with the tensors that explaining it would take.
         """
         late = [] if at_all else [flag for flag in self._noted if flag.is_late]
         due = [*self._due, *(flag for flag in self._noted if at_all or not flag.is_late)]
         self._due, self._noted = late, []
-        return next((flag.explain() for flag in due if not flag), None)
+        return next((flag for flag in due if not flag.wait()), None)
 
     def settle(self, device: torch.device, collective: Collective) -> None:
         """Look at all now, where no batch follows. Every process calls it. Raises SharedError."""
-        why = self.look(at_all=True)
-        if collective.sum_numbers([why is not None])[0]:
-            raise_together(why or "", device, collective)
+        bad = self.look(at_all=True)
+        if collective.sum_numbers([bad is not None])[0]:
+            raise_together(bad.explain() if bad else "", device, collective)
 
 
 def raise_together(message: str, device: torch.device, collective: Collective) -> None:

@@ -23,7 +23,7 @@ Table = TypeVar("Table", np.ndarray, Tensor)
 
 
 def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Memory that nobody keeps, zeros; a large one is a file in ``LDL_CACHE``, or ``~/.cache/ldl``.
+    """Memory that nobody keeps, zeros; a large one is a file in ``scratch`` of ``LDL_CACHE``, or of ``~/.cache/ldl``.
 
     The system can then take its pages back when others need them. The file has no name: it goes with the array, or
     with the process, however that ends. Raises LDLError where it has no room.
@@ -31,7 +31,7 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size < LARGE:
         return np.zeros(shape, dtype)
-    folder = Path(os.environ.get("LDL_CACHE") or Path.home() / ".cache" / "ldl")
+    folder = Path(os.environ.get("LDL_CACHE") or Path.home() / ".cache" / "ldl") / "scratch"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -57,8 +57,8 @@ def test_large_scratch_memory_is_a_file_without_a_name(tmp_path: Path, monkeypat
     monkeypatch.setattr(mapped, "BLOCK", 1 << 20)
     array = mapped.scratch((3, 1 << 19), np.uint8)
     array[1] = 7
-    assert mapped.may_drop(array) and not any((tmp_path / "cache").iterdir())
+    assert mapped.may_drop(array) and not any((tmp_path / "cache/scratch").iterdir())
     mapped.release(array)
     assert array[1].all() and not array[0].any()
-    with pytest.raises(LDLError, match=r"cache cannot take 2251799.8 GB .* set LDL_CACHE to another folder"):
+    with pytest.raises(LDLError, match=r"cache/scratch cannot take 2251799.8 GB .* set LDL_CACHE to another folder"):
         mapped.scratch((1 << 51,), np.uint8)

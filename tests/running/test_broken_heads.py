@@ -95,7 +95,7 @@ def test_looking_at_the_first_batch_leaves_no_trace() -> None:
     check_forward(head, torch.zeros(5, 4), torch.zeros(5, 3), watch)
     assert torch.equal(torch.get_rng_state(), before)
     assert head.training and head.layer.training and not head.frozen.training
-    assert watch.why() == ""
+    assert watch.look(at_all=True) is None
 
 
 def test_file_whose_name_python_cannot_import_is_left_out_with_the_fix(tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ class Parquet:
         ``group``, ``groups`` (N, 1) are the places of that column's entries among all of them, sorted as text. Raises
         LDLError: a column that holds no numbers, a group that is missing, or an empty table.
         """
+        from pyarrow import default_memory_pool
+
         types = {name: self._type(names) for name, names in columns.items()}
         rows = [opened.metadata.num_rows for opened in self._opened]
         if not sum(rows):
@@ -73,6 +75,8 @@ class Parquet:
                 with RowWriter(folder / "groups.npy", np.int64, (sum(rows), 1)) as writer:
                     for places in self._places(group):
                         writer.append(places[:, None])
+            # Or pyarrow holds what it has read with, hundreds of MB, for files to come.
+            default_memory_pool().release_unused()
 
         how = f"parquet {sorted((name, list(names)) for name, names in columns.items())} {group!r}"
         folder = storage.tables / files_key(self.files, how)

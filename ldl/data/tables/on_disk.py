@@ -30,11 +30,11 @@ class Storage:
     """Where the numbers of a table may lie.
 
     Attributes:
-        in_memory: A table of at most so many MB, counted as float32, is read into memory; another stays on disk.
+        in_memory: A matrix of at most so many MB, counted as float32, is read into memory; another stays on disk.
         cache_dir: Folder for what has to be written anew to be read in place; None takes the usual one.
     """
 
-    in_memory: float = 1024
+    in_memory: float = 256
     cache_dir: str | None = None
 
     def place(self, matrix: T) -> T | np.ndarray:

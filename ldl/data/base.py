@@ -94,7 +94,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     backbone_features = None  # type: Tensor | None
     features_key = None  # type: str | None
     cache_dir = None  # type: str | None
-    in_memory = 1024.0
+    in_memory = 256.0
     _ready = False
 
     @abstractmethod

@@ -48,8 +48,11 @@ def cached_folder(folder: Path, make: Callable[[Path], None], what: str) -> Path
                 shutil.rmtree(half, ignore_errors=True)
                 half.mkdir()
                 print(f"{what} into {folder}", flush=True)
-                make(half)
-                os.replace(half, folder)
+                try:
+                    make(half)
+                    os.replace(half, folder)
+                finally:
+                    shutil.rmtree(half, ignore_errors=True)
     except OSError as error:
         raise LDLError(
             f"the cache {folder.parent} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE"

@@ -116,6 +116,8 @@ def read_stored(
         return pick_columns(parquet, storage, *options)
     if path.is_dir():
         return pick(path, open_folder(path), *options)
+    if path.suffix.lower() == ".npy":
+        raise LDLError(f"{path} is one matrix of a table; give the folder, with the others as .npy files beside it")
     large = open_npz(path, storage) if path.suffix.lower() == ".npz" and path.is_file() else None
     return None if large is None else pick(path, large, *options)
 

@@ -49,7 +49,7 @@ class FGNETAAM(TabularValues):
     unit = "years"
     download = False
     missing = "refuse"
-    in_memory = 1024.0
+    in_memory = 256.0
     cache_dir = None
 
     def read(self) -> ValueTable:

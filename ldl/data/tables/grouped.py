@@ -29,13 +29,13 @@ class GroupedRows(ScaledRows):
     Args:
         group_key: Name of the groups, a key or a column of a .csv; None takes ``group`` or ``person`` where there is
             one.
-        in_memory: Tables of more MB than this, as float32, stay on disk, where they are .npy files, an .npz or Parquet.
+        in_memory: Matrices of more MB than this, as float32, stay on disk, in .npy files, an .npz or Parquet.
         cache_dir: Folder of what has to be written anew, such as Parquet as rows that can be read in place; None takes
             the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
     """
 
     group_key: str | None = None
-    in_memory: float = option(default=1024.0, least=0)
+    in_memory: float = option(default=256.0, least=0)
     cache_dir: str | None = None
     protocol = "random_kfold"
 

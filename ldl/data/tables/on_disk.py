@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -29,11 +30,11 @@ class Storage:
     """Where the numbers of a table may lie.
 
     Attributes:
-        in_memory: A table of at most so many MB, counted as float32, is read into memory; another stays on disk.
+        in_memory: A matrix of at most so many MB, counted as float32, is read into memory; another stays on disk.
         cache_dir: Folder for what has to be written anew to be read in place; None takes the usual one.
     """
 
-    in_memory: float = 1024
+    in_memory: float = 256
     cache_dir: str | None = None
 
     def place(self, matrix: T) -> T | np.ndarray:
@@ -70,8 +71,12 @@ class Members(Mapping[str, RowFile]):
 
 
 def open_folder(folder: Path) -> Members:
-    """The matrices of the .npy files in a folder, by their names without ending."""
-    return Members({path.stem: partial(RowFile.open, path) for path in sorted(folder.glob("*.npy"))})
+    """The matrices of the .npy files in a folder, by their names without ending. Raises LDLError where it has none."""
+    if not (files := sorted(folder.glob("*.npy"))):
+        raise LDLError(
+            f"{folder} holds no table; give .npy files, such as features.npy and labels.npy, or Parquet files"
+        )
+    return Members({path.stem: partial(RowFile.open, path) for path in files})
 
 
 def open_npz(path: Path, storage: Storage) -> Members | None:
@@ -104,6 +109,6 @@ def _open(path: Path, member: zipfile.ZipInfo, storage: Storage) -> RowFile:
     key = files_key([path], f"npz {member.filename}")
     try:
         folder = cached_folder(storage.tables / key, unpack, f"unpacking {member.filename} of {path}")
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error) as error:
         raise LDLError(f"{path} cannot be read as .npz: {error}") from None
     return RowFile.open(folder / "rows.npy")

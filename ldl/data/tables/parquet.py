@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ldl.data.cache import cached_folder, files_key
+from ldl.data.files import check_file
 from ldl.data.row_file import RowFile, RowWriter
 from ldl.data.tables.on_disk import Storage
 from ldl.errors import LDLError
@@ -57,6 +59,8 @@ class Parquet:
         ``group``, ``groups`` (N, 1) are the places of that column's entries among all of them, sorted as text. Raises
         LDLError: a column that holds no numbers, a group that is missing, or an empty table.
         """
+        from pyarrow import default_memory_pool
+
         types = {name: self._type(names) for name, names in columns.items()}
         rows = [opened.metadata.num_rows for opened in self._opened]
         if not sum(rows):
@@ -71,6 +75,8 @@ class Parquet:
                 with RowWriter(folder / "groups.npy", np.int64, (sum(rows), 1)) as writer:
                     for places in self._places(group):
                         writer.append(places[:, None])
+            # Or pyarrow holds what it has read with, hundreds of MB, for files to come.
+            default_memory_pool().release_unused()
 
         how = f"parquet {sorted((name, list(names)) for name, names in columns.items())} {group!r}"
         folder = storage.tables / files_key(self.files, how)
@@ -87,10 +93,9 @@ class Parquet:
             raise LDLError(f"{self.path}: reading Parquet needs pyarrow; pip install 'ldl[parquet]'") from None
         opened = []
         for file in self.files:
-            try:
+            check_file(file, "data file", "give --data.path, or its folder with --data.root or LDL_DATA")
+            with _readable(file):
                 opened.append(parquet.ParquetFile(file))
-            except Exception as error:  # those of pyarrow have no common base
-                raise LDLError(f"{file} cannot be read as Parquet: {' '.join(str(error).split())[:200]}") from error
         return opened
 
     def _type(self, names: Sequence[str]) -> str:
@@ -107,9 +112,10 @@ class Parquet:
         return "<f4" if narrow else "<f8"
 
     def _batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
-        for opened in self._opened:
-            for batch in opened.iter_batches(ROWS, columns=list(names), use_threads=False):
-                yield [batch.column(name) for name in names]
+        for file, opened in zip(self.files, self._opened):
+            with _readable(file):
+                for batch in opened.iter_batches(ROWS, columns=list(names), use_threads=False):
+                    yield [batch.column(name) for name in names]
 
     def _places(self, name: str) -> Iterator[np.ndarray]:
         from pyarrow import array, compute, string
@@ -130,6 +136,14 @@ class Parquet:
                 )
             rows += len(part)
             yield places.to_numpy()
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # those of pyarrow have no common base
+        raise LDLError(f"{file} cannot be read as Parquet: {' '.join(str(error).split())[:200]}") from error
 
 
 def _numbers(columns: Sequence[Any]) -> np.ndarray:

@@ -159,10 +159,31 @@ def test_what_is_wrong_is_named_with_file_row_and_column(tmp_path: Path) -> None
         opened(tmp_path / "group.parquet")
 
 
+def test_damaged_files_are_named_and_leave_no_table_behind(tmp_path: Path) -> None:
+    for path, start in (
+        (save_parquet(tmp_path, features=X, labels=D) / "part-1.parquet", 8),
+        (save_packed(tmp_path, features=X, labels=D), 80),
+    ):
+        content = bytearray(path.read_bytes())
+        content[start : start + 400] = bytes(400)
+        path.write_bytes(content)
+        with pytest.raises(LDLError, match=f"{path.name} cannot be read as"):
+            opened(tmp_path if path.suffix == ".parquet" else path, in_memory=0)
+    assert not list((tmp_path / "cache" / "tables").glob("*/*.npy"))
+    with pytest.raises(LDLError, match="no data file at .*none.parquet; give --data.path"):
+        opened(tmp_path / "none.parquet")
+
+
 def test_files_that_are_no_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(LDLError, match="no features under features, feature, .* it has none"):
+    with pytest.raises(LDLError, match="holds no table; give .npy files, such as features.npy and labels.npy, or Parq"):
         opened(tmp_path)
     np.save(tmp_path / "labels.npy", D)
+    with pytest.raises(LDLError, match="labels.npy is one matrix of a table; give the folder"):
+        opened(tmp_path / "labels.npy")
+    with pytest.raises(
+        LDLError, match="no features under features, feature, .* it has labels: pass --data.feature_key"
+    ):
+        opened(tmp_path)
     np.save(tmp_path / "features.npy", np.asfortranarray(X))
     with pytest.raises(LDLError, match="features.npy has its columns one after the other"):
         opened(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,11 +115,11 @@ def read_stored(
     """
     if (parquet := Parquet.find(path)) is not None:
         return pick_columns(parquet, storage, *options)
-    if path.is_dir():
+    if os.path.isdir(path):  # ``Path.is_dir`` raises for names that cannot be
         return pick(path, open_folder(path), *options)
     if path.suffix.lower() == ".npy":
         raise LDLError(f"{path} is one matrix of a table; give the folder, with the others as .npy files beside it")
-    large = open_npz(path, storage) if path.suffix.lower() == ".npz" and path.is_file() else None
+    large = open_npz(path, storage) if path.suffix.lower() == ".npz" and os.path.isfile(path) else None
     return None if large is None else pick(path, large, *options)
 
 
@@ -163,10 +164,10 @@ def _read_csv(
         )
     table = read_csv(path)
     labels, rest, group = _part(path, table.header, group_key, bool(table.rows))
-    names = [name.removeprefix(LABEL_PREFIX) for name in labels]
+    names, distributions = [name.removeprefix(LABEL_PREFIX) for name in labels], table.numbers(labels)
     groups = np.array(table.column(group)) if group else None
     others = table.without(*labels, *([group] if group else []))
-    return others.numbers(missing=missing), table.numbers(labels), names, groups, rest
+    return others.numbers(missing=missing), distributions, names, groups, rest
 
 
 def _pick_columns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class Parquet:
     @classmethod
     def find(cls, path: Path) -> Parquet | None:
         """The file, or all of a folder in the order of their names; None where there is none."""
-        files = sorted(path.glob("*.parquet")) if path.is_dir() else [path] if path.suffix.lower() == ".parquet" else []
+        files = sorted(path.glob("*.parquet")) if os.path.isdir(path) else [path] if path.suffix.lower() == ".parquet" else []
         return cls(path, files) if files else None
 
     @cached_property

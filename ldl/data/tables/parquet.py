@@ -37,7 +37,10 @@ class Parquet:
     @classmethod
     def find(cls, path: Path) -> Parquet | None:
         """The file, or all of a folder in the order of their names; None where there is none."""
-        files = sorted(path.glob("*.parquet")) if os.path.isdir(path) else [path] if path.suffix.lower() == ".parquet" else []
+        if os.path.isdir(path):
+            files = sorted(path.glob("*.parquet"))
+        else:
+            files = [path] if path.suffix.lower() == ".parquet" else []
         return cls(path, files) if files else None
 
     @cached_property

@@ -17,7 +17,7 @@ SMALL = 1 << 16
 
 
 def share(value: Any, folder: Path) -> bytes:
-    """Pickle an object for :func:`pickle.loads` of processes that see ``folder``, which gets its large arrays.
+    """An object for :func:`unshare` in processes that this one has begun; ``folder`` gets its large arrays.
 
     Arrays and tensors come back as copy-on-write maps: pages are shared until one is written to.
     """
@@ -25,6 +25,11 @@ def share(value: Any, folder: Path) -> bytes:
     folder.mkdir(parents=True, exist_ok=True)
     _Sharer(stream, folder).dump(value)
     return stream.getvalue()
+
+
+def unshare(shared: bytes) -> Any:
+    """What :func:`share` was given by the process that has begun this one; never for bytes of a file."""
+    return pickle.loads(shared)
 
 
 class _Sharer(cloudpickle.Pickler):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -86,7 +86,7 @@ def _measure_all(
         return {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
 
     if workers.are_others:
-        asked = pickle.dumps((file, parse))
+        asked = _Asked(str(folder.absolute()), file, parse)
         wanted = [
             (key(candidate, fold), partial(_measure_there, asked, candidate.name, fold))
             for fold in folds
@@ -127,17 +127,24 @@ def _measure_all(
     _show(folder, outcome, chosen["setting"], facts)
 
 
-def _measure_there(asked: bytes, name: str, fold: int) -> Row:
+@dataclass(frozen=True)
+class _Asked:
+    """How another process comes to a comparison, whose run directory says which one it is."""
+
+    folder: str
+    file: ComparisonFile = field(compare=False)
+    parse: Parse = field(compare=False)
+
+
+def _measure_there(asked: _Asked, name: str, fold: int) -> Row:
     """A cell, in another process."""
-    file, candidates = _open(asked)
-    return measure(candidates[name], fold, file.choice)
+    return measure(_open(asked)[name], fold, asked.file.choice)
 
 
 @cache
-def _open(asked: bytes) -> tuple[ComparisonFile, dict[str, RunCandidate]]:
-    file, parse = pickle.loads(asked)
+def _open(asked: _Asked) -> dict[str, RunCandidate]:
     with refusals():
-        return file, {candidate.name: candidate for candidate in make_candidates(file, parse)}
+        return {candidate.name: candidate for candidate in make_candidates(asked.file, asked.parse)}
 
 
 def _show(folder: Path, outcome: Outcome, setting: dict[str, Any], facts: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ldl.cells.coordinator import Cell, Workers
-from ldl.cells.sharing import share
+from ldl.cells.sharing import share, unshare
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running import console, stopping
@@ -61,6 +60,8 @@ def crossval(cli: LDLCLI, parse: Parse) -> None:
         stopping.watch.again = f"the same command with --run_dir {folder} goes on"
         seed_everything(runs.seed)
         data.setup()
+        if not data.num_folds:
+            raise LDLError(f"{type(data).__name__} has a published split and no folds; leave --stage crossval out")
         key = cell_key(cli.dump(of_fold(config, 0)), data)
         numbers = list(range(data.num_folds))
         done = done_folds(folder, numbers, key)
@@ -135,7 +136,7 @@ class _Elsewhere:
     Attributes:
         parse: Parses a command line there.
         config: File of the complete configuration.
-        shared: File of the data that are set up, for processes of this machine; None lets each read them.
+        shared: The data, set up, for processes of this machine; None lets each read them.
         folder: The run directory.
         count: Number of folds.
         key: What the folds depend on.
@@ -143,7 +144,7 @@ class _Elsewhere:
 
     parse: Parse
     config: str
-    shared: str | None
+    shared: bytes | None
     folder: str
     count: int
     key: tuple[tuple[str, str], ...]
@@ -155,12 +156,8 @@ def _train_elsewhere(workers: Workers, runs: FoldRuns, parse: Parse, key: Key, n
     with tempfile.TemporaryDirectory(dir=folder, prefix=".cells-") as scratch:
         text = Path(scratch).absolute() / "config.yaml"
         text.write_text(runs.cli.dump(of_fold(config, 0)))
-        shared = None
-        if workers.scheduler is None:
-            shared = Path(scratch).absolute() / "data.pickle"
-            shared.write_bytes(share(data, shared.parent))
-        known = None if shared is None else str(shared)
-        plan = _Elsewhere(parse, str(text), known, str(folder.absolute()), data.num_folds, tuple(key.items()))
+        shared = share(data, text.parent) if workers.scheduler is None else None
+        plan = _Elsewhere(parse, str(text), shared, str(folder.absolute()), data.num_folds, tuple(key.items()))
         cells = [Cell(f"fold {number}", partial(_train_fold, plan, number)) for number in numbers]
         shows = config.trainer.enable_progress_bar is not False and Console().is_terminal
         console.say(console.opening_elsewhere(config.model.head.class_path, data, str(workers)))
@@ -199,7 +196,7 @@ def _open(plan: _Elsewhere) -> FoldRuns:
         if cell_key(cli.dump(cli.config), data) != dict(plan.key):
             raise LDLError("a worker reads other data, or is of another version of ldl, than the process that asks it")
     else:
-        data = pickle.loads(Path(plan.shared).read_bytes())
+        data = unshare(plan.shared)
     runs = FoldRuns(cli, data, Path(plan.folder))
     runs.be_silent()
     return runs

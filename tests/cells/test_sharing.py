@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from ldl.cells.executors import devices_of, threads_of
-from ldl.cells.sharing import SMALL, share
+from ldl.cells.sharing import SMALL, share, unshare
 from ldl.data import RotatedDigits
 
 
@@ -19,7 +18,7 @@ def test_large_arrays_are_maps(tmp_path: Path) -> None:
     value = {"large": large, "small": small, "same": large, "tensor": torch.from_numpy(large).reshape(2, -1)}
     text = share(value, tmp_path / "shared")
     assert len(text) < 5000
-    one, other = pickle.loads(text), pickle.loads(text)
+    one, other = unshare(text), unshare(text)
     assert np.array_equal(one["large"], large) and torch.equal(one["tensor"], value["tensor"])
     assert isinstance(one["large"].base, np.memmap) and one["same"] is one["large"]
     assert not isinstance(one["small"].base, np.memmap) and len(list((tmp_path / "shared").iterdir())) == 2
@@ -30,7 +29,7 @@ def test_large_arrays_are_maps(tmp_path: Path) -> None:
 def test_a_data_module_serves_the_same(tmp_path: Path) -> None:
     data = RotatedDigits(turns=1)
     data.setup()
-    other = pickle.loads(share(data, tmp_path))
+    other = unshare(share(data, tmp_path))
     for mine, its in zip(data.train_dataloader(), other.train_dataloader(), strict=True):
         assert all(torch.equal(mine[name], its[name]) for name in mine)
     assert len(list(tmp_path.iterdir())) >= 2

@@ -115,7 +115,7 @@ def test_smooth(
 def test_trees_and_the_recommended_run(
     compare: Compare, table: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = compare(table("trees"), {name: CANDIDATES[name] for name in ("MaxEnt", "trees")})
+    found = compare(table("trees"), {name: CANDIDATES[name] for name in ("MaxEnt", "trees")}, "--jobs=2")
     assert found["recommended"] == "trees" and found["setting"]["model.head.min_leaf"] in (1, 4)
     config = tmp_path / "run" / "recommended.yaml"
     own = [cell for cell in lines(tmp_path / "run") if cell["candidate"] == "trees" and cell["fold"] != "all"]

@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -34,6 +34,7 @@ from benchmarks.common.folds import data_file
 from benchmarks.common.runs import run_config
 from benchmarks.common.tables import show, write_block
 from benchmarks.common.timing import take_turns
+from ldl.cells.store import Row, Store
 from ldl.errors import LDLError
 from ldl.reports.files import markdown
 
@@ -47,20 +48,23 @@ HEADER = ["", "folds", "lost processes", "seconds", "figures"]
 def main() -> None:
     """Run all, print the table."""
     options = parse()
-    scratch = Path(tempfile.mkdtemp())
-    lines = []
-    try:
-        faces = ["-c", str(run_config("fgnet", "softmax")), *options.faces]
-        table = ["-c", str(run_config("tabular", "structrf")), "--data.path", str(data_file(options.table))]
-        table += options.fits
-        if "killed" in options.only:
-            lines.append(killed(faces, scratch, options))
-        if "jobs" in options.only:
-            lines += jobs(table, scratch, options.turns)
-        if "cluster" in options.only:
-            lines.append(cluster(table, scratch))
-    finally:
-        shutil.rmtree(scratch)
+    faces = ["-c", str(run_config("fgnet", "softmax")), *options.faces]
+    table = ["-c", str(run_config("tabular", "structrf")), "--data.path", str(data_file(options.table))]
+    table += options.fits
+    with tempfile.TemporaryDirectory() as place:
+        scratch, known = Path(place), {"table": options.table, "options": options.fits}
+        cases: dict[str, tuple[Row, Callable[[], list[list[str]]]]] = {
+            "killed": (
+                {"kills": options.kills, "seed": options.seed, "options": options.faces},
+                lambda: [killed(faces, scratch, options)],
+            ),
+            "jobs": ({**known, "turns": options.turns}, lambda: jobs(table, scratch, options.turns)),
+            "cluster": (known, lambda: [cluster(table, scratch)]),
+        }
+        store, lines = Store(options.out), []
+        for name, (key, measure) in cases.items():
+            if name in options.only:
+                lines += store.cell({"case": name, **key}, lambda: {"lines": measure()})["lines"]  # noqa: B023
     show(f"Cross-validations that lose processes, seed {options.seed}", HEADER, lines)
     if options.page:
         write_block(options.page, "folds", markdown(HEADER, lines))
@@ -158,6 +162,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default: %(default)s)")
     parser.add_argument("--table", default="ldl/SBU_3DFE.mat", help="below LDL_DATA (default: %(default)s)")
     parser.add_argument("--only", nargs="+", default=["killed", "jobs", "cluster"], help="(default: all)")
+    parser.add_argument("--out", type=Path, default=Path("folds_cells"), help="kept, and gone on with")
     parser.add_argument("--fits", nargs="*", default=[], help="more options of the runs on the table")
     parser.add_argument("--faces", nargs="*", default=[], help="more options of the run on faces")
     return parser.parse_args()

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -30,6 +30,7 @@ import numpy as np
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.runs import CONFIGS, run_config
 from benchmarks.common.tables import write_block
+from ldl.cells.store import Store
 from ldl.data.row_file import RowWriter
 from ldl.errors import LDLError
 from ldl.reports.files import markdown
@@ -168,19 +169,25 @@ def main() -> None:
     parser.add_argument("--sizes", type=float, nargs="+", default=[2.5, 5, 10, 20], help="million rows")
     parser.add_argument("--heads", nargs="+", choices=list(HEADS), default=["boostedtrees", "ldlf"])
     parser.add_argument("--layout", choices=["npy", "parquet"], default="npy", help="(default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("large_cells"), help="kept, and gone on with")
     parser.add_argument("--scratch", help="folder for tables and caches, of some 10 GB (default: that of the system)")
     options = parser.parse_args()
     text = [f"{FEATURES} features, {LABELS} labels, as {options.layout}; {options.threads} thread(s), on "
             f"{os.cpu_count()} processors."]  # fmt: skip
+    store = Store(options.out)
     found: dict[str, dict[int, Measured]] = {head: {} for head in options.heads}
     for size in [SMALL, *(int(millions * 1e6) for millions in options.sizes)]:
         with tempfile.TemporaryDirectory(dir=options.scratch, prefix="large-") as place:
-            make_table(Path(place) / "table", size, options.layout)
             for head in options.heads:
-                run = measure(head, Path(place) / "table", Path(place) / head, options.threads)
+                key = {"head": head, "rows": size, "layout": options.layout, "threads": options.threads}
+                if (known := store.find(key)) is None or size == SMALL:
+                    if not (Path(place) / "table").exists():
+                        make_table(Path(place) / "table", size, options.layout)
+                    run = measure(head, Path(place) / "table", Path(place) / head, options.threads)
+                    known = store.put(key, {"measured": asdict(run)})
                 if size != SMALL:
-                    found[head][size] = run
-                    print(head, *tabulate({size: run})[0], flush=True)
+                    found[head][size] = Measured(**known["measured"])
+                    print(head, *tabulate({size: found[head][size]})[0], flush=True)
     for head, runs in found.items():
         rows = tabulate(runs)
         text += ["", f"`{head}`: `{' '.join(HEADS[head])}`", "", markdown(HEADER, rows)]

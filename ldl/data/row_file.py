@@ -14,6 +14,8 @@ import numpy as np
 
 from ldl.errors import LDLError
 
+SCATTERED = 2**14
+"""Bytes of the file for every row that is asked for, beyond which they are read one by one."""
 BLOCK = 2**24
 """Bytes of the numbers that are worked on at a time."""
 
@@ -74,13 +76,21 @@ class RowFile:
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         """A copy of some rows, by a slice or their numbers (B,), which are read from the lowest to the highest."""
-        there = self.map()
         if isinstance(rows, slice):
-            return np.array(there[rows])
+            return np.array(self.map()[rows])
         order = np.argsort(rows, kind="stable")
         found = np.empty((len(rows), *self.shape[1:]), self.dtype)
-        found[order] = there[rows[order]]
+        far = hasattr(os, "pread") and 0 < SCATTERED * len(rows) < self.nbytes
+        found[order] = self._one_by_one(rows[order]) if far else self.map()[rows[order]]
         return found
+
+    def _one_by_one(self, rows: np.ndarray) -> np.ndarray:
+        """Rows that lie far from each other: to map pages for a row costs more than to ask for the row."""
+        size = self.nbytes // len(self)
+        with self.path.open("rb") as file:
+            number = file.fileno()
+            parts = [os.pread(number, size, self.offset + row * size) for row in rows.tolist()]
+        return np.frombuffer(b"".join(parts), self.dtype).reshape(len(rows), *self.shape[1:])
 
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.map(), dtype)

@@ -206,3 +206,16 @@ def test_a_stretch_of_rows_is_audited(tmp_path: Path, monkeypatch: pytest.Monkey
     audit = opened(path, in_memory=0).order_audit
     assert audit is not None and audit.rows == 200 and audit.grouped
     assert not opened(save_folder(tmp_path, features=X, labels=D), in_memory=0).order_audit.grouped
+
+
+def test_rows_far_from_each_other_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 2, 3)).astype(np.float32)
+    with RowWriter(tmp_path / "rows.npy", np.float32, rows.shape) as writer:
+        writer.append(rows)
+    file, wanted = RowFile.open(tmp_path / "rows.npy"), np.array([7, 49, 0, 7])
+    assert np.array_equal(file[wanted], rows[wanted])
+    monkeypatch.setattr(row_file, "SCATTERED", 1)
+    monkeypatch.setattr(RowFile, "map", lambda self: pytest.fail("mapped"))
+    assert np.array_equal(file[wanted], rows[wanted])
+    monkeypatch.undo()
+    assert file[wanted[:0]].shape == (0, 2, 3)

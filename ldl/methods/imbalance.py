@@ -95,8 +95,9 @@ def bell_subset(values: np.ndarray, removed: float, seed: int | Sequence[int] = 
 
     narrow, wide = 0.5 * np.log(squared[squared > 0].min() / 2000), 0.5 * np.log(squared.max() * 1e8)
     width = brentq(lambda log_width: quotas(log_width).sum() - kept, narrow, wide, xtol=1e-12)
-    # Rounding the running sum keeps the total, and no value gets more than it has.
-    sizes = np.diff(np.floor(np.cumsum(quotas(width)) + 0.5), prepend=0.0).astype(int)
+    # Rounding the running sum keeps the total, and no value gets more than it has: sums that differ by a whole number,
+    # but for the last bits, must be rounded alike.
+    sizes = np.diff(np.floor(np.cumsum(quotas(width)).round(9) + 0.5), prepend=0.0).astype(int)
     rng = np.random.default_rng(seed)
     chosen = [rng.permutation(np.flatnonzero(member == label))[:size] for label, size in enumerate(sizes)]
     return np.sort(np.concatenate(chosen))

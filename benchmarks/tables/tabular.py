@@ -46,7 +46,7 @@ from benchmarks.tables.methods import Method
 from benchmarks.tables.quick import quickened
 from benchmarks.tables.report import full_tables, ranks, summary, write_csv
 from ldl.cells.coordinator import Workers
-from ldl.cells.store import Row, Store
+from ldl.cells.store import Row, Store, words_of
 from ldl.comparison.choice import Choice, measure
 from ldl.comparison.statistics import draw_ranks
 from ldl.errors import LDLError
@@ -123,7 +123,7 @@ def fill(store: Store, wanted: Sequence[tuple[Row, Callable[[], Row]]], options:
             store.fill(wanted, workers, lambda row: progress.advance(bar))
             return
         for key, measured in wanted:
-            progress.update(bar, description=", ".join(f"{name} {value}" for name, value in key.items()))
+            progress.update(bar, description=words_of(key))
             store.cell(key, measured)
             progress.advance(bar)
 

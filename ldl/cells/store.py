@@ -64,11 +64,11 @@ class Store:
         Raises:
             LDLError: a measure was refused, or processes are lost again and again.
         """
-        missing = {name_of(key): (key, measure) for key, measure in wanted if self.find(key) is None}
+        missing = {words_of(key): (key, measure) for key, measure in wanted if self.find(key) is None}
         cells = [Cell(name, partial(_measure, self.folder.absolute(), *cell)) for name, cell in missing.items()]
 
         def done(name: str, row: Row) -> None:
-            self._add(name, row)
+            self._add(name_of(missing[name][0]), row)
             each(row)
 
         for name, reason in workers.do(cells, done).items():
@@ -101,3 +101,8 @@ def write_cell(folder: Path, key: Row, measured: Row) -> Row:
 def name_of(key: Row) -> str:
     """The folder of a cell."""
     return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def words_of(key: Row) -> str:
+    """A cell in messages."""
+    return ", ".join(f"{name} {value}" for name, value in key.items())

@@ -24,7 +24,7 @@ from ldl.running.candidates import Parse, RunCandidate, make_candidates, worst_l
 from ldl.running.cell_key import content_digest
 from ldl.running.comparison_file import ComparisonFile
 from ldl.running.console import bars
-from ldl.running.folder import RESULTS
+from ldl.running.folder import check_no_run
 from ldl.running.lock import alone_in
 from ldl.running.naming import choose_folder
 from ldl.running.quiet import quiet_trainers
@@ -56,7 +56,7 @@ def compare(file: ComparisonFile, parse: Parse) -> None:
         config = parse([*file.command(next(iter(file.candidates.values())), {}), *_run_dir(file)]).config
         folder = choose_folder(config, data, "compare")
         with alone_in(folder):
-            _check_folder(folder)
+            check_no_run(folder, "a comparison")
             store = Store(folder / "cells")
             stopping.watch.again = f"the same command with --run_dir {folder} goes on"
             workers = Workers(config.jobs, config.scheduler)
@@ -93,7 +93,8 @@ def _measure_all(
             for candidate in candidates
         ]
         with bars(shows) as progress:
-            bar = progress.add_task("cells", total=len(wanted), completed=len(store.rows))
+            done = sum(store.find(cell) is not None for cell, _ in wanted)
+            bar = progress.add_task("cells", total=len(wanted), completed=done)
             store.fill(wanted, workers, lambda row: progress.advance(bar))
     cells: dict[str, list[Row]] = {candidate.name: [] for candidate in candidates}
     fits = {candidate.name: choice.fits(candidate) + 1 for candidate in candidates}
@@ -174,12 +175,6 @@ def _check_choice(choice: Choice, candidates: list[RunCandidate], data: LDLDataM
                     f"choose: {error}, in the training part of fold {fold}; change inner_folds or val_fraction there"
                 ) from error
         data.select_fold(0)
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise LDLError where a run has left its own."""
-    if there := next((name for name in [*RESULTS, "checkpoints", "fold_0"] if (folder / name).exists()), None):
-        raise LDLError(f"--run_dir {folder} has {there} of a run; give a comparison another folder")
 
 
 def _run_dir(file: ComparisonFile) -> list[str]:

@@ -75,9 +75,8 @@ def crossvalidate(
     """
     seed_everything(seed)
     data.setup()
-    if not data.num_folds:
-        raise LDLError(f"{type(data).__name__} has a published split and no folds; leave --stage crossval out")
-    numbers = list(range(data.num_folds) if folds is None else folds)
+    every = all_folds(data)
+    numbers = every if folds is None else list(folds)
     place = None if folder is None else Path(folder)
     before = {} if place is None or key is None else {n: read_fold(fold_folder(place, n), key) for n in numbers}
     outcomes: list[FoldOutcome] = []
@@ -97,6 +96,13 @@ def crossvalidate(
     if rows is not None:
         rows += [outcome.rows for outcome in outcomes]
     return results
+
+
+def all_folds(data: LDLDataModule) -> list[int]:
+    """The numbers of the folds of data that are set up. Raises LDLError where there are none."""
+    if not data.num_folds:
+        raise LDLError(f"{type(data).__name__} has a published split and no folds; leave --stage crossval out")
+    return list(range(data.num_folds))
 
 
 def conclude(

@@ -20,7 +20,7 @@ from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running import console, stopping
 from ldl.running.cell_key import cell_key, check_one_process
-from ldl.running.crossval import crossvalidate, fit_fold
+from ldl.running.crossval import all_folds, crossvalidate, fit_fold
 from ldl.running.folder import nothing_left
 from ldl.running.folds import Key, done_folds, fold_folder
 from ldl.running.lock import alone_in
@@ -60,10 +60,8 @@ def crossval(cli: LDLCLI, parse: Parse) -> None:
         stopping.watch.again = f"the same command with --run_dir {folder} goes on"
         seed_everything(runs.seed)
         data.setup()
-        if not data.num_folds:
-            raise LDLError(f"{type(data).__name__} has a published split and no folds; leave --stage crossval out")
+        numbers = all_folds(data)
         key = cell_key(cli.dump(of_fold(config, 0)), data)
-        numbers = list(range(data.num_folds))
         done = done_folds(folder, numbers, key)
         if done:
             console.say(f"{len(done)} of {len(numbers)} folds are done")

@@ -14,6 +14,12 @@ from ldl.progress import Stopped
 RESULTS = {"results.json", "predictions.csv"}
 
 
+def check_no_run(folder: Path, what: str) -> None:
+    """Raise LDLError where a run has left its own in a folder that ``what``, such as a search, is to have."""
+    if there := next((name for name in [*RESULTS, "checkpoints", "fold_0"] if (folder / name).exists()), None):
+        raise LDLError(f"--run_dir {folder} has {there} of a run; give {what} another folder")
+
+
 @contextmanager
 def nothing_left(folder: Path) -> Iterator[None]:
     """Where the block ends in LDLError, or was told to end, before there are checkpoints or results, remove its files.

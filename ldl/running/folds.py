@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -58,19 +61,10 @@ def read_fold(folder: Path, key: Key) -> FoldOutcome | None:
     Raises:
         LDLError: it is a fold of something else than ``key``, or is damaged.
     """
-    path = folder / "results.json"
-    if not path.is_file():
+    if (result := _result_of(folder, key)) is None:
         return None
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if other := [name for name in key if result.get(KEY, {}).get(name) != key[name]]:
-            raise LDLError(
-                f"{folder} has a fold of other {' and '.join(other)}; give another --run_dir, or go on as it was begun"
-            )
-        with np.load(folder / ROWS, allow_pickle=False) as arrays:
-            rows = dict(arrays)
-    except (OSError, ValueError, AttributeError, EOFError) as error:
-        raise LDLError(f"{folder} cannot be read: {error}; remove it, and the fold is trained again") from error
+    with _told(folder), np.load(folder / ROWS, allow_pickle=False) as arrays:
+        rows = dict(arrays)
     del result[KEY]
     # Written as null.
     result["folds"] = [{**fold, "metrics": _numbers(fold["metrics"])} for fold in result["folds"]]
@@ -79,7 +73,29 @@ def read_fold(folder: Path, key: Key) -> FoldOutcome | None:
 
 def done_folds(folder: Path, numbers: list[int], key: Key) -> list[int]:
     """Those of the folds that are done. Raises LDLError where one is of something else than ``key``."""
-    return [number for number in numbers if read_fold(fold_folder(folder, number), key) is not None]
+    return [number for number in numbers if _result_of(fold_folder(folder, number), key) is not None]
+
+
+def _result_of(folder: Path, key: Key) -> dict[str, Any] | None:
+    path = folder / "results.json"
+    if not path.is_file():
+        return None
+    with _told(folder):
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        other = [name for name in key if result.get(KEY, {}).get(name) != key[name]]
+    if other:
+        raise LDLError(
+            f"{folder} has a fold of other {' and '.join(other)}; give another --run_dir, or go on as it was begun"
+        )
+    return result
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, AttributeError, EOFError, BadZipFile) as error:
+        raise LDLError(f"{folder} cannot be read: {error}; remove it, and the fold is trained again") from error
 
 
 def restore(task: Task, folder: Path) -> None:

@@ -95,10 +95,13 @@ class LDLCLI(LightningCLI):
             help="Weights that are tested after fit: the last, or the best by validation KL.",
         )
         parser.add_argument(
-            "--jobs", type=PositiveInt, default=1, help="Processes of this machine that train folds at the same time."
+            "--jobs",
+            type=PositiveInt,
+            default=1,
+            help="Processes of this machine that do folds, candidates or trials at the same time.",
         )
         parser.add_argument(
-            "--scheduler", type=str | None, default=None, help="Address of a Dask scheduler whose workers train folds."
+            "--scheduler", type=str | None, default=None, help="Address of a Dask scheduler whose workers do them."
         )
         parser.add_argument(
             "--matmul_precision",

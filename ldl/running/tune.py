@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
 from ldl.cells.coordinator import Cell, Workers
+from ldl.charts.drawing import captioned
 from ldl.checkpoint import replacing
 from ldl.comparison.report import words
 from ldl.data.base import LDLDataModule
@@ -25,7 +25,7 @@ from ldl.running.cell_key import content_digest, depends_on
 from ldl.running.console import bars
 from ldl.running.crossval import conclude
 from ldl.running.crossval_stage import Parse
-from ldl.running.folder import RESULTS
+from ldl.running.folder import check_no_run
 from ldl.running.folds import FoldOutcome, fold_folder, restore
 from ldl.running.naming import choose_folder
 from ldl.running.parser import LDLCLI
@@ -68,7 +68,8 @@ def tune(file: TuneFile, parse: Parse) -> None:
         parts: list[Part] = [*range(data.num_folds), ALL] if file.plan.nested else [data.fold]
         check_parts(data, file.plan.inner_folds, parts)
         folder = choose_folder(cli.config, data, "tune")
-        _check_folder(folder)
+        if not (folder / JOURNALS).exists():
+            check_no_run(folder, "a search")
         tuning = Tuning(file, parse, folder.absolute(), _spec(cli, file, data), maximize)
         stopping.watch.again = f"the same command with --run_dir {folder} goes on"
         studies = {part: tuning.study(part) for part in parts}
@@ -121,7 +122,8 @@ def _do(workers: Workers, cells: list[Cell], each: Callable[[], None] = lambda: 
 def _finish(tuning: Tuning, studies: Studies, do: Do, data: LDLDataModule) -> None:
     folder, plan, metric = tuning.folder, tuning.file.plan, f"val_{tuning.file.plan.metric}"
     write_trials(folder / "trials.csv", studies, metric)
-    draw_search(folder / "history.png", studies, metric)
+    with captioned(f"search on {data.title}, {data.protocol}  ·  {folder.name}"):
+        draw_search(folder / "history.png", studies, metric)
     last = list(studies)[-1]
     best = tuning.best(last)
     with replacing(folder / "best.yaml") as stream:
@@ -159,10 +161,3 @@ def _spec(cli: LDLCLI, file: TuneFile, data: LDLDataModule) -> str:
     known = [depends_on(cli.dump(cli.config)), file.plan.depends_on(), [str(each) for each in file.space]]
     text = json.dumps([*known, content_digest(data), version("ldl")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _check_folder(folder: Path) -> None:
-    """Raise LDLError where a run has left its own."""
-    there = next((name for name in [*RESULTS, "checkpoints", "fold_0"] if (folder / name).exists()), None)
-    if there and not (folder / JOURNALS).exists():
-        raise LDLError(f"--run_dir {folder} has {there} of a run; give a search another folder")

@@ -80,10 +80,11 @@ def test_other_folds_are_not_mixed_in(
     assert figures(run) == figures(whole)
 
 
-def test_a_damaged_fold_is_named(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [b"PK", b"PK\x03\x04 and no archive"])
+def test_a_damaged_fold_is_named(whole: Path, tmp_path: Path, damage: bytes) -> None:
     key = json.loads((whole / "fold_0" / "results.json").read_text())["cell"]
     shutil.copytree(whole / "fold_0", tmp_path / "fold_0")
-    (tmp_path / "fold_0" / "rows.npz").write_bytes(b"PK")
+    (tmp_path / "fold_0" / "rows.npz").write_bytes(damage)
     with pytest.raises(LDLError, match="fold_0 cannot be read: .*; remove it"):
         read_fold(tmp_path / "fold_0", key)
     assert read_fold(tmp_path / "fold_1", key) is None

@@ -34,7 +34,7 @@ class Nodes(NamedTuple):
 
 
 def pack(forest: EdgeForest, merge: bool) -> Nodes:
-    """The nodes of a forest; with ``merge`` a node below which no leaf has an edge becomes the first of these leaves."""
+    """The nodes of a forest; with ``merge`` a node becomes a leaf where none of the leaves below it has an edge."""
     places, feature = feature_places(), forest.feature
     first, second = (
         (where[feature, 0] * PLANES + places.map[feature]) * STRIP + where[feature, 1]
@@ -55,7 +55,7 @@ def pack(forest: EdgeForest, merge: bool) -> Nodes:
 def merge_flat(child: np.ndarray, inner: np.ndarray, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Children (M,) and which nodes are inner ones (M,), where nodes above ``flat`` leaves (L,) alone are leaves.
 
-    Children come after their parents.
+    Trees that were grown have children after their parents; where they are not, less is merged.
     """
     child, inner = child.copy(), inner.copy()
     for node in range(len(child) - 1, -1, -1):

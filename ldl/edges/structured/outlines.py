@@ -9,8 +9,12 @@ import numpy as np
 from ldl.edges.structured.channels import LABEL
 from ldl.methods.forest.compiled import compiled, inlined
 
-
 PIXELS = LABEL * LABEL
+_Y, _X = np.divmod(np.arange(PIXELS), LABEL)
+_MOVED = [(np.maximum(_Y - 1, 0), _X), (np.minimum(_Y + 1, LABEL - 1), _X)]
+_MOVED += [(_Y, np.maximum(_X - 1, 0)), (_Y, np.minimum(_X + 1, LABEL - 1))]
+BESIDE = np.stack([LABEL * y + x for y, x in _MOVED], axis=1).astype(np.uint8)
+"""The pixels above, below, left and right of each pixel, (256, 4); that pixel itself where there is none."""
 
 
 class Rings(NamedTuple):
@@ -115,17 +119,10 @@ def _within(label: np.ndarray, y: int, x: int, s: int) -> int:
 
 
 @inlined
-def beside(p: int, side: int) -> int:
-    """The pixel above, below, left or right (0..3) of pixel ``p``; that pixel itself where there is none."""
-    y, x = p // LABEL + (side == 1) - (side == 0), p % LABEL + (side == 3) - (side == 2)
-    return min(max(y, 0), LABEL - 1) * LABEL + min(max(x, 0), LABEL - 1)
-
-
-@inlined
 def _is_edge(segments: np.ndarray, p: int) -> bool:
     edge = False
     for side in range(4):
-        edge |= segments[beside(p, side)] != segments[p]
+        edge |= segments[BESIDE[p, side]] != segments[p]
     return edge
 
 
@@ -133,5 +130,5 @@ def _is_edge(segments: np.ndarray, p: int) -> bool:
 def _touches(ring: np.ndarray, p: int, r: int) -> bool:
     touches = False
     for side in range(4):
-        touches |= ring[beside(p, side)] == r
+        touches |= ring[BESIDE[p, side]] == r
     return touches

@@ -1,16 +1,15 @@
-"""The edges that the segmentations of leaves vote for, after their boundaries have moved to where the colours change."""
+"""The edges that segmentations vote for, after their boundaries have moved to where the colours change."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ldl.edges.structured.channels import LABEL, PATCH, SHRINK
-from ldl.edges.structured.outlines import PIXELS, Outlines, beside
+from ldl.edges.structured.outlines import BESIDE, PIXELS, Outlines
 from ldl.methods.forest.compiled import compiled_as_numpy, inlined
 
 _ALL = np.uint64(PIXELS)
 """Unsigned numbers need no look at whether they count from the end."""
-_BESIDE = np.array([[beside.py_func(p, side) for side in range(4)] for p in range(PIXELS)], np.uint8)
 _HAS_RIGHT = (np.arange(PIXELS) % LABEL < LABEL - 1).astype(np.uint8)
 
 
@@ -133,13 +132,13 @@ def _move(label: np.ndarray, p: int, wanted: int, count: int, window: np.ndarray
     """Give a pixel to the segment around it that has its colour, best of all the one ``wanted``; in doubt it stays."""
     best, touches = label[p], False
     for side in range(4):
-        touches |= label[_BESIDE[p, side]] == wanted
+        touches |= label[BESIDE[p, side]] == wanted
     least = _distance(means, best, window, p)
     if touches:
         label[p] = wanted if _distance(means, wanted, window, p) < least else best
     elif count > 2:
         for side in range(4):
-            other = label[_BESIDE[p, side]]
+            other = label[BESIDE[p, side]]
             away = _distance(means, other, window, p)
             best, least = (other, away) if away < least else (best, least)
         label[p] = best

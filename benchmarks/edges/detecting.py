@@ -45,8 +45,7 @@ def main() -> None:
             plain = seconds(lambda: list(pool.map(lambda image: edges(head, image), images)))  # noqa: B023
             thinned = seconds(lambda: list(pool.map(lambda image: suppress(edges(head, image)), images)))  # noqa: B023
         print(*(part / len(images) for part in (*plain, *thinned)), flush=True)
-    found = {str(number): edges(next(iter(heads.values())), image) for number, image in enumerate(images)}
-    np.savez(sys.argv[3], **found)
+    np.savez(sys.argv[3], *(edges(next(iter(heads.values())), image) for image in images))
 
 
 def edges(head: StructuredEdges, image: torch.Tensor) -> np.ndarray:

@@ -56,7 +56,7 @@ def grow(data: BSDS500, file: Path, patches: int) -> None:
 
 def start(checkout: Path, forest: Path, images: Path, maps: Path) -> subprocess.Popen[str]:
     """The process of a checkout."""
-    command = [sys.executable, str(ROOT / "benchmarks/edges/detecting.py"), *map(str, (forest, images, maps))]
+    command = [sys.executable, str(ROOT / "benchmarks/edges/detecting.py"), *map(str, (forest.resolve(), images, maps))]
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=checkout
@@ -79,7 +79,7 @@ def measure_structured(options: argparse.Namespace, data: BSDS500) -> tuple[list
     rows = data.split.test[:: max(1, len(data.split.test) // options.images)][: options.images]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         images = Path(folder, "images.npz")
-        np.savez(images, **{str(row): data.read(row)[0] for row in rows})
+        np.savez(images, *(data.read(row)[0] for row in rows))
         files = {name: Path(folder, f"{name}.npz") for name in checkouts}
         processes = {
             name: stack.enter_context(start(checkout.resolve(), options.forest, images, files[name]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -132,7 +132,7 @@ def _scaled(length: int, scale: float) -> int:
     part = Fraction(scale).limit_denominator(10_000)
     double, whole = 2 * part.numerator * length + part.denominator, 2 * part.denominator
     rounded, over = double // whole, double % whole
-    return torch.sym_max(1, rounded - (whole - over) // whole * (rounded % 2))
+    return cast(int, torch.sym_max(1, rounded - (whole - over) // whole * (rounded % 2)))
 
 
 def _resize(maps: Tensor, size: Sequence[int]) -> Tensor:

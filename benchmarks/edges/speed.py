@@ -114,23 +114,30 @@ def main() -> None:
     structured, said = measure_structured(options, data)
     show("structured edges", HEADER, structured)
     print(said)
+    turns = f"medians of {options.turns} turns on {os.cpu_count()} processors"
+    if options.page:
+        text = f"{options.images} images of `val`, {turns}. {said}\n\n{markdown(HEADER, structured)}"
+        write_block(options.page, "edges_speed", text)
+    if not options.networks:
+        return
     deep = measure_deep(options.turns, options.size)
     show("networks", DEEP, deep)
     if options.page:
-        turns = f"medians of {options.turns} turns on {os.cpu_count()} processors"
-        what = f"{options.images} images of `val`; {turns}. {said}"
-        write_block(options.page, "edges_speed", f"{what}\n\n{markdown(HEADER, structured)}\n\n{markdown(DEEP, deep)}")
+        height, width = options.size
+        text = f"One image of {width} x {height}, {turns}.\n\n{markdown(DEEP, deep)}"
+        write_block(options.page, "deep_edges_speed", text)
 
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = make_parser(__doc__, block="edges_speed")
+    parser = make_parser(__doc__, block="edges_speed, and deep_edges_speed")
     parser.add_argument("--path", help="folder with images and groundTruth (default: that below LDL_DATA)")
     parser.add_argument("--against", type=Path, help="another checkout of ldl")
     parser.add_argument("--forest", type=Path, default=Path("runs/edges_speed.pt"), help="(default: %(default)s)")
     parser.add_argument("--patches", type=int, default=100_000, help="of a tree that is grown (default: %(default)s)")
     parser.add_argument("--images", type=int, default=10, help="(default: %(default)s)")
     parser.add_argument("--size", type=int, nargs=2, default=(321, 481), help="of a network's image (default: 321 481)")
+    parser.add_argument("--networks", action=argparse.BooleanOptionalAction, default=True, help="measure them too")
     parser.add_argument("--turns", type=int, default=5, help="(default: %(default)s)")
     return parser.parse_args()
 

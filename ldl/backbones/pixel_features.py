@@ -125,14 +125,16 @@ class PixelFeatures(TimmNetwork):
 
 
 def _scaled(length: int, scale: float) -> int:
-    """``length`` times ``scale``, rounded, 1 at least."""
+    """``length`` times ``scale``, rounded, 1 at least; a graph may round a half otherwise where ``scale`` is no dyadic."""
     if not traced() or scale == 1:
         return max(1, round(scale * length)) if scale != 1 else length
-    # Of a graph's unknown length only whole numbers are recorded: half up, but for halves below an odd number.
+    # Of a graph's unknown length only whole numbers are recorded, and ONNX divides none below 0 as Python does: half up,
+    # but for halves below an odd number.
     part = Fraction(scale).limit_denominator(10_000)
     double, whole = 2 * part.numerator * length + part.denominator, 2 * part.denominator
     rounded, over = double // whole, double % whole
-    return cast(int, torch.sym_max(1, rounded - (whole - over) // whole * (rounded % 2)))
+    is_half = 1 - (over + whole - 1) // whole
+    return cast(int, torch.sym_max(1, rounded - is_half * (rounded % 2)))
 
 
 def _resize(maps: Tensor, size: Sequence[int]) -> Tensor:

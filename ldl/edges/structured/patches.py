@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from scipy.ndimage import distance_transform_edt
 
 from ldl.edges.structured.bins import Bins, bin_patches
@@ -51,8 +50,7 @@ def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray) 
     Patches lie wholly inside the image; it needs at least 32 x 32 pixels.
     """
     height, width = (size - size % (2 * SHRINK) for size in image.shape[:2])
-    cropped = np.ascontiguousarray(image[:height, :width].transpose(2, 0, 1))
-    maps = feature_maps(torch.from_numpy(cropped).float() / 255).numpy()
+    maps = feature_maps(np.ascontiguousarray(image[:height, :width]))
     rows, columns = (size - SIDE + 1 for size in maps.shape[1:])
     near = np.zeros((len(boundaries), rows, columns), np.bool_)
     for number, drawn in enumerate(boundaries):

@@ -17,6 +17,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -40,6 +41,14 @@ NAMES = {"gradient": "gradient magnitude", "structured": "structured edges", "so
 FLOOR = "annotators, one left out"
 
 
+class Row(NamedTuple):
+    """What was counted on ``test``, and what the levels stand for: as they say, and as fitted on ``val``."""
+
+    counts: VoteCounts
+    raw: Probabilities
+    calibrated: Probabilities
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = make_parser(__doc__, block="edges_votes")
@@ -58,43 +67,44 @@ def main() -> None:
         part: [read_ground_truth(truth_of(image)).boundaries for image in list_part(folder, part)]
         for part in ("val", "test")
     }
-    counted: dict[str, tuple[VoteCounts, Probabilities, Probabilities]] = {}
+    rows: dict[str, Row] = {}
     for name in options.detectors:
         val, test = (count_folder(options.maps / name / part, folder / "groundTruth" / part) for part in drawn)
-        counted.setdefault("base rate", (test, val.constant(), val.constant()))
-        counted[NAMES.get(name, name)] = test, test.stated(), val.calibrated()
-    smoothing = chosen(drawn["val"][:: options.every], counted["base rate"][1])
+        rows.setdefault("base rate", Row(test, val.constant(), val.constant()))
+        rows[NAMES.get(name, name)] = Row(test, test.stated(), val.calibrated())
+    smoothing = chosen(drawn["val"][:: options.every], rows["base rate"].raw)
     people = {part: left_out(found, smoothing) for part, found in drawn.items()}
-    counted[FLOOR] = people["test"], people["test"].stated(), people["val"].calibrated()
+    rows[FLOOR] = Row(people["test"], people["test"].stated(), people["val"].calibrated())
     text = [
         f"{len(drawn['test'])} images. Smoothing of the annotators' floor: "
         + ", ".join(f"{name}: sigma {how.sigma:g}, prior {how.prior:g}" for name, how in smoothing.items())
     ]
-    for title, region, way in (
-        ("All pixels, calibrated on val", "all", 2),
-        ("All pixels, as predicted", "all", 1),
-        ("Within 5 pixels of an edge, calibrated on such pixels of val", "band", 2),
+    for title, region, calibrated in (
+        ("All pixels, calibrated on val", "all", True),
+        ("All pixels, as predicted", "all", False),
+        ("Within 5 pixels of an edge, calibrated on such pixels of val", "band", True),
     ):
-        header, rows = table(counted, region, way)
-        show(title, header, rows)
-        text.append(f"{title}:\n\n{markdown(header, rows)}")
+        header, cells = table(rows, region, calibrated)
+        show(title, header, cells)
+        text.append(f"{title}:\n\n{markdown(header, cells)}")
     if options.page:
         write_block(options.page, "edges_votes", "\n\n".join(text))
 
 
-def table(
-    counted: Mapping[str, tuple[VoteCounts, Probabilities, Probabilities]], region: str, way: int
-) -> tuple[list[str], list[list[str]]]:
-    """Scores in a region, and the correlation of disagreement, with the second or third entry as probabilities."""
+def table(rows: Mapping[str, Row], region: str, calibrated: bool) -> tuple[list[str], list[list[str]]]:
+    """Scores in a region, and the correlation of disagreement; header and cells."""
     shown = ("nll", "brier", "ece", "ece_mass")
     header = ["", *(f"{question} {name}" for question in QUESTIONS for name in ("NLL", "Brier", "ECE", "mass"))]
-    rows = []
-    for name, entry in counted.items():
-        scores, correlations = entry[0].scores(entry[way])[region], entry[0].correlations(entry[way])
-        cells = [f"{scores[q][s]:.4f}" if q in scores else "" for q in QUESTIONS for s in shown]
-        found = correlations.get(region, np.nan)
-        rows.append([name, *cells, "" if np.isnan(found) else f"{found:.3f}"])
-    return [*header, "disagreement"], rows
+    lines = []
+    for name, row in rows.items():
+        probabilities = row.calibrated if calibrated else row.raw
+        scores = row.counts.scores(probabilities)[region]
+        found = row.counts.correlations(probabilities).get(region, np.nan)
+        cells = [
+            f"{scores[question][score]:.4f}" if question in scores else "" for question in QUESTIONS for score in shown
+        ]
+        lines.append([name, *cells, "" if np.isnan(found) else f"{found:.3f}"])
+    return [*header, "disagreement"], lines
 
 
 def left_out(images: Iterable[np.ndarray], smoothing: Mapping[str, Smoothing]) -> VoteCounts:

@@ -3,6 +3,7 @@
     for head in structured softmax ldlf; do
         python train.py -c configs/runs/bsds/$head.yaml --run_dir runs/votes/$head/run
         python benchmarks/edges/detect.py --ckpt_path runs/votes/$head/run/checkpoints/last.ckpt --out runs/votes/$head
+        # of softmax and ldlf also: --single --out runs/votes/$head/single
     done
     python benchmarks/edges/detect.py --out runs/votes/gradient
     python benchmarks/edges/votes.py --maps runs/votes
@@ -37,7 +38,14 @@ from ldl.reports.files import markdown
 
 SIGMAS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 PRIORS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-NAMES = {"gradient": "gradient magnitude", "structured": "structured edges", "softmax": "`Softmax`", "ldlf": "`LDLF`"}
+NAMES = {
+    "gradient": "gradient magnitude",
+    "structured": "structured edges",
+    "softmax/single": "`Softmax`, one size",
+    "softmax": "`Softmax`",
+    "ldlf/single": "`LDLF`, one size",
+    "ldlf": "`LDLF`",
+}
 FLOOR = "annotators, one left out"
 
 
@@ -100,9 +108,7 @@ def table(rows: Mapping[str, Row], region: str, calibrated: bool) -> tuple[list[
         probabilities = row.calibrated if calibrated else row.raw
         scores = row.counts.scores(probabilities)[region]
         found = row.counts.correlations(probabilities).get(region, np.nan)
-        cells = [
-            f"{scores[question][score]:.4f}" if question in scores else "" for question in QUESTIONS for score in shown
-        ]
+        cells = [f"{scores[question][score]:.4f}" for question in QUESTIONS for score in shown]
         lines.append([name, *cells, "" if np.isnan(found) else f"{found:.3f}"])
     return [*header, "disagreement"], lines
 
@@ -118,7 +124,7 @@ def left_out(images: Iterable[np.ndarray], smoothing: Mapping[str, Smoothing]) -
 def chosen(images: list[np.ndarray], rates: Probabilities) -> dict[str, Smoothing]:
     """The smoothing under which the votes of these images are likeliest: the blur first, then the prior."""
     best = {}
-    for question in ("drawn", "near"):
+    for question in QUESTIONS:
         rate = float(rates["all", question][0])
 
         def nll(sigma: float, prior: float, question: str = question, rate: float = rate) -> float:

@@ -123,16 +123,17 @@ def to_dict(counts: VoteCounts, ways: dict[str, Probabilities], bins: int = BINS
 
 
 def count_left_out(boundaries: np.ndarray, smoothing: Mapping[str, Smoothing], into: VoteCounts) -> None:
-    """Count an image whose annotators, (A, H, W) bool, predict each other, at ``drawn`` and ``near``.
+    """Count an image whose annotators, (A, H, W) bool, are left out in turn and foretold by the others.
+
+    The answer to ``any`` is that of all, as for a detector: those who foretell it know all votes but one of it.
 
     Raises LDLError where there is one alone.
     """
-    votes = panel(boundaries)
-    drawn = {"drawn": boundaries, "near": within(boundaries, NEAR)}
+    votes, near = panel(boundaries), within(boundaries, NEAR)
     for question, how in smoothing.items():
-        for probability, one in predictions(drawn[question], how):
-            level = levels(probability)
+        for probability, answer in predictions(boundaries if question == "drawn" else near, how):
+            level, answer = levels(probability), votes.answers["any"] if question == "any" else answer
             for region in REGIONS:
-                pixels, yes = tally(level, one, votes.region(region))
+                pixels, yes = tally(level, answer, votes.region(region))
                 into.count(region, question, Tally(pixels / len(boundaries), yes / len(boundaries)))
     into.images += 1

@@ -9,7 +9,7 @@ from ldl.edges.benchmark.left_out import Smoothing, predictions
 from ldl.edges.benchmark.maps import STEPS
 from ldl.edges.benchmark.proper import base_rate, calibration_error, correlation, isotonic, scores, stated
 from ldl.edges.benchmark.vote_counts import VoteCounts, count_left_out
-from ldl.edges.benchmark.votes import NEAR, Tally, levels, panel, tally, within
+from ldl.edges.benchmark.votes import NEAR, QUESTIONS, Tally, levels, panel, tally, within
 from ldl.errors import LDLError
 
 
@@ -133,11 +133,15 @@ def test_annotators_left_out(sigma: float) -> None:
         if not sigma:
             np.testing.assert_allclose(found, (np.delete(boundaries, a, 0).sum(0) + 0.05) / 3.5)
     people, detector = VoteCounts(), VoteCounts()
-    count_left_out(boundaries, {"drawn": smoothing, "near": smoothing}, people)
+    count_left_out(boundaries, dict.fromkeys(QUESTIONS, smoothing), people)
     detector.add(np.zeros(boundaries.shape[1:]), panel(boundaries))
+    assert people.tallies.keys() == detector.tallies.keys()
     for key, found in people.tallies.items():
         assert found.pixels.sum() == pytest.approx(detector.tallies[key].pixels.sum())
         assert base_rate(found) == pytest.approx(base_rate(detector.tallies[key]))
+    likelihoods = [np.log(np.where(votes, p, 1 - p)) for p, votes in predictions(boundaries, smoothing)]
+    nll = people.scores(people.stated())["all"]["drawn"]["nll"]
+    assert nll == pytest.approx(-np.mean(likelihoods), abs=1e-4)
     with pytest.raises(LDLError, match="a single annotator; there is nobody to predict"):
         next(predictions(boundaries[:1], smoothing))
 

@@ -116,7 +116,7 @@ def table(rows: Mapping[str, Row], region: str, calibrated: bool) -> tuple[list[
 def left_out(images: Iterable[np.ndarray], smoothing: Mapping[str, Smoothing]) -> VoteCounts:
     """Count the votes of annotators at the levels that the others of their image foretell."""
     images, counts = list(images), VoteCounts()
-    for boundaries in track(images, len(images), "annotators", True):
+    for boundaries in track(images, len(images), "annotators", sys.stderr.isatty()):
         count_left_out(boundaries, smoothing, counts)
     return counts
 
@@ -124,7 +124,7 @@ def left_out(images: Iterable[np.ndarray], smoothing: Mapping[str, Smoothing]) -
 def chosen(images: list[np.ndarray], rates: Probabilities) -> dict[str, Smoothing]:
     """The smoothing under which the votes of these images are likeliest: the blur first, then the prior."""
     best = {}
-    for question in QUESTIONS:
+    for question in ("drawn", "near"):
         rate = float(rates["all", question][0])
 
         def nll(sigma: float, prior: float, question: str = question, rate: float = rate) -> float:

@@ -39,8 +39,8 @@ def predictions(drawn: np.ndarray, smoothing: Smoothing) -> Iterator[tuple[np.nd
     """
     if len(drawn) < 2:
         raise LDLError("the image has a single annotator; there is nobody to predict")
-    blurred = np.stack([gaussian_filter(one.astype(np.float64), smoothing.sigma) for one in drawn])
-    for left_out, votes in enumerate(drawn):
-        others = np.delete(blurred, left_out, 0)
-        share = (others.sum(0) + smoothing.prior * smoothing.rate) / (len(others) + smoothing.prior)
-        yield np.minimum(share, 1), votes
+    blurred = [gaussian_filter(one.astype(np.float64), smoothing.sigma) for one in drawn]
+    total = np.sum(blurred, 0) + smoothing.prior * smoothing.rate
+    for own, votes in zip(blurred, drawn):
+        # Rounding may lead a hair beyond.
+        yield np.clip((total - own) / (len(drawn) - 1 + smoothing.prior), 0, 1), votes

@@ -125,15 +125,24 @@ def to_dict(counts: VoteCounts, ways: dict[str, Probabilities], bins: int = BINS
 def count_left_out(boundaries: np.ndarray, smoothing: Mapping[str, Smoothing], into: VoteCounts) -> None:
     """Count an image whose annotators, (A, H, W) bool, are left out in turn and foretold by the others.
 
-    The answer to ``any`` is that of all, as for a detector: those who foretell it know all votes but one of it.
+    The answer to ``any`` is that of all, as for a detector, at the levels that the others foretell of ``near``: they
+    know all votes of it but one.
 
-    Raises LDLError where there is one alone.
+    Args:
+        boundaries: What they drew.
+        smoothing: For ``drawn``, ``near`` or both.
+        into: Where to add.
+
+    Raises:
+        LDLError: a single annotator.
     """
     votes, near = panel(boundaries), within(boundaries, NEAR)
     for question, how in smoothing.items():
         for probability, answer in predictions(boundaries if question == "drawn" else near, how):
-            level, answer = levels(probability), votes.answers["any"] if question == "any" else answer
-            for region in REGIONS:
-                pixels, yes = tally(level, answer, votes.region(region))
-                into.count(region, question, Tally(pixels / len(boundaries), yes / len(boundaries)))
+            level, answers = levels(probability), {question: answer}
+            if question == "near":
+                answers["any"] = votes.answers["any"]
+            for region, (name, found) in product(REGIONS, answers.items()):
+                pixels, yes = tally(level, found, votes.region(region))
+                into.count(region, name, Tally(pixels / len(boundaries), yes / len(boundaries)))
     into.images += 1

@@ -9,7 +9,7 @@ from ldl.edges.benchmark.left_out import Smoothing, predictions
 from ldl.edges.benchmark.maps import STEPS
 from ldl.edges.benchmark.proper import base_rate, calibration_error, correlation, isotonic, scores, stated
 from ldl.edges.benchmark.vote_counts import VoteCounts, count_left_out
-from ldl.edges.benchmark.votes import NEAR, QUESTIONS, Tally, levels, panel, tally, within
+from ldl.edges.benchmark.votes import NEAR, Tally, levels, panel, tally, within
 from ldl.errors import LDLError
 
 
@@ -102,6 +102,9 @@ def test_bins_of_equal_mass_keep_ties_together() -> None:
     # Middles at .3, .7 and .9 of the pixels: with two bins the first level is alone.
     gaps = abs(3 - 0.6), abs(4 + 10 - 0.4 - 10)
     assert calibration_error(found, probability, 2, mass=True) == pytest.approx(sum(gaps) / 100)
+    # The second level begins in the first half, but its middle, .55, lies in the other.
+    later = Tally(np.array([30.0, 50.0, 20.0]), np.array([0.0, 9.0, 2.0]))
+    assert calibration_error(later, np.array([0.1, 0.2, 0.3]), 2, mass=True) == pytest.approx((3 + 5) / 100)
     assert calibration_error(found, probability, 2) == pytest.approx((abs(7 - 1.0) + abs(10 - 10)) / 100)
 
 
@@ -129,11 +132,11 @@ def test_annotators_left_out(sigma: float) -> None:
         np.testing.assert_array_equal(votes, boundaries[a])
         others = boundaries.copy()
         others[a] ^= True
-        np.testing.assert_allclose(found, list(predictions(others, smoothing))[a][0])
+        np.testing.assert_allclose(found, list(predictions(others, smoothing))[a][0], atol=1e-12)
         if not sigma:
             np.testing.assert_allclose(found, (np.delete(boundaries, a, 0).sum(0) + 0.05) / 3.5)
     people, detector = VoteCounts(), VoteCounts()
-    count_left_out(boundaries, dict.fromkeys(QUESTIONS, smoothing), people)
+    count_left_out(boundaries, dict.fromkeys(("drawn", "near"), smoothing), people)
     detector.add(np.zeros(boundaries.shape[1:]), panel(boundaries))
     assert people.tallies.keys() == detector.tallies.keys()
     for key, found in people.tallies.items():

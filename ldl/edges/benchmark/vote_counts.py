@@ -26,13 +26,15 @@ class VoteCounts:
 
     Attributes:
         tallies: By region and question.
-        disagreement: By region: the disagreement of annotators by level, and the sum of its squares.
+        disagreement: That of annotators, by region.
+        squares: Sum of its squares, by region.
         steps: The number that stands for 1 in the coarsest file.
         images: How many.
     """
 
     tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
-    disagreement: dict[str, tuple[Tally, float]] = field(default_factory=dict)
+    disagreement: dict[str, Tally] = field(default_factory=dict)
+    squares: dict[str, float] = field(default_factory=dict)
     steps: int = STEPS
     images: int = 0
 
@@ -44,18 +46,15 @@ class VoteCounts:
         if votes.disagreement is not None:
             for region in REGIONS:
                 there = votes.region(region)
-                found = tally(level, votes.disagreement, there), float((votes.disagreement[there] ** 2).sum())
-                before = self.disagreement.get(region)
-                self.disagreement[region] = (
-                    found if before is None else (before[0].plus(found[0]), before[1] + found[1])
-                )
+                _put(self.disagreement, region, tally(level, votes.disagreement, there))
+                squares = float((votes.disagreement[there] ** 2).sum())
+                self.squares[region] = self.squares.get(region, 0.0) + squares
         self.steps = min(self.steps, steps)
         self.images += 1
 
     def count(self, region: str, question: str, found: Tally) -> None:
         """Add the pixels and votes of an image."""
-        key = region, question
-        self.tallies[key] = self.tallies[key].plus(found) if key in self.tallies else found
+        _put(self.tallies, (region, question), found)
 
     def stated(self) -> Probabilities:
         """The maps taken at their word."""
@@ -79,7 +78,8 @@ class VoteCounts:
     def correlations(self, probabilities: Probabilities) -> dict[str, float]:
         """Of each region: :func:`ldl.edges.benchmark.proper.correlation`, with the probability of ``near``."""
         return {
-            region: correlation(*found, probabilities[region, "near"]) for region, found in self.disagreement.items()
+            region: correlation(found, self.squares[region], probabilities[region, "near"])
+            for region, found in self.disagreement.items()
         }
 
 
@@ -146,3 +146,7 @@ def count_left_out(boundaries: np.ndarray, smoothing: Mapping[str, Smoothing], i
                 pixels, yes = tally(level, found, votes.region(region))
                 into.count(region, name, Tally(pixels / len(boundaries), yes / len(boundaries)))
     into.images += 1
+
+
+def _put(tallies: dict[Any, Tally], key: Any, found: Tally) -> None:
+    tallies[key] = tallies[key].plus(found) if key in tallies else found

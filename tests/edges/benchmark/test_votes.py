@@ -164,4 +164,4 @@ def test_images_without_an_edge() -> None:
     found = counts.scores(counts.calibrated())
     assert found["all"]["drawn"]["nll"] < 0.05 and np.isnan(found["band"]["drawn"]["nll"])
     assert np.isnan(base_rate(counts.tallies["band", "any"])) and counts.calibrated()["band", "any"][STEPS] == 0.5
-    assert np.isnan(correlation(*counts.disagreement["band"], stated()))
+    assert np.isnan(correlation(counts.disagreement["band"], counts.squares["band"], stated()))

@@ -109,7 +109,7 @@ def evaluate_folder(pred: Path, gt: Path, allow_empty: bool = False, **options: 
         LDLError: a missing folder, an image without map or a map without ground truth, or a map that is not grey
             with 8 bits, is empty or has not the size of its ground truth.
     """
-    names = _paired(pred, gt)
+    names = paired(pred, gt)
 
     def load(name: str) -> tuple[np.ndarray, GroundTruth]:
         strength = read_edge_map(pred / f"{name}.png")
@@ -176,7 +176,8 @@ def agreement(names: Sequence[str], read: Callable[[str], GroundTruth], **option
     return optimum(measured.thresholds, curve(measured.counts))
 
 
-def _paired(pred: Path, gt: Path) -> list[str]:
+def paired(pred: Path, gt: Path) -> list[str]:
+    """The names that both folders have, ``NAME.png`` and ``NAME.mat``. Raises LDLError where one lacks a file."""
     maps, truth = ({file.stem for file in folder.glob(f"*.{end}")} for folder, end in ((pred, "png"), (gt, "mat")))
     for folder, found, end in ((gt, truth, "mat"), (pred, maps, "png")):
         if not found:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import fake_edges
 
-from benchmarks.edges import baselines, deep
+from benchmarks.edges import baselines, deep, detect, votes
 from ldl.reports.edges import FIGURES
 
 
@@ -30,3 +30,13 @@ def test_networks_that_are_there_are_read(
     assert "0.750 ± 0.071" in command(deep, *options, "--page", page("edges_deep"), "--trainer.max_epochs=6")
     written = (tmp_path / "page.md").read_text()
     assert "seeds [0, 1]: --trainer.max_epochs=6" in written and "| votes | ldlf | 0.750 ± 0.071 |" in written
+
+
+def test_votes(command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]) -> None:
+    folder = fake_edges.bsds(tmp_path / "made_up", {"val": 1, "test": 1}, (24, 32))
+    command(detect, "--path", folder, "--out", tmp_path / "maps" / "gradient")
+    options = ("--path", folder, "--maps", tmp_path / "maps", "--detectors", "gradient", "--every", 1)
+    command(votes, *options, "--page", page("edges_votes"))
+    written = (tmp_path / "page.md").read_text()
+    assert all(f"| {row} | 0." in written for row in ("base rate", "gradient magnitude", "annotators, one left out"))
+    assert written.count("| base rate |") == 3 and "near: sigma" in written

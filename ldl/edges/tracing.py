@@ -1,10 +1,10 @@
 """Votes traced: what a model learns beside its own ridges is "no edge", so that its edge maps are thin as they come.
 
 Annotators who mean the same edge draw it pixels apart, and a model that learns their votes pixel by pixel answers with
-a band. The tracing loss of Huan et al. ("Unmixing convolutional features for crisp edge detection", PAMI 2022) asks that
-the mass around a line that was drawn lies on it, wherever that is by chance. Here the model itself says where in the
-band the line runs, by the ridges of its prediction, and the votes say how likely it is there: the target stays a label
-distribution at every pixel, and every head keeps the loss it has.
+a band. The tracing loss of Huan et al. ("Unmixing convolutional features for crisp edge detection", PAMI 2022) asks
+that the mass around a line that was drawn lies on it, wherever that is by chance. Here the model itself says where in
+the band the line runs, by the ridges of its prediction, and the votes say how likely it is there: the target stays a
+label distribution at every pixel, and every head keeps the loss it has.
 """
 
 from __future__ import annotations

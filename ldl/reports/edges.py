@@ -15,9 +15,11 @@ from ldl import charts
 from ldl.charts.drawing import spread
 from ldl.charts.edges import precision_recall
 from ldl.collective import current_collective
-from ldl.edges.benchmark.evaluation import agreement, evaluate, read_edge_map, write_edge_map
+from ldl.edges.benchmark.crispness import evaluate_crisp
+from ldl.edges.benchmark.evaluation import Load, agreement, evaluate, read_edge_map, write_edge_map
 from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.nms import suppress
+from ldl.edges.benchmark.scores import scores
 from ldl.labels import LabelSpace
 from ldl.reports.files import write_json
 from ldl.reports.maps import SHOWN, EachImage
@@ -26,6 +28,8 @@ from ldl.reports.rows import data_of, name_of
 EDGE = 1
 """Which label is the edge."""
 FIGURES = ("ods", "ois", "ap", "r50")
+CRISP = ("crisp_ods", "crisp_ois", "crisp_ap", "crisp_ac")
+"""Figures of the maps as predicted: CEval, and average crispness."""
 
 
 @runtime_checkable
@@ -40,7 +44,7 @@ class Annotated(Protocol):
 
 
 class EdgeReport(EachImage):
-    """Writes edge maps, ``evaluation.json`` and ``charts/`` after a test, and logs the four figures of the benchmark.
+    """Writes edge maps, ``evaluation.json`` and ``charts/`` after a test, and logs the figures of the benchmark.
 
     Maps are grey PNGs: ``strengths/NAME.png`` as predicted, ``edges/NAME.png`` with non-maxima suppressed; NAME is the
     last part of the image's name. The data are :class:`Annotated`.
@@ -56,13 +60,14 @@ class EdgeReport(EachImage):
         if not trainer.testing:
             return {}
         collective = current_collective()
-        figures = torch.zeros(len(FIGURES), device=task.device)
+        names = FIGURES + CRISP
+        figures = torch.zeros(len(names), device=task.device)
         paths: dict[str, Path] = {}
         if collective.rank == 0:
             measured, paths = self._judge(data_of(trainer), index, task, trainer.progress_bar_callback is not None)
-            figures = torch.tensor([measured[name] for name in FIGURES]).to(figures)
+            figures = torch.tensor([measured[name] for name in names]).to(figures)
         figures = collective.broadcast(figures)
-        task.log_dict({f"test_{name}": value for name, value in zip(FIGURES, figures)}, rank_zero_only=True)
+        task.log_dict({f"test_{name}": value for name, value in zip(names, figures)}, rank_zero_only=True)
         return paths
 
     def _judge(
@@ -75,11 +80,13 @@ class EdgeReport(EachImage):
         def truth(name: str) -> GroundTruth:
             return data.ground_truth(named[name])
 
-        def load(name: str) -> tuple[np.ndarray, GroundTruth]:
-            return read_edge_map(files[named[name]]), truth(name)
+        def load(kind: str) -> Load:
+            return lambda name: (read_edge_map(self._file(kind, data, named[name])), truth(name))
 
-        evaluation = evaluate(list(named), load, show_progress=show_progress)
-        measured = evaluation.to_dict()
+        evaluation = evaluate(list(named), load("edges"), show_progress=show_progress)
+        raw, more = evaluate_crisp(list(named), load("strengths"), stricter=(), show_progress=show_progress)
+        crisp = {**scores(raw.thresholds, raw.counts), "ac": more["ac"]}
+        measured = evaluation.to_dict() | {name: crisp[name.removeprefix("crisp_")] for name in CRISP}
         write_json(self.folder / "evaluation.json", measured)
         if not self.draw:
             return measured, {}

@@ -20,7 +20,7 @@ from ldl.edges.benchmark.nms import suppress
 from ldl.edges.benchmark.scores import scores
 
 STRICTER = (1 / 2, 1 / 4)
-"""Tolerances that are asked for besides, as shares of that of the evaluation."""
+"""Tolerances that figures are asked for besides, as shares of that of the evaluation."""
 
 
 def crispness(strength: np.ndarray) -> float:
@@ -37,7 +37,11 @@ def crispness(strength: np.ndarray) -> float:
 
 
 def evaluate_crisp(
-    names: Sequence[str], load: Load, max_dist: float = MAX_DIST, **options: Any
+    names: Sequence[str],
+    load: Load,
+    max_dist: float = MAX_DIST,
+    stricter: Sequence[float] = STRICTER,
+    **options: Any,
 ) -> tuple[Evaluation, dict[str, Any]]:
     """CEval of edge maps as they are predicted.
 
@@ -45,19 +49,20 @@ def evaluate_crisp(
         names: The images.
         load: Reads the edge map of an image, as it was predicted, and what the annotators drew.
         max_dist: How far apart corresponding pixels may be, as a share of the image's diagonal.
+        stricter: Further tolerances, as shares of ``max_dist``.
         **options: As for :func:`ldl.edges.benchmark.evaluation.evaluate`, but for ``thinning``.
 
     Returns:
-        The evaluation, and what it says besides: ``ac``, the mean :func:`crispness` of the images, and ``stricter``,
-        the figures by the tolerances of :data:`STRICTER`.
+        The evaluation, and what it does not say: ``ac``, the mean :func:`crispness` of the images, and ``stricter``,
+        the figures by the further tolerances.
 
     Raises:
         LDLError: as ``evaluate`` does.
     """
     measured = evaluate(names, load, max_dist=max_dist, thinning=False, **options)
-    stricter = {}
-    for share in STRICTER:
-        closer = evaluate(names, load, max_dist=share * max_dist, thinning=False, **options)
-        stricter[f"{share * max_dist:g}"] = scores(closer.thresholds, closer.counts)
+    closer = {}
+    for share in stricter:
+        again = evaluate(names, load, max_dist=share * max_dist, thinning=False, **options)
+        closer[f"{share * max_dist:g}"] = scores(again.thresholds, again.counts)
     average = float(np.mean([crispness(load(name)[0]) for name in names]))
-    return measured, {"ac": average, "stricter": stricter}
+    return measured, {"ac": average, "stricter": closer}

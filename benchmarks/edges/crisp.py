@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -94,7 +95,8 @@ def measure(detect: Detector, images: list[Path], levels: int) -> list[float]:
     scenes = {image.stem: read_scene(image) for image in images}
     raw = {name: as_saved(detect(picture)) for name, (picture, _) in scenes.items()}
     thin = {name: as_saved(suppress(strength)) for name, strength in raw.items()}
-    names, shared = list(scenes), {"levels": levels, "workers": 1}
+    names = list(scenes)
+    shared: dict[str, Any] = {"levels": levels, "workers": 1}
     standard = evaluate(names, lambda name: (thin[name], scenes[name][1]), **shared)
     crisp, more = evaluate_crisp(names, lambda name: (raw[name], scenes[name][1]), stricter=(STRICT,), **shared)
     figures = [scores(one.thresholds, one.counts) for one in (standard, crisp)]

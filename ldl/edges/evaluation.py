@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from ldl.charts.edges import precision_recall
 from ldl.edges.benchmark.counting import MAX_DIST
@@ -52,7 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def evaluate(options: argparse.Namespace) -> None:
     """Write the JSON file, draw the chart, print the figures. Raises LDLError."""
     shared = {"max_dist": options.max_dist, "workers": options.workers, "show_progress": sys.stderr.isatty()}
-    folders, levels, more = (options.pred, options.gt, options.allow_empty), options.thresholds, {}
+    folders, levels = (options.pred, options.gt, options.allow_empty), options.thresholds
+    more: dict[str, Any] = {}
     if options.crisp:
         evaluation, more = evaluate_crisp(*open_folder(*folders), levels=levels, **shared)
     else:

@@ -76,6 +76,14 @@ def without_padding(batch: Batch) -> Batch:
     return {name: column[used] for name, column in batch.items()}
 
 
+def kept_pixels(batch: Batch, *columns: Tensor) -> tuple[Tensor, ...]:
+    """Of columns of maps (B, H, W, ...) the pixels to learn from, (n, ...); columns of other batches as they are."""
+    if "kept" not in batch:
+        return columns
+    places = batch["keep"].ndim - 1
+    return tuple(column.flatten(0, places).index_select(0, batch["kept"]) for column in columns)
+
+
 def seed_batch(number: int, rank: int) -> None:
     """Seed torch for batch ``number`` of the run, on a process: Lightning stores no random state to resume with."""
     seed = hash((run_seed(), number, rank)) % 2**63

@@ -15,10 +15,12 @@ from ldl import charts
 from ldl.charts.drawing import spread
 from ldl.charts.edges import precision_recall
 from ldl.collective import current_collective
-from ldl.edges.benchmark.evaluation import agreement, evaluate, read_edge_map, write_edge_map
+from ldl.edges.benchmark.crispness import evaluate_crisp
+from ldl.edges.benchmark.evaluation import Load, agreement, evaluate, read_edge_map, write_edge_map
 from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.maps import read_probability
 from ldl.edges.benchmark.nms import suppress
+from ldl.edges.benchmark.scores import scores
 from ldl.edges.benchmark.vote_counts import count_votes, to_dict
 from ldl.edges.benchmark.votes import QUESTIONS, panel
 from ldl.labels import LabelSpace
@@ -31,7 +33,9 @@ EDGE = 1
 FIGURES = ("ods", "ois", "ap", "r50")
 VOTES = ("nll", "brier", "ece")
 """Scores of the map as the probability of a vote, of each of :data:`ldl.edges.benchmark.votes.QUESTIONS`."""
-LOGGED = (*FIGURES, *(f"{question}_{score}" for question in QUESTIONS for score in VOTES), "disagreement")
+CRISP = ("crisp_ods", "crisp_ois", "crisp_ap", "crisp_ac")
+"""Figures of the maps as predicted: CEval, and average crispness."""
+LOGGED = (*FIGURES, *CRISP, *(f"{question}_{score}" for question in QUESTIONS for score in VOTES), "disagreement")
 
 
 @runtime_checkable
@@ -85,14 +89,16 @@ class EdgeReport(EachImage):
         def truth(name: str) -> GroundTruth:
             return data.ground_truth(named[name])
 
-        def load(name: str) -> tuple[np.ndarray, GroundTruth]:
-            return read_edge_map(files[named[name]]), truth(name)
+        def load(kind: str) -> Load:
+            return lambda name: (read_edge_map(self._file(kind, data, named[name])), truth(name))
 
         def probability(name: str) -> tuple[np.ndarray, int, np.ndarray]:
             return *read_probability(self._file("strengths", data, named[name])), truth(name).boundaries
 
-        evaluation = evaluate(list(named), load, show_progress=show_progress)
-        measured = evaluation.to_dict()
+        evaluation = evaluate(list(named), load("edges"), show_progress=show_progress)
+        raw, more = evaluate_crisp(list(named), load("strengths"), stricter=(), show_progress=show_progress)
+        crisp = {**scores(raw.thresholds, raw.counts), "ac": more["ac"]}
+        measured = evaluation.to_dict() | {name: crisp[name.removeprefix("crisp_")] for name in CRISP}
         write_json(self.folder / "evaluation.json", measured)
         counts = count_votes(list(named), probability, show_progress)
         votes = to_dict(counts, {"raw": counts.stated()})

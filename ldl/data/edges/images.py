@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import cv2
 import numpy as np
 import torch
 from torch.utils.data import Dataset
@@ -16,6 +15,7 @@ from ldl.batch import Batch
 from ldl.data.pictures import read_picture
 from ldl.data.sampler import Draw
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
+from ldl.edges.benchmark.thinning import widen
 from ldl.errors import LDLError
 
 Target = Literal["votes", "consensus"]
@@ -115,11 +115,7 @@ def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
 
     An annotator counts for a pixel up to ``tolerance`` pixels from the line that was drawn.
     """
-    reach = int(tolerance)
-    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
-    disc = (y * y + x * x <= tolerance**2).astype(np.uint8)
-    near = np.stack([cv2.dilate(drawn.astype(np.uint8), disc) for drawn in boundaries])
-    return np.asarray(near.mean(0, dtype=np.float32))
+    return np.stack([widen(drawn, tolerance) for drawn in boundaries]).mean(0, dtype=np.float32)
 
 
 def _cut(image: np.ndarray, share: np.ndarray, crops: Crops, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

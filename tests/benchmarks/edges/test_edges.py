@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import fake_edges
+from places import ROOT
 
-from benchmarks.edges import baselines, deep, detect, votes
+from benchmarks.edges import baselines, crisp, deep, detect, votes
 from ldl.reports.edges import FIGURES
 
 
@@ -17,6 +18,15 @@ def test_baselines(command: Callable[..., str], tmp_path: Path, page: Callable[[
     text = command(baselines, "--path", folder, "--images", 1, "--page", page("edges_baselines"))
     assert "gradient magnitude" in text and "annotators" in text
     assert "| gradient magnitude | 0." in (tmp_path / "page.md").read_text()
+
+
+def test_crispness(command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]) -> None:
+    folder = fake_edges.bsds(tmp_path / "made_up", {"val": 2}, (24, 32))
+    model = f"network={ROOT / 'tests/checkpoints/pixel_features.ckpt'}"
+    options = ("--path", folder, "--every", 2, "--levels", 9, "--models", model)
+    assert "network 0." in command(crisp, *options, "--page", page("edges_crisp"))
+    written = (tmp_path / "page.md").read_text()
+    assert "1 images of val, 9 thresholds" in written and "| gradient magnitude | 0." in written
 
 
 def test_networks_that_are_there_are_read(

@@ -55,25 +55,26 @@ def feature_places() -> Places:
     return Places(maps.astype(np.int32), first.astype(np.int32), second.astype(np.int32))
 
 
-def feature_maps(image: Tensor) -> Tensor:
+def feature_maps(image: Tensor, floor: float = CONTRAST_FLOOR) -> Tensor:
     """The maps that the features of all patches are read from.
 
     Args:
         image: (3, H, W) RGB in [0, 1]; H and W multiples of 4.
+        floor: See :func:`oriented_gradients`.
 
     Returns:
         (26, H / 2, W / 2) float32: the 13 channels (colour; then magnitude and orientations at full scale, at half
         scale) blurred by 2 pixels, and again blurred by 8.
     """
-    channels = make_channels(image)
+    channels = make_channels(image, floor)
     return torch.cat([blur(channels, VALUE_BLUR), blur(channels, SIMILARITY_BLUR)])
 
 
-def make_channels(image: Tensor) -> Tensor:
+def make_channels(image: Tensor, floor: float = CONTRAST_FLOOR) -> Tensor:
     """The 13 channels of (3, H, W) RGB in [0, 1], (13, H / 2, W / 2): before any blur."""
     colour = luv(image)
     half = F.avg_pool2d(colour, 2)
-    fine, coarse = oriented_gradients(colour), oriented_gradients(half)
+    fine, coarse = oriented_gradients(colour, floor), oriented_gradients(half, floor)
     return torch.cat([half, F.avg_pool2d(fine, 2), coarse])
 
 
@@ -93,11 +94,12 @@ def luv(image: Tensor) -> Tensor:
     return torch.stack([light, u, v])
 
 
-def oriented_gradients(colour: Tensor) -> Tensor:
+def oriented_gradients(colour: Tensor, floor: float = CONTRAST_FLOOR) -> Tensor:
     """Gradient magnitude of (3, H, W), relative to its surroundings, and its share in 4 orientations: (5, H, W).
 
     Each pixel has the gradient of the colour channel where it is largest. The orientation counts modulo 180 degrees and
-    is shared linearly between the two nearest of 0, 45, 90 and 135 degrees.
+    is shared linearly between the two nearest of 0, 45, 90 and 135 degrees. A magnitude is divided by its surroundings'
+    mean plus ``floor``, so that weak texture stays weak.
     """
     padded = F.pad(colour[None], (1, 1, 1, 1), mode="replicate")[0]
     dx = (padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]) / 2
@@ -105,7 +107,7 @@ def oriented_gradients(colour: Tensor) -> Tensor:
     squared, strongest = (dx * dx + dy * dy).max(0, keepdim=True)
     magnitude = squared.sqrt()
     dx, dy = dx.gather(0, strongest), dy.gather(0, strongest)
-    magnitude = magnitude / (blur(magnitude, CONTRAST_BLUR) + CONTRAST_FLOOR)
+    magnitude = magnitude / (blur(magnitude, CONTRAST_BLUR) + floor)
     angle = torch.atan2(dy, dx) * (ORIENTATIONS / torch.pi)
     bins = torch.arange(ORIENTATIONS, dtype=colour.dtype)[:, None, None]
     away = (angle - bins).remainder(ORIENTATIONS)

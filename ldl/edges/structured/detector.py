@@ -10,7 +10,17 @@ import cv2
 import numpy as np
 import torch
 
-from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, SIDE, blur, feature_maps, feature_places, luv
+from ldl.edges.structured.channels import (
+    CONTRAST_FLOOR,
+    LABEL,
+    PATCH,
+    SHRINK,
+    SIDE,
+    blur,
+    feature_maps,
+    feature_places,
+    luv,
+)
 from ldl.edges.structured.forest import EdgeForest
 from ldl.edges.structured.neighbours import PatchNeighbours
 from ldl.edges.structured.voting import Rings, find_leaves, rings_of, vote
@@ -36,14 +46,27 @@ class EdgeDetector:
     gain: float
     neighbours: PatchNeighbours | None = None
     threads: int = 1
+    floor: float = CONTRAST_FLOOR
+    mirror: bool = False
+    blend: float = 1.0
 
     def __post_init__(self) -> None:
-        self.segments = self.neighbours.kept.segments if self.neighbours else self.forest.segments
+        self.segments = self.forest.segments
+        if self.neighbours:
+            self.segments = self.neighbours.kept.segments
+            if self.blend < 1:
+                self.segments = np.concatenate([self.segments, self.forest.segments])
         self.rings: Rings = rings_of(self.segments, self.sharpen + 1)
         self.places = feature_places()
 
     def detect(self, image: np.ndarray) -> np.ndarray:
         """How likely each pixel is an edge: (H, W, 3) uint8 RGB to (H, W) float32 in [0, 1], before suppression."""
+        found = self._detect_scales(image)
+        if self.mirror:
+            found = (found + self._detect_scales(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]) / 2
+        return found
+
+    def _detect_scales(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
         total = np.zeros((height, width), np.float32)
         for scale in self.scales:
@@ -57,12 +80,16 @@ class EdgeDetector:
         below, beside = PAD + -(height + 2 * PAD) % (2 * SHRINK), PAD + -(width + 2 * PAD) % (2 * SHRINK)
         padded = np.pad(image, ((PAD, below), (PAD, beside), (0, 0)), mode="symmetric")
         tensor = torch.from_numpy(np.ascontiguousarray(padded.transpose(2, 0, 1))).float() / 255
-        maps = feature_maps(tensor).numpy()
+        maps = feature_maps(tensor, self.floor).numpy()
         leaves = self.find_leaves(maps)
+        voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
         if self.neighbours:
-            voters, weights = self.neighbours.weigh(leaves, maps)
-        else:
-            voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
+            near, shares = self.neighbours.weigh(leaves, maps)
+            if self.blend < 1:
+                voters = np.concatenate([near, leaves + np.int32(len(self.neighbours.kept.segments))], -1)
+                weights = np.concatenate([np.float32(self.blend) * shares, np.float32(1 - self.blend) * weights], -1)
+            else:
+                voters, weights = near, shares
         colour = blur(luv(tensor), 1).permute(1, 2, 0).contiguous().numpy()
         votes = np.zeros(padded.shape[:2], np.float32)
         given = voters, weights, self.segments, self.rings, colour, self.sharpen, votes

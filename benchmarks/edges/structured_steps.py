@@ -1,0 +1,109 @@
+"""What each step towards the published structured edges gains, and steps beyond, on validation images.
+
+    python benchmarks/edges/structured_steps.py --seeds 0 1 --every 2 --page docs/results/edges.md
+
+Trains on the part ``train``, detects on every n-th image of ``val``: the test part is not looked at. ``--out`` keeps the
+forests, and a cell for every step and seed; the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.common.command import launch, make_parser
+
+# isort: split
+import torch
+from safetensors.torch import load_file, save_file
+
+from benchmarks.common.tables import show, write_block
+from benchmarks.edges.structured import built, measure, read_scenes
+from ldl.cells.store import Row, Store, name_of
+from ldl.collective import Collective
+from ldl.comparison.figures import spread
+from ldl.data.edges.bsds500 import BSDS500
+from ldl.edges.structured.channels import PATCH
+from ldl.reports.files import markdown
+
+FIGURES = ("ods", "ois", "ap")
+
+
+class Step(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+        name: What it is called.
+        grown: Options by which the forest grows.
+        applied: Options by which it is applied; they need no other forest.
+    """
+
+    name: str
+    grown: dict[str, Any]
+    applied: dict[str, Any]
+
+
+def main() -> None:
+    """Measure what is missing, and print a row for every step."""
+    parser = make_parser(__doc__, block="structured_steps")
+    parser.add_argument("--path", help="folder with images and groundTruth (default: that below LDL_DATA)")
+    parser.add_argument("--patches", type=int, default=100_000, help="of a tree (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of patches and trees (default: %(default)s)")
+    parser.add_argument("--every", type=int, default=4, help="step through the images of val (default: %(default)s)")
+    parser.add_argument("--levels", type=int, default=24, help="thresholds (default: %(default)s)")
+    parser.add_argument("--only", nargs="+", help="only steps whose name holds one of these words")
+    parser.add_argument("--out", type=Path, default=Path("runs/structured_steps"), help="(default: %(default)s)")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    store = Store(options.out / "cells")
+    rows = []
+    for step in STEPS:
+        if options.only and not any(word in step.name for word in options.only):
+            continue
+        found = []
+        for seed in options.seeds:
+            grown = {"patches": options.patches, "seed": seed, **step.grown}
+            protocol = {"every": options.every, "levels": options.levels}
+            found.append(store.cell({**grown, **step.applied, **protocol}, partial(tried, grown, step.applied, options)))
+            print(f"{step.name}, seed {seed}: {' '.join(f'{found[-1][name]:.4f}' for name in FIGURES)}", flush=True)
+        rows.append([step.name, *(spread(cell[name] for cell in found) for name in (*FIGURES, "seconds"))])
+    header = ["", *(name.upper() for name in FIGURES), "seconds an image"]
+    title = f"Every {options.every}th image of val, {options.levels} thresholds, {options.patches} patches a tree, "
+    title += f"seeds {options.seeds}; seconds of one processor"
+    show(title, header, rows)
+    if options.page:
+        write_block(options.page, "structured_steps", f"{title}.\n\n{markdown(header, rows)}")
+
+
+def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
+    """ODS, OIS and AP of a forest that is applied in some way, and processor seconds an image."""
+    data = BSDS500(path=options.path, crop=PATCH)
+    data.setup()
+    file = options.out / f"{name_of(grown)}.safetensors"
+    if not file.exists():
+        fitted = built(data, **grown, threads=1)
+        started = time.process_time()
+        fitted.fit_scenes(read_scenes(data, fitted.floor), Collective())
+        print(f"grown in {time.process_time() - started:.0f} s of processor time", flush=True)
+        save_file(fitted.state_dict(), file)
+    head = built(data, **grown, **applied, threads=1)
+    head.load_state_dict(load_file(file))
+    # The first image waits for rings and codes of all leaves.
+    head(torch.zeros(1, 3, PATCH, PATCH, dtype=torch.uint8))
+    figures, seconds = measure(
+        head, {str(row): data.read(row) for row in data.split.test[:: options.every]}, options.levels
+    )
+    return dict(zip(FIGURES, figures), seconds=seconds)
+
+
+STEPS: list[Step] = []
+
+
+if __name__ == "__main__":
+    launch(main)

@@ -2,8 +2,9 @@
 
     python benchmarks/edges/structured_steps.py --seeds 0 1 --every 2 --page docs/results/edges.md
 
-Trains on the part ``train``, detects on every n-th image of ``val``: the test part is not looked at. ``--out`` keeps the
-forests, and a cell for every step and seed; the same command goes on where it was stopped.
+Trains on the part ``train``, detects on every n-th image of ``val``: the test part is not looked at, but with
+``--protocol final``, which trains on ``train`` and ``val``. ``--out`` keeps the forests, and a cell for every step and
+seed; the same command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -28,7 +29,7 @@ from benchmarks.edges.structured import built, measure, read_scenes
 from ldl.cells.store import Row, Store, name_of
 from ldl.collective import Collective
 from ldl.comparison.figures import spread
-from ldl.data.edges.bsds500 import BSDS500
+from ldl.data.edges.bsds500 import BSDS500, Protocol
 from ldl.edges.structured.channels import PATCH
 from ldl.reports.files import markdown
 
@@ -53,6 +54,7 @@ def main() -> None:
     """Measure what is missing, and print a row for every step."""
     parser = make_parser(__doc__, block="structured_steps")
     parser.add_argument("--path", help="folder with images and groundTruth (default: that below LDL_DATA)")
+    parser.add_argument("--protocol", choices=get_args(Protocol), default="development", help="(default: %(default)s)")
     parser.add_argument("--patches", type=int, default=100_000, help="of a tree (default: %(default)s)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of patches and trees (default: %(default)s)")
     parser.add_argument("--every", type=int, default=4, help="step through the images of val (default: %(default)s)")
@@ -69,13 +71,15 @@ def main() -> None:
         found = []
         for seed in options.seeds:
             grown = {"patches": options.patches, "seed": seed, **step.grown}
-            protocol = {"every": options.every, "levels": options.levels}
-            found.append(store.cell({**grown, **step.applied, **protocol}, partial(tried, grown, step.applied, options)))
+            key = {"protocol": options.protocol, "every": options.every, "levels": options.levels}
+            found.append(store.cell({**grown, **step.applied, **key}, partial(tried, grown, step.applied, options)))
             print(f"{step.name}, seed {seed}: {' '.join(f'{found[-1][name]:.4f}' for name in FIGURES)}", flush=True)
         rows.append([step.name, *(spread(cell[name] for cell in found) for name in (*FIGURES, "seconds"))])
     header = ["", *(name.upper() for name in FIGURES), "seconds an image"]
-    title = f"Every {options.every}th image of val, {options.levels} thresholds, {options.patches} patches a tree, "
-    title += f"seeds {options.seeds}; seconds of one processor"
+    part = "test" if options.protocol == "final" else "val"
+    title = f"Every {options.every}th image of {part}" if options.every > 1 else f"All images of {part}"
+    title += f", {options.levels} thresholds, {options.patches} patches a tree, seeds {options.seeds}; "
+    title += "seconds of one processor"
     show(title, header, rows)
     if options.page:
         write_block(options.page, "structured_steps", f"{title}.\n\n{markdown(header, rows)}")
@@ -83,9 +87,9 @@ def main() -> None:
 
 def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
     """ODS, OIS and AP of a forest that is applied in some way, and processor seconds an image."""
-    data = BSDS500(path=options.path, crop=PATCH)
+    data = BSDS500(path=options.path, crop=PATCH, protocol=options.protocol)
     data.setup()
-    file = options.out / f"{name_of(grown)}.safetensors"
+    file = options.out / f"{name_of({**grown, 'protocol': options.protocol})}.safetensors"
     if not file.exists():
         fitted = built(data, **grown, threads=1)
         started = time.process_time()

@@ -39,7 +39,7 @@ def blur_by_loops(values: np.ndarray, radius: int) -> np.ndarray:
     return result
 
 
-def gradients_by_loops(colour: np.ndarray) -> np.ndarray:
+def gradients_by_loops(colour: np.ndarray, floor: float = 0.01) -> np.ndarray:
     _, height, width = colour.shape
     found = np.zeros((2, height, width))
     for y in range(height):
@@ -48,7 +48,7 @@ def gradients_by_loops(colour: np.ndarray) -> np.ndarray:
             down = (colour[:, min(y + 1, height - 1), x] - colour[:, max(y - 1, 0), x]) / 2
             strongest = np.argmax(across**2 + down**2)
             found[:, y, x] = np.hypot(across, down)[strongest], np.arctan2(down, across)[strongest] % np.pi
-    magnitude = found[0] / (blur_by_loops(found[0], 4) + 0.01)
+    magnitude = found[0] / (blur_by_loops(found[0], 4) + floor)
     result = np.zeros((5, height, width))
     result[0] = magnitude
     for y in range(height):
@@ -74,6 +74,7 @@ def test_blur(radius: int) -> None:
 def test_gradients_and_channels() -> None:
     colour = luv(picture(12, 16))
     np.testing.assert_allclose(oriented_gradients(colour), gradients_by_loops(colour.numpy()), atol=1e-9)
+    np.testing.assert_allclose(oriented_gradients(colour, 0.1), gradients_by_loops(colour.numpy(), 0.1), atol=1e-9)
     fine, coarse = gradients_by_loops(colour.numpy()), gradients_by_loops(halve(colour.numpy()))
     wanted = np.concatenate([halve(colour.numpy()), halve(fine), coarse])
     channels = make_channels(picture(12, 16))

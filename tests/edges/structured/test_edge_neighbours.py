@@ -185,6 +185,18 @@ def test_equal_weights_of_one_patch_a_leaf_are_the_plain_detector(scenes: list[S
     np.testing.assert_allclose(weighted, plain, atol=1e-4)
 
 
+def test_a_blend_has_its_share_of_both_votes(forest: EdgeForest) -> None:
+    options = {"patches": 400, "kept": 6, "components": 12, "gain": 0.2}
+    plain, dsna, blend = (
+        edges(with_forest(forest, **options, **more))
+        for more in ({}, {"dsna": True}, {"dsna": True, "blend": 0.3})
+    )  # fmt: skip
+    # Negative votes are cut off, which the others may make up for.
+    inside = dsna > 0
+    assert inside.mean() > 0.3 and np.abs(plain - dsna).max() > 0.01
+    np.testing.assert_allclose(blend[inside], (0.3 * dsna + 0.7 * plain)[inside], atol=1e-5)
+
+
 def test_edges_are_in_range_and_a_loaded_head_finds_the_same(grown: StructuredEdges) -> None:
     options = {"patches": 400, "kept": 6, "components": 12, "dsna": True}
     other = head(**options)

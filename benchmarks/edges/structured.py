@@ -28,7 +28,8 @@ from ldl.edges.benchmark.evaluation import evaluate
 from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.nms import suppress
 from ldl.edges.benchmark.scores import scores
-from ldl.edges.structured.channels import CONTRAST_FLOOR, PATCH
+from ldl.edges.structured.channels import PATCH
+from ldl.edges.structured.gradients import CONTRAST_FLOOR
 from ldl.edges.structured.patches import Scene, make_scene
 from ldl.heads import StructuredEdges
 from ldl.reports.files import markdown

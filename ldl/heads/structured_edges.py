@@ -12,9 +12,10 @@ from torch import Tensor
 
 from ldl.batch import Batch, run_seed
 from ldl.collective import Collective
-from ldl.edges.structured.channels import CONTRAST_FLOOR, FEATURES, VALUES
+from ldl.edges.structured.channels import FEATURES, VALUES
 from ldl.edges.structured.detector import EdgeDetector
 from ldl.edges.structured.forest import EdgeForest, forest_of, gather_trees, grow_trees, join, unlearned_forest
+from ldl.edges.structured.gradients import CONTRAST_FLOOR
 from ldl.edges.structured.growing import Rules
 from ldl.edges.structured.loaded import check_forest
 from ldl.edges.structured.neighbours import PatchNeighbours

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.edges.structured.channels import LABEL, blur
+from ldl.edges.structured.blur import blur
+from ldl.edges.structured.channels import LABEL
 from ldl.edges.structured.kept import KeptPatches, describe_all
-from ldl.edges.structured.voting import rings_of
+from ldl.edges.structured.outlines import rings_of
 from ldl.methods.dsna.descent import descend_weights
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.methods.forest.compiled import compiled
@@ -112,4 +113,4 @@ def _blurred_edges(segments: np.ndarray) -> Tensor:
     start, pixels = rings_of(segments, 1)
     edges = np.zeros(segments.shape, np.float32)
     edges[np.repeat(np.arange(len(segments)), np.diff(start)[:, 0]), pixels] = 1
-    return blur(torch.from_numpy(edges).reshape(-1, LABEL, LABEL), 2).reshape(len(segments), -1)
+    return torch.from_numpy(blur(edges.reshape(-1, LABEL, LABEL), 2)).reshape(len(segments), -1)

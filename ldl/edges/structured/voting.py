@@ -1,116 +1,26 @@
-"""The loops of detection: which leaves a patch reaches, and the edges that their segmentations vote for."""
+"""The edges that the segmentations of leaves vote for, after their boundaries have moved to where the colours change."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
 from ldl.edges.structured.channels import LABEL, PATCH, SHRINK
-from ldl.methods.forest.compiled import compiled, inlined
+from ldl.edges.structured.outlines import Corners, Rings, beside
+from ldl.methods.forest.compiled import compiled_as_numpy, inlined
+
+PIXELS = LABEL * LABEL
+_HAS_RIGHT = (np.arange(PIXELS) % LABEL < LABEL - 1).astype(np.uint8)
 
 
-class Rings(NamedTuple):
-    """The pixels of each leaf by their distance from the edges of its segmentation.
-
-    Attributes:
-        start: (L, R + 1) int32; ring r of leaf l is ``pixels[start[l, r]:start[l, r + 1]]``. Ring 0 are the edge
-            pixels, those with a 4-neighbour in another segment; each next ring touches the one before.
-        pixels: Numbers 0..255 of the pixels, uint8.
-    """
-
-    start: np.ndarray
-    pixels: np.ndarray
-
-
-@compiled
-def rings_of(segments: np.ndarray, rings: int) -> Rings:
-    """The first rings of segmentations (L, 256) uint8."""
-    start = np.empty((len(segments), rings + 1), np.int32)
-    pixels = np.empty(segments.size, np.uint8)
-    used = 0
-    ring = np.empty(LABEL * LABEL, np.int64)
-    for leaf in range(len(segments)):
-        ring[:] = -1
-        for r in range(rings):
-            start[leaf, r] = used
-            for p in range(LABEL * LABEL):
-                if ring[p] < 0 and (_is_edge(segments[leaf], p) if r == 0 else _touches(ring, p, r - 1)):
-                    ring[p] = r
-                    pixels[used] = p
-                    used += 1
-        start[leaf, rings] = used
-    return Rings(start, pixels[:used].copy())
-
-
-@inlined
-def _beside(p: int, side: int) -> int:
-    """The pixel above, below, left or right (0..3) of pixel ``p``; that pixel itself where there is none."""
-    y, x = p // LABEL + (side == 1) - (side == 0), p % LABEL + (side == 3) - (side == 2)
-    return min(max(y, 0), LABEL - 1) * LABEL + min(max(x, 0), LABEL - 1)
-
-
-@inlined
-def _is_edge(segments: np.ndarray, p: int) -> bool:
-    edge = False
-    for side in range(4):
-        edge |= segments[_beside(p, side)] != segments[p]
-    return edge
-
-
-@inlined
-def _touches(ring: np.ndarray, p: int, r: int) -> bool:
-    touches = False
-    for side in range(4):
-        touches |= ring[_beside(p, side)] == r
-    return touches
-
-
-@compiled
-def find_leaves(
-    maps: np.ndarray,
-    width: int,
-    roots: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    weight: np.ndarray,
-    threshold: np.ndarray,
-    child: np.ndarray,
-    leaves: np.ndarray,
-    low: int,
-    high: int,
-) -> None:
-    """Fill in the ``leaves`` (rows, columns, votes) int32 that patches reach, from row ``low`` up to ``high``.
-
-    Each place asks the trees that follow those of its left and upper neighbours, in a circle: a checkerboard where the
-    votes are half of the trees. ``maps`` are flat, with ``width`` cells in a line. There the patch at cell 0 finds a
-    node's values at ``first`` (M, D), which is -1 in a leaf, and at ``second`` (M, D) what is subtracted, -1 for
-    nothing. The others are those of :class:`.forest.EdgeForest`.
-    """
-    _, columns, votes = leaves.shape
-    for row in range(low, high):
-        for column in range(columns):
-            at = row * width + column
-            for v in range(votes):
-                node = roots[(votes * (row + column) + v) % len(roots)]
-                while first[node, 0] >= 0:
-                    total = np.float32(0)
-                    for d in range(first.shape[1]):
-                        value = maps[first[node, d] + at]
-                        if second[node, d] >= 0:
-                            value -= maps[second[node, d] + at]
-                        total += weight[node, d] * value
-                    node = child[node] + (total > threshold[node])
-                leaves[row, column, v] = child[node]
-
-
-@compiled
+@compiled_as_numpy
 def vote(
     voters: np.ndarray,
     weights: np.ndarray,
     segments: np.ndarray,
     rings: Rings,
+    corners: Corners,
     colour: np.ndarray,
+    sums: np.ndarray,
     sharpen: int,
     votes: np.ndarray,
     low: int,
@@ -125,73 +35,105 @@ def vote(
         voters: (rows, columns, m) int32, the segmentations that vote at each cell.
         weights: (rows, columns, m) float32, what each vote adds; what has 0 has no vote.
         segments: (L, 256) uint8.
-        rings: Their pixels; ``sharpen + 1`` rings.
-        colour: (H, W, 3) float32.
+        rings: Their pixels; ``sharpen`` rings, one at least.
+        corners: Of their segments.
+        colour: (3, H, W) float32.
+        sums: (H + 1, W + 1, 3) float64, those of the colour: :func:`.colour.sum_up`.
         sharpen: How many rings may change segment.
         votes: (H, W) float32, is added to in rows ``low`` to ``high``, without the last.
     """
-    local = np.empty(LABEL * LABEL, np.uint8)
-    sums = np.empty((LABEL * LABEL, 4), np.float32)
+    window, share = np.empty((3, PIXELS), np.float32), np.empty(PIXELS, np.float32)
+    means, least, nearest = np.empty((PIXELS, 3), np.float32), np.empty(PIXELS, np.float32), np.empty(PIXELS, np.int32)
+    # Beyond the last pixel and around the square lies nothing that differs.
+    label, across, down = np.zeros(PIXELS + 1, np.uint8), np.zeros(PIXELS + 1, np.uint8), np.zeros(17 * LABEL, np.uint8)
     for row in range(voters.shape[0]):
         top = SHRINK * row + (PATCH - LABEL) // 2
         if top >= high or top + LABEL <= low:
             continue
         for column in range(voters.shape[1]):
             left = SHRINK * column + (PATCH - LABEL) // 2
+            any_edge = False
             for v in range(voters.shape[2]):
                 leaf, weight = voters[row, column, v], weights[row, column, v]
-                first, last = rings.start[leaf, 0], rings.start[leaf, sharpen + 1]
-                if first == last or weight == 0:
+                first, last = rings.start[leaf, 0], rings.start[leaf, sharpen]
+                if rings.start[leaf, 1] == first or weight == 0:
                     continue
-                if sharpen == 0:
+                if not any_edge:
+                    any_edge = True
+                    share[:] = 0
+                    for y in range(LABEL if sharpen else 0):
+                        for c in range(3):
+                            for x in range(LABEL):
+                                window[c, y * LABEL + x] = colour[c, top + y, left + x]
+                for p in range(PIXELS):
+                    label[p] = segments[leaf, p]
+                if sharpen:
+                    _fill_means(corners, leaf, sums[top:, left:], means)
+                    _fill_nearest(window, means, corners.segment[leaf + 1] - corners.segment[leaf], least, nearest)
                     for k in range(first, last):
-                        _add(votes, top, left, np.int64(rings.pixels[k]), weight, low, high)
-                    continue
-                local[:] = segments[leaf]
-                _mean_colours(local, colour, top, left, sums)
-                for k in range(first, rings.start[leaf, sharpen]):
-                    _move(local, np.int64(rings.pixels[k]), colour, top, left, sums)
-                for k in range(first, last):
-                    if _is_edge(local, np.int64(rings.pixels[k])):
-                        _add(votes, top, left, np.int64(rings.pixels[k]), weight, low, high)
+                        p = np.int64(rings.pixels[k])
+                        # Others have the nearest mean of all already.
+                        if nearest[p] != label[p]:
+                            _move(label, p, window, means)
+                _add_edges(label, weight, across, down, share)
+            if any_edge:
+                for y in range(max(low - top, 0), min(high - top, LABEL)):
+                    line = votes[top + y, left : left + LABEL]
+                    for x in range(LABEL):
+                        line[x] += share[y * LABEL + x]
 
 
 @inlined
-def _add(votes: np.ndarray, top: int, left: int, p: int, weight: float, low: int, high: int) -> None:
-    y = top + p // LABEL
-    if low <= y < high:
-        votes[y, left + p % LABEL] += weight
+def _fill_means(corners: Corners, leaf: int, sums: np.ndarray, means: np.ndarray) -> None:
+    """Fill in the mean colour of each segment of a leaf; ``sums`` begin at the square's first pixel."""
+    for s in range(corners.segment[leaf], corners.segment[leaf + 1]):
+        red, green, blue = 0.0, 0.0, 0.0
+        for k in range(corners.start[s], corners.start[s + 1]):
+            corner, times = sums[corners.places[k, 0], corners.places[k, 1]], corners.places[k, 2]
+            red, green, blue = red + times * corner[0], green + times * corner[1], blue + times * corner[2]
+        mean = means[s - corners.segment[leaf]]
+        mean[0], mean[1], mean[2] = red / corners.size[s], green / corners.size[s], blue / corners.size[s]
 
 
 @inlined
-def _mean_colours(local: np.ndarray, colour: np.ndarray, top: int, left: int, sums: np.ndarray) -> None:
-    """Fill in the mean colour of each segment, and its size."""
-    sums[: local.max() + 1] = 0
-    for p in range(LABEL * LABEL):
-        own, pixel = sums[local[p]], colour[top + p // LABEL, left + p % LABEL]
-        for c in range(3):
-            own[c] += pixel[c]
-        own[3] += 1
-    for s in range(local.max() + 1):
-        for c in range(3):
-            sums[s, c] /= sums[s, 3]
+def _fill_nearest(window: np.ndarray, means: np.ndarray, count: int, least: np.ndarray, nearest: np.ndarray) -> None:
+    """Fill in, for each pixel, the segment out of ``count`` whose mean is nearest."""
+    least[:] = np.inf
+    for s in range(count):
+        light, u, v = means[s, 0], means[s, 1], means[s, 2]
+        for p in range(PIXELS):
+            a, b, c = window[0, p] - light, window[1, p] - u, window[2, p] - v
+            away = a * a + b * b + c * c
+            nearest[p] = s if away < least[p] else nearest[p]
+            least[p] = away if away < least[p] else least[p]
 
 
 @inlined
-def _move(local: np.ndarray, p: int, colour: np.ndarray, top: int, left: int, means: np.ndarray) -> None:
+def _move(label: np.ndarray, p: int, window: np.ndarray, means: np.ndarray) -> None:
     """Give a pixel to the segment around it that has its colour; in doubt it stays."""
-    pixel = colour[top + p // LABEL, left + p % LABEL]
-    best = local[p]
-    least = _distance(means[best], pixel)
+    best = label[p]
+    least = _distance(means[best], window, p)
     for side in range(4):
-        other = local[_beside(p, side)]
+        other = label[beside(p, side)]
         if other != best:
-            away = _distance(means[other], pixel)
+            away = _distance(means[other], window, p)
             if away < least:
                 best, least = other, away
-    local[p] = best
+    label[p] = best
 
 
 @inlined
-def _distance(mean: np.ndarray, pixel: np.ndarray) -> float:
-    return (mean[0] - pixel[0]) ** 2 + (mean[1] - pixel[1]) ** 2 + (mean[2] - pixel[2]) ** 2
+def _distance(mean: np.ndarray, window: np.ndarray, p: int) -> float:
+    a, b, c = window[0, p] - mean[0], window[1, p] - mean[1], window[2, p] - mean[2]
+    return a * a + b * b + c * c
+
+
+@inlined
+def _add_edges(label: np.ndarray, weight: float, across: np.ndarray, down: np.ndarray, share: np.ndarray) -> None:
+    """Add ``weight`` to the pixels that have a 4-neighbour in another segment."""
+    for p in range(PIXELS):
+        across[p + 1] = np.uint8(label[p] != label[p + 1]) & _HAS_RIGHT[p]
+    for p in range(PIXELS - LABEL):
+        down[p + LABEL] = label[p] != label[p + LABEL]
+    for p in range(PIXELS):
+        share[p] += weight * np.float32(across[p] | across[p + 1] | down[p] | down[p + LABEL])

@@ -11,7 +11,8 @@ import torch
 
 from ldl.collective import Collective
 from ldl.data.edges.bsds500 import BSDS500
-from ldl.edges.structured.channels import CHANNELS, LABEL, PATCH, SIDE, blur
+from ldl.edges.structured.blur import blur
+from ldl.edges.structured.channels import CHANNELS, LABEL, PATCH, SIDE
 from ldl.edges.structured.forest import EdgeForest, forest_of
 from ldl.edges.structured.growing import PatchTree
 from ldl.edges.structured.kept import describe_all, keep, learn_descriptor
@@ -127,7 +128,7 @@ def test_labels_are_the_leading_components_of_blurred_edges(forest: EdgeForest) 
         differ = ahead != behind
         edges += np.pad(differ, [(0, 0)] + [(1, 0) if a == axis else (0, 0) for a in (1, 2)])
         edges += np.pad(differ, [(0, 0)] + [(0, 1) if a == axis else (0, 0) for a in (1, 2)])
-    blurred = blur(torch.from_numpy((edges > 0).astype(np.float32)), 2).reshape(len(segments), -1).numpy()
+    blurred = blur((edges > 0).astype(np.float32), 2).reshape(len(segments), -1)
     left, sizes, _ = np.linalg.svd(blurred - blurred.mean(0), full_matrices=False)
     wanted = left[:, :8] * sizes[:8]
     codes = label_codes(forest.kept.segments[:300]).numpy()

@@ -82,10 +82,9 @@ def main() -> None:
 
 def read_scenes(data: BSDS500, floor: float = CONTRAST_FLOOR) -> list[Scene]:
     """The training images, ready to cut patches from."""
-    read = (data.read(row) for row in data.split.train)
-    return [
-        make_scene(image, truth.boundaries, truth.segments, floor) for image, truth in read if truth.segments is not None
-    ]
+    read = [data.read(row) for row in data.split.train]
+    drawn = [(image, truth.boundaries, truth.segments) for image, truth in read if truth.segments is not None]
+    return [make_scene(*scene, floor) for scene in drawn]
 
 
 def built(data: BSDS500, **options: Any) -> StructuredEdges:

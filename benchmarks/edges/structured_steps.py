@@ -106,7 +106,23 @@ def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
     return dict(zip(FIGURES, figures), seconds=seconds)
 
 
-STEPS: list[Step] = []
+SCALES = (0.5, 1.0, 2.0)
+DSNA = {"kept": 10}
+
+STEPS = [
+    Step("as before: 8 trees, one scale", {}, {}),
+    Step("contrast floor as published", {"floor": 0.027}, {}),
+    Step("and early leaves as published", {"floor": 0.027, "early": True}, {}),
+    Step("all 8 trees vote everywhere", {}, {"votes": 8}),
+    Step("mirror image too", {}, {"mirror": True}),
+    Step("three scales", {}, {"scales": SCALES}),
+    Step("three scales, mirror image too", {}, {"scales": SCALES, "mirror": True}),
+    Step("4 classes by k-means", {"classes": 4}, {}),
+    Step("4 classes of the same weight", {"classes": 4, "balance": 1.0}, {}),
+    Step("2 classes by k-means, of the same weight", {"balance": 1.0}, {}),
+    Step("DSNA", DSNA, {"dsna": True}),
+    Step("half DSNA, half leaves", DSNA, {"dsna": True, "blend": 0.5}),
+]
 
 
 if __name__ == "__main__":

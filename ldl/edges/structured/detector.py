@@ -25,7 +25,7 @@ PAD = PATCH // 2 + LABEL // 2
 
 @dataclass
 class EdgeDetector:
-    """A trained forest, ready for images; ``votes`` to ``gain`` and the last three are options of :class:`ldl.heads.StructuredEdges`.
+    """A trained forest, ready for images; what is not listed are options of :class:`ldl.heads.StructuredEdges`.
 
     Args:
         forest: The forest.

@@ -84,7 +84,7 @@ class PatchNeighbours:
 def _gather(
     leaves: np.ndarray, start: np.ndarray, flat: np.ndarray, near: np.ndarray, counts: np.ndarray
 ) -> np.ndarray:
-    """Fill in the kept patches (B, m) of the ``leaves`` (B, T), how many they are (B,); whether any is not flat, (B,)."""
+    """Fill in the kept patches (B, m) of the ``leaves`` (B, T), how many they are (B,); whether any has edges, (B,)."""
     votes = np.zeros(len(leaves), np.bool_)
     for b in range(len(leaves)):
         count = 0

@@ -45,9 +45,7 @@ class Patches(NamedTuple):
     places: np.ndarray
 
 
-def make_scene(
-    image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray, floor: float = CONTRAST_FLOOR
-) -> Scene:
+def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray, floor: float = CONTRAST_FLOOR) -> Scene:
     """A scene from an image (H, W, 3) uint8 and the boundaries and segments (A, H, W) of its annotators.
 
     Patches lie wholly inside the image; it needs at least 32 x 32 pixels. ``floor`` is that of

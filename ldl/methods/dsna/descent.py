@@ -1,8 +1,8 @@
 """DSNA's weights of many queries by coordinate descent, where one cluster holds all neighbours.
 
-The same weights as :func:`ldl.methods.dsna.weights.neighbour_weights` with one cluster, one round, labels that are values
-and the squared norm, in a tenth of the time: no problem is decomposed, and a sweep costs 4 m F operations. Both penalties
-are separable, so that descent along the coordinates ends in the minimum (Tseng 2001).
+The same weights as :func:`ldl.methods.dsna.weights.neighbour_weights` with one cluster, one round, labels that are
+values and the squared norm: no problem is decomposed, and a sweep costs 4 m F operations. Both penalties are separable,
+so that descent along the coordinates ends in the minimum (Tseng 2001).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/edges/structured_steps.py --seeds 0 1 --every 2 --page docs/results/edges.md
 
 Trains on the part ``train``, detects on every n-th image of ``val``: the test part is not looked at, but with
-``--protocol final``, which trains on ``train`` and ``val``. ``--out`` keeps the forests, and a cell for every step and
+``--protocol final``, which trains on ``train`` and ``val`` and writes the block ``structured_final``. ``--out`` keeps the forests, and a cell for every step and
 seed; the same command goes on where it was stopped.
 """
 
@@ -82,7 +82,8 @@ def main() -> None:
     title += "seconds of one processor"
     show(title, header, rows)
     if options.page:
-        write_block(options.page, "structured_steps", f"{title}.\n\n{markdown(header, rows)}")
+        block = "structured_final" if options.protocol == "final" else "structured_steps"
+        write_block(options.page, block, f"{title}.\n\n{markdown(header, rows)}")
 
 
 def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:

@@ -120,7 +120,7 @@ def grow(
             if found:
                 feature[node, :], weight[node, 0], weight[node, 1:] = f, 1, 0
                 threshold[node] = bins.edges[maps[f], cut]
-            if rules.sets:
+            if rules.sets and 0 < ones < last - first:
                 least = gain_of_cut(codes[f], cut, own, labels, ones) if found else 0.0
                 better, cut_off = best_hyperplane(
                     codes, maps, bins.top, own, labels, ones, rules.sets, rules.min_leaf, rules.shrinkage, least,

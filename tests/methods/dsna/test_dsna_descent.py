@@ -14,7 +14,8 @@ from ldl.methods.dsna.weights import Rules, neighbour_weights
 def test_descent_finds_the_weights_of_the_general_solver(tau: float, sparsity: float, attraction: float) -> None:
     random = np.random.default_rng(int(100 * tau))
     points, codes = random.normal(size=(60, 9)), random.normal(size=(60, 3))
-    near, counts = random.integers(0, 60, (40, 7)).astype(np.int32), random.integers(1, 8, 40).astype(np.int32)
+    near = np.stack([random.permutation(60)[:7] for _ in range(40)]).astype(np.int32)
+    counts = random.integers(1, 8, 40).astype(np.int32)
     queries = random.normal(size=(40, 9))
     rules = Rules(1, 0.2, tau, 0.9, 0.4, sparsity, attraction, True, 1, 1e-10)
     weights = np.empty(near.shape)

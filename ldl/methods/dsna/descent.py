@@ -12,7 +12,7 @@ import numpy as np
 from ldl.methods.dsna.clusters import FLOOR
 from ldl.methods.forest.compiled import compiled, inlined, inlined_fast
 
-SWEEPS = 200
+SWEEPS = 1000
 """Sweeps over all coordinates, at most."""
 
 

@@ -25,7 +25,7 @@ def test_descent_finds_the_weights_of_the_general_solver(tau: float, sparsity: f
     real = torch.arange(7) < torch.from_numpy(counts)[:, None]
     given = (torch.from_numpy(part) for part in (points[near], codes[near]))
     expected, _ = neighbour_weights(*given, real, torch.from_numpy(queries), None, rules, True, 1e-9)
-    np.testing.assert_allclose(weights, expected.numpy(), atol=1e-6)
+    np.testing.assert_allclose(weights, expected.numpy(), atol=1e-4)
     np.testing.assert_allclose(weights.sum(1), 1, atol=1e-9)
 
 

@@ -16,7 +16,7 @@ from ldl.edges.structured.forest import EdgeForest
 from ldl.edges.structured.gradients import CONTRAST_FLOOR
 from ldl.edges.structured.leaves import find_leaves, pack
 from ldl.edges.structured.neighbours import PatchNeighbours
-from ldl.edges.structured.outlines import corners_of, rings_of
+from ldl.edges.structured.outlines import outlines_of
 from ldl.edges.structured.voting import vote
 
 PAD = PATCH // 2 + LABEL // 2
@@ -45,13 +45,13 @@ class EdgeDetector:
     blend: float = 1.0
 
     def __post_init__(self) -> None:
-        self.nodes = pack(self.forest)
-        self.segments = self.forest.segments
+        self.nodes = pack(self.forest, merge=self.neighbours is None)
+        segments = self.forest.segments
         if self.neighbours:
-            self.segments = self.neighbours.kept.segments
+            segments = self.neighbours.kept.segments
             if self.blend < 1:
-                self.segments = np.concatenate([self.segments, self.forest.segments])
-        self.rings, self.corners = rings_of(self.segments, max(self.sharpen, 1)), corners_of(self.segments)
+                segments = np.concatenate([segments, self.forest.segments])
+        self.outlines = outlines_of(segments, max(self.sharpen, 1))
 
     def detect(self, image: np.ndarray) -> np.ndarray:
         """How likely each pixel is an edge: (H, W, 3) uint8 RGB to (H, W) float32 in [0, 1], before suppression."""
@@ -101,6 +101,6 @@ class EdgeDetector:
         """What the segmentations at each cell give to each pixel of CIE-LUV (3, H, W)."""
         smooth, votes = np.empty_like(colour), np.zeros(colour.shape[1:], np.float32)
         bands(lambda low, high: blur_rows(colour, 1, smooth, low, high), len(votes))
-        given = voters, weights, self.segments, self.rings, self.corners, smooth, sum_up(smooth), self.sharpen, votes
+        given = voters, weights, self.outlines, smooth, sum_up(smooth), self.sharpen, votes
         bands(lambda low, high: vote(*given, low, high), len(votes))
         return votes

@@ -27,7 +27,7 @@ _ZERO, _ONE, _TWO, _FOUR = np.float32(0), np.float32(1), np.float32(2), np.float
 
 @compiled_as_numpy
 def fill_gradients(colour: np.ndarray, magnitude: np.ndarray, place: np.ndarray, low: int, high: int) -> None:
-    """Fill in the gradient of (3, H, W) in its strongest channel: length and place, (H, W), in rows ``low`` to ``high``.
+    """Fill in length and place (H, W) of the gradient of (3, H, W) in its strongest channel, rows ``low`` to ``high``.
 
     The place is the orientation modulo 180 degrees, in units of 45 degrees: 0 to 4. All are float32.
     """

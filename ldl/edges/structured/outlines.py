@@ -1,4 +1,4 @@
-"""Segmentations of 16 x 16 pixels made ready to vote: pixels near their edges, and corners of their segments."""
+"""Segmentations of 16 x 16 pixels made ready to vote: pixels near their edges, corners of their segments."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ import numpy as np
 
 from ldl.edges.structured.channels import LABEL
 from ldl.methods.forest.compiled import compiled, inlined
+
+PIXELS = LABEL * LABEL
+_Y, _X = np.divmod(np.arange(PIXELS), LABEL)
+_MOVED = [(np.maximum(_Y - 1, 0), _X), (np.minimum(_Y + 1, LABEL - 1), _X)]
+_MOVED += [(_Y, np.maximum(_X - 1, 0)), (_Y, np.minimum(_X + 1, LABEL - 1))]
+BESIDE = np.stack([LABEL * y + x for y, x in _MOVED], axis=1).astype(np.uint8)
+"""The pixels above, below, left and right of each pixel, (256, 4); that pixel itself where there is none."""
 
 
 class Rings(NamedTuple):
@@ -23,20 +30,67 @@ class Rings(NamedTuple):
     pixels: np.ndarray
 
 
-class Corners(NamedTuple):
-    """Where the segments of L leaves have corners: sums over a segment are sums of an integral image there.
+class Outlines(NamedTuple):
+    """What a vote reads of segmentations, each in one piece of memory.
+
+    Sums over a segment are sums of an integral image at the segment's corners.
 
     Attributes:
-        segment: (L + 1,) int32; the segments of leaf l are numbers ``segment[l]`` to ``segment[l + 1]``.
-        start: (S + 1,) int64; the corners of segment s are ``places[start[s]:start[s + 1]]``.
-        size: (S,) int32, the pixels of each segment.
-        places: (n, 3) int8: row 0..16, column 0..16, and how often what lies above and left of it is added, -2..2.
+        table: (L, 3) uint64: where a segmentation begins in ``data``, its segments, and its pixels that may move; the
+            latter is 0 where there is no edge, of which ``data`` has nothing.
+        data: uint8. The segment of each of 256 pixels; the numbers of the pixels that may move, ring by ring; and of
+            each segment but the last size, number of corners (low byte, high byte), and corners: row 0..16, column
+            0..16, and 2 more than how often that which lies above and left of it is added, -2..2.
     """
 
-    segment: np.ndarray
-    start: np.ndarray
-    size: np.ndarray
-    places: np.ndarray
+    table: np.ndarray
+    data: np.ndarray
+
+
+def outlines_of(segments: np.ndarray, rings: int) -> Outlines:
+    """Those of segmentations (L, 256) uint8, numbered 0, 1, ... without a gap, whose first ``rings`` may move."""
+    near, table = rings_of(segments, rings), np.zeros((len(segments), 3), np.uint64)
+    size = _write(segments, near, table, np.empty(0, np.uint8))
+    data = np.empty(size, np.uint8)
+    _write(segments, near, table, data)
+    return Outlines(table, data)
+
+
+@compiled
+def _write(segments: np.ndarray, near: Rings, table: np.ndarray, data: np.ndarray) -> int:
+    """Fill in ``table`` and, where there is room, ``data``; how much room they need."""
+    used, writes = 0, len(data) > 0
+    for leaf in range(len(segments)):
+        first, last = near.start[leaf, 0], near.start[leaf, near.start.shape[1] - 1]
+        label, count = segments[leaf], 0
+        for p in range(PIXELS):
+            count = max(count, label[p] + 1)
+        table[leaf, 0], table[leaf, 1], table[leaf, 2] = used, count, last - first
+        if first == last:
+            continue
+        if writes:
+            for p in range(PIXELS):
+                data[used + p] = label[p]
+            for k in range(first, last):
+                data[used + PIXELS + k - first] = near.pixels[k]
+        used += PIXELS + last - first
+        for s in range(count - 1):
+            size, head = 0, used
+            used += 3
+            for y in range(LABEL + 1):
+                for x in range(LABEL + 1):
+                    here = _within(label, y, x, s)
+                    times = here + _within(label, y - 1, x - 1, s)
+                    times -= _within(label, y - 1, x, s) + _within(label, y, x - 1, s)
+                    size += here
+                    if times != 0:
+                        if writes:
+                            data[used], data[used + 1], data[used + 2] = y, x, times + 2
+                        used += 3
+            if writes:
+                corners = (used - head) // 3 - 1
+                data[head], data[head + 1], data[head + 2] = size, corners & 255, corners >> 8
+    return used
 
 
 @compiled
@@ -59,55 +113,16 @@ def rings_of(segments: np.ndarray, rings: int) -> Rings:
     return Rings(start, pixels[:used].copy())
 
 
-@compiled
-def corners_of(segments: np.ndarray) -> Corners:
-    """The corners of segmentations (L, 256) uint8, numbered 0, 1, ... without a gap."""
-    segment = np.zeros(len(segments) + 1, np.int32)
-    for leaf in range(len(segments)):
-        for p in range(LABEL * LABEL):
-            segment[leaf + 1] = max(segment[leaf + 1], segments[leaf, p] + 1)
-        segment[leaf + 1] += segment[leaf]
-    start, size = np.zeros(segment[-1] + 1, np.int64), np.zeros(segment[-1], np.int32)
-    places = np.empty((0, 3), np.int8)
-    # They are counted, then written.
-    for writes in range(2):
-        known = 0
-        for leaf in range(len(segments)):
-            label = segments[leaf]
-            for s in range(segment[leaf + 1] - segment[leaf]):
-                for y in range(LABEL + 1):
-                    for x in range(LABEL + 1):
-                        times = _within(label, y - 1, x - 1, s) + _within(label, y, x, s)
-                        times -= _within(label, y - 1, x, s) + _within(label, y, x - 1, s)
-                        if times != 0:
-                            if writes:
-                                places[known, 0], places[known, 1], places[known, 2] = y, x, times
-                            known += 1
-                        if writes:
-                            size[segment[leaf] + s] += _within(label, y, x, s)
-                start[segment[leaf] + s + 1] = known
-        if not writes:
-            places = np.empty((known, 3), np.int8)
-    return Corners(segment, start, size, places)
-
-
 @inlined
 def _within(label: np.ndarray, y: int, x: int, s: int) -> int:
     return int(0 <= y < LABEL and 0 <= x < LABEL and label[y * LABEL + x] == s)
 
 
 @inlined
-def beside(p: int, side: int) -> int:
-    """The pixel above, below, left or right (0..3) of pixel ``p``; that pixel itself where there is none."""
-    y, x = p // LABEL + (side == 1) - (side == 0), p % LABEL + (side == 3) - (side == 2)
-    return min(max(y, 0), LABEL - 1) * LABEL + min(max(x, 0), LABEL - 1)
-
-
-@inlined
 def _is_edge(segments: np.ndarray, p: int) -> bool:
     edge = False
     for side in range(4):
-        edge |= segments[beside(p, side)] != segments[p]
+        edge |= segments[BESIDE[p, side]] != segments[p]
     return edge
 
 
@@ -115,5 +130,5 @@ def _is_edge(segments: np.ndarray, p: int) -> bool:
 def _touches(ring: np.ndarray, p: int, r: int) -> bool:
     touches = False
     for side in range(4):
-        touches |= ring[beside(p, side)] == r
+        touches |= ring[BESIDE[p, side]] == r
     return touches

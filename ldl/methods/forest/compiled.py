@@ -21,7 +21,7 @@ def compiled(function: F) -> F:
 
 
 def compiled_as_numpy(function: F) -> F:
-    """As :func:`compiled`; what is divided by 0 is inf or NaN, not an error, so that loops become vector instructions."""
+    """As :func:`compiled`; division by 0 is no error but inf or NaN, so that loops become vector instructions."""
     return _compile(function, error_model="numpy")
 
 

@@ -53,10 +53,7 @@ def test_pixels_are_compared_across_the_edge() -> None:
     dx, dy = normals(edges).astype(np.float64)
     y, x = np.indices(edges.shape)
     across = [
-        map_coordinates(
-            edges.astype(np.float64), [y + s * dy, x + s * dx], order=1, mode="nearest"
-        )
-        for s in (-1, 1)
+        map_coordinates(edges.astype(np.float64), [y + s * dy, x + s * dx], order=1, mode="nearest") for s in (-1, 1)
     ]
     margin = edges * TOLERANCE - np.maximum(*across)
     thin = suppress(edges, border=0)

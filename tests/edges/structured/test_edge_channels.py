@@ -31,9 +31,7 @@ def picture(height: int, width: int, seed: int = 0) -> np.ndarray:
 
 def luv_by_formulas(image: np.ndarray) -> np.ndarray:
     """Of (H, W, 3) in 0..255, (3, H, W) float64."""
-    matrix = np.array(
-        [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]]
-    )
+    matrix = np.array([[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]])
     x, y, z = matrix @ (image.reshape(-1, 3).T / 255)
     light = np.where(y > (6 / 29) ** 3, 1.16 * np.cbrt(y) - 0.16, (29 / 3) ** 3 / 100 * y)
     chromatic = []

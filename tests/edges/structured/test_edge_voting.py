@@ -11,7 +11,7 @@ from ldl.edges.structured.channels import FEATURES, feature_maps, feature_places
 from ldl.edges.structured.colour import sum_up
 from ldl.edges.structured.detector import PAD, EdgeDetector
 from ldl.edges.structured.forest import EdgeForest, forest_of, join
-from ldl.edges.structured.outlines import corners_of, rings_of
+from ldl.edges.structured.outlines import outlines_of, rings_of
 from ldl.edges.structured.voting import vote
 
 
@@ -106,24 +106,10 @@ def test_rings_grow_from_the_edges() -> None:
             reached = wider
 
 
-def test_sums_over_corners_are_sums_over_segments() -> None:
-    segments = random_forest().segments
-    values = np.random.default_rng(0).random((1, 16, 16)).astype(np.float32)
-    sums = sum_up(values.repeat(3, 0))[..., 0]
-    corners = corners_of(segments)
-    for leaf, labels in enumerate(segments):
-        for s in range(labels.max() + 1):
-            number = corners.segment[leaf] + s
-            y, x, times = corners.places[corners.start[number] : corners.start[number + 1]].T
-            assert times @ sums[y, x] == pytest.approx(values.ravel()[labels == s].sum(), rel=1e-6)
-            assert corners.size[number] == (labels == s).sum()
-    assert len(corners.size) == corners.segment[-1] == (segments.max(1) + 1).sum()
-
-
 @pytest.mark.parametrize("sharpen", [0, 1, 2])
 def test_votes_are_the_edges_of_the_leaves(sharpen: int) -> None:
     forest = random_forest()
-    rings, corners = rings_of(forest.segments, max(sharpen, 1)), corners_of(forest.segments)
+    rings, outlines = rings_of(forest.segments, max(sharpen, 1)), outlines_of(forest.segments, max(sharpen, 1))
     random = np.random.default_rng(1)
     leaves = random.integers(0, len(forest.segments), (5, 7, 4)).astype(np.int32)
     weights = random.normal(size=leaves.shape).astype(np.float32)
@@ -132,7 +118,7 @@ def test_votes_are_the_edges_of_the_leaves(sharpen: int) -> None:
     colour = planes.transpose(1, 2, 0)
     votes = np.zeros((60, 60), np.float32)
     for low, high in ((0, 21), (21, 60)):
-        vote(leaves, weights, forest.segments, rings, corners, planes, sum_up(planes), sharpen, votes, low, high)
+        vote(leaves, weights, outlines, planes, sum_up(planes), sharpen, votes, low, high)
     wanted = np.zeros((60, 60))
     for place, leaf in np.ndenumerate(leaves):
         row, column, _ = place
@@ -154,7 +140,7 @@ def test_sharpening_moves_a_boundary_to_where_the_colours_change() -> None:
     colour[..., 16:] = 1
     votes = np.zeros((32, 32), np.float32)
     one = np.zeros((1, 1, 1), np.int32), np.ones((1, 1, 1), np.float32)
-    vote(*one, segments, rings_of(segments, 1), corners_of(segments), colour, sum_up(colour), 1, votes, 0, 32)
+    vote(*one, outlines_of(segments, 1), colour, sum_up(colour), 1, votes, 0, 32)
     assert set(np.flatnonzero(votes.any(0))) == {15, 16}
 
 

@@ -22,11 +22,12 @@ from benchmarks.common.command import launch, make_parser
 
 # isort: split
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from benchmarks.common.tables import show, write_block
 from benchmarks.edges.structured import built, measure, read_scenes
 from ldl.cells.store import Row, Store, name_of
+from ldl.checkpoint import replacing
 from ldl.collective import Collective
 from ldl.comparison.figures import spread
 from ldl.data.edges.bsds500 import BSDS500, Protocol
@@ -96,7 +97,8 @@ def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
         started = time.process_time()
         fitted.fit_scenes(read_scenes(data, fitted.floor), Collective())
         print(f"grown in {time.process_time() - started:.0f} s of processor time", flush=True)
-        save_file(fitted.state_dict(), file)
+        with replacing(file) as whole:
+            whole.write(save(fitted.state_dict()))
     head = built(data, **grown, **applied, threads=1)
     head.load_state_dict(load_file(file))
     # The first image waits for rings and codes of all leaves.
@@ -121,8 +123,9 @@ STEPS = [
     Step("4 classes by k-means", {"classes": 4}, {}),
     Step("4 classes of the same weight", {"classes": 4, "balance": 1.0}, {}),
     Step("2 classes by k-means, of the same weight", {"balance": 1.0}, {}),
-    Step("DSNA", DSNA, {"dsna": True}),
-    Step("half DSNA, half leaves", DSNA, {"dsna": True, "blend": 0.5}),
+    Step("10 patches of a leaf vote, equally", DSNA, {"dsna": True, "blend": 0.0}),
+    Step("they vote by DSNA", DSNA, {"dsna": True}),
+    Step("half by DSNA, half equally", DSNA, {"dsna": True, "blend": 0.5}),
     Step("chosen: 4 trees, which all vote, scales 1/2, 1, 3/2", {"trees": 4}, {"votes": 4, "scales": SCALES}),
 ]
 

@@ -67,7 +67,8 @@ class StructuredEdges(ImageHead):
         gain: What the share of votes is multiplied by before it is cut at 1. A boundary is rarely drawn by more than a
             third of the patches at the same pixel.
         dsna: Let the training patches that the leaves keep vote, with DSNA's weights, not one patch for each leaf.
-        blend: DSNA: share of its votes; the rest are those of the leaves, as without it.
+        blend: DSNA: share of its weights in the votes; the rest all patches of a leaf share equally. 0 leaves DSNA
+            out: the mean over a leaf's patches.
         clusters: DSNA: label-aware clusters, of which one is chosen.
         overlap: DSNA: a patch also joins centroids that are at most this share farther than its nearest.
         tau: DSNA: trade-off of the label-aware distance.
@@ -108,7 +109,7 @@ class StructuredEdges(ImageHead):
     mirror: bool = option(default=False, may_change=True)
     gain: float = option(default=2.0, above=0, may_change=True)
     dsna: bool = option(default=False, may_change=True)
-    blend: float = option(default=1.0, above=0, most=1, what="a share of the votes", may_change=True)
+    blend: float = option(default=1.0, least=0, most=1, what="a share of the votes", may_change=True)
     clusters: int = option(default=1, least=1, most=10_000, may_change=True)
     overlap: float = option(default=0.2, least=0, may_change=True)
     tau: float = option(default=1.0, above=0, may_change=True)
@@ -172,10 +173,11 @@ class StructuredEdges(ImageHead):
         with self._threads() as threads, torch.autocast("cpu", enabled=False):
             if self._detector is None:
                 forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
-                near = PatchNeighbours(forest.kept, rules, threads) if self.dsna and forest.kept else None
+                near = None
+                if self.dsna and forest.kept:
+                    near = PatchNeighbours(forest.kept, rules, threads, self.blend)
                 self._detector = EdgeDetector(
-                    forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror,
-                    self.blend,
+                    forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror
                 )  # fmt: skip
             for row, picture in enumerate(pictures):
                 strength[row] = torch.from_numpy(self._detector.detect(picture))

@@ -42,15 +42,10 @@ class EdgeDetector:
     threads: int = 1
     floor: float = CONTRAST_FLOOR
     mirror: bool = False
-    blend: float = 1.0
 
     def __post_init__(self) -> None:
         self.nodes = pack(self.forest, merge=self.neighbours is None)
-        segments = self.forest.segments
-        if self.neighbours:
-            segments = self.neighbours.kept.segments
-            if self.blend < 1:
-                segments = np.concatenate([segments, self.forest.segments])
+        segments = self.neighbours.kept.segments if self.neighbours else self.forest.segments
         self.outlines = outlines_of(segments, max(self.sharpen, 1))
 
     def detect(self, image: np.ndarray) -> np.ndarray:
@@ -77,13 +72,10 @@ class EdgeDetector:
             colour = luv(padded, bands)
             maps = blur_channels(make_channels(colour, bands, self.floor), bands)
             leaves = self.find_leaves(maps, bands)
-            voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
             if self.neighbours:
-                near, shares = self.neighbours.weigh(leaves, maps)
-                if self.blend < 1:
-                    near = np.concatenate([near, leaves + np.int32(len(self.neighbours.kept.segments))], -1)
-                    shares = np.concatenate([self.blend * shares, (1 - self.blend) * weights], -1, dtype=np.float32)
-                voters, weights = near, shares
+                voters, weights = self.neighbours.weigh(leaves, maps)
+            else:
+                voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
             votes = self._vote(voters, weights, colour, bands)
         each = (LABEL // SHRINK) ** 2
         votes = blur(votes[None], 1)[0, PAD : PAD + height, PAD : PAD + width]

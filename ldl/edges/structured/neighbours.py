@@ -31,12 +31,13 @@ PART = 1000
 
 
 class PatchNeighbours:
-    """The training patches of a forest's leaves, ready to be weighted."""
+    """The training patches of a forest's leaves, ready to be weighted; ``blend`` is that of the head."""
 
-    def __init__(self, kept: KeptPatches, rules: Rules, threads: int = 1) -> None:
+    def __init__(self, kept: KeptPatches, rules: Rules, threads: int = 1, blend: float = 1.0) -> None:
         self.kept = kept
         self.rules = rules
         self.threads = threads
+        self.blend = blend
         self.points = torch.from_numpy(kept.points)
         self.codes = label_codes(kept.segments)
         self.flat = kept.segments.max(1) == 0
@@ -53,14 +54,16 @@ class PatchNeighbours:
         queries = describe_all(maps, self.kept.kernel, self.kept.bias)[:rows, :columns].reshape(rows * columns, -1)
         near = np.zeros((rows * columns, trees * self.most), np.int32)
         counts = np.empty(len(near), np.int32)
-        votes = _gather(leaves.reshape(-1, trees), self.kept.start, self.flat, near, counts)
         weights = np.zeros(near.shape, np.float32)
+        votes = _gather(leaves.reshape(-1, trees), self.kept.start, self.flat, 1 - self.blend, near, counts, weights)
+        if not self.blend:
+            return near.reshape(rows, columns, -1), weights.reshape(rows, columns, -1)
         # A split of nothing is one empty part.
         parts = [part for part in torch.from_numpy(votes).nonzero().squeeze(1).split(PART) if len(part)]
         with ThreadPoolExecutor(self.threads) as pool:
             solved = pool.map(lambda part: self._solve(near[part], counts[part], queries[part]), parts)
             for part, found in zip(parts, solved):
-                weights[part] = found
+                weights[part] += np.float32(self.blend) * found
         return near.reshape(rows, columns, -1), weights.reshape(rows, columns, -1)
 
     def _solve(self, near: np.ndarray, counts: np.ndarray, queries: Tensor) -> np.ndarray:
@@ -82,9 +85,14 @@ class PatchNeighbours:
 
 @compiled
 def _gather(
-    leaves: np.ndarray, start: np.ndarray, flat: np.ndarray, near: np.ndarray, counts: np.ndarray
-) -> np.ndarray:
-    """Fill in the kept patches (B, m) of the ``leaves`` (B, T), how many they are (B,); whether any has edges, (B,)."""
+    leaves: np.ndarray, start: np.ndarray, flat: np.ndarray, share: float, near: np.ndarray, counts: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Fill in the kept patches (B, m) of the ``leaves`` (B, T), and how many they are, (B,).
+
+    Of the weights (B, m) all trees, and all patches of a leaf, get as much of ``share``. Returns whether any patch has
+    edges, (B,); where none has, weights stay 0.
+    """
     votes = np.zeros(len(leaves), np.bool_)
     for b in range(len(leaves)):
         count = 0
@@ -94,6 +102,12 @@ def _gather(
                 votes[b] |= not flat[row]
                 count += 1
         counts[b] = count
+        if votes[b]:
+            count = 0
+            for leaf in leaves[b]:
+                size = start[leaf + 1] - start[leaf]
+                weights[b, count : count + size] = share / (size * leaves.shape[1])
+                count += size
     return votes
 
 

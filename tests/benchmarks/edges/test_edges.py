@@ -8,7 +8,7 @@ from pathlib import Path
 
 import fake_edges
 
-from benchmarks.edges import baselines, deep
+from benchmarks.edges import baselines, deep, structured_steps
 from ldl.reports.edges import FIGURES
 
 
@@ -30,3 +30,15 @@ def test_networks_that_are_there_are_read(
     assert "0.750 ± 0.071" in command(deep, *options, "--page", page("edges_deep"), "--trainer.max_epochs=6")
     written = (tmp_path / "page.md").read_text()
     assert "seeds [0, 1]: --trainer.max_epochs=6" in written and "| votes | ldlf | 0.750 ± 0.071 |" in written
+
+
+def test_steps_of_structured_edges_are_measured_once(
+    command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]
+) -> None:
+    folder = fake_edges.bsds(tmp_path / "made_up", {"train": 2, "val": 1}, (64, 80))
+    options = ("--path", folder, "--patches", 200, "--every", 1, "--levels", 3, "--out", tmp_path / "out")
+    steps = ("--only", "as before", "all 8 trees", "--page", page("structured_steps"))
+    assert command(structured_steps, *options, *steps).count("grown in") == 1
+    assert "grown in" not in command(structured_steps, *options, *steps)
+    written = (tmp_path / "page.md").read_text()
+    assert "All images of val, 3 thresholds, 200 patches a tree" in written and "| all 8 trees vote" in written

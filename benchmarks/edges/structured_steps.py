@@ -127,6 +127,7 @@ STEPS = [
     Step("they vote by DSNA", DSNA, {"dsna": True}),
     Step("half by DSNA, half equally", DSNA, {"dsna": True, "blend": 0.5}),
     Step("chosen: 4 trees, which all vote, scales 1/2, 1, 3/2", {"trees": 4}, {"votes": 4, "scales": SCALES}),
+    Step("chosen with 8 trees", {}, {"votes": 8, "scales": SCALES}),
 ]
 
 

@@ -213,4 +213,4 @@ class StructuredEdges(ImageHead):
     def _scenes(self, batch: Batch) -> list[Scene]:
         pictures = batch["input"].permute(0, 2, 3, 1)
         columns = (column.cpu().numpy() for column in (pictures, batch["boundaries"], batch["segments"]))
-        return [make_scene(*one, self.floor) for one in zip(*columns)]
+        return [make_scene(*one, floor=self.floor) for one in zip(*columns)]

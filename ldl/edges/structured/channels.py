@@ -14,7 +14,7 @@ import numpy as np
 from ldl.edges.structured.bands import Bands, whole
 from ldl.edges.structured.blur import blur_rows
 from ldl.edges.structured.colour import fill_luv
-from ldl.edges.structured.gradients import ORIENTATIONS, fill_gradients, fill_orientations
+from ldl.edges.structured.gradients import CONTRAST_FLOOR, ORIENTATIONS, fill_gradients, fill_orientations
 from ldl.methods.forest.compiled import compiled
 
 SHRINK = 2
@@ -57,18 +57,19 @@ def feature_places() -> Places:
     return Places(maps.astype(np.int32), first.astype(np.int32), second.astype(np.int32))
 
 
-def feature_maps(image: np.ndarray, bands: Bands = whole) -> np.ndarray:
+def feature_maps(image: np.ndarray, bands: Bands = whole, floor: float = CONTRAST_FLOOR) -> np.ndarray:
     """The maps that the features of all patches are read from.
 
     Args:
         image: (H, W, 3) uint8 RGB; H and W multiples of 4.
         bands: Shares the rows among threads.
+        floor: What is added to the mean gradient of the surroundings, by which gradients are divided.
 
     Returns:
         (26, H / 2, W / 2) float32: the 13 channels (colour; then magnitude and orientations at full scale, at half
         scale) blurred by 2 pixels, and again blurred by 8.
     """
-    return blur_channels(make_channels(luv(image, bands), bands), bands)
+    return blur_channels(make_channels(luv(image, bands), bands, floor), bands)
 
 
 def luv(image: np.ndarray, bands: Bands = whole) -> np.ndarray:
@@ -78,7 +79,7 @@ def luv(image: np.ndarray, bands: Bands = whole) -> np.ndarray:
     return colour
 
 
-def make_channels(colour: np.ndarray, bands: Bands = whole) -> np.ndarray:
+def make_channels(colour: np.ndarray, bands: Bands = whole, floor: float = CONTRAST_FLOOR) -> np.ndarray:
     """The 13 channels of CIE-LUV (3, H, W), (13, H / 2, W / 2), before any blur."""
     height, width = colour.shape[1] // SHRINK, colour.shape[2] // SHRINK
     channels = np.empty((CHANNELS, height, width), np.float32)
@@ -87,15 +88,16 @@ def make_channels(colour: np.ndarray, bands: Bands = whole) -> np.ndarray:
     for number, (picture, size) in enumerate(((colour, SHRINK), (half, 1))):
         magnitude, place = np.empty((2, *picture.shape[1:]), np.float32)
         shares = channels[3 + number * (1 + ORIENTATIONS) :][: 1 + ORIENTATIONS]
-        _fill_gradients(picture, magnitude, place, size, shares, bands)
+        _fill_gradients(picture, magnitude, place, size, np.float32(floor), shares, bands)
     return channels
 
 
 def _fill_gradients(
-    picture: np.ndarray, magnitude: np.ndarray, place: np.ndarray, size: int, shares: np.ndarray, bands: Bands
-) -> None:
+    picture: np.ndarray, magnitude: np.ndarray, place: np.ndarray, size: int, floor: np.float32, shares: np.ndarray,
+    bands: Bands,
+) -> None:  # fmt: skip
     bands(lambda low, high: fill_gradients(picture, magnitude, place, low, high), len(magnitude))
-    bands(lambda low, high: fill_orientations(magnitude, place, size, shares, low, high), shares.shape[1])
+    bands(lambda low, high: fill_orientations(magnitude, place, size, floor, shares, low, high), shares.shape[1])
 
 
 def blur_channels(channels: np.ndarray, bands: Bands = whole) -> np.ndarray:

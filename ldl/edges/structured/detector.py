@@ -13,6 +13,7 @@ from ldl.edges.structured.blur import blur, blur_rows
 from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, SIDE, blur_channels, luv, make_channels
 from ldl.edges.structured.colour import sum_up
 from ldl.edges.structured.forest import EdgeForest
+from ldl.edges.structured.gradients import CONTRAST_FLOOR
 from ldl.edges.structured.leaves import find_leaves, pack
 from ldl.edges.structured.neighbours import PatchNeighbours
 from ldl.edges.structured.outlines import outlines_of
@@ -24,7 +25,7 @@ PAD = PATCH // 2 + LABEL // 2
 
 @dataclass
 class EdgeDetector:
-    """A trained forest, ready for images; ``votes`` to ``gain`` are options of :class:`ldl.heads.StructuredEdges`.
+    """A trained forest, ready for images; what is not listed are options of :class:`ldl.heads.StructuredEdges`.
 
     Args:
         forest: The forest.
@@ -39,6 +40,8 @@ class EdgeDetector:
     gain: float
     neighbours: PatchNeighbours | None = None
     threads: int = 1
+    floor: float = CONTRAST_FLOOR
+    mirror: bool = False
 
     def __post_init__(self) -> None:
         self.nodes = pack(self.forest, merge=self.neighbours is None)
@@ -47,6 +50,12 @@ class EdgeDetector:
 
     def detect(self, image: np.ndarray) -> np.ndarray:
         """How likely each pixel is an edge: (H, W, 3) uint8 RGB to (H, W) float32 in [0, 1], before suppression."""
+        found = self._detect_scales(image)
+        if self.mirror:
+            found = (found + self._detect_scales(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]) / 2
+        return found
+
+    def _detect_scales(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
         total = np.zeros((height, width), np.float32)
         for scale in self.scales:
@@ -61,7 +70,7 @@ class EdgeDetector:
         padded = cv2.copyMakeBorder(image, PAD, below, PAD, beside, cv2.BORDER_REFLECT)
         with in_bands(self.threads) as bands:
             colour = luv(padded, bands)
-            maps = blur_channels(make_channels(colour, bands), bands)
+            maps = blur_channels(make_channels(colour, bands, self.floor), bands)
             leaves = self.find_leaves(maps, bands)
             if self.neighbours:
                 voters, weights = self.neighbours.weigh(leaves, maps)

@@ -10,7 +10,7 @@ from ldl.methods.forest.compiled import compiled_as_numpy
 ORIENTATIONS = 4
 CONTRAST_BLUR = 4
 """Radius of the surroundings whose magnitude a pixel's is divided by, in pixels."""
-CONTRAST_FLOOR = np.float32(0.01)
+CONTRAST_FLOOR = 0.01
 
 # atan(r) / r in units of 45 degrees, as a polynomial of r squared in 0..1; it is off by 3e-8.
 _ARCTAN = (
@@ -60,12 +60,12 @@ def fill_gradients(colour: np.ndarray, magnitude: np.ndarray, place: np.ndarray,
 
 @compiled_as_numpy
 def fill_orientations(
-    magnitude: np.ndarray, place: np.ndarray, size: int, shares: np.ndarray, low: int, high: int
+    magnitude: np.ndarray, place: np.ndarray, size: int, floor: float, shares: np.ndarray, low: int, high: int
 ) -> None:
     """Fill in gradient channels (5, h, w) in rows ``low`` to ``high``: means over squares of ``size`` 1 or 2 pixels.
 
-    They are magnitude, relative to its surroundings, and its share in 4 orientations: that of a pixel is shared
-    linearly between the two nearest of 0, 45, 90 and 135 degrees. All are float32.
+    They are magnitude, divided by the mean of its surroundings plus ``floor``, and its share in 4 orientations: that of
+    a pixel is shared linearly between the two nearest of 0, 45, 90 and 135 degrees. All are float32.
     """
     width = magnitude.shape[1]
     scratch, around = np.empty(width + 2 * CONTRAST_BLUR, np.float32), np.empty(width, np.float32)
@@ -75,7 +75,7 @@ def fill_orientations(
         for y in range(size * row, size * row + size):
             blur_row(magnitude, y, CONTRAST_BLUR, scratch, around)
             for x in range(width):
-                around[x] = magnitude[y, x] / (around[x] + CONTRAST_FLOOR)
+                around[x] = magnitude[y, x] / (around[x] + floor)
                 sums[0, x] += around[x]
             for k in range(ORIENTATIONS):
                 for x in range(width):

@@ -9,7 +9,7 @@ from pathlib import Path
 import fake_edges
 from places import ROOT
 
-from benchmarks.edges import baselines, crisp, deep, detect, votes
+from benchmarks.edges import baselines, crisp, deep, detect, structured_steps, votes
 from ldl.reports.edges import FIGURES
 
 
@@ -50,3 +50,15 @@ def test_votes(command: Callable[..., str], tmp_path: Path, page: Callable[[str]
     written = (tmp_path / "page.md").read_text()
     assert all(f"| {row} | 0." in written for row in ("base rate", "gradient magnitude", "annotators, one left out"))
     assert written.count("| base rate |") == 3 and "near: sigma" in written
+
+
+def test_steps_of_structured_edges_are_measured_once(
+    command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]
+) -> None:
+    folder = fake_edges.bsds(tmp_path / "made_up", {"train": 2, "val": 1}, (64, 80))
+    options = ("--path", folder, "--patches", 200, "--every", 1, "--levels", 3, "--out", tmp_path / "out")
+    steps = ("--only", "as before", "all 8 trees", "--page", page("structured_steps"))
+    assert command(structured_steps, *options, *steps).count("grown in") == 1
+    assert "grown in" not in command(structured_steps, *options, *steps)
+    written = (tmp_path / "page.md").read_text()
+    assert "All images of val, 3 thresholds, 200 patches a tree" in written and "| all 8 trees vote" in written

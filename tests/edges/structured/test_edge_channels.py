@@ -55,7 +55,7 @@ def blur_by_loops(values: np.ndarray, radius: int) -> np.ndarray:
     return result
 
 
-def gradients_by_loops(colour: np.ndarray) -> np.ndarray:
+def gradients_by_loops(colour: np.ndarray, floor: float = 0.01) -> np.ndarray:
     _, height, width = colour.shape
     found = np.zeros((2, height, width))
     for y in range(height):
@@ -64,7 +64,7 @@ def gradients_by_loops(colour: np.ndarray) -> np.ndarray:
             down = (colour[:, min(y + 1, height - 1), x] - colour[:, max(y - 1, 0), x]) / 2
             strongest = np.argmax(across**2 + down**2)
             found[:, y, x] = np.hypot(across, down)[strongest], np.arctan2(down, across)[strongest] % np.pi
-    magnitude = found[0] / (blur_by_loops(found[0], 4) + 0.01)
+    magnitude = found[0] / (blur_by_loops(found[0], 4) + floor)
     result = np.zeros((5, height, width))
     result[0] = magnitude
     for y in range(height):
@@ -97,6 +97,7 @@ def test_channels_and_maps() -> None:
     channels = make_channels(found)
     assert channels.shape == (CHANNELS, 6, 10) and channels.dtype == np.float32
     np.testing.assert_allclose(channels, wanted, atol=1e-5)
+    np.testing.assert_allclose(make_channels(found, floor=0.1)[8:], gradients_by_loops(halve(colour), 0.1), atol=1e-5)
     maps = np.stack([blur_by_loops(channel, radius) for radius in (1, 4) for channel in wanted])
     np.testing.assert_allclose(feature_maps(image), maps, atol=1e-5)
     np.testing.assert_allclose(sum_up(found)[3, 4], found[:, :3, :4].astype(np.float64).sum((1, 2)), rtol=1e-12)

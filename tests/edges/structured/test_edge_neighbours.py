@@ -22,6 +22,9 @@ from ldl.heads import StructuredEdges
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 
+MAPS = np.random.default_rng(0).random((26, 18, 19)).astype(np.float32)
+RULES = Rules(*(getattr(StructuredEdges(), name) for name in Rules._fields))
+
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> list[Scene]:
@@ -184,6 +187,23 @@ def test_equal_weights_of_one_patch_a_leaf_are_the_plain_detector(scenes: list[S
     weighted = edges(with_forest(forest, kept=1, components=4, dsna=True, **equal))
     assert plain.max() > 0.2
     np.testing.assert_allclose(weighted, plain, atol=1e-4)
+
+
+def test_a_blend_has_its_share_of_both_votes(forest: EdgeForest) -> None:
+    options = {"patches": 400, "kept": 6, "components": 12, "gain": 0.2}
+    equal, dsna, mixed = (edges(with_forest(forest, **options, dsna=True, blend=blend)) for blend in (0, 1, 0.3))
+    # Negative votes are cut off, which the others may make up for.
+    inside = dsna > 0
+    assert inside.mean() > 0.3 and np.abs(equal - dsna).max() > 0.01
+    np.testing.assert_allclose(mixed[inside], (0.3 * dsna + 0.7 * equal)[inside], atol=1e-5)
+    # One patch a leaf, however many the others keep, has as much as its tree.
+    kept = forest.kept
+    assert kept is not None
+    near, weights = PatchNeighbours(kept, RULES, blend=0).weigh(np.arange(4, dtype=np.int32).reshape(1, 1, 4), MAPS)
+    sizes = np.diff(kept.start[:5])
+    if kept.segments[: kept.start[4]].any():
+        np.testing.assert_allclose(weights[0, 0, : sizes.sum()], np.repeat(1 / (4 * sizes), sizes), rtol=1e-6)
+        np.testing.assert_array_equal(near[0, 0, : sizes.sum()], np.arange(kept.start[4]))
 
 
 def test_edges_are_in_range_and_a_loaded_head_finds_the_same(grown: StructuredEdges) -> None:

@@ -144,6 +144,15 @@ def test_sharpening_moves_a_boundary_to_where_the_colours_change() -> None:
     assert set(np.flatnonzero(votes.any(0))) == {15, 16}
 
 
+def test_mirror_images_are_averaged() -> None:
+    forest, image = random_forest(), picture(48, 60)
+    whole = detector(forest, mirror=True, scales=(0.5, 1.0)).detect(image)
+    plain = detector(forest, scales=(0.5, 1.0))
+    two = [plain.detect(image), plain.detect(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]]
+    np.testing.assert_allclose(whole, np.mean(two, axis=0), atol=1e-6)
+    assert np.abs(two[0] - two[1]).max() > 0.05
+
+
 def test_every_pixel_has_equally_many_voters() -> None:
     segments = np.indices((16, 16)).sum(0).ravel() % 2  # every pixel is an edge
     leaf = np.full((1, 1), -1, np.int32), np.ones((1, 1), np.float32), np.zeros(1, np.float32), np.zeros(1, np.int32)

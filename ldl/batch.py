@@ -42,6 +42,22 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
     return {**batch, **kept, "rows": rows, "padded": False}
 
 
+def learned_pixels(features: Tensor, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """Features and target of what a batch is learned from: (n, F) and (n, C) of maps with pixels to keep.
+
+    ``features`` are (B, ..., F), or (B, S, ..., F) with S outputs of maps, of which each is learned from.
+    """
+    target = batch["target"]
+    if "kept" not in batch:
+        return features, target
+    places = batch["keep"].ndim - 1
+    target = target.flatten(0, places).index_select(0, batch["kept"])
+    if features.ndim == places + 2:
+        return features.flatten(0, places).index_select(0, batch["kept"]), target
+    outputs = features.transpose(0, 1).flatten(1, places + 1).index_select(1, batch["kept"])
+    return outputs.flatten(0, 1), target.repeat(len(outputs), 1)
+
+
 def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 

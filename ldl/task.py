@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
-from ldl.batch import global_rows, loss_scale, with_counts
+from ldl.batch import global_rows, learned_pixels, loss_scale, with_counts
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import Calibrate, Compile, Compiled, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
@@ -178,10 +178,7 @@ class Task(pl.LightningModule):
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         batch = mix_pairs(batch, self.mixup) if self.mixup else batch
-        features, target = self.features(batch), batch["target"]
-        if "kept" in batch:
-            places = batch["keep"].ndim - 1
-            features, target = (part.flatten(0, places).index_select(0, batch["kept"]) for part in (features, target))
+        features, target = learned_pixels(self.features(batch), batch)
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         if not self.kept_contract:
             check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])

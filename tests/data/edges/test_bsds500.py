@@ -13,7 +13,7 @@ from places import ROOT
 
 from ldl.cli import main
 from ldl.data import BSDS500
-from ldl.data.edges.images import vote_share
+from ldl.data.edges.votes import vote_share
 from ldl.data.sampler import Draw
 from ldl.errors import LDLError
 

@@ -30,7 +30,9 @@ def main() -> None:
     parser = make_parser(__doc__, block="edges_deep")
     # What is not known here goes to train.py, and is no abbreviation.
     parser.allow_abbrev = False
-    parser.add_argument("--targets", nargs="+", default=["votes", "consensus"], choices=get_args(Target), help="(default: %(default)s)")
+    parser.add_argument(
+        "--targets", nargs="+", default=["votes", "consensus"], choices=get_args(Target), help="(default: %(default)s)"
+    )
     parser.add_argument("--heads", nargs="+", default=["softmax", "ldlf"], help="(default: %(default)s)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("runs/deep_edges"), help="(default: %(default)s)")

@@ -3,8 +3,8 @@
     python benchmarks/edges/sizes.py --configs softmax_long --seeds 0 1 2            # trains on train, tests on val
     python benchmarks/edges/sizes.py --configs softmax_long --data.protocol=final    # the figure to report
 
-Every run is ``configs/runs/bsds/CONFIG.yaml`` with the rest of the command line; its network is then tested once more, on
-images as they are, not mirrored. What ``--out`` has already is not repeated: other options want another folder.
+Every run is ``configs/runs/bsds/CONFIG.yaml`` with the rest of the command line; its network is then tested once more,
+on images as they are, not mirrored. What ``--out`` has already is not repeated: other options want another folder.
 """
 
 from __future__ import annotations

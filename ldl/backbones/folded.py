@@ -16,9 +16,9 @@ from ldl.errors import LDLError
 class Folded:
     """Computes what a network does with fixed statistics, with a pass less over every map, forwards and backwards.
 
-    A convolution ``w * x`` and the normalisation ``g (y - m) / s + b`` of its output are one convolution with the weight
-    ``w g / s`` and the bias ``b - m g / s``, which are made anew from the network's parameters every time: these, their
-    names and their gradients stay what they were, up to rounding. The network stands still where it is.
+    A convolution ``w * x`` and the normalisation ``g (y - m) / s + b`` of its output are one convolution with weight
+    ``w g / s`` and bias ``b - m g / s``, which are made anew from the network's parameters every time: these, their
+    names and their gradients stay what they were, up to rounding.
 
     Args:
         network: The network, of which nothing but its shape is kept.

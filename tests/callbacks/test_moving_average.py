@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ldl.callbacks import MovingAverage
-from ldl.data import Tabular
+from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.heads import LDLF
 from ldl.task import Task
@@ -39,13 +39,15 @@ def table(tmp_path: Path) -> Path:
 def trained(table: Path, epochs: int, recorder: Recorder, resume: Path | None = None) -> tuple[Task, Path]:
     """A task after so many epochs, and its last checkpoint."""
     pl.seed_everything(1)
-    task = Task(LDLF(trees=2, depth=2, outputs=4, batches=2, buffer_rows=50), None, lambda p: torch.optim.SGD(p, lr=0.3))
+    task = Task(
+        LDLF(trees=2, depth=2, outputs=4, batches=2, buffer_rows=50), None, lambda p: torch.optim.SGD(p, lr=0.3)
+    )
     keep = pl.callbacks.ModelCheckpoint(table.parent / f"{epochs}", save_last=True)
     trainer = pl.Trainer(
         max_epochs=epochs, callbacks=[recorder, MovingAverage(0.8), keep], accelerator="cpu", logger=False,
         enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
-    trainer.fit(task, datamodule=Tabular(path=str(table), batch_size=8), ckpt_path=resume, weights_only=True)
+    trainer.fit(task, datamodule=TabularLDL(path=str(table), batch_size=8), ckpt_path=resume, weights_only=True)
     return task, table.parent / f"{epochs}" / "last.ckpt"
 
 

@@ -78,7 +78,7 @@ class BSDS500(LDLDataModule):
     def load(self) -> Loaded:
         """List the images of the protocol's parts. Raises LDLError for missing folders, images or ground truth."""
         if len(self.sizes) != 2 or self.sizes[0] > self.sizes[1]:
-            raise LDLError(f"BSDS500.sizes {list(self.sizes)} must be the smallest and the largest factor, as [0.7, 1.4]")
+            raise LDLError(f"BSDS500.sizes {list(self.sizes)} must be two factors, the smaller first, as [0.7, 1.4]")
         if not (self.folder / "images").is_dir():
             raise absent("BSDS500", self.folder, None if self.path else self.data_root)
         trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
@@ -100,9 +100,7 @@ class BSDS500(LDLDataModule):
         """The images ``rows``."""
         if not train:
             return EdgeImages(self.images, rows, self.tolerance)
-        crops = Crops(
-            self.crop, self.target, self.flips, self.turns, self.negatives, self.rotations, tuple(self.sizes)
-        )
+        crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives, self.rotations, tuple(self.sizes))
         return EdgeImages(self.images, rows, self.tolerance, self.crop, crops)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:

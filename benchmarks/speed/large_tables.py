@@ -42,7 +42,7 @@ SMALL = 200_000
 """Rows of a run before the others, in which code is compiled that they then find in the cache."""
 EVERY = 0.05
 """Seconds between two looks at the memory."""
-COMMON = ["--data.batch_size", "16384", "--data.in_memory", "128", "--trainer.max_epochs", "1"]
+COMMON = ["--data.batch_size", "16384", "--data.in_memory", "32", "--trainer.max_epochs", "1"]
 HEADS = {
     "boostedtrees": ["--model.head.rounds", "10", "--model.head.patience", "null"],
     "ldlf": ["--model.head.hidden", "[64]", "--model.head.trees", "5", "--data.scaling", "standard"],

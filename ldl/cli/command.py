@@ -29,6 +29,7 @@ VERBS = {
     "demo": "ldl.cli.demo",
     "audit": "ldl.cli.audit",
     "runs": "ldl.cli.runs",
+    "faces": "ldl.cli.faces",
     "edges-eval": "ldl.cli.edges_eval",
 }
 """Of each verb the module whose ``run(args)`` does it, which is imported only then. Raises LDLError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from ldl.batch import Batch
-from ldl.data.column import Column
+from ldl.data.column import Column, Foreseeing
 from ldl.data.sampler import Draw, Draws
 from ldl.errors import LDLError
 from ldl.plugins import discover, plugin_folders
@@ -55,11 +55,18 @@ class Instances(Dataset[Batch]):
         drawn = Draws.of(draws)
         numbers = self.rows[drawn.rows]
         index = torch.from_numpy(numbers)
+        self._foresee(drawn.coming)
         batch = {name: column[index] for name, column in self.columns.items()}
         batch |= {"index": index, "weight": torch.from_numpy(drawn.weights)}
         if self.source is None:
             return batch
         return {"input": self.source.inputs(numbers, drawn.seeds, self.train), **batch}
+
+    def _foresee(self, coming: Callable[[int], np.ndarray] | None) -> None:
+        """Tell what reads from files the rows of the next batches."""
+        for reader in (*self.columns.values(), self.source):
+            if coming is not None and isinstance(reader, Foreseeing):
+                reader.foresee(lambda count: self.rows[coming(count)])
 
 
 def collate(batch: Any) -> Any:

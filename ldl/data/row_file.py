@@ -16,6 +16,8 @@ from ldl.errors import LDLError
 
 SCATTERED = 2**14
 """Bytes of the file for every row that is asked for, beyond which they are read one by one."""
+MAPPED = 2**26
+"""Bytes of the file that are mapped at a time where rows are asked for by their numbers."""
 BLOCK = 2**24
 """Bytes of the numbers that are worked on at a time."""
 
@@ -81,7 +83,13 @@ class RowFile:
         order = np.argsort(rows, kind="stable")
         found = np.empty((len(rows), *self.shape[1:]), self.dtype)
         far = hasattr(os, "pread") and 0 < SCATTERED * len(rows) < self.nbytes
-        found[order] = self._one_by_one(rows[order]) if far else self.map()[rows[order]]
+        if far:
+            found[order] = self._one_by_one(rows[order])
+            return found
+        each = max(1, MAPPED // (self.nbytes // max(1, len(self))))
+        for part in np.split(order, np.searchsorted(rows[order], np.arange(each, len(self), each))):
+            if len(part):
+                found[part] = self.map()[rows[part]]
         return found
 
     def _one_by_one(self, rows: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -29,10 +30,19 @@ class Draws(Sequence[Draw]):
         rows: (B,) int64.
         weights: (B,) float32; None is 1 for all.
         seeds: (B,) int64; None is 0 for all.
+        coming: Tells the rows (M,) of this batch and of as many after it as have a wanted number of rows, or of all
+            that are left; None where nobody knows. It stays in the process.
     """
 
-    def __init__(self, rows: np.ndarray, weights: np.ndarray | None = None, seeds: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        rows: np.ndarray,
+        weights: np.ndarray | None = None,
+        seeds: np.ndarray | None = None,
+        coming: Callable[[int], np.ndarray] | None = None,
+    ) -> None:
         self.rows = rows
+        self.coming = coming
         self.weights = np.ones(len(rows), np.float32) if weights is None else weights
         self.seeds = np.zeros(len(rows), np.int64) if seeds is None else seeds
 
@@ -43,6 +53,9 @@ class Draws(Sequence[Draw]):
             return draws
         rows, weights, seeds = zip(*draws)
         return cls(np.array(rows, np.int64), np.array(weights, np.float32), np.array(seeds, np.int64))
+
+    def __reduce__(self) -> tuple[type[Draws], tuple[np.ndarray, ...]]:
+        return Draws, (self.rows, self.weights, self.seeds)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -100,8 +113,18 @@ class DealtBatchSampler(Sampler[Any]):
         order = rng.permutation(self.size) if self.shuffle else np.arange(self.size)
         seeds = np.random.default_rng([self.seed, epoch, 1]).integers(2**31, size=self.size)
         for start in range(done * self.batch_size, self.size, self.batch_size):
-            batch = order[start : start + self.batch_size]
-            mine = batch[self.rank :: self.world_size]
-            padding = -(-len(batch) // self.world_size) - len(mine)
-            rows = np.append(mine, np.repeat(batch[:1], padding))
-            yield Draws(rows, np.repeat(np.array([1, 0], np.float32), [len(mine), padding]), seeds[rows])
+            rows, padding = self._dealt(order, start)
+            weights = np.repeat(np.array([1, 0], np.float32), [len(rows) - padding, padding])
+            yield Draws(rows, weights, seeds[rows], partial(self._coming, order, start))
+
+    def _dealt(self, order: np.ndarray, start: int) -> tuple[np.ndarray, int]:
+        """This rank's rows of the batch that begins at a place, and how many of them, the last, are padding."""
+        batch = order[start : start + self.batch_size]
+        mine = batch[self.rank :: self.world_size]
+        padding = -(-len(batch) // self.world_size) - len(mine)
+        return np.append(mine, np.repeat(batch[:1], padding)), padding
+
+    def _coming(self, order: np.ndarray, start: int, count: int) -> np.ndarray:
+        each = -(-self.batch_size // self.world_size)
+        starts = range(start, self.size, self.batch_size)[: max(1, count // each)]
+        return np.concatenate([self._dealt(order, place)[0] for place in starts])

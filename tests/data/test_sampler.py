@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+
+import numpy as np
 import pytest
 
 from ldl.data.sampler import DealtBatchSampler, Draw
@@ -87,6 +90,21 @@ def test_a_resumed_epoch_goes_on_where_it_stopped(world: int) -> None:
 
 def test_evaluation_always_starts_at_the_first_batch() -> None:
     assert batches(10, 4, 1, epoch=2, done=2, shuffle=False) == batches(10, 4, 1, shuffle=False)
+
+
+@pytest.mark.parametrize("world", [1, 3])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_a_batch_tells_the_rows_of_those_after_it(world: int, shuffle: bool) -> None:
+    for rank in range(world):
+        drawn = list(DealtBatchSampler(22, 6, shuffle, 3, rank, world, lambda: (1, 0)))
+        each = len(drawn[0])
+        for number, batch in enumerate(drawn):
+            assert batch.coming is not None
+            for count, batches_told in ((1, 1), (each, 1), (2 * each + 1, 2), (1000, 4)):
+                told = np.concatenate([later.rows for later in drawn[number : number + batches_told]])
+                np.testing.assert_array_equal(batch.coming(count), told)
+        sent = pickle.loads(pickle.dumps(drawn[-1]))
+        assert sent == drawn[-1] and sent.coming is None
 
 
 def test_no_rows_no_batches() -> None:

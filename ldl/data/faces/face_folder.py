@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 
 from ldl.data.cache import cache_root
-from ldl.data.csv_table import read_csv
+from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.faces.ages import FaceAges
 from ldl.data.faces.detection.choice import find_detector
 from ldl.data.faces.detection.rows import BOX, one_face_each
-from ldl.data.faces.protocols import HOLDOUT, LEAVE_ONE_PERSON_OUT, STRATIFIED, SUBJECT_EXCLUSIVE
+from ldl.data.faces.protocols import (
+    FOLDERS,
+    HOLDOUT,
+    LEAVE_ONE_PERSON_OUT,
+    PARTS,
+    STRATIFIED,
+    SUBJECT_EXCLUSIVE,
+)
 from ldl.data.faces.records import FaceRecords
+from ldl.data.faces.releases.release import CORNERS
 from ldl.data.files import check_file
 from ldl.errors import LDLError
 from ldl.options import options
+
+FACTS = {"part": ("train|val|test", "train, val or test"), "folder": (r"\d+", "a number from 0 on")}
+"""Columns that protocols ask for, the pattern of their fields, and what it allows."""
 
 
 @options
@@ -23,11 +35,15 @@ class FaceFolder(FaceAges):
     """Faces of one's own, listed in a CSV file: ``--data.path faces.csv``.
 
     Its columns: ``path`` (relative to the file), ``age`` (years), and as far as they are known ``person``,
-    ``sigma`` (years; of this picture's label distribution) and ``x0, y0, x1, y1`` (the face's box, in pixels).
-    Without boxes the pictures are taken whole, or a ``detector`` finds the face in each: the largest one.
+    ``sigma`` (years; of this picture's label distribution), ``x0, y0, x1, y1`` (the face's box, in pixels; with
+    ``x2, y2, x3, y3`` its four corners, clockwise from the upper left), ``part`` (train, val or test) and ``folder``
+    (a number). Without boxes the pictures are taken whole, or a ``detector`` finds the face in each: the largest one.
+    ``ldl faces`` writes such lists of sets that others hand out.
 
     Protocols: ``stratified`` (``folds`` folds with the same mix of ages; whole persons where the file has them);
-    ``leave_one_person_out``; ``subject_exclusive`` (refused where persons are not known); ``holdout`` (a random tenth).
+    ``leave_one_person_out``; ``subject_exclusive`` (refused where persons are not known); ``holdout`` (a random tenth);
+    ``parts`` (those of the column ``part``); ``folders`` (the five splits of the Facial Age Estimation Benchmark: six
+    folders to train on, two for validation, two to test on; of three folders one each).
 
     Args:
         detector: What finds the faces: ``mtcnn``, or an ONNX file of a detector with the outputs of YuNet or UltraFace.
@@ -39,6 +55,8 @@ class FaceFolder(FaceAges):
         "subject_exclusive": SUBJECT_EXCLUSIVE,
         "leave_one_person_out": LEAVE_ONE_PERSON_OUT,
         "holdout": HOLDOUT,
+        "parts": PARTS,
+        "folders": FOLDERS,
     }
     age_range = (0, 100)
     unused = ("boxes",)
@@ -60,8 +78,7 @@ class FaceFolder(FaceAges):
         known = set(table.header)
         anchors = None
         if known.issuperset(BOX) and self.alignment != "none":
-            x0, y0, x1, y1 = table.numbers(BOX).T
-            anchors = list(np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2))
+            anchors = list(_corners(table))
         elif self.alignment in ("box", "landmarks") and self.detector is None:
             raise LDLError(
                 f"{file} has no columns {', '.join(BOX)}; set data.alignment: none to take pictures whole, "
@@ -74,6 +91,7 @@ class FaceFolder(FaceAges):
             np.array(table.column("person")) if "person" in known else None,
             anchors,
             table.numbers(["sigma"])[:, 0] if "sigma" in known else None,
+            {name: _fact(table, name) for name in FACTS if name in known},
         )
         if self.detector is None:
             return records
@@ -86,3 +104,19 @@ class FaceFolder(FaceAges):
             raise LDLError(f"{why}; leave data.detector out, or that")
         detector, cache = find_detector(self.detector), cache_root(self.cache_dir)
         return one_face_each(records, detector, self.alignment, cache, self.skip_unreadable)
+
+
+def _corners(table: CsvTable) -> np.ndarray:
+    """Corners (N, 4, 2) of the faces, from two opposite ones or all."""
+    if set(CORNERS) <= set(table.header):
+        return table.numbers(CORNERS).reshape(-1, 4, 2)
+    x0, y0, x1, y1 = table.numbers(BOX).T
+    return np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
+
+
+def _fact(table: CsvTable, name: str) -> np.ndarray:
+    column, (pattern, allowed) = table.column(name), FACTS[name]
+    for row, field in enumerate(column):
+        if not re.fullmatch(pattern, field):
+            table.refuse(row, table.place(name), f"not {allowed}")
+    return np.array(column)

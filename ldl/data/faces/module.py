@@ -165,11 +165,14 @@ class Faces(LDLDataModule):
             )
         if not 0 <= self.fold < self.num_folds:
             raise LDLError(f"fold {self.fold} must be in 0..{self.num_folds - 1}, the folds of {self.protocol}")
-        parts = self._protocol.rows(cut)
+        rows = self._protocol.rows(cut)
+        parts = (rows.train, rows.val, rows.test) if isinstance(rows, Fold) else rows
         unused = self.size - sum(len(part) for part in parts)
         if unused and process_rank() == 0:
             print(f"{unused} of {self.size} pictures are in no part of {self.protocol}, fold {self.fold}", flush=True)
-        return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
+        if isinstance(rows, Fold):
+            return rows
+        return with_validation(*rows, self.val_fraction, self.fold_seed, self.fold, self.groups)
 
     @property
     def num_folds(self) -> int:

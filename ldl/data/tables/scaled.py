@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -106,6 +107,11 @@ class ScaledRows(LDLDataModule):
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """The rows as they are; training adds no augmentation."""
         return self.scaled[torch.from_numpy(rows)]
+
+    def foresee(self, coming: Callable[[int], np.ndarray]) -> None:
+        """Read ahead the rows of a table on disk."""
+        if isinstance(self.scaled, Made):
+            self.scaled.foresee(coming)
 
     def _scale(self) -> None:
         if isinstance(self.features, RowFile):

@@ -14,15 +14,19 @@ from torch import Tensor
 from ldl.callbacks import MovingAverage
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
-from ldl.heads import LDLF
+from ldl.heads import LDLF, MeanPredictor
 from ldl.task import Task
 
 
 class Recorder(pl.Callback):
-    """The weights after each step."""
+    """The weights after each step, and a checkpoint from the middle of the last validation."""
 
     def __init__(self) -> None:
         self.seen: list[dict[str, Tensor]] = []
+
+    def on_validation_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
+        if not trainer.sanity_checking:
+            trainer.save_checkpoint(Path(trainer.default_root_dir) / "middle.ckpt")
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *args: Any) -> None:
         self.seen.append({name: value.clone() for name, value in pl_module.state_dict().items()})
@@ -45,6 +49,7 @@ def trained(table: Path, epochs: int, recorder: Recorder, resume: Path | None = 
     keep = pl.callbacks.ModelCheckpoint(table.parent / f"{epochs}", save_last=True)
     trainer = pl.Trainer(
         max_epochs=epochs, callbacks=[recorder, MovingAverage(0.8), keep], accelerator="cpu", logger=False,
+        default_root_dir=table.parent,
         enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     trainer.fit(task, datamodule=TabularLDL(path=str(table), batch_size=8), ckpt_path=resume, weights_only=True)
@@ -67,6 +72,9 @@ def test_the_average_is_kept_and_a_resumed_run_goes_on_exactly(table: Path) -> N
 
     half, rest = Recorder(), Recorder()
     _, checkpoint = trained(table, 2, half)
+    middle, end = (torch.load(path, weights_only=True) for path in (table.parent / "middle.ckpt", checkpoint))
+    for part in ("state_dict", "current_model_state"):
+        torch.testing.assert_close(middle[part], end[part], rtol=0, atol=0)
     resumed, last = trained(table, 4, rest, checkpoint)
     for one, other in zip([*half.seen, *rest.seen], whole.seen, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
@@ -74,6 +82,8 @@ def test_the_average_is_kept_and_a_resumed_run_goes_on_exactly(table: Path) -> N
     torch.testing.assert_close(Task.load_from_checkpoint(last).state_dict(), task.state_dict(), rtol=0, atol=0)
 
 
-def test_a_decay_out_of_range_is_named() -> None:
+def test_what_it_cannot_average_is_named() -> None:
     with pytest.raises(LDLError, match=r"MovingAverage.decay 1.0 must be in \[0, 1\), such as 0.998"):
         MovingAverage(1.0)
+    with pytest.raises(LDLError, match="MovingAverage: MeanPredictor is fitted in one go"):
+        MovingAverage().setup(pl.Trainer(logger=False), Task(MeanPredictor()), "fit")

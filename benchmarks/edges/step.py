@@ -35,9 +35,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "memory kept": ({}, KEPT),
     "fold": ({"fold": True}, {}),
     "fold, memory kept": ({"fold": True}, KEPT),
-    "the same, joint: separable": ({"fold": True, "joint": "separable"}, KEPT),
     "the same, side_outputs: 3": ({"fold": True, "side_outputs": 3}, KEPT),
-    "the same, tf_efficientnet_lite0": ({"fold": True, "name": "tf_efficientnet_lite0"}, KEPT),
 }
 
 

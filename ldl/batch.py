@@ -42,6 +42,21 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
     return {**batch, **kept, "rows": rows, "padded": False}
 
 
+def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """Features and target of what a batch is learned from: (n, F) and (n, C) of maps with pixels to keep.
+
+    ``features`` are (B, ..., F), or (B, S, ..., F) with S outputs of maps, of which each is learned from.
+    """
+    if "kept" not in batch:
+        return features, target
+    places = batch["keep"].ndim - 1
+    target = target.flatten(0, places).index_select(0, batch["kept"])
+    if features.ndim == places + 2:
+        return features.flatten(0, places).index_select(0, batch["kept"]), target
+    outputs = features.transpose(0, 1).flatten(1, places + 1).index_select(1, batch["kept"])
+    return outputs.flatten(0, 1), target.repeat(len(outputs), 1)
+
+
 def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
     """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
@@ -74,14 +89,6 @@ def without_padding(batch: Batch) -> Batch:
         return batch  # as it is, in pinned memory
     used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
     return {name: column[used] for name, column in batch.items()}
-
-
-def kept_pixels(batch: Batch, *columns: Tensor) -> tuple[Tensor, ...]:
-    """Of columns of maps (B, H, W, ...) the pixels to learn from, (n, ...); columns of other batches as they are."""
-    if "kept" not in batch:
-        return columns
-    places = batch["keep"].ndim - 1
-    return tuple(column.flatten(0, places).index_select(0, batch["kept"]) for column in columns)
 
 
 def seed_batch(number: int, rank: int) -> None:

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
-from ldl.batch import global_rows, kept_pixels, loss_scale, with_counts
+from ldl.batch import global_rows, learned_pixels, loss_scale, with_counts
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import Calibrate, Compile, Compiled, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
@@ -181,7 +181,7 @@ class Task(pl.LightningModule):
         batch = mix_pairs(batch, self.mixup) if self.mixup else batch
         features, target = self.features(batch), batch["target"]
         target = trace(self.head, features, target, self.crisp) if self.crisp else target
-        features, target = kept_pixels(batch, features, target)
+        features, target = learned_pixels(features, target, batch)
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         if not self.kept_contract:
             check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])

@@ -20,7 +20,7 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.runs import run_config, tested
 from benchmarks.common.tables import show, write_block
 from ldl.comparison.figures import spread
-from ldl.data.edges.images import Target
+from ldl.data.edges.votes import Target
 from ldl.reports.edges import FIGURES
 from ldl.reports.files import markdown
 
@@ -30,7 +30,9 @@ def main() -> None:
     parser = make_parser(__doc__, block="edges_deep")
     # What is not known here goes to train.py, and is no abbreviation.
     parser.allow_abbrev = False
-    parser.add_argument("--targets", nargs="+", default=list(get_args(Target)), help="(default: %(default)s)")
+    parser.add_argument(
+        "--targets", nargs="+", default=["votes", "consensus"], choices=get_args(Target), help="(default: %(default)s)"
+    )
     parser.add_argument("--heads", nargs="+", default=["softmax", "ldlf"], help="(default: %(default)s)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="(default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("runs/deep_edges"), help="(default: %(default)s)")

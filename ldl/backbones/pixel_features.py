@@ -13,6 +13,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from ldl.backbones.folded import Folded
 from ldl.backbones.timm import TimmNetwork, local_weights
 from ldl.errors import LDLError
 from ldl.methods.traced import traced
@@ -30,7 +31,11 @@ class PixelFeatures(TimmNetwork):
         width: Features F at every pixel.
         scales: Sizes, as factors, at which an image is looked at in evaluation; the features are averaged.
         mirror: In evaluation, average the features of each image and of its mirror image.
+        joint: How maps are joined at each stride: by a convolution of 3x3, ``full`` or ``separable`` (each feature by
+            itself, then 1x1), which is cheaper.
+        side_outputs: So many maps before the finest are learned from too, by the same head: deep supervision.
         freeze_statistics: Keep the normalisation statistics of the pretrained weights; batches of crops are small.
+        fold: Fold the frozen normalisation into the convolutions before it: the same up to rounding, and faster.
         lr: Learning rate of the pretrained network; None takes that of the head, as the layers that join the maps do.
     """
 
@@ -41,12 +46,17 @@ class PixelFeatures(TimmNetwork):
     width: int = option(default=32, least=1, most=4096)
     scales: Sequence[float] = option(default=(1.0,), least=0.05, most=20, may_change=True)
     mirror: bool = option(default=False, may_change=True)
+    joint: Literal["full", "separable"] = "full"
+    side_outputs: int = option(default=0, least=0, most=8, may_change=True)
     freeze_statistics: bool = True
+    fold: bool = option(default=False, may_change=True)
     lr: float | None = option(default=None, least=0, may_change=True)
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, any height, any width) and return F. Raises LDLError."""
         self.check_images(input_shape)
+        if self.fold and not self.freeze_statistics:
+            raise LDLError("PixelFeatures.fold folds frozen statistics; set freeze_statistics true, or fold false")
         if not self.scales:
             raise LDLError("PixelFeatures.scales [] must have one factor at least, such as 1.0")
         options: dict[str, Any] = {"features_only": True, "in_chans": input_shape[0]}
@@ -60,14 +70,26 @@ class PixelFeatures(TimmNetwork):
         channels = self.network.feature_info.channels()
         self.strides = self.network.feature_info.reduction()
         self.sides = nn.ModuleList(nn.Conv2d(count, self.width, 1) for count in channels)
-        self.joints = nn.ModuleList(nn.Conv2d(self.width, self.width, 3, padding=1) for _ in channels)
+        self.joints = nn.ModuleList(self._make_joint() for _ in channels)
         import timm
 
         config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
         self._register_pixel_scale(config.mean, config.std, input_shape[0])
         self.to(memory_format=torch.channels_last)
         self.train(self.training)
+        if self.side_outputs >= len(channels):
+            raise LDLError(
+                f"PixelFeatures.side_outputs {self.side_outputs} must be in 0..{len(channels) - 1}: {self.name} has "
+                f"{len(channels)} maps"
+            )
+        self._folded = Folded(self.network, input_shape[0]) if self.fold else None
         return self.width
+
+    def _make_joint(self) -> nn.Module:
+        if self.joint == "full":
+            return nn.Conv2d(self.width, self.width, 3, padding=1)
+        each = nn.Conv2d(self.width, self.width, 3, padding=1, groups=self.width)
+        return nn.Sequential(each, nn.Conv2d(self.width, self.width, 1))
 
     def _check_names(self, file: Path) -> None:
         # timm takes the layers that it needs, none of them too; some networks have theirs under flattened names.
@@ -93,17 +115,20 @@ class PixelFeatures(TimmNetwork):
         """Images (B, channels, H, W) of any size to (B, H, W, F).
 
         Images of 0 to 255 in uint8 are normalised as the network's weights expect; others are taken as they are.
+        With S side outputs it is (B, 1 + S, H, W, F) in training, the finest map first.
         """
         if inputs.dtype == torch.uint8:
             inputs = (inputs - self.mean) / self.std
         if self.training:
-            return self._at_scale(inputs, 1)
-        maps = [self._at_scale(inputs, scale) for scale in self.scales]
+            finest, *coarser = self._at_scale(inputs, 1, 1 + self.side_outputs)
+            return torch.stack([finest, *coarser]).transpose(0, 1) if coarser else finest
+        maps = [self._at_scale(inputs, scale)[0] for scale in self.scales]
         if self.mirror:
-            maps += [self._at_scale(inputs.flip(-1), scale).flip(-2) for scale in self.scales]
+            maps += [self._at_scale(inputs.flip(-1), scale)[0].flip(-2) for scale in self.scales]
         return torch.stack(maps).mean(0) if len(maps) > 1 else maps[0]
 
-    def _at_scale(self, inputs: Tensor, scale: float) -> Tensor:
+    def _at_scale(self, inputs: Tensor, scale: float, count: int = 1) -> list[Tensor]:
+        """The ``count`` finest joined maps (B, H, W, F) of resized images, the finest first."""
         height, width = inputs.shape[-2:]
         size = [_scaled(length, scale) for length in (height, width)]
         if scale != 1:
@@ -111,17 +136,17 @@ class PixelFeatures(TimmNetwork):
         # Whole cells of the coarsest map, or maps of different scales would not lie on each other.
         down, right = (-length % self.strides[-1] for length in size)
         inputs = F.pad(inputs, (0, right, 0, down), mode="replicate").contiguous(memory_format=torch.channels_last)
-        joined: Tensor | None = None
-        for features, side, joint in reversed(list(zip(self.network(inputs), self.sides, self.joints))):
+        maps = self._folded(self.network, inputs) if self._folded else self.network(inputs)
+        joined: list[Tensor] = []
+        for features, side, joint in reversed(list(zip(maps, self.sides, self.joints))):
             features = side(features)
-            if joined is not None:
-                features = features + _resize(joined, features.shape[-2:])
-            joined = F.relu(joint(features))
-        assert joined is not None
-        whole = _resize(joined, inputs.shape[-2:])[..., : size[0], : size[1]]
+            if joined:
+                features = features + _resize(joined[0], features.shape[-2:])
+            joined.insert(0, F.relu(joint(features)))
+        whole = [_resize(part, inputs.shape[-2:])[..., : size[0], : size[1]] for part in joined[:count]]
         if scale != 1:
-            whole = _resize(whole, [height, width])
-        return whole.permute(0, 2, 3, 1)
+            whole = [_resize(part, [height, width]) for part in whole]
+        return [part.permute(0, 2, 3, 1) for part in whole]
 
 
 def _scaled(length: int, scale: float) -> int:

@@ -27,14 +27,15 @@ def trace(head: Head, features: Tensor, target: Tensor, reach: float) -> Tensor:
 
     Args:
         head: Gives the prediction, as it trains.
-        features: (B, H, W, F).
+        features: (B, H, W, F); of several outputs, (B, S, H, W, F), the first is looked at.
         target: (B, H, W, C).
         reach: How far from a ridge pixels lie beside it, in pixels.
 
     Returns:
         (B, H, W, C).
     """
-    strength = 1 - head(features)[..., 0].float().cpu().numpy()
+    finest = features if features.ndim == target.ndim else features[:, 0]
+    strength = 1 - head(finest)[..., 0].float().cpu().numpy()
     ridges = [suppress(one, border=0) > 0 for one in strength]
     off = torch.from_numpy(np.stack([widen(ridge, reach) & ~ridge for ridge in ridges]))
     ground = torch.zeros_like(target[0, 0, 0])

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from ldl.backbones.folded import Folded
 from ldl.backbones.pixel_features import PixelFeatures
+from ldl.batch import learned_pixels
 from ldl.errors import LDLError
 from ldl.heads import LDLF, Softmax
 from ldl.labels import LabelSpace
@@ -127,9 +129,60 @@ def test_pretrained_weights_are_taken_from_a_file(ldl_data: Path) -> None:
         ({}, (12,), "needs images"),
         ({"scales": ()}, (3, 64, 64), r"PixelFeatures.scales \[\] must have one factor at least"),
         ({"width": 0}, (3, 64, 64), "PixelFeatures.width 0 must be in 1..4096"),
+        ({"side_outputs": 5}, (3, 64, 64), "PixelFeatures.side_outputs 5 must be in 0..4: mobilenetv2_050 has 5 maps"),
+        ({"fold": True, "freeze_statistics": False}, (3, 64, 64), "PixelFeatures.fold folds frozen statistics"),
         ({"scales": (0.0,)}, (3, 64, 64), r"PixelFeatures.scales \(0.0,\) must be in 0.05..20"),
     ],
 )
 def test_bad_options_are_named(options: dict, shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(LDLError, match=message):
         PixelFeatures(**{**SMALL, **options}).build(shape)
+
+
+@pytest.mark.parametrize("name", ["mobilenetv2_050", "resnet10t"])
+def test_folded_statistics_change_neither_maps_nor_gradients(name: str) -> None:
+    plain, folded = (built(name=name, fold=fold).double() for fold in (False, True))
+    torch.manual_seed(1)
+    for one in plain.modules():
+        if isinstance(one, torch.nn.BatchNorm2d):
+            for part in (one.running_mean, one.running_var, one.weight, one.bias):
+                part.data.copy_(torch.rand_like(part) + 0.5)
+    folded.load_state_dict(plain.state_dict())
+    image = torch.randn(2, 3, 64, 96, dtype=torch.float64)
+    for backbone in (plain.train(), folded.train()):
+        backbone(image).square().mean().backward()
+    torch.testing.assert_close(folded(image), plain(image))
+    gradients = [{n: p.grad for n, p in one.named_parameters() if p.grad is not None} for one in (plain, folded)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_what_cannot_be_folded_is_refused() -> None:
+    """The map is used both before and after it is normalised."""
+
+    class Shortcut(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = torch.nn.Conv2d(3, 4, 3, bias=False), torch.nn.BatchNorm2d(4)
+            self.norm.bias.data += 1
+
+        def forward(self, images: torch.Tensor) -> list[torch.Tensor]:
+            maps = self.conv(images)
+            return [maps + self.norm(maps)]
+
+    with pytest.raises(LDLError, match="PixelFeatures.fold: Shortcut cannot be folded; leave fold false"):
+        Folded(Shortcut(), 3)
+
+
+def test_side_outputs_are_learned_from_as_the_finest_map_is() -> None:
+    backbone, head = built(side_outputs=2).train(), Softmax()
+    head.build(8, LABELS)
+    images, share, keep = torch.randn(2, 3, 64, 64), torch.rand(2, 64, 64), torch.rand(2, 64, 64) < 0.3
+    batch = {"target": torch.stack([1 - share, share], -1), "keep": keep, "kept": keep.flatten().nonzero().flatten()}
+    maps = backbone(images)
+    assert maps.shape == (2, 3, 64, 64, 8) and backbone.eval()(images).shape == (2, 64, 64, 8)
+    torch.testing.assert_close(maps[:, 0], backbone(images))
+    losses = [head.loss(maps[:, output][keep], batch["target"][keep])["loss"] for output in range(3)]
+    torch.testing.assert_close(
+        head.loss(*learned_pixels(maps, batch["target"], batch))["loss"], torch.stack(losses).mean()
+    )
+    assert len({loss.item() for loss in losses}) == 3

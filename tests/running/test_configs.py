@@ -162,7 +162,8 @@ def test_run(
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["mean"]["kl"] >= 0
     bagged = path.parent.name == "bags" and path.stem == "softmax"
-    named = "bagged" if bagged else path.stem.removesuffix("_paper").removeprefix("finetuned_").removeprefix("resnet_")
+    named = path.stem.removesuffix("_paper").removesuffix("_long").removeprefix("finetuned_").removeprefix("resnet_")
+    named = "bagged" if bagged else named
     assert results["head"].lower() == OTHER_HEADS.get(named, named)
     # Every head on rows, pictures and so on, and every data set.
     kind = sorted(kept[0].preprocessing or {})

@@ -11,7 +11,9 @@ from torch.utils.data import DataLoader
 
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
-from ldl.data.edges.images import Crops, EdgeImages, Target, read_scene, truth_of
+from ldl.data.edges.crops import Crops
+from ldl.data.edges.images import EdgeImages, read_scene, truth_of
+from ldl.data.edges.votes import Target
 from ldl.data.loaded import Loaded
 from ldl.data.loader import in_order
 from ldl.data.sources import absent
@@ -39,10 +41,14 @@ class BSDS500(LDLDataModule):
             report, trains on ``train`` and, where there is one, ``val``, and tests on ``test``.
         target: What is learned. ``votes``: the share of annotators, disagreement and all. ``consensus``: edge where at
             least half of them agree, no edge where none drew one, and nothing from pixels between (Xie & Tu 2015).
+            ``blended``: the mean of the losses of both. ``sampled``: one annotator at random, another one every time.
         tolerance: An annotator counts for a pixel up to this far from the line that was drawn, in pixels.
         crop: Side of the crops of training, in pixels.
         flips: Mirror crops at random.
         turns: Turn crops by random right angles.
+        rotations: Rotate images by a random one of so many equal angles; crops then lie within the rotated image. 1
+            rotates none, 16 is usual (Xie & Tu 2015). Lines stay as thin as they were drawn.
+        sizes: Resize images by a random factor between these two, by less where a crop would not fit.
         negatives: Pixels without any vote that a crop is learned from, for each one with votes, drawn at random: the
             balance of the classes. None learns from all.
         batch_size: Crops of a global batch, over all processes.
@@ -55,6 +61,8 @@ class BSDS500(LDLDataModule):
     crop: int = option(default=192, least=32, most=4096, what="pixels")
     flips: bool = True
     turns: bool = True
+    rotations: int = option(default=1, least=1, most=360)
+    sizes: Sequence[float] = option(default=(1.0, 1.0), least=0.1, most=10)
     negatives: float | None = option(default=2.0, above=0, null="all pixels")
     batch_size: int = option(default=8, least=1, most=2**31 - 1)
 
@@ -69,6 +77,8 @@ class BSDS500(LDLDataModule):
 
     def load(self) -> Loaded:
         """List the images of the protocol's parts. Raises LDLError for missing folders, images or ground truth."""
+        if len(self.sizes) != 2 or self.sizes[0] > self.sizes[1]:
+            raise LDLError(f"BSDS500.sizes {list(self.sizes)} must be two factors, the smaller first, as [0.7, 1.4]")
         if not (self.folder / "images").is_dir():
             raise absent("BSDS500", self.folder, None if self.path else self.data_root)
         trained, tested = (["train"], "val") if self.protocol == "development" else (["train", "val"], "test")
@@ -88,8 +98,10 @@ class BSDS500(LDLDataModule):
 
     def dataset(self, rows: np.ndarray, train: bool) -> EdgeImages:
         """The images ``rows``."""
-        crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives) if train else None
-        return EdgeImages(self.images, rows, self.tolerance, self.crop if train else 1, crops)
+        if not train:
+            return EdgeImages(self.images, rows, self.tolerance)
+        crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives, self.rotations, tuple(self.sizes))
+        return EdgeImages(self.images, rows, self.tolerance, self.crop, crops)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
         """The images of training, whole, maybe with ``boundaries`` and ``segments`` (1, A, H, W) of the annotators."""

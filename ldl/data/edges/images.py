@@ -5,33 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
 from ldl.batch import Batch
+from ldl.data.edges.crops import Crops
+from ldl.data.edges.votes import vote_share
 from ldl.data.pictures import read_picture
 from ldl.data.sampler import Draw
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
-from ldl.edges.benchmark.thinning import widen
 from ldl.errors import LDLError
-
-Target = Literal["votes", "consensus"]
-
-CONSENSUS = 0.5
-"""Share of the annotators from which on a pixel counts as an edge for certain."""
-
-
-class Crops(NamedTuple):
-    """How training images are cut; see :class:`ldl.data.edges.bsds500.BSDS500`."""
-
-    side: int
-    target: Target
-    flips: bool
-    turns: bool
-    negatives: float | None
 
 
 @dataclass(eq=False)
@@ -61,13 +47,12 @@ class EdgeImages(Dataset[Batch]):
 
     def __getitem__(self, draw: Draw) -> dict[str, Any]:
         picture, share, drawn = self._read(draw.row)
-        more = {name: torch.from_numpy(maps) for name, maps in drawn.items()}
-        if self.crops is not None:
+        if self.crops is None:
+            more = {name: torch.from_numpy(maps) for name, maps in drawn.items()}
+        else:
             rng = np.random.default_rng(draw.seed)
-            picture, share = _cut(picture, share, self.crops, rng)
-            more["keep"] = torch.from_numpy(_keep(share, self.crops, rng))
-            if self.crops.target == "consensus":
-                share = (share >= CONSENSUS).astype(np.float32)
+            picture, share, keep = self.crops.take(picture, share, drawn.get("boundaries"), self.tolerance, rng)
+            more = {"keep": torch.from_numpy(keep)}
         return {
             "input": torch.from_numpy(np.array(picture)).permute(2, 0, 1),
             "target": torch.from_numpy(np.stack([1 - share, share], -1)),
@@ -83,7 +68,8 @@ class EdgeImages(Dataset[Batch]):
         picture, truth = read_scene(image, self.least)
         if truth.segments is None and "segments" in self.wants:
             raise LDLError(f"the ground truth of {image} has no Segmentation, which is learned from; add it there")
-        drawn = {name: getattr(truth, name) for name in self.wants}
+        wants = self.wants if self.crops is None else ["boundaries"] * self.crops.wants_lines
+        drawn = {name: getattr(truth, name) for name in wants}
         read = picture, vote_share(truth.boundaries, self.tolerance), drawn
         if self.crops is not None:
             self._kept[row] = read
@@ -108,30 +94,3 @@ def read_scene(image: Path, crop: int = 1) -> tuple[np.ndarray, GroundTruth]:
 def truth_of(image: Path) -> Path:
     """The ground truth file of ``.../images/PART/NAME.jpg``: ``.../groundTruth/PART/NAME.mat``."""
     return image.parents[2] / "groundTruth" / image.parent.name / f"{image.stem}.mat"
-
-
-def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
-    """Share of the annotators that drew an edge at each pixel, (H, W) float32 in 0..1, from ``boundaries`` (A, H, W).
-
-    An annotator counts for a pixel up to ``tolerance`` pixels from the line that was drawn.
-    """
-    return np.stack([widen(drawn, tolerance) for drawn in boundaries]).mean(0, dtype=np.float32)
-
-
-def _cut(image: np.ndarray, share: np.ndarray, crops: Crops, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    y, x = (int(rng.integers(length - crops.side + 1)) for length in share.shape)
-    image, share = (whole[y : y + crops.side, x : x + crops.side] for whole in (image, share))
-    if crops.flips and rng.random() < 0.5:
-        image, share = image[:, ::-1], share[:, ::-1]
-    quarters = int(rng.integers(4)) if crops.turns else 0
-    return np.rot90(image, quarters), np.rot90(share, quarters)
-
-
-def _keep(share: np.ndarray, crops: Crops, rng: np.random.Generator) -> np.ndarray:
-    empty = share == 0
-    drawn = ~empty if crops.target == "votes" else share >= CONSENSUS
-    if crops.negatives is None:
-        return drawn | empty
-    # Where nothing is drawn, some pixels without votes are learned from all the same.
-    wanted = crops.negatives * max(int(drawn.sum()), share.size // 100)
-    return drawn | (empty & (rng.random(share.shape) < wanted / max(1, int(empty.sum()))))

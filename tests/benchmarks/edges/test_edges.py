@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import fake_edges
+import pytest
 from places import ROOT
 
-from benchmarks.edges import baselines, crisp, deep, detect, structured_steps, votes
+from benchmarks.edges import baselines, crisp, deep, detect, sizes, structured_steps, votes
 from ldl.reports.edges import FIGURES
 
 
@@ -62,3 +64,21 @@ def test_steps_of_structured_edges_are_measured_once(
     assert "grown in" not in command(structured_steps, *options, *steps)
     written = (tmp_path / "page.md").read_text()
     assert "All images of val, 3 thresholds, 200 patches a tree" in written and "| all 8 trees vote" in written
+
+
+def test_one_size_stands_beside_all(
+    command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "SHAPE", (32, 48))
+    for seed in (0, 1):
+        for folder, value in ((f"softmax_{seed}", 0.8), (f"softmax_{seed}/one_size", 0.7 + 0.02 * seed)):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "results.json").write_text(json.dumps({"mean": dict.fromkeys(FIGURES, value)}))
+    (tmp_path / "softmax_0/checkpoints").mkdir()
+    shutil.copy(ROOT / "tests/checkpoints/pixel_features.ckpt", tmp_path / "softmax_0/checkpoints/last.ckpt")
+    command(
+        sizes, "--configs", "softmax", "--seeds", 0, 1, "--out", tmp_path, "--page", page("edges_sizes"), "--more=2"
+    )
+    written = (tmp_path / "page.md").read_text()
+    assert "| softmax | 1 | 0.710 ± 0.014 |" in written and "| softmax | all | 0.800 ± 0.000 |" in written
+    assert "seeds [0, 1]: --more=2" in written and "million parameters" in written

@@ -13,7 +13,7 @@ from places import ROOT
 
 from ldl.cli import main
 from ldl.data import BSDS500
-from ldl.data.edges.images import vote_share
+from ldl.data.edges.votes import vote_share
 from ldl.data.sampler import Draw
 from ldl.errors import LDLError
 
@@ -159,6 +159,8 @@ def test_consensus_learns_only_from_clear_pixels(tree: Path) -> None:
         ({"protocol": "tset"}, "BSDS500.protocol 'tset' must be one of development, final"),
         ({"target": "mean"}, "BSDS500.target 'mean'"),
         ({"tolerance": -1}, "BSDS500.tolerance -1 must be"),
+        ({"sizes": (1.5, 0.5)}, r"BSDS500.sizes \[1.5, 0.5\] must be two factors, the smaller first"),
+        ({"rotations": 0}, "BSDS500.rotations 0 must be in 1..360"),
         ({"crop": 16}, "BSDS500.crop 16 must be"),
         ({"negatives": 0}, "BSDS500.negatives 0 must be"),
         ({"path": "nowhere"}, r"no BSDS500 at .*nowhere: it lies as .*BIDS/BSDS500 \(non-commercial"),

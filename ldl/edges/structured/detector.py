@@ -76,7 +76,7 @@ class EdgeDetector:
     def find_leaves(self, maps: np.ndarray, bands: Bands = whole) -> np.ndarray:
         """The leaves that the patch at each cell reaches in the trees it asks, (rows, columns, votes) int32.
 
-        Without ``neighbours`` a leaf that has no edge may stand for those beside it in the tree, which have none either.
+        Without ``neighbours`` a leaf without an edge may stand for those beside it in the tree, without one as well.
         """
         rows, columns = (size - SIDE + 1 for size in maps.shape[1:])
         leaves = np.empty((rows, columns, self.votes), np.int32)

@@ -150,11 +150,13 @@ class PixelFeatures(TimmNetwork):
 
 
 def _scaled(length: int, scale: float) -> int:
-    """``length`` times ``scale``, rounded, 1 at least; a graph may round halves otherwise."""
-    if not traced() or scale == 1:
-        return max(1, round(scale * length)) if scale != 1 else length
-    # Of a graph's unknown length only whole numbers are recorded, and ONNX divides none below 0 as Python does: half
-    # up, but for halves below an odd number.
+    """``length`` times ``scale``, rounded, 1 at least."""
+    if scale == 1:
+        return length
+    if not traced():
+        return max(1, round(scale * length))
+    # A graph records whole numbers of an unknown length, of which ONNX divides none below 0 as Python does. Halves go
+    # to the even number; those of scales that are no binary fractions, such as 0.7, may go the other way than above.
     part = Fraction(scale).limit_denominator(10_000)
     double, whole = 2 * part.numerator * length + part.denominator, 2 * part.denominator
     rounded, over = double // whole, double % whole

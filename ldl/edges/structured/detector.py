@@ -83,7 +83,10 @@ class EdgeDetector:
         return np.clip(votes * np.float32(self.gain / each), 0, 1)
 
     def find_leaves(self, maps: np.ndarray, bands: Bands = whole) -> np.ndarray:
-        """The leaves that the patch at each cell reaches in the trees it asks, (rows, columns, votes) int32."""
+        """The leaves that the patch at each cell reaches in the trees it asks, (rows, columns, votes) int32.
+
+        Without ``neighbours`` a leaf without an edge may stand for those beside it in the tree, without one as well.
+        """
         rows, columns = (size - SIDE + 1 for size in maps.shape[1:])
         leaves = np.empty((rows, columns, self.votes), np.int32)
         bands(lambda low, high: find_leaves(maps, self.nodes, leaves, low, high), rows)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 
 from ldl.edges.benchmark.maps import STEPS
+from ldl.edges.benchmark.thinning import widen
 from ldl.errors import LDLError
 
 NEAR, BAND = 2.0, 5.0
@@ -62,10 +62,7 @@ class Tally(NamedTuple):
 
 def within(boundaries: np.ndarray, reach: float) -> np.ndarray:
     """Whether each annotator drew at most ``reach`` pixels from a pixel; (A, H, W) bool, twice."""
-    whole = int(reach)
-    y, x = np.mgrid[-whole : whole + 1, -whole : whole + 1]
-    disc = (y * y + x * x <= reach**2).astype(np.uint8)
-    return np.stack([cv2.dilate(drawn.astype(np.uint8), disc) for drawn in boundaries]).astype(bool)
+    return np.stack([widen(drawn, reach) for drawn in boundaries])
 
 
 def panel(boundaries: np.ndarray) -> Panel:
@@ -75,7 +72,7 @@ def panel(boundaries: np.ndarray) -> Panel:
     share = near.mean(0)
     disagreement = share * (1 - share) * count / (count - 1) if count > 1 else None
     answers = dict(zip(QUESTIONS, (boundaries.mean(0), share, near.any(0).astype(float))))
-    return Panel(answers, disagreement, within(boundaries.any(0, keepdims=True), BAND)[0])
+    return Panel(answers, disagreement, widen(boundaries.any(0), BAND))
 
 
 def levels(probability: np.ndarray) -> np.ndarray:

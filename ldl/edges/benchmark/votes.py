@@ -72,7 +72,7 @@ def panel(boundaries: np.ndarray) -> Panel:
     share = near.mean(0)
     disagreement = share * (1 - share) * count / (count - 1) if count > 1 else None
     answers = dict(zip(QUESTIONS, (boundaries.mean(0), share, near.any(0).astype(float))))
-    return Panel(answers, disagreement, within(boundaries.any(0, keepdims=True), BAND)[0])
+    return Panel(answers, disagreement, widen(boundaries.any(0), BAND))
 
 
 def levels(probability: np.ndarray) -> np.ndarray:

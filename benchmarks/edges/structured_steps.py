@@ -61,14 +61,14 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=4, help="step through the images of val (default: %(default)s)")
     parser.add_argument("--levels", type=int, default=24, help="thresholds (default: %(default)s)")
     parser.add_argument("--block", default="structured_steps", help="block of the page (default: %(default)s)")
-    parser.add_argument("--only", nargs="+", help="only steps whose name holds one of these words")
+    parser.add_argument("--only", nargs="+", help="only steps whose name begins so")
     parser.add_argument("--out", type=Path, default=Path("runs/structured_steps"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(1)
     store = Store(options.out / "cells")
     rows = []
     for step in STEPS:
-        if options.only and not any(word in step.name for word in options.only):
+        if options.only and not step.name.startswith(tuple(options.only)):
             continue
         found = []
         for seed in options.seeds:

@@ -211,6 +211,6 @@ class StructuredEdges(ImageHead):
         super()._load_from_state_dict(*args)
 
     def _scenes(self, batch: Batch) -> list[Scene]:
-        pictures = batch["input"].permute(0, 2, 3, 1)
-        columns = (column.cpu().numpy() for column in (pictures, batch["boundaries"], batch["segments"]))
-        return [make_scene(*one, floor=self.floor) for one in zip(*columns)]
+        pictures = batch["input"].permute(0, 2, 3, 1).cpu().numpy()
+        drawn, segments = (batch[name].cpu().numpy() for name in self.wants)
+        return [make_scene(*one, self.floor) for one in zip(pictures, drawn, segments)]

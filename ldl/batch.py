@@ -42,12 +42,11 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
     return {**batch, **kept, "rows": rows, "padded": False}
 
 
-def learned_pixels(features: Tensor, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """Features and target of what a batch is learned from: (n, F) and (n, C) of maps with pixels to keep.
 
     ``features`` are (B, ..., F), or (B, S, ..., F) with S outputs of maps, of which each is learned from.
     """
-    target = batch["target"]
     if "kept" not in batch:
         return features, target
     places = batch["keep"].ndim - 1

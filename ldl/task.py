@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import numpy as np
 import pytorch_lightning as pl
@@ -22,8 +22,10 @@ from ldl.checks.contract import check_built, check_features, check_forward, chec
 from ldl.checks.missing import check_missing
 from ldl.checks.numbers import watch_loss, watch_prediction
 from ldl.checks.pairing import check_bags, check_images
+from ldl.checks.settings import check_settings
 from ldl.checks.watch import Watch
 from ldl.collective import current_collective
+from ldl.edges.tracing import trace
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
@@ -56,6 +58,7 @@ class Task(pl.LightningModule):
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
         conformal: Calibrate intervals and sets by ``groups``, such as persons, or ``rows`` of validation, or ``none``.
         compile: Have torch compile the training step of the ``head`` or ``all``, or ``none`` of it.
+        crisp: Teach pixels up to so far beside the model's own ridges, on maps, the first label; 0 teaches the votes.
     """
 
     _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
@@ -74,16 +77,14 @@ class Task(pl.LightningModule):
         calibrate: bool = False,
         conformal: Units = "groups",
         compile: Compiled = "none",
+        crisp: float = 0.0,
     ) -> None:
         super().__init__()
-        if not 0 <= mixup <= 1000:
-            raise LDLError(f"model.mixup {mixup!r} must be in 0..1000, 0 for none")
-        if decoder not in (decoders := get_args(Decoder)):
-            raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         check_made(head, backbone)
+        check_settings(head, backbone.gives_maps, mixup, crisp, decoder)
         self.head, self.backbone, self.compiled = head, backbone, Compile(compile, head, backbone)
-        self.optimizer, self.mixup = optimizer, mixup
+        self.optimizer, self.mixup, self.crisp = optimizer, mixup, crisp
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
@@ -178,7 +179,9 @@ class Task(pl.LightningModule):
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         batch = mix_pairs(batch, self.mixup) if self.mixup else batch
-        features, target = learned_pixels(self.features(batch), batch)
+        features, target = self.features(batch), batch["target"]
+        target = trace(self.head, features, target, self.crisp) if self.crisp else target
+        features, target = learned_pixels(features, target, batch)
         extra = {"value": batch.get("value")} if self.head.uses_value else {}
         if not self.kept_contract:
             check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])

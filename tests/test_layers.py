@@ -20,7 +20,7 @@ FLOORS = (
     ("ldl.methods",),
     ("ldl.head",),
     ("ldl.checks",),
-    ("ldl.edges.benchmark", "ldl.edges.structured"),
+    ("ldl.edges.benchmark", "ldl.edges.structured", "ldl.edges.tracing"),
     ("ldl.charts",),
     ("ldl.data",),
     ("ldl.backbones", "ldl.heads"),

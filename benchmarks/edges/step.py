@@ -72,7 +72,7 @@ def timed(options: dict[str, Any]) -> tuple[int, float, float]:
     halves = []
     for _ in range(9):
         start = time.process_time()
-        loss = head.loss(*learned_pixels(backbone.train()(images), batch))["loss"]
+        loss = head.loss(*learned_pixels(backbone.train()(images), batch["target"], batch))["loss"]
         middle = time.process_time()
         loss.backward()
         halves.append((middle - start, time.process_time() - middle))

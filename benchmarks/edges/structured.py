@@ -29,7 +29,8 @@ from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.nms import suppress
 from ldl.edges.benchmark.scores import scores
 from ldl.edges.structured.channels import PATCH
-from ldl.edges.structured.patches import make_scene
+from ldl.edges.structured.gradients import CONTRAST_FLOOR
+from ldl.edges.structured.patches import Scene, make_scene
 from ldl.heads import StructuredEdges
 from ldl.reports.files import markdown
 
@@ -49,11 +50,7 @@ def main() -> None:
     torch.set_num_threads(1)
     data = BSDS500(path=options.path, crop=PATCH)
     data.setup()
-    scenes = []
-    for row in data.split.train:
-        image, truth = data.read(row)
-        if truth.segments is not None:
-            scenes.append(make_scene(image, truth.boundaries, truth.segments))
+    scenes = read_scenes(data)
     tested = {str(row): data.read(row) for row in data.split.test[:: options.every]}
     print(f"{len(scenes)} training images, {len(tested)} tested")
     print("patches trees hyperplanes  dsna   ODS   OIS    AP   train s  detect s")
@@ -81,6 +78,13 @@ def main() -> None:
         header = ["patches", "trees", "hyperplanes", "DSNA", "ODS", "OIS", "AP", "training s", "seconds an image"]
         protocol = f"Every {options.every}th image of val, {options.levels} thresholds, seconds of one processor."
         write_block(options.page, "structured_edges_dsna", f"{protocol}\n\n{markdown(header, rows)}")
+
+
+def read_scenes(data: BSDS500, floor: float = CONTRAST_FLOOR) -> list[Scene]:
+    """The training images, ready to cut patches from."""
+    read = [data.read(row) for row in data.split.train]
+    drawn = [(image, truth.boundaries, truth.segments) for image, truth in read if truth.segments is not None]
+    return [make_scene(*scene, floor) for scene in drawn]
 
 
 def built(data: BSDS500, **options: Any) -> StructuredEdges:

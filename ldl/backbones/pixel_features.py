@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from ldl.backbones.folded import Folded
 from ldl.backbones.timm import TimmNetwork, local_weights
 from ldl.errors import LDLError
+from ldl.methods.traced import traced
 from ldl.options import option, options
 
 
@@ -38,7 +40,6 @@ class PixelFeatures(TimmNetwork):
     """
 
     gives_maps = True
-    no_graph: ClassVar[str] = "it takes pictures of any size, and resizes maps to sizes that are known only then"
 
     name: str = "mobilenetv2_100"
     pretrained: bool | Literal["auto"] = "auto"
@@ -129,7 +130,7 @@ class PixelFeatures(TimmNetwork):
     def _at_scale(self, inputs: Tensor, scale: float, count: int = 1) -> list[Tensor]:
         """The ``count`` finest joined maps (B, H, W, F) of resized images, the finest first."""
         height, width = inputs.shape[-2:]
-        size = [max(1, round(scale * length)) for length in (height, width)]
+        size = [_scaled(length, scale) for length in (height, width)]
         if scale != 1:
             inputs = _resize(inputs, size)
         # Whole cells of the coarsest map, or maps of different scales would not lie on each other.
@@ -146,6 +147,19 @@ class PixelFeatures(TimmNetwork):
         if scale != 1:
             whole = [_resize(part, [height, width]) for part in whole]
         return [part.permute(0, 2, 3, 1) for part in whole]
+
+
+def _scaled(length: int, scale: float) -> int:
+    """``length`` times ``scale``, rounded, 1 at least; a graph may round halves otherwise."""
+    if not traced() or scale == 1:
+        return max(1, round(scale * length)) if scale != 1 else length
+    # Of a graph's unknown length only whole numbers are recorded, and ONNX divides none below 0 as Python does: half
+    # up, but for halves below an odd number.
+    part = Fraction(scale).limit_denominator(10_000)
+    double, whole = 2 * part.numerator * length + part.denominator, 2 * part.denominator
+    rounded, over = double // whole, double % whole
+    is_half = 1 - (over + whole - 1) // whole
+    return cast(int, torch.sym_max(1, rounded - is_half * (rounded % 2)))
 
 
 def _resize(maps: Tensor, size: Sequence[int]) -> Tensor:

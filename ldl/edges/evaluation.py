@@ -1,7 +1,8 @@
 """The benchmark of BSDS500 (Arbelaez et al., PAMI 2011) on any folder of edge maps.
 
 ``python -m ldl.edges.evaluation --pred DIR --gt DIR --out FILE.json`` compares ``NAME.png`` (grey, 8 bit, 255 is the
-surest edge) with ``NAME.mat``. Maps are taken as they are: suppress non-maxima before.
+surest edge) with ``NAME.mat``. Maps are taken as they are: suppress non-maxima before. With ``--crisp`` they are wanted
+as predicted, without suppression, and are not thinned either (CEval, see :mod:`ldl.edges.benchmark.crispness`).
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from ldl.charts.edges import precision_recall
 from ldl.edges.benchmark.counting import MAX_DIST
-from ldl.edges.benchmark.evaluation import agreement, evaluate_folder
+from ldl.edges.benchmark.crispness import evaluate_crisp
+from ldl.edges.benchmark.evaluation import agreement, evaluate_folder, open_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth
 from ldl.errors import LDLError
 from ldl.reports.files import write_json
@@ -38,6 +41,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--thresholds", type=int, default=99, help="Number of thresholds.")
     parser.add_argument("--max_dist", type=float, default=MAX_DIST, help="Tolerance, as a share of the diagonal.")
     parser.add_argument("--no_thinning", action="store_true", help="Do not thin the maps at every threshold.")
+    parser.add_argument(
+        "--crisp", action="store_true", help="CEval: maps as predicted, not thinned; writes ac, stricter."
+    )
     parser.add_argument("--allow_empty", action="store_true", help="Accept maps that are 0 everywhere.")
     parser.add_argument("--workers", type=int, default=None, help="Images at once; default: all processors.")
     parser.add_argument("--human", action="store_true", help="Measure the agreement of the annotators too.")
@@ -47,11 +53,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def evaluate(options: argparse.Namespace) -> None:
     """Write the JSON file, draw the chart, print the figures. Raises LDLError."""
     shared = {"max_dist": options.max_dist, "workers": options.workers, "show_progress": sys.stderr.isatty()}
-    levels, thinning = options.thresholds, not options.no_thinning
-    evaluation = evaluate_folder(
-        options.pred, options.gt, options.allow_empty, levels=levels, thinning=thinning, **shared
-    )
-    content = evaluation.to_dict()
+    folders, levels = (options.pred, options.gt, options.allow_empty), options.thresholds
+    more: dict[str, Any] = {}
+    if options.crisp:
+        evaluation, more = evaluate_crisp(*open_folder(*folders), levels=levels, **shared)
+    else:
+        evaluation = evaluate_folder(*folders, levels=levels, thinning=not options.no_thinning, **shared)
+    content = evaluation.to_dict() | more
     point = None
     if options.human:
         point = agreement(evaluation.names, lambda name: read_ground_truth(options.gt / f"{name}.mat"), **shared)
@@ -60,7 +68,7 @@ def evaluate(options: argparse.Namespace) -> None:
         precision_recall(options.chart, {options.pred.name: evaluation}, point)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     write_json(options.out, content)
-    print(" ".join(f"{name} {content[name]:.4f}" for name in ("ods", "ois", "ap", "r50")))
+    print(" ".join(f"{name} {content[name]:.4f}" for name in ("ods", "ois", "ap", "r50", *(["ac"] if more else []))))
 
 
 if __name__ == "__main__":

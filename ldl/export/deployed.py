@@ -21,7 +21,8 @@ class Deployed(nn.Module):
     """Preprocessing, backbone, head, temperature and decoder of a task, without anything that only training needs.
 
     Rows (B, F) and bags (B, J, F) are float64 as they are in the table, not scaled; pictures (B, H, W, channels) uint8,
-    of the size that the model takes; other inputs (B, ...) float32, as they were in training.
+    of the size that the model takes, or of any where it predicts at every pixel; other inputs (B, ...) float32, as they
+    were in training.
 
     It gives a tuple, named by ``outputs``: ``distribution`` (B, C); and where labels have values ``value`` (B,) and
     ``interval_50``, ``interval_80`` and ``interval_90`` (B, 2), in the labels' unit: on a grid (B, 2) and (B, 2, 2).
@@ -53,7 +54,8 @@ class Deployed(nn.Module):
             for name in self.learned:
                 self.register_buffer(f"scaling_{name}", scaling[name])
         self.takes_pictures = len(shape) == 3 and ("crop_size" in known or known.get("dtype") == "uint8")
-        self.input_shape = (*shape[1:], shape[0]) if self.takes_pictures else shape
+        sizes = (-1, -1) if task.gives_maps else shape[1:]
+        self.input_shape = (*sizes, shape[0]) if self.takes_pictures else shape
         self.input_dtype = torch.uint8 if self.takes_pictures else torch.float64 if len(shape) <= 2 else torch.float32
 
     @property

@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -22,7 +22,8 @@ Run = Callable[[np.ndarray], list[np.ndarray]]
 
 NOTES = "ldl.json"
 """File inside of torch's formats that holds the metadata."""
-ONNX_NAMES = ["batch", "instances"]
+INSTANCES, SIZES = ["batch", "instances"], ["batch", "height", "width"]
+"""Names of the dimensions of bags, and of pictures of any size, that are not the same for all inputs."""
 MOST_ONNX = 2**31 - 1
 """Bytes of an ONNX file; protocol buffers can be no larger."""
 
@@ -39,7 +40,7 @@ def write_onnx(model: Deployed, example: Tensor, metadata: dict[str, str]) -> by
     """An ONNX graph of any batch. Raises LDLError: onnx or onnxscript is not installed, or the file is too large."""
     _need_onnx("onnx", "onnxscript")
     program = torch.onnx.export(
-        model, (example,), dynamo=True, dynamic_shapes=(_sizes(example, ONNX_NAMES),), input_names=["input"],
+        model, (example,), dynamo=True, dynamic_shapes=(_sizes(model),), input_names=["input"],
         output_names=model.outputs, verbose=False,
     )  # fmt: skip
     assert program is not None
@@ -73,7 +74,8 @@ def write_torchscript(model: Deployed, example: Tensor, metadata: dict[str, str]
 
 def write_exported(model: Deployed, example: Tensor, metadata: dict[str, str]) -> bytes:
     """An archive of ``torch.export``."""
-    program = torch.export.export(model, (example,), dynamic_shapes=(_sizes(example, [torch.export.Dim.DYNAMIC] * 2),))
+    sizes = dict.fromkeys(_sizes(model), torch.export.Dim.DYNAMIC)
+    program = torch.export.export(model, (example,), dynamic_shapes=(sizes,))
     file = io.BytesIO()
     torch.export.save(program, file, extra_files={NOTES: json.dumps(metadata)})
     return file.getvalue()
@@ -115,9 +117,11 @@ def _by_torch(model: Any) -> Run:
     return run
 
 
-def _sizes(example: Tensor, names: Sequence[Any]) -> dict[int, Any]:
-    """The dimensions of any size: the batch, and of bags the instances."""
-    return dict(zip((0, 1), names if example.ndim == 3 else names[:1]))
+def _sizes(model: Deployed) -> dict[int, Any]:
+    """The names of the dimensions of any size: the batch, of bags the instances, of some pictures height and width."""
+    shape = model.input_shape
+    names = INSTANCES if len(shape) == 2 else SIZES if model.takes_pictures and -1 in shape else INSTANCES[:1]
+    return dict(enumerate(names))
 
 
 def _need_onnx(*packages: str) -> None:

@@ -51,7 +51,9 @@ def draw(task: Task, rows: int, rng: np.random.Generator) -> np.ndarray:
     assert shape is not None
     if len(shape) > 2:
         if "crop_size" in known or known.get("dtype") == "uint8":
-            return rng.integers(0, 256, (rows, *shape[1:], shape[0]), dtype=np.uint8)
+            # Of any size: another one for every size of batches.
+            size = (70 - rows // 2, 45 + rows // 2) if task.gives_maps else shape[1:]
+            return rng.integers(0, 256, (rows, *size, shape[0]), dtype=np.uint8)
         return rng.random((rows, *shape), dtype=np.float32)
     sizes = (rows, *(INSTANCES if side == -1 else side for side in shape))
     inputs = _unscaled(rng.normal(size=sizes), known.get("scaling"))

@@ -15,6 +15,7 @@ from ldl.collective import Collective
 from ldl.edges.structured.channels import FEATURES, VALUES
 from ldl.edges.structured.detector import EdgeDetector
 from ldl.edges.structured.forest import EdgeForest, forest_of, gather_trees, grow_trees, join, unlearned_forest
+from ldl.edges.structured.gradients import CONTRAST_FLOOR
 from ldl.edges.structured.growing import Rules
 from ldl.edges.structured.loaded import check_forest
 from ldl.edges.structured.neighbours import PatchNeighbours
@@ -45,6 +46,13 @@ class StructuredEdges(ImageHead):
         share: Share of the 7228 features that a tree may use, in (0, 1].
         depth: Splits on the longest path, 0 to 64.
         min_leaf: Patches that each side of a split keeps.
+        floor: What is added to the mean gradient of the surroundings, by which gradients are divided. The published
+            detector adds .01 to those of colours in a 270th of CIE-LUV's units, ours are in a 100th: .027 is the same.
+        early: A node whose best split leaves a side fewer than ``min_leaf`` patches becomes a leaf, as published; else
+            the best of the splits that leave enough is taken.
+        classes: Classes into which a node's segmentations fall: 2 by the sign of their first principal component, more
+            by k-means on the leading components.
+        balance: Classes count to the power 1 minus this, so that 1 makes all the same; 2 of them are by k-means then.
         hyperplanes: Cost-sensitive hyperplanes that a node tries beside single features.
         terms: Features of a hyperplane.
         shrinkage: Weight of a hyperplane's squared norm, against a mean loss of 1.
@@ -55,9 +63,12 @@ class StructuredEdges(ImageHead):
         votes: Trees that vote at each place; neighbouring places ask different ones, in a checkerboard.
         sharpen: How far boundaries in a vote may move to where the colours change, in pixels, 0 to 3.
         scales: Sizes of the image whose edge maps are averaged.
+        mirror: Average the edge maps of an image and of its mirror image.
         gain: What the share of votes is multiplied by before it is cut at 1. A boundary is rarely drawn by more than a
             third of the patches at the same pixel.
         dsna: Let the training patches that the leaves keep vote, with DSNA's weights, not one patch for each leaf.
+        blend: DSNA: share of its weights in the votes; the rest all patches of a leaf share equally. 0 leaves DSNA
+            out: the mean over a leaf's patches.
         clusters: DSNA: label-aware clusters, of which one is chosen.
         overlap: DSNA: a patch also joins centroids that are at most this share farther than its nearest.
         tau: DSNA: trade-off of the label-aware distance.
@@ -81,6 +92,10 @@ class StructuredEdges(ImageHead):
     share: float = option(default=0.25, above=0, most=1, what="a share of the features")
     depth: int = option(default=64, least=0, most=64)
     min_leaf: int = option(default=8, least=1)
+    floor: float = option(default=CONTRAST_FLOOR, above=0)
+    early: bool = False
+    classes: int = option(default=2, least=2, most=64)
+    balance: float = option(default=0.0, least=0, most=1)
     hyperplanes: int = option(default=0, least=0)
     terms: int = option(default=16, least=1)
     shrinkage: float = option(default=3.0, above=0)
@@ -91,8 +106,10 @@ class StructuredEdges(ImageHead):
     votes: int = option(default=4, least=1, may_change=True)
     sharpen: int = option(default=2, least=0, most=3, what="pixels", may_change=True)
     scales: tuple[float, ...] = option(default=(1.0,), least=0.05, most=20, may_change=True)
+    mirror: bool = option(default=False, may_change=True)
     gain: float = option(default=2.0, above=0, may_change=True)
     dsna: bool = option(default=False, may_change=True)
+    blend: float = option(default=1.0, least=0, most=1, what="a share of the votes", may_change=True)
     clusters: int = option(default=1, least=1, most=10_000, may_change=True)
     overlap: float = option(default=0.2, least=0, may_change=True)
     tau: float = option(default=1.0, above=0, may_change=True)
@@ -125,7 +142,7 @@ class StructuredEdges(ImageHead):
     def fit_images(self, batches: Iterable[Batch], collective: Collective) -> None:
         """Grow the forest on images with ``boundaries`` and ``segments`` (B, A, H, W). Raises LDLError."""
         with self._threads() as threads, ThreadPoolExecutor(threads) as pool:
-            scenes = [scene for found in pool.map(_scenes, batches) for scene in found]
+            scenes = [scene for found in pool.map(self._scenes, batches) for scene in found]
         self.fit_scenes(scenes, collective)
 
     def fit_scenes(self, scenes: Sequence[Scene], collective: Collective) -> None:
@@ -134,7 +151,10 @@ class StructuredEdges(ImageHead):
             raise LDLError("StructuredEdges is fitted on no images; it needs one at least")
         features = max(1, round(self.share * FEATURES))
         tries = max(1, round(features**0.5))
-        rules = Rules(tries, self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage)
+        rules = Rules(
+            tries, self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage, self.classes, self.balance,
+            self.early,
+        )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         with self._threads() as threads:
             grown = grow_trees(
@@ -153,8 +173,12 @@ class StructuredEdges(ImageHead):
         with self._threads() as threads, torch.autocast("cpu", enabled=False):
             if self._detector is None:
                 forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
-                near = PatchNeighbours(forest.kept, rules, threads) if self.dsna and forest.kept else None
-                self._detector = EdgeDetector(forest, self.votes, self.sharpen, self.scales, self.gain, near, threads)
+                near = None
+                if self.dsna and forest.kept:
+                    near = PatchNeighbours(forest.kept, rules, threads, self.blend)
+                self._detector = EdgeDetector(
+                    forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror
+                )  # fmt: skip
             for row, picture in enumerate(pictures):
                 strength[row] = torch.from_numpy(self._detector.detect(picture))
         return torch.stack([1 - strength, strength], -1).to(images.device)
@@ -186,8 +210,7 @@ class StructuredEdges(ImageHead):
         self._detector = None
         super()._load_from_state_dict(*args)
 
-
-def _scenes(batch: Batch) -> list[Scene]:
-    pictures = batch["input"].permute(0, 2, 3, 1)
-    columns = (column.cpu().numpy() for column in (pictures, batch["boundaries"], batch["segments"]))
-    return [make_scene(*one) for one in zip(*columns)]
+    def _scenes(self, batch: Batch) -> list[Scene]:
+        pictures = batch["input"].permute(0, 2, 3, 1)
+        columns = (column.cpu().numpy() for column in (pictures, batch["boundaries"], batch["segments"]))
+        return [make_scene(*one, floor=self.floor) for one in zip(*columns)]

@@ -15,7 +15,9 @@ from ldl.runs.reading import Run
 MAIN = ("kl", "mae", "accuracy", "ods")
 """Measures of the listing, as far as any of the runs has them."""
 
-HIGHER = {"cosine", "intersection", "fidelity", "accuracy", "auc", "ods", "ois", "ap", "r50"}
+HIGHER = {"cosine", "intersection", "fidelity", "accuracy", "auc", "ods", "ois", "ap", "r50", "disagreement"} | {
+    f"crisp_{name}" for name in ("ods", "ois", "ap", "ac")
+}
 """Measures that are better the higher they are, known here without torch; besides these cs0, cs1, ..."""
 
 FACTS = ("when", "data", "protocol", "head", "stage", "folds")

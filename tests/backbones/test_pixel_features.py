@@ -182,5 +182,7 @@ def test_side_outputs_are_learned_from_as_the_finest_map_is() -> None:
     assert maps.shape == (2, 3, 64, 64, 8) and backbone.eval()(images).shape == (2, 64, 64, 8)
     torch.testing.assert_close(maps[:, 0], backbone(images))
     losses = [head.loss(maps[:, output][keep], batch["target"][keep])["loss"] for output in range(3)]
-    torch.testing.assert_close(head.loss(*learned_pixels(maps, batch))["loss"], torch.stack(losses).mean())
+    torch.testing.assert_close(
+        head.loss(*learned_pixels(maps, batch["target"], batch))["loss"], torch.stack(losses).mean()
+    )
     assert len({loss.item() for loss in losses}) == 3

@@ -98,7 +98,11 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
 
 
 RUNS = sorted(CONFIGS.glob("runs/*/*.yaml"))
-OTHER_HEADS = {"pretrain": "softmax", "dldl_v2": "softmax", "structured": "structurededges", "default": "ldlf"}
+OTHER_HEADS = {
+    **dict.fromkeys(("pretrain", "dldl_v2", "softmax_crisp"), "softmax"),
+    "structured": "structurededges",
+    "default": "ldlf",
+}
 """Of runs that are not named after their head."""
 QUICKER = {
     "BoostedTrees": ["rounds=3"],

@@ -71,7 +71,7 @@ def test_two_processes_grow_the_trees_of_one(forests: Path) -> None:
 
 
 def same_maps(runs: Path) -> None:
-    for kind in ("strengths", "edges"):
+    for kind in ("strengths", "edges", "disagreement"):
         one, two = (sorted((runs / name / kind).glob("*.png")) for name in ("one", "two"))
         assert [path.name for path in one] == [path.name for path in two] and len(one) == 3
         for a, b in zip(one, two):
@@ -81,4 +81,4 @@ def same_maps(runs: Path) -> None:
 def test_every_image_gets_its_map(runs: Path) -> None:
     same_maps(runs)
     drawn = {path.name for path in (runs / "two" / "charts").iterdir()}
-    assert drawn == {"precision_recall.png", "edges.png", "learning_curves.png"}
+    assert drawn == {"precision_recall.png", "edges.png", "disagreement.png", "learning_curves.png"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-import cv2
 import numpy as np
+
+from ldl.edges.benchmark.thinning import widen
 
 Target = Literal["votes", "consensus", "blended", "sampled"]
 
@@ -18,11 +19,7 @@ def vote_share(boundaries: np.ndarray, tolerance: float) -> np.ndarray:
 
     An annotator counts for a pixel up to ``tolerance`` pixels from the line that was drawn.
     """
-    reach = int(tolerance)
-    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
-    disc = (y * y + x * x <= tolerance**2).astype(np.uint8)
-    near = np.stack([cv2.dilate(drawn.astype(np.uint8), disc) for drawn in boundaries])
-    return np.asarray(near.mean(0, dtype=np.float32))
+    return np.stack([widen(drawn, tolerance) for drawn in boundaries]).mean(0, dtype=np.float32)
 
 
 def learned(

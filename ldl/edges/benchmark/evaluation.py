@@ -18,6 +18,9 @@ from ldl.edges.benchmark.scores import Optimum, curve, optimum, scores
 from ldl.errors import LDLError
 from ldl.progress import track
 
+Load = Callable[[str], tuple[np.ndarray, GroundTruth]]
+"""Gives the edge map of an image, (H, W) in 0..1, and what its annotators drew."""
+
 
 class Evaluation(NamedTuple):
     """What was counted on N images at T thresholds.
@@ -58,7 +61,7 @@ def thresholds(count: int = 99) -> np.ndarray:
 
 def evaluate(
     names: Sequence[str],
-    load: Callable[[str], tuple[np.ndarray, GroundTruth]],
+    load: Load,
     levels: int = 99,
     max_dist: float = MAX_DIST,
     thinning: bool = True,
@@ -69,7 +72,7 @@ def evaluate(
 
     Args:
         names: The images.
-        load: Gives the edge map of an image, (H, W) in 0..1, and what the annotators drew.
+        load: Reads the edge map of an image and what the annotators drew.
         levels: Number of thresholds.
         max_dist: How far apart corresponding pixels may be, as a share of the image's diagonal.
         thinning: Thin the map at every threshold.
@@ -106,10 +109,18 @@ def evaluate_folder(pred: Path, gt: Path, allow_empty: bool = False, **options: 
         **options: As for :func:`evaluate`.
 
     Raises:
-        LDLError: a missing folder, an image without map or a map without ground truth, or a map that is not grey
-            with 8 bits, is empty or has not the size of its ground truth.
+        LDLError: as :func:`open_folder` does, on the way too.
     """
-    names = _paired(pred, gt)
+    return evaluate(*open_folder(pred, gt, allow_empty), **options)
+
+
+def open_folder(pred: Path, gt: Path, allow_empty: bool = False) -> tuple[list[str], Load]:
+    """The names of the images whose maps and ground truth two folders hold, and what reads an image's.
+
+    Raises:
+        LDLError: a missing folder, an image without map or a map without ground truth; and when read, a map that is
+            not grey with 8 bits, is empty or has not the size of its ground truth.
+    """
 
     def load(name: str) -> tuple[np.ndarray, GroundTruth]:
         strength = read_edge_map(pred / f"{name}.png")
@@ -117,7 +128,7 @@ def evaluate_folder(pred: Path, gt: Path, allow_empty: bool = False, **options: 
             raise LDLError(f"{pred / f'{name}.png'} is empty, all 0; if that is meant, allow it with --allow_empty")
         return strength, read_ground_truth(gt / f"{name}.mat")
 
-    return evaluate(names, load, **options)
+    return paired(pred, gt), load
 
 
 def read_edge_map(path: Path) -> np.ndarray:
@@ -176,7 +187,8 @@ def agreement(names: Sequence[str], read: Callable[[str], GroundTruth], **option
     return optimum(measured.thresholds, curve(measured.counts))
 
 
-def _paired(pred: Path, gt: Path) -> list[str]:
+def paired(pred: Path, gt: Path) -> list[str]:
+    """The names that both folders have, ``NAME.png`` and ``NAME.mat``. Raises LDLError where one lacks a file."""
     maps, truth = ({file.stem for file in folder.glob(f"*.{end}")} for folder, end in ((pred, "png"), (gt, "mat")))
     for folder, found, end in ((gt, truth, "mat"), (pred, maps, "png")):
         if not found:

@@ -1,7 +1,8 @@
-"""Thinning of binary maps to lines one pixel wide."""
+"""Thinning of binary maps to lines one pixel wide, and widening of such lines."""
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 
 from ldl.methods.forest.compiled import compiled
@@ -65,3 +66,11 @@ def thin(mask: np.ndarray) -> np.ndarray:
     pixels = np.flatnonzero(padded)
     thin_listed(padded.ravel(), padded.shape[1], pixels, len(pixels))
     return padded[1:-1, 1:-1].copy()
+
+
+def widen(mask: np.ndarray, reach: float) -> np.ndarray:
+    """The pixels up to ``reach`` pixels from a True one of a binary map, (H, W) bool."""
+    away = int(reach)
+    y, x = np.mgrid[-away : away + 1, -away : away + 1]
+    disc = (y * y + x * x <= reach**2).astype(np.uint8)
+    return cv2.dilate(np.asarray(mask, dtype=np.uint8), disc).astype(np.bool_)

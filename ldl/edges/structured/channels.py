@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+
+from ldl.edges.structured.bands import Bands, whole
+from ldl.edges.structured.blur import blur_rows
+from ldl.edges.structured.colour import fill_luv
+from ldl.edges.structured.gradients import CONTRAST_FLOOR, ORIENTATIONS, fill_gradients, fill_orientations
+from ldl.methods.forest.compiled import compiled
 
 SHRINK = 2
 PATCH = 32
 LABEL = 16
 """Side of the square in the middle of a patch whose segmentation is predicted, in pixels."""
-ORIENTATIONS = 4
 CHANNELS = 3 + 2 * (1 + ORIENTATIONS)
 SIDE = PATCH // SHRINK
 POINTS = [(2 * i + 1) * SIDE // 10 for i in range(5)]
@@ -26,8 +28,8 @@ POINTS = [(2 * i + 1) * SIDE // 10 for i in range(5)]
 VALUES = SIDE * SIDE * CHANNELS
 FEATURES = VALUES + CHANNELS * 300
 
-VALUE_BLUR, SIMILARITY_BLUR, CONTRAST_BLUR = 1, 4, 4
-CONTRAST_FLOOR = 0.01
+VALUE_BLUR, SIMILARITY_BLUR = 1, 4
+"""Radii of the blurs of values and of what is compared, in cells."""
 
 
 class Places(NamedTuple):
@@ -55,87 +57,67 @@ def feature_places() -> Places:
     return Places(maps.astype(np.int32), first.astype(np.int32), second.astype(np.int32))
 
 
-def feature_maps(image: Tensor) -> Tensor:
+def feature_maps(image: np.ndarray, bands: Bands = whole, floor: float = CONTRAST_FLOOR) -> np.ndarray:
     """The maps that the features of all patches are read from.
 
     Args:
-        image: (3, H, W) RGB in [0, 1]; H and W multiples of 4.
+        image: (H, W, 3) uint8 RGB; H and W multiples of 4.
+        bands: Shares the rows among threads.
+        floor: What is added to the mean gradient of the surroundings, by which gradients are divided.
 
     Returns:
         (26, H / 2, W / 2) float32: the 13 channels (colour; then magnitude and orientations at full scale, at half
         scale) blurred by 2 pixels, and again blurred by 8.
     """
-    channels = make_channels(image)
-    return torch.cat([blur(channels, VALUE_BLUR), blur(channels, SIMILARITY_BLUR)])
+    return blur_channels(make_channels(luv(image, bands), bands, floor), bands)
 
 
-def make_channels(image: Tensor) -> Tensor:
-    """The 13 channels of (3, H, W) RGB in [0, 1], (13, H / 2, W / 2): before any blur."""
-    colour = luv(image)
-    half = F.avg_pool2d(colour, 2)
-    fine, coarse = oriented_gradients(colour), oriented_gradients(half)
-    return torch.cat([half, F.avg_pool2d(fine, 2), coarse])
+def luv(image: np.ndarray, bands: Bands = whole) -> np.ndarray:
+    """CIE-LUV of (H, W, 3) uint8 RGB, its primaries taken as linear: (3, H, W) float32, L in [0, 1]."""
+    colour = np.empty((3, *image.shape[:2]), np.float32)
+    bands(lambda low, high: fill_luv(image, colour, low, high), len(image))
+    return colour
 
 
-def luv(image: Tensor) -> Tensor:
-    """CIE-LUV of (3, H, W) RGB, its primaries taken as linear; divided by 100, so that L is in [0, 1]."""
-    matrix = torch.tensor(
-        [[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]],
-        dtype=image.dtype,
-    )
-    x, y, z = torch.einsum("ij,jhw->ihw", matrix, image)
-    light = torch.where(y > 216 / 24389, 1.16 * y.clamp_min(1e-12) ** (1 / 3) - 0.16, 243.89 / 27 * y)
-    total = (x + 15 * y + 3 * z).clamp_min(1e-12)
-    white = matrix.sum(1)
-    white_total = white[0] + 15 * white[1] + 3 * white[2]
-    u = 13 * light * (4 * x / total - 4 * white[0] / white_total)
-    v = 13 * light * (9 * y / total - 9 * white[1] / white_total)
-    return torch.stack([light, u, v])
+def make_channels(colour: np.ndarray, bands: Bands = whole, floor: float = CONTRAST_FLOOR) -> np.ndarray:
+    """The 13 channels of CIE-LUV (3, H, W), (13, H / 2, W / 2), before any blur."""
+    height, width = colour.shape[1] // SHRINK, colour.shape[2] // SHRINK
+    channels = np.empty((CHANNELS, height, width), np.float32)
+    half = channels[:3]
+    bands(lambda low, high: fill_halves(colour, half, low, high), height)
+    for number, (picture, size) in enumerate(((colour, SHRINK), (half, 1))):
+        magnitude, place = np.empty((2, *picture.shape[1:]), np.float32)
+        shares = channels[3 + number * (1 + ORIENTATIONS) :][: 1 + ORIENTATIONS]
+        _fill_gradients(picture, magnitude, place, size, np.float32(floor), shares, bands)
+    return channels
 
 
-def oriented_gradients(colour: Tensor) -> Tensor:
-    """Gradient magnitude of (3, H, W), relative to its surroundings, and its share in 4 orientations: (5, H, W).
-
-    Each pixel has the gradient of the colour channel where it is largest. The orientation counts modulo 180 degrees and
-    is shared linearly between the two nearest of 0, 45, 90 and 135 degrees.
-    """
-    padded = F.pad(colour[None], (1, 1, 1, 1), mode="replicate")[0]
-    dx = (padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]) / 2
-    dy = (padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]) / 2
-    squared, strongest = (dx * dx + dy * dy).max(0, keepdim=True)
-    magnitude = squared.sqrt()
-    dx, dy = dx.gather(0, strongest), dy.gather(0, strongest)
-    magnitude = magnitude / (blur(magnitude, CONTRAST_BLUR) + CONTRAST_FLOOR)
-    angle = torch.atan2(dy, dx) * (ORIENTATIONS / torch.pi)
-    bins = torch.arange(ORIENTATIONS, dtype=colour.dtype)[:, None, None]
-    away = (angle - bins).remainder(ORIENTATIONS)
-    share = (1 - torch.minimum(away, ORIENTATIONS - away)).clamp_min(0)
-    return torch.cat([magnitude, magnitude * share])
+def _fill_gradients(
+    picture: np.ndarray, magnitude: np.ndarray, place: np.ndarray, size: int, floor: np.float32, shares: np.ndarray,
+    bands: Bands,
+) -> None:  # fmt: skip
+    bands(lambda low, high: fill_gradients(picture, magnitude, place, low, high), len(magnitude))
+    bands(lambda low, high: fill_orientations(magnitude, place, size, floor, shares, low, high), shares.shape[1])
 
 
-def blur(maps: Tensor, radius: int) -> Tensor:
-    """Triangle blur of (C, H, W): the kernel 1, 2, .., radius + 1, .., 2, 1 along both axes, borders repeated."""
-    if radius == 0:
-        return maps
-    padded = F.pad(maps[None], (radius,) * 4, mode="replicate")[0]
-    for axis in (1, 2):
-        # Two boxes are a triangle.
-        padded = _box_sum(_box_sum(padded, radius + 1, axis), radius + 1, axis)
-    return padded / (radius + 1) ** 4
+def blur_channels(channels: np.ndarray, bands: Bands = whole) -> np.ndarray:
+    """Channels (13, h, w) as maps (26, h, w): blurred a little, and blurred much."""
+    maps = np.empty((2 * CHANNELS, *channels.shape[1:]), np.float32)
+    for radius, part in ((VALUE_BLUR, maps[:CHANNELS]), (SIMILARITY_BLUR, maps[CHANNELS:])):
+        _blur(channels, radius, part, bands)
+    return maps
 
 
-def _box_sum(values: Tensor, width: int, axis: int) -> Tensor:
-    """Sums of ``width`` neighbours along an axis, from sums of 1, 2, 4, ... (pooling takes several times as long)."""
-    count = values.shape[axis] - width + 1
-    total, start, size = torch.zeros(()), 0, 1
-    while True:
-        if width & size:
-            part = values.narrow(axis, start, count)
-            total = total + part if start else part
-            start += size
-        if 2 * size > width:
-            return total
-        values = values.narrow(axis, 0, values.shape[axis] - size) + values.narrow(
-            axis, size, values.shape[axis] - size
-        )
-        size *= 2
+def _blur(channels: np.ndarray, radius: int, part: np.ndarray, bands: Bands) -> None:
+    bands(lambda low, high: blur_rows(channels, radius, part, low, high), channels.shape[1])
+
+
+@compiled
+def fill_halves(colour: np.ndarray, half: np.ndarray, low: int, high: int) -> None:
+    """Fill in rows ``low`` to ``high`` of (C, H / 2, W / 2), means over squares of 2 x 2 of (C, H, W) float32."""
+    for c in range(len(half)):
+        for y in range(low, high):
+            above, below = colour[c, 2 * y], colour[c, 2 * y + 1]
+            for x in range(half.shape[2]):
+                four = above[2 * x] + above[2 * x + 1] + (below[2 * x] + below[2 * x + 1])
+                half[c, y, x] = four * np.float32(0.25)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
-import torch
 
-from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, SIDE, blur, feature_maps, feature_places, luv
+from ldl.edges.structured.bands import Bands, in_bands, whole
+from ldl.edges.structured.blur import blur, blur_rows
+from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, SIDE, blur_channels, luv, make_channels
+from ldl.edges.structured.colour import sum_up
 from ldl.edges.structured.forest import EdgeForest
+from ldl.edges.structured.gradients import CONTRAST_FLOOR
+from ldl.edges.structured.leaves import find_leaves, pack
 from ldl.edges.structured.neighbours import PatchNeighbours
-from ldl.edges.structured.voting import Rings, find_leaves, rings_of, vote
+from ldl.edges.structured.outlines import outlines_of
+from ldl.edges.structured.voting import vote
 
 PAD = PATCH // 2 + LABEL // 2
 """So much around the image that each of its pixels gets the votes of equally many patches."""
@@ -21,7 +25,7 @@ PAD = PATCH // 2 + LABEL // 2
 
 @dataclass
 class EdgeDetector:
-    """A trained forest, ready for images; ``votes`` to ``gain`` are options of :class:`ldl.heads.StructuredEdges`.
+    """A trained forest, ready for images; what is not listed are options of :class:`ldl.heads.StructuredEdges`.
 
     Args:
         forest: The forest.
@@ -36,14 +40,22 @@ class EdgeDetector:
     gain: float
     neighbours: PatchNeighbours | None = None
     threads: int = 1
+    floor: float = CONTRAST_FLOOR
+    mirror: bool = False
 
     def __post_init__(self) -> None:
-        self.segments = self.neighbours.kept.segments if self.neighbours else self.forest.segments
-        self.rings: Rings = rings_of(self.segments, self.sharpen + 1)
-        self.places = feature_places()
+        self.nodes = pack(self.forest, merge=self.neighbours is None)
+        segments = self.neighbours.kept.segments if self.neighbours else self.forest.segments
+        self.outlines = outlines_of(segments, max(self.sharpen, 1))
 
     def detect(self, image: np.ndarray) -> np.ndarray:
         """How likely each pixel is an edge: (H, W, 3) uint8 RGB to (H, W) float32 in [0, 1], before suppression."""
+        found = self._detect_scales(image)
+        if self.mirror:
+            found = (found + self._detect_scales(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]) / 2
+        return found
+
+    def _detect_scales(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
         total = np.zeros((height, width), np.float32)
         for scale in self.scales:
@@ -55,41 +67,32 @@ class EdgeDetector:
     def _detect_once(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
         below, beside = PAD + -(height + 2 * PAD) % (2 * SHRINK), PAD + -(width + 2 * PAD) % (2 * SHRINK)
-        padded = np.pad(image, ((PAD, below), (PAD, beside), (0, 0)), mode="symmetric")
-        tensor = torch.from_numpy(np.ascontiguousarray(padded.transpose(2, 0, 1))).float() / 255
-        maps = feature_maps(tensor).numpy()
-        leaves = self.find_leaves(maps)
-        if self.neighbours:
-            voters, weights = self.neighbours.weigh(leaves, maps)
-        else:
-            voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
-        colour = blur(luv(tensor), 1).permute(1, 2, 0).contiguous().numpy()
-        votes = np.zeros(padded.shape[:2], np.float32)
-        given = voters, weights, self.segments, self.rings, colour, self.sharpen, votes
-        self._in_bands(lambda low, high: vote(*given, low, high), len(votes))
+        padded = cv2.copyMakeBorder(image, PAD, below, PAD, beside, cv2.BORDER_REFLECT)
+        with in_bands(self.threads) as bands:
+            colour = luv(padded, bands)
+            maps = blur_channels(make_channels(colour, bands, self.floor), bands)
+            leaves = self.find_leaves(maps, bands)
+            if self.neighbours:
+                voters, weights = self.neighbours.weigh(leaves, maps)
+            else:
+                voters, weights = leaves, np.full(leaves.shape, np.float32(1 / leaves.shape[2]))
+            votes = self._vote(voters, weights, colour, bands)
         each = (LABEL // SHRINK) ** 2
-        votes = blur(torch.from_numpy(votes)[None], 1)[0].numpy()[PAD : PAD + height, PAD : PAD + width]
+        votes = blur(votes[None], 1)[0, PAD : PAD + height, PAD : PAD + width]
         # DSNA's weights may be negative.
         return np.clip(votes * np.float32(self.gain / each), 0, 1)
 
-    def find_leaves(self, maps: np.ndarray) -> np.ndarray:
+    def find_leaves(self, maps: np.ndarray, bands: Bands = whole) -> np.ndarray:
         """The leaves that the patch at each cell reaches in the trees it asks, (rows, columns, votes) int32."""
-        height, width = maps.shape[1:]
-        of = self.forest.feature
-        first, second = (where[of, 0] * width + where[of, 1] for where in (self.places.first, self.places.second))
-        start = self.places.map[of] * (height * width)
-        second = np.where(self.places.second[of, 0] < 0, -1, start + second)
-        # A leaf has no features.
-        first = np.where(of < 0, -1, start + first)
-        leaves = np.empty((height - SIDE + 1, width - SIDE + 1, self.votes), np.int32)
-        given = (
-            maps.ravel(), width, self.forest.roots, first, second, self.forest.weight, self.forest.threshold,
-            self.forest.child, leaves,
-        )  # fmt: skip
-        self._in_bands(lambda low, high: find_leaves(*given, low, high), len(leaves))
+        rows, columns = (size - SIDE + 1 for size in maps.shape[1:])
+        leaves = np.empty((rows, columns, self.votes), np.int32)
+        bands(lambda low, high: find_leaves(maps, self.nodes, leaves, low, high), rows)
         return leaves
 
-    def _in_bands(self, work: Callable[[int, int], None], rows: int) -> None:
-        cuts = np.linspace(0, rows, self.threads + 1).astype(int).tolist()
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(work, cuts[:-1], cuts[1:]))
+    def _vote(self, voters: np.ndarray, weights: np.ndarray, colour: np.ndarray, bands: Bands) -> np.ndarray:
+        """What the segmentations at each cell give to each pixel of CIE-LUV (3, H, W)."""
+        smooth, votes = np.empty_like(colour), np.zeros(colour.shape[1:], np.float32)
+        bands(lambda low, high: blur_rows(colour, 1, smooth, low, high), len(votes))
+        given = voters, weights, self.outlines, smooth, sum_up(smooth), self.sharpen, votes
+        bands(lambda low, high: vote(*given, low, high), len(votes))
+        return votes

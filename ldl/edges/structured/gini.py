@@ -65,6 +65,60 @@ def best_split(
     return feature, cut
 
 
+@compiled
+def best_split_of_many(
+    codes: np.ndarray,
+    rows: np.ndarray,
+    labels: np.ndarray,
+    costs: np.ndarray,
+    tries: int,
+    min_leaf: int,
+    order: np.ndarray,
+    state: np.ndarray,
+) -> tuple[int, int]:
+    """As :func:`best_split`, for ``labels`` (n,) of 0..K - 1, whose classes weigh ``costs`` (K,) float64."""
+    count, width, classes = len(rows), len(codes), len(costs)
+    feature, cut = -1, 0
+    totals, left_mass = np.zeros(classes), np.empty(classes)
+    for i in range(count):
+        totals[labels[i]] += costs[labels[i]]
+    best = _purity_of_many(totals) * (1 + 1e-9)
+    histogram = np.empty((256, classes), np.int64)
+    for k in range(min(tries, width)):
+        other = k + int(next_bits(state) % np.uint64(width - k))
+        order[k], order[other] = order[other], order[k]
+        column = codes[order[k]]
+        histogram[:] = 0
+        lowest, highest = 255, 0
+        for i in range(count):
+            code = np.int64(column[rows[i]])
+            histogram[code, labels[i]] += 1
+            lowest, highest = min(lowest, code), max(highest, code)
+        left = np.int64(0)
+        left_mass[:] = 0
+        for code in range(lowest, highest):
+            here = histogram[code].sum()
+            if here == 0:
+                continue
+            left += here
+            left_mass += histogram[code] * costs
+            if left < min_leaf or count - left < min_leaf:
+                continue
+            score = _purity_of_many(left_mass) + _purity_of_many(totals - left_mass)
+            if score > best:
+                best, feature, cut = score, order[k], code
+    return feature, cut
+
+
+@inlined
+def _purity_of_many(mass: np.ndarray) -> float:
+    total = squares = 0.0
+    for k in range(len(mass)):
+        total += mass[k]
+        squares += mass[k] * mass[k]
+    return squares / total if total > 0 else 0.0
+
+
 @inlined
 def _purity(count: int, ones: int) -> float:
     zeros = count - ones

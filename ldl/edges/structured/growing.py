@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ldl.edges.structured.bins import Bins
-from ldl.edges.structured.gini import best_split
+from ldl.edges.structured.clusters import many_classes
+from ldl.edges.structured.gini import best_split, best_split_of_many
 from ldl.edges.structured.hyperplane import add_up, best_hyperplane, gain_of_cut
 from ldl.edges.structured.relabel import PAIRS, SAMPLE, draw_pairs, middle_segments, two_classes
 from ldl.methods.forest.compiled import compiled
+from ldl.methods.forest.draws import next_bits
 from ldl.methods.forest.parting import partition
 
 
@@ -24,6 +26,9 @@ class Rules(NamedTuple):
         sets: Hyperplanes that a node tries as well.
         terms: Features of each.
         shrinkage: See :func:`ldl.edges.structured.hyperplane.squared_hinge`.
+        classes: Classes into which a node's segmentations fall; two by sign, more by k-means.
+        balance: Classes of more than two weigh their count to the power of minus this, 0..1.
+        early: A node whose best split leaves a side too few patches becomes a leaf.
     """
 
     tries: int
@@ -32,6 +37,9 @@ class Rules(NamedTuple):
     sets: int
     terms: int
     shrinkage: float
+    classes: int = 2
+    balance: float = 0.0
+    early: bool = False
 
 
 class PatchTree(NamedTuple):
@@ -76,6 +84,7 @@ def grow(
     threshold, child = np.zeros(most, np.float32), np.zeros(most, np.int32)
     middle, start = np.empty(most, np.int32), np.empty(most + 1, np.int32)
     sums = np.empty(size, np.float32)
+    counts, costs = np.zeros(rules.classes, np.int64), np.ones(rules.classes)
     # Node, first row, one past the last, depth.
     stack = np.empty((rules.depth + 2, 4), np.int64)
     stack[0] = 0, 0, size, 0
@@ -87,13 +96,31 @@ def grow(
         draw_pairs(segments.shape[1], state, pairs)
         found = False
         if level < rules.depth and last - first >= 2 * rules.min_leaf:
-            ones = two_classes(segments, own, pairs, scratch, state, labels)
-            f, cut = best_split(codes, own, labels, ones, rules.tries, rules.min_leaf, order, state)
+            least_side = 1 if rules.early else rules.min_leaf
+            ones = 0
+            if rules.classes == 2 and rules.balance == 0:
+                ones = two_classes(segments, own, pairs, scratch, state, labels)
+                f, cut = best_split(codes, own, labels, ones, rules.tries, least_side, order, state)
+            else:
+                many_classes(segments, own, pairs, scratch, state, labels, counts)
+                for k in range(rules.classes):
+                    costs[k] = max(counts[k], 1) ** -rules.balance
+                f, cut = best_split_of_many(codes, own, labels, costs, rules.tries, least_side, order, state)
+                # Hyperplanes part one class, drawn at random, from the rest.
+                chosen = np.int64(next_bits(state) % np.uint64(rules.classes)) if rules.sets else np.int64(0)
+                for i in range(last - first):
+                    labels[i] = labels[i] == chosen
+                ones = counts[chosen]
             found = f >= 0
+            if found and rules.early:
+                goes = 0
+                for row in own:
+                    goes += codes[f, row] <= cut
+                found = rules.min_leaf <= goes <= last - first - rules.min_leaf
             if found:
                 feature[node, :], weight[node, 0], weight[node, 1:] = f, 1, 0
                 threshold[node] = bins.edges[maps[f], cut]
-            if rules.sets:
+            if rules.sets and 0 < ones < last - first:
                 least = gain_of_cut(codes[f], cut, own, labels, ones) if found else 0.0
                 better, cut_off = best_hyperplane(
                     codes, maps, bins.top, own, labels, ones, rules.sets, rules.min_leaf, rules.shrinkage, least,

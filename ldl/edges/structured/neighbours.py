@@ -12,10 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.edges.structured.channels import LABEL, blur
+from ldl.edges.structured.blur import blur
+from ldl.edges.structured.channels import LABEL
 from ldl.edges.structured.kept import KeptPatches, describe_all
-from ldl.edges.structured.voting import rings_of
+from ldl.edges.structured.outlines import rings_of
+from ldl.methods.dsna.descent import descend_weights
 from ldl.methods.dsna.weights import Rules, neighbour_weights
+from ldl.methods.forest.compiled import compiled
 
 CODES = 8
 """Components of a label."""
@@ -28,15 +31,16 @@ PART = 1000
 
 
 class PatchNeighbours:
-    """The training patches of a forest's leaves, ready to be weighted."""
+    """The training patches of a forest's leaves, ready to be weighted; ``blend`` is that of the head."""
 
-    def __init__(self, kept: KeptPatches, rules: Rules, threads: int = 1) -> None:
+    def __init__(self, kept: KeptPatches, rules: Rules, threads: int = 1, blend: float = 1.0) -> None:
         self.kept = kept
         self.rules = rules
         self.threads = threads
+        self.blend = blend
         self.points = torch.from_numpy(kept.points)
         self.codes = label_codes(kept.segments)
-        self.flat = torch.from_numpy(kept.segments.max(1) == 0)
+        self.flat = kept.segments.max(1) == 0
         self.most = int(np.diff(kept.start).max())
 
     @torch.no_grad()
@@ -46,27 +50,65 @@ class PatchNeighbours:
         Weights sum to 1, or are all 0 where no neighbour has an edge; places that are left have 0 too. ``leaves``
         (rows, columns, T) int32 are those reached, ``maps`` (26, h, w) the feature maps.
         """
-        rows, columns = leaves.shape[:2]
+        rows, columns, trees = leaves.shape
         queries = describe_all(maps, self.kept.kernel, self.kept.bias)[:rows, :columns].reshape(rows * columns, -1)
-        start = self.kept.start
-        place = start[leaves][..., None] + np.arange(self.most)
-        real = torch.from_numpy(place < start[leaves + 1][..., None]).reshape(rows * columns, -1)
-        near = torch.from_numpy(place).reshape(rows * columns, -1).where(real, 0)
-        weights = self.points.new_zeros(near.shape)
-        votes = (real & ~self.flat[near]).any(1)
+        near = np.zeros((rows * columns, trees * self.most), np.int32)
+        counts = np.empty(len(near), np.int32)
+        weights = np.zeros(near.shape, np.float32)
+        votes = _gather(leaves.reshape(-1, trees), self.kept.start, self.flat, 1 - self.blend, near, counts, weights)
+        if not self.blend:
+            return near.reshape(rows, columns, -1), weights.reshape(rows, columns, -1)
         # A split of nothing is one empty part.
-        parts = [part for part in votes.nonzero().squeeze(1).split(PART) if len(part)]
-
-        def solve(part: Tensor) -> Tensor:
-            there = near[part]
-            return neighbour_weights(
-                self.points[there], self.codes[there], real[part], queries[part], None, self.rules, True, 1e-3
-            )[0]
-
+        parts = [part for part in torch.from_numpy(votes).nonzero().squeeze(1).split(PART) if len(part)]
         with ThreadPoolExecutor(self.threads) as pool:
-            for part, solved in zip(parts, pool.map(solve, parts)):
-                weights[part] = solved
-        return near.int().numpy().reshape(rows, columns, -1), weights.numpy().reshape(rows, columns, -1)
+            solved = pool.map(lambda part: self._solve(near[part], counts[part], queries[part]), parts)
+            for part, found in zip(parts, solved):
+                weights[part] += np.float32(self.blend) * found
+        return near.reshape(rows, columns, -1), weights.reshape(rows, columns, -1)
+
+    def _solve(self, near: np.ndarray, counts: np.ndarray, queries: Tensor) -> np.ndarray:
+        """The weights (B, m) of the first ``counts`` (B,) of the neighbours (B, m) of queries (B, D)."""
+        rules = self.rules
+        if rules.clusters == 1 and rules.rounds == 1 and rules.squared:
+            weights = np.empty(near.shape, np.float32)
+            descend_weights(
+                self.kept.points, self.codes.numpy(), near, counts, queries.numpy(), rules.tau, rules.width,
+                rules.sparsity, rules.attraction, rules.tolerance, weights,
+            )  # fmt: skip
+            return weights
+        real = torch.arange(near.shape[1]) < torch.from_numpy(counts)[:, None]
+        there = torch.from_numpy(near).long()
+        return neighbour_weights(
+            self.points[there], self.codes[there], real, queries, None, rules, True, 1e-3
+        )[0].numpy()  # fmt: skip
+
+
+@compiled
+def _gather(
+    leaves: np.ndarray, start: np.ndarray, flat: np.ndarray, share: float, near: np.ndarray, counts: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Fill in the kept patches (B, m) of the ``leaves`` (B, T), and how many they are, (B,).
+
+    Of the weights (B, m) all trees, and all patches of a leaf, get as much of ``share``. Returns whether any patch has
+    edges, (B,); where none has, weights stay 0.
+    """
+    votes = np.zeros(len(leaves), np.bool_)
+    for b in range(len(leaves)):
+        count = 0
+        for leaf in leaves[b]:
+            for row in range(start[leaf], start[leaf + 1]):
+                near[b, count] = row
+                votes[b] |= not flat[row]
+                count += 1
+        counts[b] = count
+        if votes[b]:
+            count = 0
+            for leaf in leaves[b]:
+                size = start[leaf + 1] - start[leaf]
+                weights[b, count : count + size] = share / (size * leaves.shape[1])
+                count += size
+    return votes
 
 
 def label_codes(segments: np.ndarray) -> Tensor:
@@ -85,4 +127,4 @@ def _blurred_edges(segments: np.ndarray) -> Tensor:
     start, pixels = rings_of(segments, 1)
     edges = np.zeros(segments.shape, np.float32)
     edges[np.repeat(np.arange(len(segments)), np.diff(start)[:, 0]), pixels] = 1
-    return blur(torch.from_numpy(edges).reshape(-1, LABEL, LABEL), 2).reshape(len(segments), -1)
+    return torch.from_numpy(blur(edges.reshape(-1, LABEL, LABEL), 2)).reshape(len(segments), -1)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from scipy.ndimage import distance_transform_edt
 
 from ldl.edges.structured.bins import Bins, bin_patches
 from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, SIDE, Places, feature_maps
+from ldl.edges.structured.gradients import CONTRAST_FLOOR
 from ldl.methods.forest.compiled import compiled
 
 NEAR = 8
@@ -45,14 +45,14 @@ class Patches(NamedTuple):
     places: np.ndarray
 
 
-def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray) -> Scene:
+def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray, floor: float = CONTRAST_FLOOR) -> Scene:
     """A scene from an image (H, W, 3) uint8 and the boundaries and segments (A, H, W) of its annotators.
 
-    Patches lie wholly inside the image; it needs at least 32 x 32 pixels.
+    Patches lie wholly inside the image; it needs at least 32 x 32 pixels. ``floor`` is that of
+    :func:`.channels.feature_maps`.
     """
     height, width = (size - size % (2 * SHRINK) for size in image.shape[:2])
-    cropped = np.ascontiguousarray(image[:height, :width].transpose(2, 0, 1))
-    maps = feature_maps(torch.from_numpy(cropped).float() / 255).numpy()
+    maps = feature_maps(np.ascontiguousarray(image[:height, :width]), floor=floor)
     rows, columns = (size - SIDE + 1 for size in maps.shape[1:])
     near = np.zeros((len(boundaries), rows, columns), np.bool_)
     for number, drawn in enumerate(boundaries):

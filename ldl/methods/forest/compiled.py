@@ -20,6 +20,11 @@ def compiled(function: F) -> F:
     return _compile(function)
 
 
+def compiled_as_numpy(function: F) -> F:
+    """As :func:`compiled`; division by 0 is no error but inf or NaN, so that loops become vector instructions."""
+    return _compile(function, error_model="numpy")
+
+
 def inlined(function: F) -> F:
     """As :func:`compiled`, for a part of a hot loop: it becomes one with its callers.
 
@@ -33,7 +38,7 @@ def inlined_fast(function: F) -> F:
     return _compile(function, forceinline=True, fastmath=True)
 
 
-def _compile(function: F, **options: bool) -> F:
+def _compile(function: F, **options: bool | str) -> F:
     # numba picks the folder while it decorates; the user's own setting stays as it was.
     folder = _cache_folder(Path(function.__code__.co_filename).parent)
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)

@@ -11,7 +11,7 @@ import fake_edges
 import pytest
 from places import ROOT
 
-from benchmarks.edges import baselines, deep, sizes
+from benchmarks.edges import baselines, crisp, deep, detect, sizes, structured_steps, votes
 from ldl.reports.edges import FIGURES
 
 
@@ -20,6 +20,15 @@ def test_baselines(command: Callable[..., str], tmp_path: Path, page: Callable[[
     text = command(baselines, "--path", folder, "--images", 1, "--page", page("edges_baselines"))
     assert "gradient magnitude" in text and "annotators" in text
     assert "| gradient magnitude | 0." in (tmp_path / "page.md").read_text()
+
+
+def test_crispness(command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]) -> None:
+    folder = fake_edges.bsds(tmp_path / "made_up", {"val": 2}, (24, 32))
+    model = f"network={ROOT / 'tests/checkpoints/pixel_features.ckpt'}"
+    options = ("--path", folder, "--every", 2, "--levels", 9, "--models", model)
+    assert "network 0." in command(crisp, *options, "--page", page("edges_crisp"))
+    written = (tmp_path / "page.md").read_text()
+    assert "1 images of val, 9 thresholds" in written and "| gradient magnitude | 0." in written
 
 
 def test_networks_that_are_there_are_read(
@@ -33,6 +42,28 @@ def test_networks_that_are_there_are_read(
     assert "0.750 ± 0.071" in command(deep, *options, "--page", page("edges_deep"), "--trainer.max_epochs=6")
     written = (tmp_path / "page.md").read_text()
     assert "seeds [0, 1]: --trainer.max_epochs=6" in written and "| votes | ldlf | 0.750 ± 0.071 |" in written
+
+
+def test_votes(command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]) -> None:
+    folder = fake_edges.bsds(tmp_path / "made_up", {"val": 1, "test": 1}, (24, 32))
+    command(detect, "--path", folder, "--out", tmp_path / "maps" / "gradient")
+    options = ("--path", folder, "--maps", tmp_path / "maps", "--detectors", "gradient", "--every", 1)
+    command(votes, *options, "--page", page("edges_votes"))
+    written = (tmp_path / "page.md").read_text()
+    assert all(f"| {row} | 0." in written for row in ("base rate", "gradient magnitude", "annotators, one left out"))
+    assert written.count("| base rate |") == 3 and "near: sigma" in written
+
+
+def test_steps_of_structured_edges_are_measured_once(
+    command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]
+) -> None:
+    folder = fake_edges.bsds(tmp_path / "made_up", {"train": 2, "val": 1}, (64, 80))
+    options = ("--path", folder, "--patches", 200, "--every", 1, "--levels", 3, "--out", tmp_path / "out")
+    steps = ("--only", "as before", "all 8 trees", "--page", page("structured_steps"))
+    assert command(structured_steps, *options, *steps).count("grown in") == 1
+    assert "grown in" not in command(structured_steps, *options, *steps)
+    written = (tmp_path / "page.md").read_text()
+    assert "All images of val, 3 thresholds, 200 patches a tree" in written and "| all 8 trees vote" in written
 
 
 def test_one_size_stands_beside_all(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from ldl.edges.benchmark.nms import TOLERANCE, normals, suppress
+from ldl.edges.benchmark.nms import SMOOTHING, TOLERANCE, normals, suppress
+from ldl.edges.structured.blur import blur
 
 
 def ridge(angle: float, size: int = 61) -> np.ndarray:
@@ -19,8 +20,9 @@ def ridge(angle: float, size: int = 61) -> np.ndarray:
 def test_a_line_becomes_thin_and_its_normal_is_found(degrees: int) -> None:
     angle = np.deg2rad(degrees)
     edges = ridge(angle)
-    found = normals(edges)[30, 30]
-    assert abs(np.sin(found - angle)) < 0.02
+    found = normals(edges)[:, 30, 30]
+    assert found @ found == pytest.approx(1, abs=1e-6)
+    assert abs(found[1] * np.cos(angle) - found[0] * np.sin(angle)) < 0.02
     thin = suppress(edges, border=0)
     y, x = np.indices(edges.shape) - 30
     away = np.abs(x * np.cos(angle) + y * np.sin(angle))
@@ -32,15 +34,26 @@ def test_a_line_becomes_thin_and_its_normal_is_found(degrees: int) -> None:
     assert (thin[on_line[0], on_line[1]] > 0).mean() > 0.9
 
 
+def test_normals_are_where_the_map_curves_most() -> None:
+    edges = gaussian_filter(np.random.default_rng(1).random((25, 31)), 2).astype(np.float32)
+    smooth = blur(edges[None], SMOOTHING)[0].astype(np.float64)
+    dy, dx = np.gradient(smooth)
+    (dyy, dyx), dxx = np.gradient(dy), np.gradient(dx)[1]
+    hessian = np.stack([np.stack([dxx, dyx], -1), np.stack([dyx, dyy], -1)], -1)
+    values, axes = np.linalg.eigh(hessian)
+    largest = np.abs(values).argmax(-1)[..., None, None]
+    wanted = np.take_along_axis(axes, largest, -1)[..., 0]
+    clear = np.abs(np.abs(values[..., 0]) - np.abs(values[..., 1])) > 1e-5
+    sine = normals(edges)[0] * wanted[..., 1] - normals(edges)[1] * wanted[..., 0]
+    assert clear.mean() > 0.8 and np.abs(sine[clear]).max() < 0.02
+
+
 def test_pixels_are_compared_across_the_edge() -> None:
     edges = gaussian_filter(np.random.default_rng(0).random((30, 40)), 1.5).astype(np.float32)
-    angle = normals(edges).astype(np.float64)
+    dx, dy = normals(edges).astype(np.float64)
     y, x = np.indices(edges.shape)
     across = [
-        map_coordinates(
-            edges.astype(np.float64), [y + s * np.sin(angle), x + s * np.cos(angle)], order=1, mode="nearest"
-        )
-        for s in (-1, 1)
+        map_coordinates(edges.astype(np.float64), [y + s * dy, x + s * dx], order=1, mode="nearest") for s in (-1, 1)
     ]
     margin = edges * TOLERANCE - np.maximum(*across)
     thin = suppress(edges, border=0)

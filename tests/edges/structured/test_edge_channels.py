@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
+from ldl.edges.structured.bands import in_bands
 from ldl.edges.structured.bins import bin_patches, make_bins
+from ldl.edges.structured.blur import blur
 from ldl.edges.structured.channels import (
     CHANNELS,
     FEATURES,
     POINTS,
     VALUES,
     Places,
-    blur,
     feature_maps,
     feature_places,
     luv,
     make_channels,
-    oriented_gradients,
 )
+from ldl.edges.structured.colour import sum_up
 
 
-def picture(height: int, width: int, seed: int = 0) -> torch.Tensor:
-    return torch.from_numpy(np.random.default_rng(seed).random((3, height, width)))
+def picture(height: int, width: int, seed: int = 0) -> np.ndarray:
+    """Noise, and a part of one colour."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    pixels[: height // 3, : width // 2] = seed, 0, 0
+    return pixels
+
+
+def luv_by_formulas(image: np.ndarray) -> np.ndarray:
+    """Of (H, W, 3) in 0..255, (3, H, W) float64."""
+    matrix = np.array([[0.412453, 0.357580, 0.180423], [0.212671, 0.715160, 0.072169], [0.019334, 0.119193, 0.950227]])
+    x, y, z = matrix @ (image.reshape(-1, 3).T / 255)
+    light = np.where(y > (6 / 29) ** 3, 1.16 * np.cbrt(y) - 0.16, (29 / 3) ** 3 / 100 * y)
+    chromatic = []
+    for xyz in ((x, y, z), matrix.sum(1)):
+        total = np.maximum(xyz[0] + 15 * xyz[1] + 3 * xyz[2], 1e-12)
+        chromatic.append((4 * xyz[0] / total, 9 * xyz[1] / total))
+    (u, v), (white_u, white_v) = chromatic
+    return np.stack([light, 13 * light * (u - white_u), 13 * light * (v - white_v)]).reshape(3, *image.shape[:2])
 
 
 def blur_by_loops(values: np.ndarray, radius: int) -> np.ndarray:
@@ -39,7 +55,7 @@ def blur_by_loops(values: np.ndarray, radius: int) -> np.ndarray:
     return result
 
 
-def gradients_by_loops(colour: np.ndarray) -> np.ndarray:
+def gradients_by_loops(colour: np.ndarray, floor: float = 0.01) -> np.ndarray:
     _, height, width = colour.shape
     found = np.zeros((2, height, width))
     for y in range(height):
@@ -48,7 +64,7 @@ def gradients_by_loops(colour: np.ndarray) -> np.ndarray:
             down = (colour[:, min(y + 1, height - 1), x] - colour[:, max(y - 1, 0), x]) / 2
             strongest = np.argmax(across**2 + down**2)
             found[:, y, x] = np.hypot(across, down)[strongest], np.arctan2(down, across)[strongest] % np.pi
-    magnitude = found[0] / (blur_by_loops(found[0], 4) + 0.01)
+    magnitude = found[0] / (blur_by_loops(found[0], 4) + floor)
     result = np.zeros((5, height, width))
     result[0] = magnitude
     for y in range(height):
@@ -66,26 +82,48 @@ def halve(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("radius", [0, 1, 2, 4])
 def test_blur(radius: int) -> None:
-    values = torch.from_numpy(np.random.default_rng(radius).random((2, 7, 11)))
+    values = np.random.default_rng(radius).random((2, 7, 11))
     for one, blurred in zip(values, blur(values, radius)):
-        np.testing.assert_allclose(blurred, blur_by_loops(one.numpy(), radius), atol=1e-12)
+        np.testing.assert_allclose(blurred, blur_by_loops(one, radius), atol=1e-6)
 
 
-def test_gradients_and_channels() -> None:
-    colour = luv(picture(12, 16))
-    np.testing.assert_allclose(oriented_gradients(colour), gradients_by_loops(colour.numpy()), atol=1e-9)
-    fine, coarse = gradients_by_loops(colour.numpy()), gradients_by_loops(halve(colour.numpy()))
-    wanted = np.concatenate([halve(colour.numpy()), halve(fine), coarse])
-    channels = make_channels(picture(12, 16))
-    assert channels.shape == (CHANNELS, 6, 8)
-    np.testing.assert_allclose(channels, wanted, atol=1e-9)
+def test_channels_and_maps() -> None:
+    image = picture(12, 20)
+    colour = luv_by_formulas(image)
+    found = luv(image)
+    np.testing.assert_allclose(found, colour, atol=2e-6)
+    fine, coarse = gradients_by_loops(colour), gradients_by_loops(halve(colour))
+    wanted = np.concatenate([halve(colour), halve(fine), coarse])
+    channels = make_channels(found)
+    assert channels.shape == (CHANNELS, 6, 10) and channels.dtype == np.float32
+    np.testing.assert_allclose(channels, wanted, atol=1e-5)
+    np.testing.assert_allclose(make_channels(found, floor=0.1)[8:], gradients_by_loops(halve(colour), 0.1), atol=1e-5)
+    maps = np.stack([blur_by_loops(channel, radius) for radius in (1, 4) for channel in wanted])
+    np.testing.assert_allclose(feature_maps(image), maps, atol=1e-5)
+    np.testing.assert_allclose(sum_up(found)[3, 4], found[:, :3, :4].astype(np.float64).sum((1, 2)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("degrees", range(0, 180, 15))
+def test_a_slope_has_its_orientation(degrees: int) -> None:
+    y, x = np.indices((24, 24))
+    slope = 128 + 4 * ((x - 12) * np.cos(np.deg2rad(degrees)) + (y - 12) * np.sin(np.deg2rad(degrees)))
+    grey = np.repeat(np.rint(slope)[..., None], 3, -1).astype(np.uint8)
+    shares = make_channels(luv(grey))[4:8, 4:8, 4:8].mean((1, 2))
+    wanted = np.clip(1 - np.abs((degrees / 45 - np.arange(4) + 2) % 4 - 2), 0, 1)
+    np.testing.assert_allclose(shares / shares.sum(), wanted, atol=0.06)
+
+
+def test_threads_change_no_bit_of_the_maps() -> None:
+    image = picture(28, 36, seed=1)
+    with in_bands(3) as bands:
+        np.testing.assert_array_equal(feature_maps(image, bands), feature_maps(image))
 
 
 def test_luv_of_known_colours() -> None:
     # Lindbloom's calculator, sRGB primaries taken as linear (gamma 1), D65: L, u, v.
-    colours = torch.tensor([[1.0, 1, 1], [0, 0, 0], [1, 0, 0], [0, 0, 1], [0.5, 0.5, 0.5]], dtype=torch.float64)
-    wanted = [[100, 0, 0], [0, 0, 0], [53.24, 175.01, 37.75], [32.30, -9.40, -130.34], [76.07, 0, 0]]
-    found = luv(colours.T.reshape(3, 1, 5))[:, 0].T * 100
+    colours = np.array([[255, 255, 255], [0, 0, 0], [255, 0, 0], [0, 0, 255]], np.uint8)
+    wanted = [[100, 0, 0], [0, 0, 0], [53.24, 175.01, 37.75], [32.30, -9.40, -130.34]]
+    found = luv(colours[None])[:, 0].T * 100
     np.testing.assert_allclose(found, wanted, atol=0.06)
 
 
@@ -108,7 +146,7 @@ def test_features_are_values_and_differences_of_a_patch() -> None:
 
 
 def test_codes_say_how_many_edges_lie_below() -> None:
-    maps = feature_maps(picture(64, 72).float()).numpy()
+    maps = feature_maps(picture(64, 72))
     bins = make_bins([maps, maps[:, ::-1].copy()], seed=0, draws=3000)
     edges = bins.edges
     assert edges.shape == (26, 255)

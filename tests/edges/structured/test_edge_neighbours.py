@@ -11,7 +11,8 @@ import torch
 
 from ldl.collective import Collective
 from ldl.data.edges.bsds500 import BSDS500
-from ldl.edges.structured.channels import CHANNELS, LABEL, PATCH, SIDE, blur
+from ldl.edges.structured.blur import blur
+from ldl.edges.structured.channels import CHANNELS, LABEL, PATCH, SIDE
 from ldl.edges.structured.forest import EdgeForest, forest_of
 from ldl.edges.structured.growing import PatchTree
 from ldl.edges.structured.kept import describe_all, keep, learn_descriptor
@@ -20,6 +21,9 @@ from ldl.edges.structured.patches import Patches, Scene, make_scene
 from ldl.heads import StructuredEdges
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules, neighbour_weights
+
+MAPS = np.random.default_rng(0).random((26, 18, 19)).astype(np.float32)
+RULES = Rules(*(getattr(StructuredEdges(), name) for name in Rules._fields))
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +131,7 @@ def test_labels_are_the_leading_components_of_blurred_edges(forest: EdgeForest) 
         differ = ahead != behind
         edges += np.pad(differ, [(0, 0)] + [(1, 0) if a == axis else (0, 0) for a in (1, 2)])
         edges += np.pad(differ, [(0, 0)] + [(0, 1) if a == axis else (0, 0) for a in (1, 2)])
-    blurred = blur(torch.from_numpy((edges > 0).astype(np.float32)), 2).reshape(len(segments), -1).numpy()
+    blurred = blur((edges > 0).astype(np.float32), 2).reshape(len(segments), -1)
     left, sizes, _ = np.linalg.svd(blurred - blurred.mean(0), full_matrices=False)
     wanted = left[:, :8] * sizes[:8]
     codes = label_codes(forest.kept.segments[:300]).numpy()
@@ -183,6 +187,23 @@ def test_equal_weights_of_one_patch_a_leaf_are_the_plain_detector(scenes: list[S
     weighted = edges(with_forest(forest, kept=1, components=4, dsna=True, **equal))
     assert plain.max() > 0.2
     np.testing.assert_allclose(weighted, plain, atol=1e-4)
+
+
+def test_a_blend_has_its_share_of_both_votes(forest: EdgeForest) -> None:
+    options = {"patches": 400, "kept": 6, "components": 12, "gain": 0.2}
+    equal, dsna, mixed = (edges(with_forest(forest, **options, dsna=True, blend=blend)) for blend in (0, 1, 0.3))
+    # Negative votes are cut off, which the others may make up for.
+    inside = dsna > 0
+    assert inside.mean() > 0.3 and np.abs(equal - dsna).max() > 0.01
+    np.testing.assert_allclose(mixed[inside], (0.3 * dsna + 0.7 * equal)[inside], atol=1e-5)
+    # One patch a leaf, however many the others keep, has as much as its tree.
+    kept = forest.kept
+    assert kept is not None
+    near, weights = PatchNeighbours(kept, RULES, blend=0).weigh(np.arange(4, dtype=np.int32).reshape(1, 1, 4), MAPS)
+    sizes = np.diff(kept.start[:5])
+    if kept.segments[: kept.start[4]].any():
+        np.testing.assert_allclose(weights[0, 0, : sizes.sum()], np.repeat(1 / (4 * sizes), sizes), rtol=1e-6)
+        np.testing.assert_array_equal(near[0, 0, : sizes.sum()], np.arange(kept.start[4]))
 
 
 def test_edges_are_in_range_and_a_loaded_head_finds_the_same(grown: StructuredEdges) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from ldl.edges.structured.channels import FEATURES, feature_maps, feature_places
+from ldl.edges.structured.colour import sum_up
 from ldl.edges.structured.detector import PAD, EdgeDetector
 from ldl.edges.structured.forest import EdgeForest, forest_of, join
-from ldl.edges.structured.voting import rings_of, vote
+from ldl.edges.structured.outlines import outlines_of, rings_of
+from ldl.edges.structured.voting import vote
 
 
 def edges_by_loops(segments: np.ndarray) -> np.ndarray:
@@ -59,11 +60,12 @@ def picture(height: int, width: int) -> np.ndarray:
 @pytest.mark.parametrize("terms", [1, 5])
 def test_leaves_are_those_that_the_features_lead_to(terms: int) -> None:
     forest, places = random_forest(terms=terms), feature_places()
-    maps = feature_maps(torch.from_numpy(picture(60, 72).transpose(2, 0, 1) / 255).float()).numpy()
+    # Wider than a strip.
+    maps = feature_maps(picture(44, 184))
     leaves = detector(forest).find_leaves(maps)
-    assert leaves.shape == (15, 21, 4)
-    for row in range(15):
-        for column in range(21):
+    assert leaves.shape == (7, 77, 4)
+    for row in range(7):
+        for column in range(77):
             for v in range(4):
                 node = forest.roots[4 * ((row + column) % 2) + v]
                 while forest.feature[node, 0] >= 0:
@@ -107,14 +109,16 @@ def test_rings_grow_from_the_edges() -> None:
 @pytest.mark.parametrize("sharpen", [0, 1, 2])
 def test_votes_are_the_edges_of_the_leaves(sharpen: int) -> None:
     forest = random_forest()
-    rings = rings_of(forest.segments, sharpen + 1)
+    rings, outlines = rings_of(forest.segments, max(sharpen, 1)), outlines_of(forest.segments, max(sharpen, 1))
     random = np.random.default_rng(1)
     leaves = random.integers(0, len(forest.segments), (5, 7, 4)).astype(np.int32)
     weights = random.normal(size=leaves.shape).astype(np.float32)
     weights[0] = 0
-    colour = random.random((60, 60, 3)).astype(np.float32)
+    planes = random.random((3, 60, 60)).astype(np.float32)
+    colour = planes.transpose(1, 2, 0)
     votes = np.zeros((60, 60), np.float32)
-    vote(leaves, weights, forest.segments, rings, colour, sharpen, votes, 0, 60)
+    for low, high in ((0, 21), (21, 60)):
+        vote(leaves, weights, outlines, planes, sum_up(planes), sharpen, votes, low, high)
     wanted = np.zeros((60, 60))
     for place, leaf in np.ndenumerate(leaves):
         row, column, _ = place
@@ -132,12 +136,21 @@ def test_votes_are_the_edges_of_the_leaves(sharpen: int) -> None:
 
 def test_sharpening_moves_a_boundary_to_where_the_colours_change() -> None:
     segments = (np.indices((16, 16))[1] >= 9).astype(np.uint8).reshape(1, 256)
-    colour = np.zeros((32, 32, 3), np.float32)
-    colour[:, 16:] = 1
+    colour = np.zeros((3, 32, 32), np.float32)
+    colour[..., 16:] = 1
     votes = np.zeros((32, 32), np.float32)
     one = np.zeros((1, 1, 1), np.int32), np.ones((1, 1, 1), np.float32)
-    vote(*one, segments, rings_of(segments, 2), colour, 1, votes, 0, 32)
+    vote(*one, outlines_of(segments, 1), colour, sum_up(colour), 1, votes, 0, 32)
     assert set(np.flatnonzero(votes.any(0))) == {15, 16}
+
+
+def test_mirror_images_are_averaged() -> None:
+    forest, image = random_forest(), picture(48, 60)
+    whole = detector(forest, mirror=True, scales=(0.5, 1.0)).detect(image)
+    plain = detector(forest, scales=(0.5, 1.0))
+    two = [plain.detect(image), plain.detect(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]]
+    np.testing.assert_allclose(whole, np.mean(two, axis=0), atol=1e-6)
+    assert np.abs(two[0] - two[1]).max() > 0.05
 
 
 def test_every_pixel_has_equally_many_voters() -> None:

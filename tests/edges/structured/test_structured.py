@@ -13,6 +13,8 @@ from processes import weights
 
 from ldl.cli import main
 from ldl.edges.benchmark.evaluation import evaluate_folder, read_edge_map
+from ldl.edges.benchmark.vote_counts import to_dict
+from ldl.edges.votes import count_folder
 
 SMALL = [
     *("-c", str(CONFIGS / "runs/bsds_structured.yaml"), "--wandb.mode=disabled", "--trainer.enable_progress_bar=false"),
@@ -51,9 +53,18 @@ def test_one_command_trains_detects_evaluates_and_draws(tree: Path, done: Path) 
     # A disc on plain ground is easy.
     assert results["mean"]["ods"] > 0.8
     assert (done / "config.yaml").is_file()
-    assert {path.name for path in (done / "charts").iterdir()} == {"precision_recall.png", "edges.png"}
+    drawn = {path.stem for path in (done / "charts").iterdir()}
+    assert drawn == {"precision_recall", "edges", "disagreement"}
     again = evaluate_folder(done / "edges", tree / "groundTruth" / "test")
     assert again.to_dict() == json.loads((done / "evaluation.json").read_text())
+    counts = count_folder(done / "strengths", tree / "groundTruth" / "test")
+    votes = to_dict(counts, {"raw": counts.stated()})
+    assert votes == json.loads((done / "votes.json").read_text())
+    assert results["mean"]["near_nll"] == pytest.approx(votes["raw"]["all"]["near"]["nll"])
+    assert results["mean"]["disagreement"] == pytest.approx(votes["disagreement"]["raw"]["all"])
+    name = next((done / "strengths").iterdir()).name
+    strength, expected = (read_edge_map(done / kind / name) for kind in ("strengths", "disagreement"))
+    np.testing.assert_allclose(expected, 4 * strength * (1 - strength), atol=0.01)
 
 
 def test_a_trained_forest_is_used_again(tree: Path, done: Path, tmp_path: Path) -> None:

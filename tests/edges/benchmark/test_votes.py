@@ -1,0 +1,167 @@
+"""Votes against maps: every figure is that of a loop over pixels and annotators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ldl.edges.benchmark.left_out import Smoothing, predictions
+from ldl.edges.benchmark.maps import STEPS
+from ldl.edges.benchmark.proper import base_rate, calibration_error, correlation, isotonic, scores, stated
+from ldl.edges.benchmark.vote_counts import VoteCounts, count_left_out
+from ldl.edges.benchmark.votes import NEAR, Tally, levels, panel, tally, within
+from ldl.errors import LDLError
+
+
+def scene(seed: int, annotators: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """A map, on few levels so that they hold several pixels, and what annotators drew."""
+    rng = np.random.default_rng(seed)
+    boundaries = rng.random((annotators, 13, 17)) < 0.08
+    boundaries[1:] |= boundaries[:1] & (rng.random((annotators - 1, 13, 17)) < 0.7)
+    return np.round(40 * rng.random((13, 17)) ** 3) / 40, boundaries
+
+
+def near(boundaries: np.ndarray, reach: float) -> np.ndarray:
+    found = np.zeros_like(boundaries)
+    for a, y, x in np.argwhere(boundaries):
+        rows, columns = np.mgrid[: boundaries.shape[1], : boundaries.shape[2]]
+        found[a] |= (rows - y) ** 2 + (columns - x) ** 2 <= reach**2
+    return found
+
+
+@pytest.mark.parametrize("reach", [0.0, 1.0, 2.0, 5.0])
+def test_who_drew_near(reach: float) -> None:
+    boundaries = scene(0)[1]
+    np.testing.assert_array_equal(within(boundaries, reach), near(boundaries, reach))
+
+
+@pytest.mark.parametrize("region", ["all", "band"])
+@pytest.mark.parametrize("question", ["drawn", "near", "any"])
+def test_scores_are_those_of_a_loop_over_votes(question: str, region: str) -> None:
+    counts, votes = VoteCounts(), []
+    for seed in (1, 2):
+        probability, boundaries = scene(seed, 3 + seed)
+        counts.add(probability, panel(boundaries), 255)
+        marks = boundaries if question == "drawn" else near(boundaries, 2)
+        marks = marks.any(0, keepdims=True) if question == "any" else marks
+        band = near(boundaries, 5).any(0)
+        for y, x in np.argwhere(band | (region == "all")):
+            p = min(max(probability[y, x], 1 / 1020), 1 - 1 / 1020)
+            votes += [(p, mark[y, x], 1 / len(marks)) for mark in marks]
+    p, drawn, weight = np.array(votes, float).T
+    found = counts.scores(counts.stated(), bins=5)[region][question]
+    rounding = 1e-4  # 40 levels are none of the 65,536
+    assert found["nll"] == pytest.approx(-np.average(np.log(np.where(drawn, p, 1 - p)), weights=weight), abs=rounding)
+    assert found["brier"] == pytest.approx(np.average((p - drawn) ** 2, weights=weight), abs=rounding)
+    gaps = [weight[there].sum() * abs(np.average((drawn - p)[there], weights=weight[there]))
+            for there in ((p >= k / 5) & (p < (k + 1) / 5) for k in range(5)) if there.any()]  # fmt: skip
+    assert found["ece"] == pytest.approx(sum(gaps) / weight.sum(), abs=rounding)
+    assert counts.constant()[region, question][0] == pytest.approx(np.average(drawn, weights=weight))
+    # A constant at the base rate is calibrated, and the best constant.
+    constant = counts.scores(counts.constant())[region][question]
+    assert constant["ece"] == pytest.approx(0, abs=1e-12) and constant["ece_mass"] == pytest.approx(0, abs=1e-12)
+    rate = np.average(drawn, weights=weight)
+    assert constant["brier"] == pytest.approx(rate * (1 - rate))
+
+
+def small(seed: int, size: int = 7) -> Tally:
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 5, size).astype(float)
+    pixels[rng.integers(size)] = 3
+    return Tally(pixels, pixels * rng.random(size))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_calibration_is_the_likeliest_rising_function(seed: int) -> None:
+    """Of all rising functions the greatest lower average over the least upper one (Robertson et al. 1988)."""
+    found = small(seed)
+    pixels, votes = found.pixels.copy(), found.votes.copy()
+    there = np.flatnonzero(pixels)
+    votes[there[0]] += 1
+    pixels[there[0]] += 1
+    pixels[there[-1]] += 1
+    fitted = isotonic(found)
+    for place, k in enumerate(there):
+        averages = [
+            [votes[there[i : j + 1]].sum() / pixels[there[i : j + 1]].sum() for j in range(place, len(there))]
+            for i in range(place + 1)
+        ]
+        assert fitted[k] == pytest.approx(max(map(min, averages)))
+    assert (np.diff(fitted) >= 0).all() and fitted[0] > 0 and fitted[-1] < 1
+    many = Tally(1e6 * found.pixels, 1e6 * found.votes)
+    fitted = isotonic(many)
+    best = scores(many, fitted)
+    for other in np.sort(np.random.default_rng(seed).random((50, len(pixels)))):
+        mixed = scores(many, 0.9 * fitted + 0.1 * other)
+        assert best["nll"] <= mixed["nll"] + 1e-6 and best["brier"] <= mixed["brier"] + 1e-6
+
+
+def test_bins_of_equal_mass_keep_ties_together() -> None:
+    found = Tally(np.array([60.0, 20.0, 10.0, 10.0]), np.array([3.0, 4.0, 1.0, 9.0]))
+    probability = np.array([0.01, 0.02, 0.5, 0.5])
+    # Middles at .3, .7 and .9 of the pixels: with two bins the first level is alone.
+    gaps = abs(3 - 0.6), abs(4 + 10 - 0.4 - 10)
+    assert calibration_error(found, probability, 2, mass=True) == pytest.approx(sum(gaps) / 100)
+    # The second level begins in the first half, but its middle, .55, lies in the other.
+    later = Tally(np.array([30.0, 50.0, 20.0]), np.array([0.0, 9.0, 2.0]))
+    assert calibration_error(later, np.array([0.1, 0.2, 0.3]), 2, mass=True) == pytest.approx((3 + 5) / 100)
+    assert calibration_error(found, probability, 2) == pytest.approx((abs(7 - 1.0) + abs(10 - 10)) / 100)
+
+
+def test_disagreement_is_that_of_pairs_and_its_correlation_pearsons() -> None:
+    probability, boundaries = scene(3)
+    votes = panel(boundaries)
+    marks = near(boundaries, NEAR).astype(float)
+    pairs = [marks[a] * (1 - marks[b]) for a in range(4) for b in range(4) if a != b]
+    np.testing.assert_allclose(votes.disagreement, np.mean(pairs, 0))
+    counts = VoteCounts()
+    counts.add(probability, votes)
+    p = stated()[levels(probability)].ravel()
+    expected = np.corrcoef(p * (1 - p), votes.disagreement.ravel())[0, 1]
+    assert counts.correlations(counts.stated())["all"] == pytest.approx(expected)
+    assert np.isnan(counts.correlations(counts.constant())["all"])
+    assert panel(boundaries[:1]).disagreement is None
+
+
+@pytest.mark.parametrize("sigma", [0.0, 1.5])
+def test_annotators_left_out(sigma: float) -> None:
+    """Each is foretold by the others alone, and their votes weigh as much as those that detectors are scored on."""
+    boundaries = scene(4)[1]
+    smoothing = Smoothing(sigma, 0.5, 0.1)
+    for a, (found, votes) in enumerate(predictions(boundaries, smoothing)):
+        np.testing.assert_array_equal(votes, boundaries[a])
+        others = boundaries.copy()
+        others[a] ^= True
+        np.testing.assert_allclose(found, list(predictions(others, smoothing))[a][0], atol=1e-12)
+        if not sigma:
+            np.testing.assert_allclose(found, (np.delete(boundaries, a, 0).sum(0) + 0.05) / 3.5)
+    people, detector = VoteCounts(), VoteCounts()
+    count_left_out(boundaries, dict.fromkeys(("drawn", "near"), smoothing), people)
+    detector.add(np.zeros(boundaries.shape[1:]), panel(boundaries))
+    assert people.tallies.keys() == detector.tallies.keys()
+    for key, found in people.tallies.items():
+        assert found.pixels.sum() == pytest.approx(detector.tallies[key].pixels.sum())
+        assert base_rate(found) == pytest.approx(base_rate(detector.tallies[key]))
+    likelihoods = [np.log(np.where(votes, p, 1 - p)) for p, votes in predictions(boundaries, smoothing)]
+    nll = people.scores(people.stated())["all"]["drawn"]["nll"]
+    assert nll == pytest.approx(-np.mean(likelihoods), abs=1e-4)
+    with pytest.raises(LDLError, match="a single annotator; there is nobody to predict"):
+        next(predictions(boundaries[:1], smoothing))
+
+
+def test_what_does_not_fit_is_named() -> None:
+    with pytest.raises(LDLError, match="map and ground truth differ in size, 2x3 and 3x2 pixels"):
+        tally(np.zeros((2, 3), int), np.zeros((3, 2)))
+    for wrong in (1.5, np.nan):
+        with pytest.raises(LDLError, match="probabilities must be in 0..1"):
+            levels(np.full((2, 2), wrong))
+
+
+def test_images_without_an_edge() -> None:
+    """The band is empty: no figure of it is a number."""
+    counts = VoteCounts()
+    counts.add(np.full((4, 5), 0.25), panel(np.zeros((2, 4, 5), bool)))
+    found = counts.scores(counts.calibrated())
+    assert found["all"]["drawn"]["nll"] < 0.05 and np.isnan(found["band"]["drawn"]["nll"])
+    assert np.isnan(base_rate(counts.tallies["band", "any"])) and counts.calibrated()["band", "any"][STEPS] == 0.5
+    assert np.isnan(correlation(counts.disagreement["band"], counts.squares["band"], stated()))

@@ -1,0 +1,113 @@
+"""Votes traced: what is learned beside a model's own ridges, by loops in float64, by hand and in a step of training."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ldl.backbones import PixelFeatures
+from ldl.edges.benchmark.nms import suppress
+from ldl.edges.tracing import trace
+from ldl.errors import LDLError
+from ldl.heads import LDLF, MSLP, Softmax
+from ldl.labels import LabelSpace
+from ldl.metrics.functional import kl
+from ldl.task import Task
+
+LABELS = LabelSpace.nominal(["no edge", "edge"])
+SMALL = {"name": "mobilenetv2_050", "pretrained": False, "width": 4}
+
+
+class Given(torch.nn.Module):
+    """A "head" whose prediction is the features."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features
+
+
+def votes(share: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.stack([1 - share, share], -1))
+
+
+def reference(prediction: Tensor, target: Tensor, reach: float) -> Tensor:
+    """Pixel by pixel, ridge by ridge."""
+    traced = target.double().clone()
+    for image, strength in enumerate(1 - prediction[..., 0].numpy()):
+        ridges = np.argwhere(suppress(strength, border=0) > 0)
+        for place in np.ndindex(*strength.shape):
+            squared = ((ridges - place) ** 2).sum(1)
+            if len(squared) and 0 < squared.min() <= reach**2:
+                traced[(image, *place)] = torch.tensor([1.0, *[0.0] * (target.shape[-1] - 1)])
+    return traced
+
+
+@pytest.mark.parametrize("reach", [1.0, 1.5, 3.0])
+@pytest.mark.parametrize("labels", [2, 3])
+def test_every_pixel_by_itself(reach: float, labels: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    prediction, target = (
+        torch.rand(2, 13, 17, labels, generator=generator, dtype=torch.float64).pow(4).softmax(-1) for _ in range(2)
+    )
+    prediction[1, 5:] = torch.eye(labels)[0].double()
+    found = trace(Given(), prediction, target, reach)  # type: ignore[arg-type]
+    torch.testing.assert_close(found, reference(prediction, target, reach))
+    assert 0 < (found != target).any(-1).float().mean() < 1
+
+
+def test_a_band_becomes_the_models_line() -> None:
+    """Votes lie on five columns, the model's ridge on the second of them; what it has not seen is taught as it was."""
+    columns = np.arange(20)
+    share = np.tile(np.where(abs(columns - 10) <= 2, 0.6, 0.0), (20, 1))
+    seen = np.tile(np.select([columns == 9, abs(columns - 9) == 1], [0.8, 0.3]), (20, 1))
+    found = trace(Given(), votes(seen)[None], votes(share)[None], 2)[0, ..., 1]  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found, np.tile(np.where((columns == 9) | (columns == 12), 0.6, 0), (20, 1)))
+    for nothing in (0 * seen, 0 * seen + 0.3):
+        kept = trace(Given(), votes(nothing)[None], votes(share)[None], 2)[0, ..., 1]  # type: ignore[arg-type]
+        np.testing.assert_array_equal(kept, share)
+
+
+@pytest.mark.parametrize("head", [Softmax(), LDLF(trees=2, depth=3, outputs=4, batches=2)])
+def test_a_step_learns_the_traced_votes(head: Softmax | LDLF) -> None:
+    torch.manual_seed(0)
+    task = Task(head, PixelFeatures(**SMALL), crisp=2)
+    task.build(LABELS, (3, 32, 32))
+    if isinstance(head, LDLF):
+        # Leaves are uniform, and prediction flat, before their first update.
+        head.leaves.copy_(torch.rand_like(head.leaves).mul(9).softmax(-1))
+        torch.nn.init.normal_(next(head.split.parameters()), std=9)
+    target = votes(np.random.default_rng(0).random((2, 32, 32)).astype(np.float32))
+    batch = {
+        "input": torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8),
+        "target": target,
+        "keep": target[..., 1] > 0.3,
+        "index": torch.arange(2),
+        "weight": torch.tensor([1.0, 0.0]),
+    }
+    found = task.training_step(batch, 0)["loss"]
+    features = task.features({"input": batch["input"][:1]})
+    traced = reference(head(features).detach().float(), target[:1], 2)
+    assert not torch.equal(traced, target[:1].double())
+    # Padding and pixels that are not to be learned from count nothing; the gradient is that of the head's loss.
+    kept = batch["keep"][:1]
+    whole = kl(head(features)[kept], traced[kept]).mean() if isinstance(head, Softmax) else None
+    expected = head.loss(features[kept], traced[kept].float())["loss"] if whole is None else whole
+    torch.testing.assert_close(found.double(), expected.double())
+    parameter = next(task.head.parameters())
+    one, other = (torch.autograd.grad(loss, parameter, retain_graph=True)[0] for loss in (found, expected))
+    torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(
+    ("head", "maps", "crisp", "message"),
+    [
+        (Softmax(), True, 11, "model.crisp 11 must be in 0..10 pixels"),
+        (Softmax(), True, float("nan"), "model.crisp nan must be"),
+        (Softmax(), False, 2, "set it to 0 for Softmax"),
+        (MSLP(), True, 2, "set it to 0 for MSLP"),
+    ],
+)
+def test_what_cannot_be_traced_is_refused(head: Softmax | MSLP, maps: bool, crisp: float, message: str) -> None:
+    with pytest.raises(LDLError, match=message):
+        Task(head, PixelFeatures(**SMALL) if maps else None, crisp=crisp)

@@ -13,6 +13,7 @@ import itertools
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -62,8 +63,8 @@ def measured(folder: Path, config: Path, arguments: list[str], one_size: bool) -
     whole = tested(folder, config, arguments)
     if not one_size:
         return whole
-    test = ["--stage=test", f"--ckpt_path={checkpoint(folder)}", *ONE_SIZE]
-    return tested(folder / "one_size", config, [*arguments, *test])
+    # --stage test looks at images as the checkpoint says; a run that has ended is tested with what it resumes with.
+    return tested(folder / "one_size", config, [*arguments, f"--ckpt_path={checkpoint(folder)}", *ONE_SIZE])
 
 
 def checkpoint(folder: Path) -> Path:
@@ -76,7 +77,8 @@ def cost(file: Path, one_size: bool) -> tuple[int, float]:
     """Number of parameters of a network, and seconds of one thread for an image; the least of five tries."""
     task = Task.load_from_checkpoint(file).eval()
     if one_size:
-        task.backbone.scales, task.backbone.mirror = (1.0,), False
+        backbone: Any = task.backbone
+        backbone.scales, backbone.mirror = (1.0,), False
     image = torch.randint(0, 256, (1, 3, *SHAPE), dtype=torch.uint8)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -53,7 +53,10 @@ def test_votes_lie_where_the_lines_do(sizes: tuple[float, float], reach: float) 
         drawn = lines(rng)
         picture, target, _ = crops(rotations=16, sizes=sizes).take(places(), np.empty(SHAPE), drawn, reach, rng)
         x, y = np.moveaxis(picture[..., :2].astype(float) / 3, -1, 0)
-        size = 32 / np.hypot(*[axis[0, -1] - axis[0, 0] for axis in (x, y)]) * 31 / 32
+        right, down = (np.array([axis[end] - axis[0, 0] for axis in (x, y)]) for end in ((0, -1), (-1, 0)))
+        # No shear: a rotation keeps right angles, and lengths.
+        assert abs(right @ down) < 0.05 * (right @ right) and right @ right == pytest.approx(down @ down, rel=0.08)
+        size = 31 / np.hypot(*right)
         assert sizes[0] - 0.05 < size < max(sizes[1], 32 * 2**0.5 / min(SHAPE)) + 0.05
         share = np.zeros((2, 32, 32))
         for single in drawn:

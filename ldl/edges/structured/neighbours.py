@@ -58,8 +58,8 @@ class PatchNeighbours:
         votes = _gather(leaves.reshape(-1, trees), self.kept.start, self.flat, 1 - self.blend, near, counts, weights)
         if not self.blend:
             return near.reshape(rows, columns, -1), weights.reshape(rows, columns, -1)
-        # A split of nothing is one empty part.
-        parts = [part for part in torch.from_numpy(votes).nonzero().squeeze(1).split(PART) if len(part)]
+        voting = np.flatnonzero(votes)
+        parts = [voting[first : first + PART] for first in range(0, len(voting), PART)]
         with ThreadPoolExecutor(self.threads) as pool:
             solved = pool.map(lambda part: self._solve(near[part], counts[part], queries[part]), parts)
             for part, found in zip(parts, solved):

@@ -11,6 +11,7 @@ import torch
 
 from ldl.collective import Collective
 from ldl.data.edges.bsds500 import BSDS500
+from ldl.edges.structured import neighbours
 from ldl.edges.structured.blur import blur
 from ldl.edges.structured.channels import CHANNELS, LABEL, PATCH, SIDE
 from ldl.edges.structured.forest import EdgeForest, forest_of
@@ -145,11 +146,11 @@ def test_weights_are_those_of_dsna(forest: EdgeForest) -> None:
     assert kept is not None
     settings = StructuredEdges(clusters=2, rounds=2, tolerance=1e-6)
     rules = Rules(*(getattr(settings, name) for name in Rules._fields))
-    neighbours = PatchNeighbours(kept, rules, threads=2)
+    weighted = PatchNeighbours(kept, rules, threads=2)
     random = np.random.default_rng(0)
     maps = random.random((26, 18, 19)).astype(np.float32)
     leaves = random.integers(0, len(forest.segments), (3, 4, 2)).astype(np.int32)
-    voters, weights = neighbours.weigh(leaves, maps)
+    voters, weights = weighted.weigh(leaves, maps)
     queries = describe_all(maps, kept.kernel, kept.bias)
     for row, column in np.ndindex(3, 4):
         near = np.concatenate([np.arange(kept.start[leaf], kept.start[leaf + 1]) for leaf in leaves[row, column]])
@@ -204,6 +205,16 @@ def test_a_blend_has_its_share_of_both_votes(forest: EdgeForest) -> None:
     if kept.segments[: kept.start[4]].any():
         np.testing.assert_allclose(weights[0, 0, : sizes.sum()], np.repeat(1 / (4 * sizes), sizes), rtol=1e-6)
         np.testing.assert_array_equal(near[0, 0, : sizes.sum()], np.arange(kept.start[4]))
+
+
+def test_patches_are_solved_in_parts_of_any_size(forest: EdgeForest, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert forest.kept is not None
+    leaves = np.random.default_rng(0).integers(0, len(forest.segments), (3, 3, 2)).astype(np.int32)
+    weighted = PatchNeighbours(forest.kept, RULES)
+    whole = weighted.weigh(leaves, MAPS)[1]
+    # What remains of many may be a single one.
+    monkeypatch.setattr(neighbours, "PART", 1)
+    np.testing.assert_array_equal(weighted.weigh(leaves, MAPS)[1], whole)
 
 
 def test_edges_are_in_range_and_a_loaded_head_finds_the_same(grown: StructuredEdges) -> None:

@@ -96,10 +96,11 @@ class EdgeReport(EachImage):
             return *read_probability(self._file("strengths", data, named[name])), truth(name).boundaries
 
         evaluation = evaluate(list(named), load("edges"), show_progress=show_progress)
+        measured = evaluation.to_dict()
+        write_json(self.folder / "evaluation.json", measured)
         raw, more = evaluate_crisp(list(named), load("strengths"), stricter=(), show_progress=show_progress)
         crisp = {**scores(raw.thresholds, raw.counts), "ac": more["ac"]}
-        measured = evaluation.to_dict() | {name: crisp[name.removeprefix("crisp_")] for name in CRISP}
-        write_json(self.folder / "evaluation.json", measured)
+        measured |= {name: crisp[name.removeprefix("crisp_")] for name in CRISP}
         counts = count_votes(list(named), probability, show_progress)
         votes = to_dict(counts, {"raw": counts.stated()})
         write_json(self.folder / "votes.json", votes)

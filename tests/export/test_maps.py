@@ -21,7 +21,7 @@ from ldl.task import Task
 def test_every_pixel_of_pictures_of_any_size(tmp_path: Path) -> None:
     torch.manual_seed(0)
     head = LDLF(trees=2, depth=3, outputs=8)
-    task = Task(head, PixelFeatures(name="test_resnet", pretrained=False, width=4, scales=(0.5, 1.0))).eval()
+    task = Task(head, PixelFeatures(name="test_resnet", pretrained=False, width=4, scales=(0.5,))).eval()
     task.build(NO_YES, (3, 64, 64))
     task.preprocessing = {"dtype": "uint8"}
     # Leaves that were never solved are all alike.

@@ -67,6 +67,8 @@ class Together(nn.Module):
     def __init__(self, models: dict[str, Deployed]) -> None:
         super().__init__()
         self.models = nn.ModuleList(models.values())
+        first = next(iter(models.values()))
+        self.input_shape, self.takes_pictures = first.input_shape, first.takes_pictures
         self.outputs = [f"{name}/{output}" for name, model in models.items() for output in model.outputs]
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, ...]:

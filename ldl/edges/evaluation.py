@@ -17,7 +17,7 @@ from ldl.edges.benchmark.counting import MAX_DIST
 from ldl.edges.benchmark.crispness import evaluate_crisp
 from ldl.edges.benchmark.evaluation import agreement, evaluate_folder, open_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth
-from ldl.errors import LDLError
+from ldl.edges.command import run
 from ldl.reports.files import write_json
 
 
@@ -25,12 +25,7 @@ def main(args: list[str] | None = None) -> None:
     """The command line; a mistake of the user ends in one line on standard error and exit code 2."""
     parser = argparse.ArgumentParser(prog="python -m ldl.edges.evaluation", description="Benchmark of edge maps.")
     add_options(parser)
-    options = parser.parse_args(args)
-    try:
-        evaluate(options)
-    except LDLError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run(parser, evaluate, args)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

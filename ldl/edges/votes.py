@@ -19,6 +19,7 @@ from ldl.edges.benchmark.ground_truth import read_ground_truth
 from ldl.edges.benchmark.maps import read_probability
 from ldl.edges.benchmark.proper import BINS
 from ldl.edges.benchmark.vote_counts import VoteCounts, count_votes, to_dict
+from ldl.edges.command import run
 from ldl.errors import LDLError
 from ldl.reports.files import write_json
 
@@ -33,12 +34,7 @@ def main(args: list[str] | None = None) -> None:
     parser.add_argument("--fit_gt", type=Path, default=None, help="Ground truth of those.")
     parser.add_argument("--bins", type=int, default=BINS, help="Bins of the calibration error.")
     parser.add_argument("--chart", type=Path, default=None, help="PNG of the reliability diagrams to draw.")
-    options = parser.parse_args(args)
-    try:
-        evaluate(options)
-    except LDLError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run(parser, evaluate, args)
 
 
 def evaluate(options: argparse.Namespace) -> None:

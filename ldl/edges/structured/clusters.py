@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.edges.structured.relabel import ROUNDS, SAMPLE, add_row, dot
+from ldl.edges.structured.relabel import ROUNDS, SAMPLE
 from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.draws import next_bits
+from ldl.methods.forest.vectors import add_row, dot
 
 COMPONENTS = 5
 STEPS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ldl.methods.forest.compiled import compiled, inlined
-from ldl.methods.forest.draws import next_bits
+from ldl.methods.forest.draws import draw_next
 
 
 @compiled
@@ -42,9 +42,7 @@ def best_split(
     best = _purity(count, ones) * (1 + 1e-9)
     histogram = np.empty(256, np.int64)
     for k in range(min(tries, width)):
-        other = k + int(next_bits(state) % np.uint64(width - k))
-        order[k], order[other] = order[other], order[k]
-        column = codes[order[k]]
+        column = codes[draw_next(order, k, state)]
         histogram[:] = 0
         lowest, highest = 255, 0
         for i in range(count):
@@ -85,9 +83,7 @@ def best_split_of_many(
     best = _purity_of_many(totals) * (1 + 1e-9)
     histogram = np.empty((256, classes), np.int64)
     for k in range(min(tries, width)):
-        other = k + int(next_bits(state) % np.uint64(width - k))
-        order[k], order[other] = order[other], order[k]
-        column = codes[order[k]]
+        column = codes[draw_next(order, k, state)]
         histogram[:] = 0
         lowest, highest = 255, 0
         for i in range(count):

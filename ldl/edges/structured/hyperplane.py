@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.edges.structured.relabel import add_row, dot
 from ldl.methods.forest.compiled import compiled, inlined
-from ldl.methods.forest.draws import next_bits
+from ldl.methods.forest.draws import draw_next, next_bits
+from ldl.methods.forest.vectors import add_row, dot
 
 SAMPLE = 1024
 """Larger nodes fit their hyperplanes to so many patches, drawn at random."""
@@ -53,7 +53,7 @@ def best_hyperplane(
     Returns:
         Whether there is a split, and the threshold up to which the weighted sum goes left.
     """
-    count, width, size = len(rows), len(codes), len(feature)
+    count, size = len(rows), len(feature)
     found, threshold = False, np.float32(0)
     if ones == 0 or ones == count:
         return found, threshold
@@ -66,8 +66,7 @@ def best_hyperplane(
     costs = min((1 - share) / share, COST_CAP), min(share / (1 - share), COST_CAP)
     for _ in range(sets):
         for k in range(size):
-            other = k + int(next_bits(state) % np.uint64(width - k))
-            order[k], order[other] = order[other], order[k]
+            draw_next(order, k, state)
         for i in range(sample):
             at = i if count == sample else np.int64(next_bits(state) % np.uint64(count))
             y[i] = 1 if labels[at] else -1

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.methods.forest.compiled import compiled, inlined, inlined_fast
+from ldl.methods.forest.compiled import compiled, inlined
 from ldl.methods.forest.draws import next_bits
+from ldl.methods.forest.vectors import add_row, dot
 
 PAIRS = 256
 SAMPLE = 1024
@@ -96,17 +97,3 @@ def middle_segments(segments: np.ndarray, rows: np.ndarray, pairs: np.ndarray) -
         if away < least:
             least, middle = away, row
     return middle
-
-
-@inlined_fast
-def dot(one: np.ndarray, two: np.ndarray) -> float:
-    total = one.dtype.type(0)
-    for p in range(len(one)):
-        total += one[p] * two[p]
-    return total
-
-
-@inlined_fast
-def add_row(total: np.ndarray, row: np.ndarray, factor: float) -> None:
-    for p in range(len(total)):
-        total[p] += factor * row[p]

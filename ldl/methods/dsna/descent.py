@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ldl.methods.dsna.clusters import FLOOR
-from ldl.methods.forest.compiled import compiled, inlined, inlined_fast
+from ldl.methods.forest.compiled import compiled, inlined
+from ldl.methods.forest.vectors import add_row, dot
 
 SWEEPS = 1000
 """Sweeps over all coordinates, at most."""
@@ -55,27 +56,27 @@ def descend_weights(
         residual[:] = 0
         for i in range(count):
             members[i] = points[near[b, i]]
-            _add(residual, members[i], points.dtype.type(1 / count))
+            add_row(residual, members[i], points.dtype.type(1 / count))
         centre = residual.copy()
         residual[:] = queries[b] - centre
-        least = tolerance * np.sqrt(_dot(residual, residual))
+        least = tolerance * np.sqrt(dot(residual, residual))
         for i in range(count):
             members[i] -= centre
-            norms[i] = _dot(members[i], members[i])
+            norms[i] = dot(members[i], members[i])
             own[i] = anchors[i]
-            _add(residual, members[i], -own[i])
+            add_row(residual, members[i], -own[i])
         for _ in range(SWEEPS):
             moved = points.dtype.type(0)
             for i in range(count):
                 if norms[i] <= 1e-12:
                     continue
                 best = _shrink(
-                    own[i] + _dot(members[i], residual) / norms[i], anchors[i], sparsity / norms[i],
+                    own[i] + dot(members[i], residual) / norms[i], anchors[i], sparsity / norms[i],
                     attraction / norms[i],
                 )  # fmt: skip
                 change = points.dtype.type(best - own[i])
                 if change != 0:
-                    _add(residual, members[i], -change)
+                    add_row(residual, members[i], -change)
                     own[i] += change
                     moved = max(moved, abs(change) * np.sqrt(norms[i]))
             if moved <= least:
@@ -135,17 +136,3 @@ def _shrink(x: float, anchor: float, sparsity: float, attraction: float) -> floa
     if x - sparsity - attraction > anchor:
         return x - sparsity - attraction
     return min(max(x - sparsity + attraction, 0.0), anchor)
-
-
-@inlined_fast
-def _dot(one: np.ndarray, two: np.ndarray) -> float:
-    total = one.dtype.type(0)
-    for f in range(len(one)):
-        total += one[f] * two[f]
-    return total
-
-
-@inlined_fast
-def _add(total: np.ndarray, row: np.ndarray, factor: float) -> None:
-    for f in range(len(total)):
-        total[f] += factor * row[f]

@@ -73,6 +73,14 @@ def next_share(state: np.ndarray) -> float:
     return np.float64(next_bits(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
+@inlined
+def draw_next(order: np.ndarray, k: int, state: np.ndarray) -> int:
+    """Entry ``k`` of a permutation that is drawn as it is needed: one of those from ``k`` on."""
+    other = k + int(next_bits(state) % np.uint64(len(order) - k))
+    order[k], order[other] = order[other], order[k]
+    return order[k]
+
+
 @compiled
 def _pick(rows: int, state: np.ndarray, picked: np.ndarray) -> None:
     """Fill in a simple random sample of the rows, in order (selection sampling; Fan, Muller & Rezucha 1962)."""

@@ -1,0 +1,129 @@
+"""Every table and figure of the five papers: measured, judged and written to docs/papers.
+
+    python benchmarks/papers.py PAPER ... [--only "Table 15" ...] [--out runs/papers]
+    python benchmarks/papers.py [PAPER ...] --quick
+    python benchmarks/papers.py [PAPER ...] --check [--only "Table 15" ...] [--out ANOTHER_FOLDER]
+
+Measures the items of the papers, each in a folder of its own; the same command goes on where it was stopped. What was
+measured goes to docs/papers/figures/PAPER.json, and from there, and from nowhere else, to the page of the paper and the
+index. --quick runs each item in a small form, within minutes in all, and writes no page: it proves the commands.
+--check measures anew in an empty folder and compares with the figures of the pages to the last digit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
+
+# isort: split
+import torch
+
+from benchmarks.common.claims import same
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.items import Item, Measured, Paper, Work, measure, read_figures, verdict, write_figures
+from benchmarks.common.paper_pages import details, index, overview
+from benchmarks.common.tables import write_block
+from ldl.errors import LDLError
+from ldl.running.quiet import silence
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPERS = ("ldlf", "structrf", "boosting", "mslp", "dsna")
+
+
+def load(name: str) -> Paper:
+    """The paper that ``benchmarks/NAME/paper.py`` has as ``PAPER``."""
+    paper: Paper = importlib.import_module(f"benchmarks.{name}.paper").PAPER
+    return paper
+
+
+def main() -> None:
+    """Measure what is missing, then write the pages."""
+    parser = make_parser(__doc__, threads=1)
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)} (default: all)")
+    parser.add_argument("--only", nargs="+", metavar="ITEM", help="such as 'Table 15'; default all")
+    parser.add_argument(
+        "--out", type=Path, help="kept, and gone on with (default: runs/papers; a new one with --check)"
+    )
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "papers", help="pages (default: %(default)s)")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quick", action="store_true", help="small forms; pages stay as they are")
+    how.add_argument("--check", action="store_true", help="measure anew, and compare with the pages")
+    how.add_argument("--report", action="store_true", help="measure nothing; write pages from their figures")
+    options = parser.parse_args()
+    if unknown := set(options.papers) - set(PAPERS):
+        raise LDLError(f"no paper {', '.join(sorted(unknown))}: give some of {', '.join(PAPERS)}")
+    torch.set_num_threads(options.threads)
+    silence()
+    papers = [load(name) for name in options.papers or PAPERS]
+    if options.only:
+        names = [item.name for paper in papers for item in paper.items]
+        if unknown := set(options.only) - set(names):
+            raise LDLError(f"no item {', '.join(sorted(unknown))}: give some of {', '.join(names)}")
+    with tempfile.TemporaryDirectory() as empty:
+        out = options.out or (Path(empty) if options.quick or options.check else Path("runs/papers"))
+        for paper in papers:
+            wanted = [item for item in paper.items if item.measure and (not options.only or item.name in options.only)]
+            known = read_figures(figures_of(options.docs, paper))
+            for item in [] if options.report else wanted:
+                found = measured_in(out, paper, item, options.quick)
+                if options.check:
+                    compare(paper, item, found, known.get(item.name))
+                elif not options.quick:
+                    known[item.name] = found
+                    write_figures(figures_of(options.docs, paper), in_order(paper, known))
+            if not (options.quick or options.check):
+                write_pages(options.docs, paper)
+    if not (options.quick or options.check):
+        every = [load(name) for name in PAPERS]
+        shown = index((paper, read_figures(figures_of(options.docs, paper))) for paper in every)
+        write_block(options.docs / "index.md", "papers", shown)
+
+
+def figures_of(docs: Path, paper: Paper) -> Path:
+    """What the page of a paper is written from."""
+    return docs / "figures" / f"{paper.name}.json"
+
+
+def in_order(paper: Paper, figures: dict[str, Measured]) -> dict[str, Measured]:
+    """Those of the items that the paper has, in its order."""
+    return {item.name: figures[item.name] for item in paper.items if item.name in figures}
+
+
+def measured_in(out: Path, paper: Paper, item: Item, quick: bool) -> Measured:
+    """Measure an item in a folder of its own, and tell how long it took."""
+    start = time.perf_counter()
+    folder = out / paper.name / item.name.lower().replace(" ", "_").replace(",", "")
+    found = measure(item, Work(folder, quick))
+    told = "" if quick else f"  {verdict(item, found)}"
+    print(f"{paper.name}, {item.name}: {time.perf_counter() - start:.0f} s{told}", flush=True)
+    return found
+
+
+def compare(paper: Paper, item: Item, found: Measured, known: Measured | None) -> None:
+    """Raises LDLError where the claims of an item came out other than the page has them."""
+    pairs = zip(found.claims, known.claims, strict=False) if known else ()
+    if known is None or len(found.claims) != len(known.claims) or not all(same(*pair) for pair in pairs):
+        raise LDLError(
+            f"{paper.name}, {item.name}: measured {found.claims}, and the page has {known and known.claims}: "
+            f"measure it again without --check to write what comes out now"
+        )
+    print(f"{paper.name}, {item.name}: {len(found.claims)} claims equal to the last digit", flush=True)
+
+
+def write_pages(docs: Path, paper: Paper) -> None:
+    """The blocks of a paper's page."""
+    figures = read_figures(figures_of(docs, paper))
+    page = docs / f"{paper.name}.md"
+    write_block(page, "items", overview(paper, figures))
+    write_block(page, "figures", details(paper, figures))
+
+
+if __name__ == "__main__":
+    launch(main)

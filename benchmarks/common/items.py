@@ -26,11 +26,15 @@ class Work:
 
     def __init__(self, folder: Path, quick: bool) -> None:
         self.folder, self.quick = folder, quick
-        self._store = Store(folder / "cells")
+        self._store, self._common = Store(folder / "cells"), Store(folder.parent / "cells")
 
     def cell(self, key: Row, measure: Callable[[], Row]) -> Row:
         """What was measured under ``key``, or is measured now and kept, so that what was stopped goes on."""
         return self._store.cell(key, measure)
+
+    def shared(self, key: Row, measure: Callable[[], Row]) -> Row:
+        """As :meth:`cell`, for what several items of the paper need: it lies beside their folders."""
+        return self._common.cell(key, measure)
 
 
 @dataclass(frozen=True, kw_only=True)

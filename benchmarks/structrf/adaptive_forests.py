@@ -18,10 +18,10 @@ MODEST = 0.1
 CLOSER = {"alpha .1": {"alpha": 0.1}, "alpha .02": {"alpha": 0.02}, "beta 4": {"beta": 4.0}}
 
 PROTOCOL = (
-    "Folds 0 to 9 of `KFold(10, shuffle=True, random_state=0)`; StructRF and StructRF* have the same seed, and so the same "
-    "bootstrap samples; 50 trees, depth 20, sampling .8. Differences are means over the folds, exact less adaptive, as "
-    "printed; their standard errors are over the folds. The printed ones have four decimals and no deviation, and none is "
-    f"above {LARGEST}."
+    "Folds 0 to 9 of `KFold(10, shuffle=True, random_state=0)`; StructRF and StructRF* have the same seed, and so "
+    "the same bootstrap samples; 50 trees, depth 20, sampling .8. Differences are means over the folds, exact less "
+    "adaptive, as printed; their standard errors are over the folds. The printed ones have four decimals and no "
+    f"deviation, and none is above {LARGEST}."
 )
 
 

@@ -23,7 +23,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def ways(work: Work, name: str) -> Iterator[Claim]:
-    """KL divergence on validation rows of the first five folds, by each of the ways."""
+    """KL divergence on validation rows of the first three folds, by each of the ways."""
     for way, options in WAYS.items():
         yield _attempt(f"{way}; kl of validation rows", work, name, **options)
     yield from starts(work, name)
@@ -36,5 +36,5 @@ def starts(work: Work, name: str) -> Iterator[Claim]:
 
 
 def _attempt(what: str, work: Work, name: str, **options: Any) -> Number:
-    rows = [fold_scores(work, name, "StructRF", fold, True, **options) for fold in range(folds_of(work, 5))]
+    rows = [fold_scores(work, name, "StructRF", fold, True, **options) for fold in range(folds_of(work, 3))]
     return Number(what, tuple(row["kl"] for row in rows), attempt=True)

@@ -31,9 +31,9 @@ WAYS = {EVERY: (EXACT, 1), STEP: (ADAPTIVE, 32), "exact, in blocks": (EXACT, 32)
 SEEDS = 20
 
 PROTOCOL = (
-    "The paper's rows of Human_Gene are not at hand: 10,000 rows of 36 features that are random numbers, with 68 labels "
-    "that depend on a few of them, and 10,000 digits of MNIST in 6 x 6 pixels with their classes; 20 seeds of each. The "
-    "search is that of a root that holds every row once."
+    "The paper's rows of Human_Gene are not at hand: 10,000 rows of 36 features that are random numbers, with 68 "
+    "labels that depend on a few of them, and 10,000 digits of MNIST in 6 x 6 pixels with their classes; 20 seeds of "
+    "each. The search is that of a root that holds every row once."
 )
 
 
@@ -181,9 +181,7 @@ def figure_6(work: Work) -> Iterator[Claim]:
 def table_20(work: Work) -> Iterator[Claim]:
     """The gains that both find, and their times."""
     for name, source in SOURCES.items():
-        pairs = [
-            [search_once(*source(*size(work), seed), way) for way in (EVERY, STEP)] for seed in range(seeds(work))
-        ]
+        pairs = [[search_once(*source(*size(work), seed), way) for way in (EVERY, STEP)] for seed in range(seeds(work))]
         shares = [step.gain / every.gain for every, step in pairs]
         agree = sum(every.feature == step.feature for every, step in pairs)
         yield Statement(

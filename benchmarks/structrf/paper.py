@@ -9,8 +9,8 @@ from benchmarks.structrf.published import TABLES
 
 RARELY = "The constant predictor comes close: this set hardly tells methods apart."
 PERSONS = (
-    "In shuffled folds everybody tested is also in training, as published: see [persons](../data/persons.md) for what is "
-    "left where persons are kept apart."
+    "In shuffled folds everybody tested is also in training, as published: see [persons](../data/persons.md) for what "
+    "is left where persons are kept apart."
 )
 
 PAPER = Paper(
@@ -37,9 +37,9 @@ PAPER = Paper(
             shows="Seconds to train and to test",
             protocol=times.PROTOCOL,
             measure=times.table_3,
-            why="A search in compiled code that passes over blocks of candidates leaves little to save, so that forests "
-            "of distributions cost no more than scikit-learn's of classes, and a linear model in NumPy less than either. "
-            "`python benchmarks/structrf/speed.py` has times and memory beside scikit-learn's forests.",
+            why="A search in compiled code that passes over blocks of candidates leaves little to save, so that "
+            "forests of distributions cost no more than scikit-learn's of classes, and a linear model in NumPy less "
+            "than either. `python benchmarks/structrf/speed.py` has times and memory beside scikit-learn's forests.",
         ),
         *(tables.table_of(name, why=RARELY) for name in TABLES if name.startswith("Yeast")),
         Item(
@@ -54,9 +54,9 @@ PAPER = Paper(
         tables.table_of(
             "Natural_Scene",
             ways,
-            "Forests that try all features at every node miss the printed KL and cosine, as an independent rerun did. The "
-            "paper says that features are drawn at random (section 2.2.1), and not how many: with a third of them, chosen "
-            "on validation rows, they come nearer.",
+            "Forests that try all features at every node miss the printed KL and cosine, as an independent rerun did. "
+            "The paper says that features are drawn at random (section 2.2.1), and not how many: with a third of them, "
+            "chosen on validation rows, they come nearer.",
         ),
         tables.table_of("SJAFFE", starts, PERSONS),
         tables.table_of("SBU_3DFE", why=PERSONS),
@@ -64,8 +64,8 @@ PAPER = Paper(
         Item(
             name="Section 4.4",
             shows="Which method is better",
-            protocol="The cells of Tables 4 to 18; means over the three folds on which all methods were run. SA-IIS was "
-            "not run on Movie. It holds where StructRF is ahead as often as in print.",
+            protocol="The cells of Tables 4 to 18; means over the three folds on which all methods were run. SA-IIS "
+            "was not run on the three largest sets. It holds where StructRF is ahead as often as in print.",
             measure=tables.orders,
             why="The printed maximum entropy models are weaker than those that are fitted here to the end on the same "
             "features; StructRF itself is as printed.",
@@ -79,8 +79,8 @@ PAPER = Paper(
         Item(
             name="Table 19",
             shows="StructRF on Movie by further measures",
-            protocol="The forests of Table 18. LDLogitBoost and AOSO-LDLogitBoost, which the table stands beside it, are "
-            "not part of this project; its nearest kin, `BoostedTrees`, is compared in "
+            protocol="The forests of Table 18. LDLogitBoost and AOSO-LDLogitBoost, which the table stands beside it, "
+            "are not part of this project; its nearest kin, `BoostedTrees`, is compared in "
             "[tables](../results/tables.md).",
             measure=tables.further_measures,
             why="The printed squared chi2 is about half of that of the other methods in the same table, which are no "
@@ -101,11 +101,11 @@ PAPER = Paper(
         Item(
             name="Table 20",
             shows="Gain and time of one search by the adaptive step and by every midpoint",
-            protocol=one_search.PROTOCOL + " The paper calls the row of 2.34 ms the existing method; by its text it is the "
-            "adaptive one.",
+            protocol=one_search.PROTOCOL + " The paper calls the row of 2.34 ms the existing method; by its text it is "
+            "the adaptive one.",
             measure=one_search.table_20,
-            why="With prefix counts a candidate costs three look-ups in a table; `exact` passes over blocks of candidates "
-            "that cannot win, finds the best of all midpoints, and is the default.",
+            why="With prefix counts a candidate costs three look-ups in a table; `exact` passes over blocks of "
+            "candidates that cannot win, finds the best of all midpoints, and is the default.",
         ),
         Item(
             name="Table 21",

@@ -28,8 +28,9 @@ STEPS = 20
 
 PROTOCOL = (
     "Random rows of 64 features, one thread, seconds of the processor for twenty steps with a leaf update at the end, "
-    "medians of three; one of trees, split nodes, labels and rows grows at a time. The printed seconds are of AlexNet on "
-    "MORPH, which is not at hand; `python benchmarks/speed/head_cost.py` has a step of LDLF on a network beside softmax."
+    "medians of three; one of trees, split nodes, labels and rows grows at a time. The printed seconds are of AlexNet "
+    "on MORPH, which is not at hand; `python benchmarks/speed/head_cost.py` has a step of LDLF on a network beside "
+    "softmax."
 )
 
 
@@ -63,6 +64,6 @@ def growth(work: Work) -> Iterator[Claim]:
         what = {"depth": "split nodes D", "trees": "trees K", "labels": "labels C", "rows": "rows of a batch s_B"}[name]
         words = ", ".join(f"{size}: {1e3 * seconds / STEPS:.1f} ms" for size, seconds in zip(sizes, spent))
         yield Statement(
-            f"a step grows at most in proportion to {what}", bool(slope < 1.15), f"{words} a step; to the power {slope:.2f}",
-            "O(D C K n_B s_B) an epoch", exact=False,
+            f"a step grows at most in proportion to {what}", bool(slope < 1.15),
+            f"{words} a step; to the power {slope:.2f}", "O(D C K n_B s_B) an epoch", exact=False,
         )  # fmt: skip

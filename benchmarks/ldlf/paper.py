@@ -8,13 +8,14 @@ from benchmarks.common.items import Item, Paper
 from benchmarks.ldlf import figure4, growth, table1
 
 MORPH = (
-    "MORPH needs a licence. It is expected as MORPH/morph_2008_nonCommercial.csv and MORPH/Album2/009055_1M54.JPG below "
-    "LDL_DATA; tests/data/morph makes up pictures and a list of this layout"
+    "MORPH needs a licence. It is expected as MORPH/morph_2008_nonCommercial.csv and MORPH/Album2/009055_1M54.JPG "
+    "below LDL_DATA; tests/fake_faces.py makes up pictures and a list of this layout"
 )
 LEAKS = (
     "The printed figure is no target: the authors' public script draws rows with replacement before it cuts folds, so "
-    "that most test rows are training rows, and keeps the best test iteration. On clean folds the paper's schedule learns "
-    "the training rows by heart; `{data}/ldlf.yaml` is what validation rows led to ([tables](../results/tables.md))."
+    "that most test rows are training rows, and keeps the best test iteration. On clean folds the paper's schedule "
+    "learns the training rows by heart; `{data}/ldlf.yaml` is what validation rows led to "
+    "([tables](../results/tables.md))."
 )
 
 PAPER = Paper(

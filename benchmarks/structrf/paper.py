@@ -55,9 +55,9 @@ PAPER = Paper(
             "Natural_Scene",
             ways,
             "Forests that try all features at every node miss the printed KL and cosine, as an independent rerun did. "
-            "What the paper does not say, how many features are drawn at random (its section 2.2.1) and how small a node "
-            "may be, and what it does not have, more trees, was tried on a ninth of the training rows of three folds; the "
-            "best of it was then run on all test rows.",
+            "What the paper does not say, how many features are drawn at random (its section 2.2.1) and how small a "
+            "node may be, and what it does not have, more trees, was tried on a ninth of the training rows of three "
+            "folds; the best of it was then run on all test rows.",
         ),
         tables.table_of("SJAFFE", starts, PERSONS),
         tables.table_of("SBU_3DFE", why=PERSONS),
@@ -65,7 +65,7 @@ PAPER = Paper(
         Item(
             name="Section 4.4",
             shows="Which method is better",
-            protocol="The cells of Tables 4 to 18; means over the two folds on which all methods were run. SA-IIS "
+            protocol="The cells of Tables 4 to 18, on fold 0, on which all methods were run. SA-IIS "
             "was not run on the three largest sets. It holds where StructRF is ahead as often as in print.",
             measure=tables.orders,
             why="The printed maximum entropy models are weaker than those that are fitted here to the end on the same "

@@ -135,7 +135,7 @@ def _printed_ahead(name: str, measure: str, method: str) -> bool:
 PROTOCOL = (
     "Folds 0 to 9 of `KFold(10, shuffle=True, random_state=0)`, seed 0; mean ± standard deviation over the folds. "
     "StructRF has 50 trees of depth 20 on 80% of the rows and tries all features and midpoints. The other methods, on "
-    "the first two folds and the features as they are, are shown and not judged: SA-BFGS is `MaxEnt` with at most 300 "
+    "fold 0 and the features as they are, are shown and not judged: SA-BFGS is `MaxEnt` with at most 300 "
     "iterations, SA-IIS improved iterative scaling with 200, RF scikit-learn's forest of 50 trees on the label that "
     "describes a row most. The KL divergence of RF depends on what probabilities of 0 are raised to (here 1e-12), "
     "which the paper does not say."

@@ -17,7 +17,7 @@ from ldl.charts.drawing import save
 from ldl.methods.forest.columns import make_columns
 from ldl.methods.forest.divergence import make_mass
 from ldl.methods.forest.draws import stream
-from ldl.methods.forest.impurity import Node, impurity, log_table
+from ldl.methods.forest.impurity import TIE, Node, impurity, log_table
 from ldl.methods.forest.ordered import ONES
 from ldl.methods.forest.relabel import two_means
 from ldl.methods.forest.search import ADAPTIVE, EXACT, HISTOGRAM, LAYOUTS, Rules, search
@@ -120,7 +120,8 @@ def walk(gains: np.ndarray) -> list[tuple[int, int, int]]:
         place = 0
         while place < len(row):
             most = max(most, row[place])
-            step = max(1, int(ALPHA * count / (1 + np.exp(BETA * (row[place] / most - 0.5)))))
+            ratio = row[place] / most if most > TIE else 1.0
+            step = max(1, int(ALPHA * count / (1 + np.exp(BETA * (ratio - 0.5)))))
             visited.append((feature, place, step))
             place += step
     return visited

@@ -106,7 +106,7 @@ def test_several_starts_find_tighter_clusters(monkeypatch: pytest.MonkeyPatch) -
         assert found[0] <= found[1] * (1 + 1e-5) and found[1] <= best * (1 + 1e-5)
         shares.append(np.array(found) / best)
     one, several = np.mean(shares, 0)
-    assert one < 0.98 < several
+    assert one < several - 0.005 and several > 0.98
 
 
 def _between(d: np.ndarray, weights: np.ndarray, part: np.ndarray) -> float:

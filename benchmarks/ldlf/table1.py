@@ -106,4 +106,4 @@ def entropy_scores(work: Work, name: str, fold: int) -> Row:
             pair = head(features[split.test]).double(), target[split.test].double()
         return {measure: float(DISTRIBUTION_METRICS[measure].function(*pair).mean()) for measure in MEASURES}
 
-    return work.shared({"set": name, "method": PEER, "fold": fold, "iterations": iterations}, measure)
+    return work.shared("peers").cell({"set": name, "method": PEER, "fold": fold, "iterations": iterations}, measure)

@@ -80,7 +80,7 @@ def curve(
                     found[measure].append(value)
         return found
 
-    return work.shared(key, measure)
+    return work.shared("curves").cell(key, measure)
 
 
 def standardised(features: Tensor, target: Tensor, split: Fold) -> list[tuple[Tensor, Tensor]]:

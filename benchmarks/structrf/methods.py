@@ -112,7 +112,7 @@ def fold_scores(work: Work, name: str, method: str, fold: int, validation: bool 
         return scores(predict(features[tested]), target[tested])
 
     key = {"set": name, "method": method, "fold": fold, "validation": validation, **options}
-    return work.shared(key, measure)
+    return work.shared("forests").cell(key, measure)
 
 
 def forest_scores(work: Work, name: str, folds: int = FOLDS, **options: Any) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ LARGEST = 0.0003
 """Of the printed differences."""
 MODEST = 0.1
 """A difference below this share of the deviation over folds is modest."""
-CLOSER = {"alpha .1": {"alpha": 0.1}, "alpha .02": {"alpha": 0.02}, "beta 4": {"beta": 4.0}}
+CLOSER: dict[str, dict[str, Any]] = {"alpha .1": {"alpha": 0.1}, "alpha .02": {"alpha": 0.02}, "beta 4": {"beta": 4.0}}
 
 PROTOCOL = (
     "Folds 0 to 2 of `KFold(10, shuffle=True, random_state=0)`; StructRF and StructRF* have the same seed, and so "
@@ -26,7 +27,7 @@ PROTOCOL = (
 )
 
 
-def differences(work: Work, name: str, **options: object) -> np.ndarray:
+def differences(work: Work, name: str, **options: Any) -> np.ndarray:
     """Exact less another forest, (folds, measures)."""
     return np.array(
         [

@@ -84,9 +84,9 @@ PAPER = Paper(
             "are not part of this project; its nearest kin, `BoostedTrees`, is compared in "
             "[tables](../results/tables.md).",
             measure=tables.further_measures,
-            why="The printed squared chi2 of StructRF does not go with its printed fidelity: between near distributions "
-            "it is the same multiple of 1 - fidelity, as it is of the other two methods in print and here. It looks like "
-            "a slip in one digit.",
+            why="The printed squared chi2 of StructRF does not go with its printed fidelity: between near "
+            "distributions it is the same multiple of 1 - fidelity, as of the other two methods, in print and here. "
+            "It looks like a slip in one digit.",
         ),
         Item(
             name="Figure 5",

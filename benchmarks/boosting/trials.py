@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from pathlib import Path
@@ -79,7 +80,10 @@ def _measured(work: Work, methods: Methods, draws: tuple[int, ...], measure: Any
         for number in range(count):
             for method, options in methods.items():
                 key = {"method": method, "options": options, "draw_seed": draw_seed, "trial": number}
-                name = method.lower().replace(", ", "_").replace(" ", "_")
-                chart = work.folder / f"{name}.png" if (draw_seed, number) == (0, 0) else None
+                chart = (
+                    work.folder / f"{re.sub(r'[^a-z0-9]+', '_', method.lower())}.png"
+                    if (draw_seed, number) == (0, 0)
+                    else None
+                )
                 found[method].append(work.cell(key, partial(measure, draw_seed, number, method, chart)))
     return found

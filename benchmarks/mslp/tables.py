@@ -30,7 +30,7 @@ OURS = Candidate(
     mslp,
     {
         "metric": ("commute",), "landmarks": (500,), "spread": (4.0,), "sigma": (0.3,), "negatives": (5,),
-        "scaling": ("standard", "quantile_normal"), **KERNELS,
+        **KERNELS,
     },
     ratios=(3.0,),
 )  # fmt: skip
@@ -72,7 +72,8 @@ def table(work: Work, name: str, candidates: Iterable[Candidate] = (*FOILS, PRIN
         for number, measure in enumerate(MEASURES):
             published = printed[number] if printed else None
             lower = direction(measure) > 0
-            yield Number(f"{candidate.name}, {measure}", values(rows, measure), published, lower=lower)
+            peer = candidate in FOILS
+            yield Number(f"{candidate.name}, {measure}", values(rows, measure), published, lower=lower, peer=peer)
 
 
 def ranks(work: Work) -> Iterator[Claim]:

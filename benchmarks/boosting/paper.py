@@ -49,8 +49,11 @@ ALIKE = (
     "one thing of that, by the value that groups digits of three other draws best (draw_seed 100 to 102)."
 )
 NO_LFW = (
-    "LFW is not at hand: faces are UTKFace's in clutter cut from BSDS500's photographs, so that what is judged is the "
-    "order of methods, not figures"
+    "LFW is not at hand, nor are the paper's false alarms of a face detector: faces are UTKFace's in clutter cut from "
+    "BSDS500's photographs, so that what is judged is the order of methods, not figures. With LFW as "
+    "`lfw/Aaron_Eckhart/Aaron_Eckhart_0001.jpg` below LDL_DATA, `python train.py -c "
+    "configs/runs/shifted_faces/milboost.yaml --data.faces LFW --stage crossval` takes its faces, and likewise "
+    "`posed_faces/mplboost`; both were tried on a made-up tree of that layout"
 )
 
 PAPER = Paper(

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from benchmarks.common.claims import Claim, Number
+from benchmarks.common.folds import inputs_of
 from benchmarks.common.items import Work
-from benchmarks.mslp.choice import Candidate
+from benchmarks.mslp.choice import Candidate, open_set
 from benchmarks.mslp.embeddings import Embedded, Embedder, mslp, whole
 from benchmarks.mslp.tables import PRINTED, measured, table, values
 
@@ -69,6 +70,9 @@ def scut_fbp(work: Work) -> Iterator[Claim]:
     """Table 2's half, and what was tried."""
     claims = list(table(work, SET))
     yield from claims
+    rows = inputs_of(open_set(SET, "standard", 0)).double()
+    variance = torch.linalg.svdvals(rows - rows.mean(0)).square()
+    yield Number("share of the features' variance in one component", (float(variance[0] / variance.sum()),))
     printed = {claim.name: claim.published for claim in claims if isinstance(claim, Number)}
     for way in WAYS[-1:] if work.quick else WAYS:
         rows = measured(work, SET, way)

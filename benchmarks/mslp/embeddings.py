@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,10 +48,8 @@ class Embedded:
         return {k: sums[:, min(k, most) - 1] / min(k, most) for k in neighbours}
 
 
-class Embedder(Protocol):
-    """Embeds features (N, F) by their distributions (N, C), in at most so many dimensions."""
-
-    def __call__(self, features: Tensor, target: Tensor, dimensions: int, /, **options: Any) -> Embedded: ...
+Embedder = Callable[..., Embedded]
+"""Embeds features (N, F) by their distributions (N, C), in at most so many dimensions, with options of its own."""
 
 
 def whole(features: Tensor, target: Tensor, dimensions: int) -> Embedded:

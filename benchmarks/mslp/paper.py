@@ -14,7 +14,7 @@ FOLDS = (
     "neither "
     "its folds nor deviations. In every fold the six measures choose together, by their mean rank over three inner "
     "folds "
-    "of the training part, among neighbours k of 5 to 80 and the rest: of MSLP the kernel, with the metric "
+    "of the training part, among neighbours k of 5 to 80 and the rest: of MSLP kernel and scaling, with the metric "
     "`commute`, "
     "which is ours; of MSLP as printed (linear, features not centred, at most as many dimensions as labels) ratio and "
     "scaling; of LPP, NPE, PCA and CCA kernel and ratio; of AA-kNN the scaling. "
@@ -48,18 +48,16 @@ PAPER = Paper(
             shows="six measures of facial beauty",
             protocol=(
                 f"{FOLDS} What was tried was looked for in the inner folds of fold 0, and is chosen like the rest in "
-                f"those "
-                "of each fold: another measure that chooses, less ridge, more dimensions, more neighbours, principal "
-                "components without the leading one, or the next twenty of one spread."
+                "those of each fold: another measure that chooses, less ridge, more dimensions, more neighbours, "
+                "principal components without the leading one, or the next twenty of one spread."
             ),
             measure=scut_fbp,
             why=(
                 "The features of the file are not those of the talk: almost all of their variance lies in one "
-                "component, "
-                "which tells little of beauty. Plain neighbours come out at the published KL with many neighbours, but "
-                "then with worse figures than published of all the other measures. Without that component MSLP gains "
-                "what "
-                "is tried above; no head of this package comes much lower ([tables](../results/tables.md))."
+                "component, which tells little of beauty. Plain neighbours come out at the published KL with many "
+                "neighbours, but then with worse figures than published of all the other measures. Without that "
+                "component MSLP gains what is tried above; no head of this package comes much lower "
+                "([tables](../results/tables.md))."
             ),
         ),
         Item(

@@ -30,7 +30,7 @@ OURS = Candidate(
     mslp,
     {
         "metric": ("commute",), "landmarks": (500,), "spread": (4.0,), "sigma": (0.3,), "negatives": (5,),
-        **KERNELS,
+        "scaling": ("standard", "quantile_normal"), **KERNELS,
     },
     ratios=(3.0,),
 )  # fmt: skip

@@ -20,18 +20,16 @@ SHIFTED = {
 }
 MIL = (
     "The paper tells neither the sharpness r nor the windows of a bag: here r is 150 for LSE and 20 for GM, and a bag "
-    "in "
-    "training has every second window of digits, every third of faces. Steps are at most .25. Sharpness, steps and how "
-    "places are found were chosen for LSE on digits of other draws, and serve the others as they are. AdaBoost is "
+    "in training has every second window of digits, every third of faces. Steps are at most .25. Sharpness, steps and "
+    "how places are found were chosen for LSE on digits of other draws, and serve the others as they are. AdaBoost is "
     "scikit-learn's, on crops at the true places, or on the middle windows where it is not aligned."
 )
 PLACES = (
     "The alignment error is the deviation of true less found shifts in pixels, over both axes, of positive test "
-    "pictures "
-    "with p > .25. Found is the mean place of all windows under their odds, for every method; in the rows as printed "
-    "it "
-    "is the peak of the smoothed map (a Gaussian of 2 pixels; the paper tells none), and steps are as long as the line "
-    "search finds."
+    "pictures with p > .25. Found is the mean place of all windows under their odds, for every method; in the rows as "
+    "printed it is the peak of the probabilities, smoothed by a Gaussian of 4 pixels, r is 20, and steps are as long "
+    "as the line search finds; the paper tells neither number: they were chosen on digits of other draws (draw_seed "
+    "100 to 102)."
 )
 MIXED = {
     "digits": "1,500 of the digits 0 to 2 and 1,500 others, 40% for training.",
@@ -39,14 +37,12 @@ MIXED = {
 }
 MPL = (
     "GM and LSE have r 20; steps are shrunk to a tenth; clusters of the positives, which are not the paper's, choose "
-    "the "
-    "stumps of the first five rounds, of faces (whitened) those of all rounds. Chosen on other draws. AdaBoost is "
+    "the stumps of the first five rounds, of faces (whitened) those of all rounds. Chosen on other draws. AdaBoost is "
     "scikit-learn's with 64 stumps."
 )
 ALIKE = (
     "As printed: groups start alike, stumps are cut by the weighted error, steps are not shrunk. What was tried "
-    "changes "
-    "one thing of that, by the value that groups digits of three other draws best (draw_seed 100 to 102)."
+    "changes one thing of that, by the value that groups digits of three other draws best (draw_seed 100 to 102)."
 )
 NO_LFW = (
     "LFW is not at hand, nor are the paper's false alarms of a face detector: faces are UTKFace's in clutter cut from "
@@ -103,8 +99,8 @@ PAPER = Paper(
             name="Section 3.1, faces",
             shows="alignment errors of faces",
             protocol=(
-                f"{SHIFTED['faces']} {TESTED} {MIL} {PLACES} Of what was tried the best on faces of three other "
-                "draws (draw_seed 100 to 102) is shown."
+                f"{SHIFTED['faces']} {TESTED} {MIL} {PLACES} Of what was tried the best on faces of three other draws "
+                "(draw_seed 100 to 102) is shown."
             ),
             measure=partial(alignment, kind="faces"),
             absent=NO_LFW,

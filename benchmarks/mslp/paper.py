@@ -11,18 +11,16 @@ from benchmarks.mslp.tables import datasets, ranks, table
 
 FOLDS = (
     "Folds 0 to 9 of KFold(10, shuffle=True, random_state=0) of the rows, deviations over them; the talk prints "
-    "neither "
-    "its folds nor deviations. In every fold the six measures choose together, by their mean rank over three inner "
-    "folds "
-    "of the training part, among neighbours k of 5 to 80 and the rest: of MSLP kernel and scaling, with the metric "
-    "`commute`, "
-    "which is ours; of MSLP as printed (linear, features not centred, at most as many dimensions as labels) ratio and "
-    "scaling; of LPP, NPE, PCA and CCA kernel and ratio; of AA-kNN the scaling. "
-    "Figures without a published one stand beside. The talk's other eight methods are not compared."
+    "neither its folds nor deviations. In every fold the six measures choose together, by their mean rank over three "
+    "inner folds of the training part, among neighbours k of 5 to 80 and the rest: of MSLP kernel and scaling, with "
+    "the metric `commute`, which is ours; of MSLP as printed (linear, features not centred, at most as many "
+    "dimensions as labels) ratio and scaling; of LPP, NPE, PCA and CCA, linear too (the talk allows them a kernel), "
+    "the ratio; of AA-kNN the scaling. Figures without a published one stand beside. The talk's other eight methods "
+    "are not compared."
 )
 ZEROS = (
-    "Clark and Canberra count 1 for a label that the truth has not and the prediction has, however little of it, and 0 "
-    "where neither has it: this is what small k gain by, and why a larger k is better by KL and worse by Clark."
+    "Clark and Canberra count 1 for a label that the truth has not and the prediction has, however little of it, and "
+    "0 where neither has it: this is what small k gain by, and why a larger k is better by KL and worse by Clark."
 )
 
 PAPER = Paper(
@@ -35,11 +33,11 @@ PAPER = Paper(
             name="Figure 7",
             shows="SJAFFE in two dimensions of MSLP's embedding and of plain locality preservation (LPP)",
             protocol=(
-                "The training rows of ten folds, deviations over them; nothing is chosen: k+ is the head's default and "
-                "that of LPP and NPE, so are the ridges. Of each row the nearest other one: whether both have the same "
-                "strongest label; and Spearman's correlation of the distances of all pairs in the plane and between "
-                "their distributions. Of the test rows the nearest training row. `figure7.png` in the folder of the "
-                "item shows fold 0. The paper draws LPP and MSLP; PCA, CCA and NPE stand beside."
+                "The training rows of ten folds, deviations over them; nothing is chosen: k+ is the head's default "
+                "and that of LPP and NPE, so are the ridges. Of each row the nearest other one: whether both have the "
+                "same strongest label; and Spearman's correlation of the distances of all pairs in the plane and "
+                "between their distributions. Of the test rows the nearest training row. `figure7.png` in the folder "
+                "of the item shows fold 0. The paper draws LPP and MSLP; PCA, CCA and NPE stand beside."
             ),
             measure=figure7.measure,
         ),

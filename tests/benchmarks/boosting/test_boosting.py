@@ -79,7 +79,7 @@ def test_places(work: Work) -> None:
 
 
 def test_peaks_are_those_of_the_smoothed_map() -> None:
-    maps = np.zeros((1, 20, 20))
+    maps = np.full((1, 24, 24), -5.0)
     maps[0, 3, 4] = 2.0
     maps[0, 10:15, 11:16] = 1.0
     assert places.peaks(maps).tolist() == [[12, 13]]

@@ -32,6 +32,10 @@ class Work:
         """What was measured under ``key``, or is measured now and kept, so that what was stopped goes on."""
         return self._store.cell(key, measure)
 
+    def shared(self, name: str) -> Work:
+        """Cells that several items of the paper read."""
+        return Work(self.folder.parent / name, self.quick)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Item:

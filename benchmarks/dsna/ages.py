@@ -1,0 +1,119 @@
+"""How ages are predicted from FG-NET's appearance features: the cost-sensitive forest, DSNA on it, and foils."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import clone
+
+from benchmarks.common.folds import fit_rows
+from benchmarks.dsna.foils import FOILS, OFFSET
+from benchmarks.dsna.persons import Method, People, Predictor, Setting, grid
+from ldl.heads import DSNA, CostSensitiveForest
+from ldl.methods.dsna.neighbourhood import gather_leaves
+
+FOREST, HULL, SHIPPED = "CS-RF", "CS-RF+AH", "CS-RF+DSNA"
+AVERAGE = "average of the neighbours"
+FULL = "CS-RF+DSNA, K clusters, ten rounds"
+
+OBLIQUE: Setting = {"features": 1.0, "log_offset": OFFSET, "min_samples": 20, "penalty": 5.0, "trees": 50}
+"""The forest of ``configs/runs/fgnet_aam``."""
+PAPERS_FOREST: Setting = {"features": None, "log_offset": None, "min_samples": 5, "penalty": 5.0, "trees": 20}
+"""The root of the features, ages as they are: section III-B and IV-A."""
+ONE: Setting = {"clusters": 1, "rounds": 1, "width": 0.1, "sparsity": 0.05, "attraction": 2.0}
+"""DSNA of ``configs/runs/fgnet_aam``."""
+ALGORITHM: Setting = {**ONE, "clusters": 3, "rounds": 10, "start": "cluster"}
+"""Algorithm 1 with the K in the middle of the published range."""
+AXES: list[list[Setting]] = [
+    [ALGORITHM, {**ALGORITHM, "start": "forest"}],
+    grid(clusters=[3, 2, 4]),
+    grid(attraction=[2.0, 0.5, 8.0]),
+    grid(width=[0.1, 0.03, 0.3]),
+    grid(sparsity=[0.05, 0.01]),
+]
+"""What of the full algorithm is chosen, one after another. ``tau`` only scales the width, and the weights of the anchor
+fall so fast that how many neighbours it has is the width's matter too."""
+
+
+def foil(people: People, name: str) -> Method:
+    """One of :data:`benchmarks.dsna.foils.FOILS`."""
+    make, settings = FOILS[name]
+
+    def predict(train: np.ndarray, test: np.ndarray, setting: Setting, later: list[Setting]) -> list[np.ndarray]:
+        model = clone(make(**setting)).fit(people.features[train], people.values[train])
+        return [model.predict(people.features[test])]
+
+    return Method(name, predict, settings)
+
+
+def oblique(people: People) -> Predictor:
+    """Predictions by one fit: of the cost-sensitive forest, where there are no options, else of DSNA with them.
+
+    ``average`` takes all neighbours alike.
+    """
+    before = DSNA()
+
+    def predict(train: np.ndarray, test: np.ndarray, setting: Setting, later: list[Setting]) -> list[np.ndarray]:
+        head = fit_rows(DSNA(**setting, tolerance=1e-4, seed=0), people.data, people.inputs, train)
+        predicted = []
+        for options in later:
+            if "average" in options:
+                near = gather_leaves(head.forest, head.leaves(people.inputs[test]))
+                known = np.ma.masked_array(people.values[train][near.rows], ~near.real.numpy())
+                predicted.append(known.mean(1).data)
+                continue
+            for name in ("start", "rounds", "width", "sparsity", "attraction", "clusters", "squared"):
+                setattr(head, name, options.get(name, getattr(before, name)))
+            estimate = DSNA.point_estimate if options else CostSensitiveForest.point_estimate
+            value = estimate(head, people.inputs[test])
+            assert value is not None
+            predicted.append(value.double().numpy())
+        return predicted
+
+    return predict
+
+
+def table1(people: People) -> Method:
+    """The cost-sensitive forest, the affine hull without labels and DSNA as they are shipped."""
+    kernels = [
+        *grid(kernel=["linear"], penalty=[5.0], trees=[50, 20]),
+        *grid(kernel=["sum"], gamma=[0.3], penalty=[10.0], trees=[50, 20]),
+    ]
+    stages: dict[str, list[list[Setting]]] = {
+        FOREST: [[{}]],
+        HULL: [[{**ONE, "attraction": 0.0, "sparsity": sparsity} for sparsity in (0.05, 0.2)]],
+        SHIPPED: [[{**ONE, "attraction": attraction} for attraction in (0.5, 2.0)]],
+    }
+    return Method("table1", oblique(people), [{**OBLIQUE, **kernel} for kernel in kernels], stages)
+
+
+def attempts(people: People) -> dict[str, Method]:
+    """Tried to come nearer to the published figure, each on a forest of its own, by its name."""
+    plain: list[list[Setting]] = [[{}]]
+    twenty = {**OBLIQUE, "trees": 20}
+    wide = [{**ONE, "width": width} for width in (0.1, 0.3)]
+    return {
+        "20 trees": Method("20 trees", oblique(people), [twenty], {FOREST: plain, SHIPPED: [[ONE]], FULL: AXES}),
+        "the paper's forest": Method(
+            "the paper's forest", oblique(people), [PAPERS_FOREST], {FOREST: plain, FULL: [*AXES[:1], *AXES[2:4]]}
+        ),
+        "leaves of up to 80 rows": Method(
+            "leaves of up to 80 rows", oblique(people), [{**twenty, "min_samples": 80}], {FOREST: plain, SHIPPED: [wide]}
+        ),
+    }
+
+
+SIDE_BY_SIDE: dict[str, Setting] = {
+    FOREST: {},
+    "CS-RF+DSNA as shipped, K = 1, one round": ONE,
+    "CS-RF+DSNA, K = 1, ten rounds": {**ONE, "rounds": 10},
+    **{f"CS-RF+DSNA, K = {k}, ten rounds": {**ONE, "clusters": k, "rounds": 10} for k in (2, 3, 4)},
+    "CS-RF+DSNA as printed: K = 3, ten rounds, start from the cluster": ALGORITHM,
+}
+"""What is compared on the same fits with nothing chosen."""
+
+
+def small(method: Method) -> Method:
+    """The same code on next to nothing: few trees, one or two of each choice."""
+    settings = [{**setting, **({"trees": 2} if "trees" in setting else {})} for setting in method.settings[:2]]
+    stages = {name: [axis[:2] for axis in axes[:2]] for name, axes in method.stages.items()}
+    return Method(method.name, method.predict, settings, stages)

@@ -1,0 +1,92 @@
+"""Edges of BSDS500: Table I, Table IV and Figures 7 and 10 of Huang, Loy & Tang 2016.
+
+All is measured by ``benchmarks/edges/structured_steps.py``, whose store the items read: what lies there is not measured
+again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from benchmarks.common.claims import Claim, Number, Statement
+from benchmarks.common.items import Work
+from benchmarks.dsna.published import TABLE1_EDGE, TABLE4_DSNA, TABLE4_SE
+from benchmarks.edges.structured_steps import FIGURES, STEPS, Step, cell_of
+from ldl.cells.store import Row
+
+PLAIN, DSNA = "as before: 8 trees, one scale", "they vote by DSNA"
+FINAL_SE = "chosen: 4 trees, which all vote, scales 1/2, 1, 3/2"
+FINAL_DSNA = "chosen with DSNA for half of the votes"
+HYPERPLANES = "10 cost-sensitive hyperplanes a node"
+EQUALLY = "10 patches of a leaf vote, equally"
+WAYS = (
+    "all 8 trees vote everywhere",
+    "mirror image too",
+    "scales 1/2, 1, 2, as published",
+    "contrast floor as published",
+    "and early leaves as published",
+)
+SHARES = (EQUALLY, DSNA, "half by DSNA, half equally")
+CLASSES = (HYPERPLANES, "2 classes by k-means, of the same weight", "4 classes by k-means")
+
+
+def _cell(work: Work, name: str, protocol: str, patches: int, every: int, levels: int) -> Row:
+    step, store = STEPS[name], work.shared("edges")
+    options = argparse.Namespace(
+        path=None, protocol=protocol, patches=patches, every=every, levels=levels, out=store.folder, images=None
+    )
+    if work.quick:
+        options.patches, options.every, options.levels, options.images = 100, 200, 2, 3
+        step = Step(name, {**step.grown, "trees": 1}, {**step.applied, "votes": 1})
+    return cell_of(store.cell, step, 0, options)
+
+
+def final(work: Work, name: str) -> Row:
+    """A step on all images of the test part, trained on the other two."""
+    return _cell(work, name, "final", 1_000_000, 1, 99)
+
+
+def validated(work: Work, name: str, every: int) -> Row:
+    """A step on some images of the validation part."""
+    return _cell(work, name, "development", 100_000, every, 24)
+
+
+def edges(work: Work) -> Iterator[Claim]:
+    """Table I, edges."""
+    for name, step in (("RF", FINAL_SE), ("CS-RF+DSNA", FINAL_DSNA)):
+        yield Number(f"edges, {name}, ODS", (final(work, step)["ods"],), TABLE1_EDGE[name], lower=False, digits=2)
+    plain = validated(work, PLAIN, 8)["ods"]
+    for name in CLASSES:
+        ods = validated(work, name, 8)["ods"]
+        if name == HYPERPLANES:
+            yield Statement("edges, cost-sensitive nodes gain, on every 8th image of val", ods > plain,
+                            f"ODS {ods:.3f}, plain {plain:.3f}", "0.76, plain 0.75")  # fmt: skip
+        yield Number(f"edges, {name}, ODS on every 8th image of val", (ods,), lower=False, digits=3, attempt=True)
+
+
+def table4(work: Work) -> Iterator[Claim]:
+    """ODS, OIS and AP."""
+    for name, step, published in (("SE", FINAL_SE, TABLE4_SE), ("CS-SE+DSNA", FINAL_DSNA, TABLE4_DSNA)):
+        cell = final(work, step)
+        for figure in FIGURES:
+            yield Number(f"{name}, {figure.upper()}", (cell[figure],), published[figure], lower=False, digits=2)
+    for every, names in ((4, (PLAIN, *WAYS)), (8, (PLAIN, *SHARES))):
+        for name in names:
+            ods = validated(work, name, every)["ods"]
+            words = f"{name}, ODS on every {every}th image of val"
+            yield Number(words, (ods,), lower=False, digits=3, attempt=True)
+
+
+def figure7(work: Work) -> Iterator[Claim]:
+    """DSNA beside the average of the same patches."""
+    average, weighed = validated(work, EQUALLY, 8)["ods"], validated(work, DSNA, 8)["ods"]
+    yield Statement("edges, DSNA has a larger ODS than the average of the same patches", weighed > average,
+                    f"{weighed:.3f}, {average:.3f}, on every 8th image of val")  # fmt: skip
+
+
+def figure10(work: Work) -> Iterator[Claim]:
+    """Cleaner maps with preserved structures: more precision at the same recall."""
+    ours, plain = final(work, FINAL_DSNA), final(work, FINAL_SE)
+    for figure, says in (("ap", "cleaner maps: a larger AP"), ("ods", "preserved structures: a larger ODS")):
+        yield Statement(f"{says} than SE's", ours[figure] > plain[figure], f"{ours[figure]:.3f}, {plain[figure]:.3f}")

@@ -6,6 +6,7 @@ Queries are the pictures of one person of FG-NET among the neighbours that a for
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from matplotlib.figure import Figure
@@ -26,6 +27,8 @@ STEPS = [*range(1, 11), 15, 20, 30, 40, 60]
 NEAR = 0.01
 """A problem has converged where its objective is so near to the least one, relatively."""
 PROBLEMS = {"DSNA": ONE["attraction"], "AH": 0.0}
+WEAKER = (0.5, 0.1, 0.02)
+"""Weights of the third term that were tried for a lower objective."""
 Problem = tuple[Tensor, Tensor, Tensor]
 
 
@@ -33,19 +36,28 @@ def figure5(work: Work) -> Iterator[Claim]:
     """Objective over the iterations of the solver, and Algorithm 1's rounds."""
     people = read_people(work.quick)
     setting = {**OBLIQUE, "trees": 2} if work.quick else {**OBLIQUE, "trees": 20}
-    found = work.cell({"steps": STEPS, "setting": setting, "problems": PROBLEMS}, lambda: _solve(people, setting))
+    found = work.cell(
+        {"steps": STEPS, "setting": setting, "problems": PROBLEMS, "weaker": WEAKER}, partial(_solve, people, setting)
+    )
     _draw(work, found)
     after = {name: next((k for k, gap in zip(STEPS, found[name]["gaps"]) if gap < NEAR), None) for name in PROBLEMS}
     told = {name: f"{name} {k or f'more than {STEPS[-1]}'}" for name, k in after.items()}
     within = {name: k or STEPS[-1] + 1 for name, k in after.items()}
     yield Statement(f"DSNA comes within {NEAR:.0%} of its least objective in ten iterations", within["DSNA"] <= 10,
                     told["DSNA"], "typically within 10")  # fmt: skip
-    yield Statement("DSNA converges in fewer iterations than AH", within["DSNA"] < within["AH"], ", ".join(told.values()))
+    yield Statement(
+        "DSNA converges in fewer iterations than AH", within["DSNA"] < within["AH"], ", ".join(told.values())
+    )
     ten = {name: found[name]["objective"][STEPS.index(10)] for name in PROBLEMS}
     shown = ", ".join(f"{name} {objective:.3f}" for name, objective in ten.items())
     yield Statement("after ten iterations DSNA's objective is below AH's, as medians", ten["DSNA"] < ten["AH"], shown)
+    for pull, objective in zip(WEAKER, found["weaker"]):
+        name = f"DSNA's objective after ten iterations with attraction {pull}"
+        yield Statement(name, objective < ten["AH"], f"{objective:.3f}", attempt=True)
     share = found["settled"]
-    yield Statement("Algorithm 1 settles within ten rounds for most queries", share > 0.5, f"{share:.0%} of the queries")
+    yield Statement(
+        "Algorithm 1 settles within ten rounds for most queries", share > 0.5, f"{share:.0%} of the queries"
+    )
 
 
 def _solve(people: People, setting: Setting) -> Row:
@@ -61,7 +73,9 @@ def _solve(people: People, setting: Setting) -> Row:
         each = [approximate(*problem, sparsity, pull, tolerance=0.0, iterations=k).objective for k in STEPS]
         gaps = [float(((objective - least) / least).clamp_min(1e-12).median()) for objective in each]
         found[name] = {"objective": [float(objective.median()) for objective in each], "gaps": gaps}
-    return found | {"settled": _settled(head, tested)}
+    problem = _problem(people, head, train, tested, labels=True)
+    weaker = [approximate(*problem, ONE["sparsity"], pull, tolerance=0.0, iterations=10).objective for pull in WEAKER]
+    return found | {"weaker": [float(each.median()) for each in weaker], "settled": _settled(head, tested)}
 
 
 @torch.no_grad()

@@ -117,9 +117,7 @@ def swept(
     arguments: dict[str, Any], measured: Callable[[dict[str, Any]], float], sweeps: dict[str, Any] = SWEEPS
 ) -> Errors:
     """The error over the values of each parameter, while the others stay."""
-    return {
-        name: {value: measured({**arguments, name: value}) for value in values} for name, values in sweeps.items()
-    }
+    return {name: {value: measured({**arguments, name: value}) for value in values} for name, values in sweeps.items()}
 
 
 def draw(found: dict[str, Errors], title: str, path: Path) -> Path:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
@@ -103,8 +102,8 @@ class Method:
         name: In cells.
         predict: From one fit.
         settings: Of the fit; the error of the first stage's first choice chooses.
-        stages: By names, what is done with one fit: settings of which each later axis is chosen with the earlier ones
-            chosen, so that a stage of one axis is a plain list of settings.
+        stages: By names, what is done with one fit: the settings to choose from, and lists of changes to what was
+            chosen before, of which one is made where it is better.
     """
 
     name: str
@@ -139,20 +138,21 @@ class Choice(NamedTuple):
 def choose(work: Work, people: People, method: Method, quarter: int) -> Choice:
     """The settings of a quarter; what leaves no choice is not measured."""
 
-    def best(setting: Setting, options: list[Setting]) -> Setting:
-        if len(options) == 1:
-            return options[0]
-        return options[int(np.argmin(inner_errors(work, people, method, quarter, setting, options)))]
+    def best(setting: Setting, axes: list[list[Setting]]) -> Setting:
+        if len(axes) == 1 and len(axes[0]) == 1:
+            return axes[0][0]
+        found, least = Setting(), np.inf
+        for axis in axes:
+            options = [{**found, **option} for option in axis]
+            errors = inner_errors(work, people, method, quarter, setting, options)
+            if min(errors) < least:
+                found, least = options[int(np.argmin(errors))], min(errors)
+        return found
 
     first, setting = next(iter(method.stages.values()))[0][:1], method.settings[0]
     if len(method.settings) > 1:
         setting = min(method.settings, key=lambda one: inner_errors(work, people, method, quarter, one, first)[0])
-    chosen: dict[str, Setting] = {}
-    for name, axes in method.stages.items():
-        chosen[name] = {}
-        for axis in axes:
-            chosen[name] = best(setting, [{**chosen[name], **option} for option in axis])
-    return Choice(setting, chosen)
+    return Choice(setting, {name: best(setting, axes) for name, axes in method.stages.items()})
 
 
 def inner_of_chosen(work: Work, people: People, method: Method) -> dict[str, tuple[float, ...]]:

@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 
 from benchmarks.common.claims import Claim, Number, Statement
 from benchmarks.common.items import Work
-from benchmarks.dsna.ages import FOREST, FULL, HULL, SHIPPED, SIDE_BY_SIDE, attempts, foil, oblique, small, table1
-from benchmarks.dsna.ages import OBLIQUE as SHIPPED_FOREST
+from benchmarks.dsna.ages import FOREST, HULL, SHIPPED, SIDE_BY_SIDE, foil, full, oblique, small, table1
 from benchmarks.dsna.foils import FOILS
-from benchmarks.dsna.persons import Method, People, better, inner_of_chosen, predict_all, read_people
+from benchmarks.dsna.persons import Method, People, Setting, better, inner_of_chosen, predict_all, read_people
 from benchmarks.dsna.published import TABLE1_AGE, TABLE2_FGNET
 from ldl.cells.store import Row
 from ldl.charts.drawing import save
@@ -52,33 +51,36 @@ def ages(work: Work) -> Iterator[Claim]:
     for one, other in (("RF", FOREST), ("RED-SVM", FOREST), (FOREST, SHIPPED), (HULL, SHIPPED)):
         yield better(f"age, {other} is better than {one}", persons, errors[one], errors[other])
     yield from side_by_side(found.work, found.people)
-    for name, method in attempts(found.people).items():
-        for stage, inner in inner_of_chosen(found.work, found.people, found.sized(method)).items():
-            yield Number(f"age, {name}, {stage}: inner folds of the quarters", inner, digits=3, attempt=True)
-    full = predict_all(found.work, found.people, found.sized(attempts(found.people)["20 trees"]), [FULL])[FULL]
-    yield Number(f"age, 20 trees, {FULL}", (float(np.abs(full - found.values).mean()),), digits=2, attempt=True)
+    method = found.sized(full(found.people))
+    for name, inner in inner_of_chosen(found.work, found.people, method).items():
+        yield Number(f"age, 20 trees, {name}: the quarters' inner folds", inner, digits=3, attempt=True)
+    predicted = predict_all(found.work, found.people, method)
+    for name, values in predicted.items():
+        error = float(np.abs(values - found.values).mean())
+        yield Number(f"age, 20 trees, {name}", (error,), digits=2, attempt=True)
 
 
 def side_by_side(work: Work, people: People) -> Iterator[Claim]:
     """What clusters and rounds do on the same fits, in five folds of whole persons, with nothing chosen."""
     people = people._replace(data=read_people(False, protocol="group_exclusive", folds=FOLDS).data)
-    setting = {**SHIPPED_FOREST, **({"trees": 2} if work.quick else {})}
-    found: dict[str, tuple[float, ...]] = dict.fromkeys(SIDE_BY_SIDE, ())
-    for fold in range(2 if work.quick else FOLDS):
-        for name, error in work.cell(
-            {"side by side": SIDE_BY_SIDE, "setting": setting, "fold": fold}, partial(_fold, people, setting, fold)
-        )["errors"].items():
-            found[name] += (error,)
-    for name, errors in found.items():
-        yield Number(f"age, {name}: five folds of persons, nothing chosen", errors, digits=3)
+    for forest, (setting, options) in SIDE_BY_SIDE.items():
+        setting = {**setting, "trees": 2} if work.quick else setting
+        found: dict[str, tuple[float, ...]] = dict.fromkeys(options, ())
+        for fold in range(2 if work.quick else FOLDS):
+            key: Row = {"side by side": options, "setting": setting, "fold": fold}
+            for name, error in work.cell(key, partial(_fold, people, setting, options, fold))["errors"].items():
+                found[name] += (error,)
+        for name, errors in found.items():
+            words = f"age, {forest}, {name}: five folds of persons, nothing chosen"
+            yield Number(words, errors, digits=3, attempt=True)
 
 
-def _fold(people: People, setting: Row, fold: int) -> Row:
+def _fold(people: People, setting: Setting, options: dict[str, Setting], fold: int) -> Row:
     people.data.select_fold(fold)
     train, test = (np.intersect1d(part, people.rows) for part in (people.data.split.train, people.data.split.test))
-    predicted = oblique(people)(train, test, setting, list(SIDE_BY_SIDE.values()))
+    predicted = oblique(people)(train, test, setting, list(options.values()))
     errors = [float(np.abs(part - people.values[test]).mean()) for part in predicted]
-    return {"errors": dict(zip(SIDE_BY_SIDE, errors))}
+    return {"errors": dict(zip(options, errors))}
 
 
 def table2(work: Work) -> Iterator[Claim]:

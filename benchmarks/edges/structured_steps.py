@@ -87,9 +87,7 @@ def main() -> None:
         write_block(options.page, options.block, f"{title}.\n\n{markdown(header, rows)}")
 
 
-def cell_of(
-    cell: Callable[[Row, Callable[[], Row]], Row], step: Step, seed: int, options: argparse.Namespace
-) -> Row:
+def cell_of(cell: Callable[[Row, Callable[[], Row]], Row], step: Step, seed: int, options: argparse.Namespace) -> Row:
     """What a store's ``cell`` has of a step, or measures now; ``options`` are those of the command line."""
     grown = {"patches": options.patches, "seed": seed, **step.grown}
     key = {"protocol": options.protocol, "every": options.every, "levels": options.levels}
@@ -122,6 +120,7 @@ def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
 
 
 SCALES = (0.5, 1.0, 1.5)
+EIGHT = {"votes": 8, "scales": SCALES}
 DSNA = {"kept": 10}
 
 _STEPS = [
@@ -135,12 +134,17 @@ _STEPS = [
     Step("4 classes by k-means", {"classes": 4}, {}),
     Step("4 classes of the same weight", {"classes": 4, "balance": 1.0}, {}),
     Step("2 classes by k-means, of the same weight", {"balance": 1.0}, {}),
-    Step("10 cost-sensitive hyperplanes a node", {"hyperplanes": 10}, {}),
     Step("10 patches of a leaf vote, equally", DSNA, {"dsna": True, "blend": 0.0}),
     Step("they vote by DSNA", DSNA, {"dsna": True}),
     Step("half by DSNA, half equally", DSNA, {"dsna": True, "blend": 0.5}),
     Step("chosen: 4 trees, which all vote, scales 1/2, 1, 3/2", {"trees": 4}, {"votes": 4, "scales": SCALES}),
-    Step("chosen with 8 trees", {}, {"votes": 8, "scales": SCALES}),
+    Step("chosen with 8 trees", {}, EIGHT),
+    Step("the same, 2 classes by k-means, of the same weight", {"balance": 1.0}, EIGHT),
+    Step("the same, 4 classes by k-means", {"classes": 4}, EIGHT),
+    Step("the same, 4 classes of the same weight", {"classes": 4, "balance": 1.0}, EIGHT),
+    Step("the same, 16 trees", {"trees": 16}, {**EIGHT, "votes": 16}),
+    Step("the same, mirror image too", {}, {**EIGHT, "mirror": True}),
+    Step("the same, sharpened by 3 pixels", {}, {**EIGHT, "sharpen": 3}),
     Step(
         "chosen with DSNA for half of the votes",
         {"trees": 4, **DSNA},

@@ -83,7 +83,9 @@ def test_hidden_ages_are_not_trained_on(people: People, tmp_path: Path, monkeypa
     single = [test for train, test, _ in calls if (values[train] >= unseen.OLD).any()]
     assert sorted(np.concatenate(single).tolist()) == list(range(120))
     tuned = [(train, test) for train, test, count in calls if count > 3]
-    assert tuned and all(values[train].max() < unseen.INNER and values[test].max() < unseen.OLD for train, test in tuned)
+    assert tuned and all(
+        values[train].max() < unseen.INNER and values[test].max() < unseen.OLD for train, test in tuned
+    )
     judged = [claim for claim in claims if claim.verdict]
     assert [claim.verdict for claim in judged] == ["not repeated"] * 3
     assert sum(claim.attempt for claim in claims) == 9

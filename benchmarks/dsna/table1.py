@@ -54,10 +54,6 @@ def ages(work: Work) -> Iterator[Claim]:
     method = found.sized(full(found.people))
     for name, inner in inner_of_chosen(found.work, found.people, method).items():
         yield Number(f"age, 20 trees, {name}: the quarters' inner folds", inner, digits=3, attempt=True)
-    predicted = predict_all(found.work, found.people, method)
-    for name, values in predicted.items():
-        error = float(np.abs(values - found.values).mean())
-        yield Number(f"age, 20 trees, {name}", (error,), digits=2, attempt=True)
 
 
 def side_by_side(work: Work, people: People) -> Iterator[Claim]:

@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from benchmarks.common.items import Work
-from benchmarks.dsna import unseen
+from benchmarks.dsna import table1, unseen
 from benchmarks.dsna.persons import QUARTERS, Method, People, better, choose, grid, inner_of_chosen, predict_all
 from ldl.data import TabularValues
 
@@ -89,3 +89,20 @@ def test_hidden_ages_are_not_trained_on(people: People, tmp_path: Path, monkeypa
     judged = [claim for claim in claims if claim.verdict]
     assert [claim.verdict for claim in judged] == ["not repeated"] * 3
     assert sum(claim.attempt for claim in claims) == 9
+
+
+def test_tables_and_decades_tell_who_is_better(people: People, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = {"RED-SVM": 5.0, "OHRank": 4.48, "CS-RF": 4.2, "CS-RF+DSNA": 4.3}
+    old = people.values >= table1.OLD
+    monkeypatch.setattr(table1, "read_people", lambda quick: people)
+    monkeypatch.setattr(table1.Ages, "error", lambda self, name: np.where(old, 9.0, 1.0) * errors[name] / 5)
+    everybody = np.where(old, 9.0, 1.0).mean() / 5
+    *numbers, statement = table1.table2(Work(tmp_path, False))
+    assert [claim.published for claim in numbers] == [5.24, 4.48, 4.1]  # type: ignore[union-attr]
+    assert statement.holds == (everybody * 4.3 < 4.38)  # type: ignore[union-attr]
+    decades = list(table1.figure8(Work(tmp_path, False)))
+    assert [claim.holds for claim in decades[-2:]] == [True, True]  # type: ignore[union-attr]
+    assert decades[0].ours == (pytest.approx(4.48 / 5),)  # type: ignore[union-attr]
+    errors["CS-RF+DSNA"] = 4.6
+    assert [claim.holds for claim in list(table1.figure8(Work(tmp_path, False)))[-2:]] == [False, False]  # type: ignore[union-attr]
+    assert (tmp_path / "decades.png").is_file()

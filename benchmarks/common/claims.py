@@ -25,6 +25,7 @@ class Number:
         lower: Whether lower is better.
         digits: That are shown.
         attempt: It was tried to come nearer, and is not judged.
+        peer: It is of a method that the paper stands beside its own: shown with what is printed, and not judged.
     """
 
     name: str
@@ -34,12 +35,13 @@ class Number:
     lower: bool = True
     digits: int = 4
     attempt: bool = False
+    peer: bool = False
 
     @property
     def verdict(self) -> str:
         """Repeated: within one published deviation of the published mean; where none is printed, within one of ours;
         of a single value without either, equal to the digits shown. Beaten: better by more than that."""
-        if self.published is None or self.attempt:
+        if self.published is None or self.attempt or self.peer:
             return BESIDE
         mean, own = mean_and_deviation(self.ours)
         within = self.deviation if self.deviation is not None else 0.0 if math.isnan(own) else own

@@ -20,9 +20,9 @@ FINAL_SE = "chosen: 4 trees, which all vote, scales 1/2, 1, 3/2"
 FINAL_DSNA = "chosen with DSNA for half of the votes"
 EQUALLY = "10 patches of a leaf vote, equally"
 SHARES = (EQUALLY, DSNA, "half by DSNA, half equally")
-EIGHT, WEIGHTED = "chosen with 8 trees", "the same, 2 classes by k-means, of the same weight"
+EIGHT, WEIGHTED = "and all 8 trees vote", "the same, 2 classes by k-means, of the same weight"
 COSTS = (WEIGHTED, "the same, 4 classes by k-means", "the same, 4 classes of the same weight")
-WAYS = ("the same, 16 trees", "the same, mirror image too", "the same, sharpened by 3 pixels")
+WAYS = ("the same, 16 trees, which all vote", "the same, mirror image too", "the same, sharpened by 3 pixels")
 
 
 def _cell(work: Work, name: str, protocol: str, patches: int, every: int, levels: int) -> Row:

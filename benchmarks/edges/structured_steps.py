@@ -120,7 +120,7 @@ def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
 
 
 SCALES = (0.5, 1.0, 1.5)
-EIGHT = {"votes": 8, "scales": SCALES}
+ALL = {"votes": 8, "scales": SCALES}
 DSNA = {"kept": 10}
 
 _STEPS = [
@@ -131,20 +131,22 @@ _STEPS = [
     Step("mirror image too", {}, {"mirror": True}),
     Step("scales 1/2, 1, 2, as published", {}, {"scales": (0.5, 1.0, 2.0)}),
     Step("scales 1/2, 1, 3/2", {}, {"scales": SCALES}),
-    Step("4 classes by k-means", {"classes": 4}, {}),
-    Step("4 classes of the same weight", {"classes": 4, "balance": 1.0}, {}),
-    Step("2 classes by k-means, of the same weight", {"balance": 1.0}, {}),
+    Step("and all 8 trees vote", {}, ALL),
+    Step("the same, sharpened by 1 pixel, not 2", {}, {**ALL, "sharpen": 1}),
+    Step("the same, sharpened by 3 pixels", {}, {**ALL, "sharpen": 3}),
+    Step("the same, mirror image too", {}, {**ALL, "mirror": True}),
+    Step("the same, scale 3/4 too", {}, {**ALL, "scales": (0.5, 0.75, 1.0, 1.5)}),
+    Step("the same, scale 5/4 too", {}, {**ALL, "scales": (0.5, 1.0, 1.25, 1.5)}),
+    Step("the same, 16 trees of which 8 vote", {"trees": 16}, ALL),
+    Step("the same, 16 trees, which all vote", {"trees": 16}, {**ALL, "votes": 16}),
+    Step("the same, 4 classes by k-means", {"classes": 4}, ALL),
+    Step("the same, 4 classes of the same weight", {"classes": 4, "balance": 1.0}, ALL),
+    Step("the same, 2 classes by k-means, of the same weight", {"balance": 1.0}, ALL),
     Step("10 patches of a leaf vote, equally", DSNA, {"dsna": True, "blend": 0.0}),
     Step("they vote by DSNA", DSNA, {"dsna": True}),
     Step("half by DSNA, half equally", DSNA, {"dsna": True, "blend": 0.5}),
     Step("chosen: 4 trees, which all vote, scales 1/2, 1, 3/2", {"trees": 4}, {"votes": 4, "scales": SCALES}),
-    Step("chosen with 8 trees", {}, EIGHT),
-    Step("the same, 2 classes by k-means, of the same weight", {"balance": 1.0}, EIGHT),
-    Step("the same, 4 classes by k-means", {"classes": 4}, EIGHT),
-    Step("the same, 4 classes of the same weight", {"classes": 4, "balance": 1.0}, EIGHT),
-    Step("the same, 16 trees", {"trees": 16}, {**EIGHT, "votes": 16}),
-    Step("the same, mirror image too", {}, {**EIGHT, "mirror": True}),
-    Step("the same, sharpened by 3 pixels", {}, {**EIGHT, "sharpen": 3}),
+    Step("chosen with 8 trees", {}, ALL),
     Step(
         "chosen with DSNA for half of the votes",
         {"trees": 4, **DSNA},

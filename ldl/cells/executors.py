@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -13,14 +11,13 @@ from typing import Any
 
 import torch
 
+from ldl.cells.orphans import end_with
 from ldl.errors import LDLError
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """What the libraries read when they are loaded."""
 PATIENCE = 30
 """Seconds in which a scheduler must answer."""
-TICK = 1.0
-"""Seconds between two looks of a worker whether its parent is there."""
 
 
 @contextmanager
@@ -79,15 +76,9 @@ def devices_of(jobs: int, visible: str | None, count: int) -> list[str]:
 def _begin(parent: int, devices: Any) -> None:
     """Make a process a worker: it leaves Ctrl-C to its parent, and ends when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True, name="parent").start()
+    end_with(parent)
     if device := devices.get():
         os.environ["CUDA_VISIBLE_DEVICES"] = device
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(TICK)
-    os._exit(1)
 
 
 @contextmanager

@@ -81,12 +81,13 @@ def read_people(quick: bool, **arguments: Any) -> People:
     return People(data, inputs, features, data.values, data.groups, rows)
 
 
-def better(name: str, persons: np.ndarray, one: np.ndarray, other: np.ndarray) -> Statement:
+def better(name: str, persons: np.ndarray, one: np.ndarray, other: np.ndarray, attempt: bool = False) -> Statement:
     """Whether the ``other`` errors of rows are less by more than twice the standard error of the mean over persons."""
     gains = [(one - other)[persons == person].mean() for person in np.unique(persons)]
     mean, deviation = mean_and_deviation(gains)
     error = deviation / len(gains) ** 0.5
-    return Statement(name, bool(mean > 2 * error), f"gains {mean:.3f}, standard error {error:.3f}, over persons")
+    told = f"gains {mean:.3f}, standard error {error:.3f}, over persons"
+    return Statement(name, bool(mean > 2 * error), told, attempt=attempt)
 
 
 def grid(**choices: list[Any]) -> list[Setting]:

@@ -20,8 +20,9 @@ FOLDS = (
     "holds where the gain is more than twice its standard error over persons. "
 )
 EDGES = (
-    "BSDS500, a million patches of `train` and `val` a tree, eight trees, with DSNA four, all images of `test` looked at once, 99 "
-    "thresholds, one seed. What was tried: trees of 100,000 patches of `train`, 24 thresholds, images of `val`. "
+    "BSDS500, a million patches of `train` and `val` a tree, eight trees, with DSNA four, all images of `test` "
+    "looked at once, 99 thresholds, one seed. What was tried: trees of 100,000 patches of `train`, 24 thresholds, "
+    "images of `val`. "
 )
 POINTING04 = (
     "the pictures of Pointing'04, expected as `Pointing04/` below `LDL_DATA`, with `personne01146+0+0.jpg` and its "
@@ -72,14 +73,14 @@ PARTS = (
         name="Figure 3",
         shows="A face whose age training never saw: averaging against DSNA",
         protocol=FOLDS + "Every fifth age, in turn, is taken from training, and the pictures of these ages of the "
-        "tested persons are predicted; of 40 years and more, since an age that nobody in training has is a rare one. Then "
-        "all ages from 40 on are. What was tried was chosen, in each fold, on a third of the training persons, where "
-        "the ages from 25 to 39 were hidden in the same way.",
+        "tested persons are predicted; of 40 years and more, since an age that nobody in training has is a rare one. "
+        "Then all ages from 40 on are. What was tried was chosen, in each fold, on a third of the training persons, "
+        "where the ages from 25 to 39 were hidden in the same way.",
         measure=unseen.figure3,
-        why="What the caption says holds: DSNA is nearer than the plain average of the retrieved neighbours. The mean over "
-        "the forest's trees, where a neighbour counts as often as a tree retrieves it, is a better average, and over "
-        "that DSNA gains nothing by one round. With the paper's clusters and rounds, chosen where other ages were "
-        "hidden, it goes farther beyond known ages than both, by less than twice the standard error.",
+        why="What the caption says holds: DSNA is nearer than the plain average of the retrieved neighbours. The "
+        "mean over the forest's trees, where a neighbour counts as often as a tree retrieves it, is a better "
+        "average, and over that DSNA gains nothing by one round. With the paper's clusters and rounds, chosen where "
+        "other ages were hidden, it goes farther beyond known ages than both, by less than twice the standard error.",
     ),
     Item(name="Figure 4", shows="The pipeline"),
     Item(

@@ -33,7 +33,7 @@ def _cell(work: Work, name: str, protocol: str, patches: int, every: int, levels
     )
     if work.quick:
         options.patches, options.every, options.levels, options.images = 100, 200, 2, 3
-        step = Step(name, {**step.grown, "trees": 1}, {**step.applied, "votes": 1})
+        step = Step(name, {**step.grown, "trees": 4}, {**step.applied, "votes": 4})
     return cell_of(store.cell, step, 0, options)
 
 

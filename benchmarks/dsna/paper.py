@@ -80,7 +80,7 @@ PARTS = (
         why="What the caption says holds: DSNA is nearer than the plain average of the retrieved neighbours. The "
         "mean over the forest's trees, where a neighbour counts as often as a tree retrieves it, is a better "
         "average, and over that DSNA gains nothing by one round. With the paper's clusters and rounds, chosen where "
-        "other ages were hidden, it goes farther beyond known ages than both, by less than twice the standard error.",
+        "other ages were hidden, it errs less than both, than the latter by less than twice the standard error.",
     ),
     Item(name="Figure 4", shows="The pipeline"),
     Item(

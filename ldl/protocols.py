@@ -7,6 +7,7 @@ then cuts validation rows from the rest, by group where there are groups.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -136,6 +137,11 @@ def leak(fold: Fold, groups: np.ndarray) -> float:
     """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1]; 0 of none."""
     known = groups[np.concatenate([fold.train, fold.val])]
     return float(np.isin(groups[fold.test], known).mean()) if len(fold.test) else 0.0
+
+
+def split_ratio(folds: Iterable[Fold]) -> float:
+    """Tested rows for each row of the training part, validation rows among them: the mean over some folds."""
+    return float(np.mean([len(fold.test) / (len(fold.train) + len(fold.val)) for fold in folds]))
 
 
 def _check_fold(fold: int, folds: int, units: int, what: str) -> None:

@@ -118,11 +118,6 @@ def launch(command: Sequence[str], folder: Path, **environment: str) -> subproce
     return subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
 
 
-def succeed(command: Sequence[str], folder: Path) -> None:
-    done = launch(command, folder)
-    assert done.returncode == 0, done.stderr[-3000:]
-
-
 def run_here(arguments: Sequence[str], folder: Path) -> None:
     """A run of this process, which has paid for the imports."""
     with contextlib.chdir(folder):

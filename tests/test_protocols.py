@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 from ldl.errors import LDLError
-from ldl.protocols import Fold, kfold, leak
+from ldl.protocols import Fold, kfold, leak, split_ratio
 
 
 @pytest.mark.parametrize("size", [10, 213, 2000])
@@ -81,3 +81,9 @@ def test_cutting_instances_leaks_groups() -> None:
 def test_wrong_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(LDLError, match=message):
         kfold(**{"size": 20, "folds": 10, "fold": 0, **arguments})  # type: ignore[arg-type]
+
+
+def test_validation_rows_are_of_the_training_part() -> None:
+    assert split_ratio(kfold(50, 5, fold, val_fraction=0.2) for fold in range(5)) == pytest.approx(1 / 4)
+    rows = np.arange(10)
+    assert split_ratio([Fold(rows[:4], rows[4:5], rows[5:])]) == 1

@@ -80,8 +80,8 @@ def main() -> None:
     header = ["", *(name.upper() for name in FIGURES), "seconds an image"]
     part = "test" if options.protocol == "final" else "val"
     title = f"Every {options.every}th image of {part}" if options.every > 1 else f"All images of {part}"
-    title += f", {options.levels} thresholds, {options.patches} patches a tree, seeds {options.seeds}; "
-    title += "seconds of one processor"
+    title += f", {options.levels} thresholds, {options.patches} patches a tree, mean ± standard deviation over "
+    title += f"seeds {options.seeds}; seconds of one processor"
     show(title, header, rows)
     if options.page:
         write_block(options.page, options.block, f"{title}.\n\n{markdown(header, rows)}")

@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,12 @@ class Run(Group):
         arguments: The command line.
         log: Gets what the processes say.
         processes: How many.
+        then: Command lines that the same processes run afterwards.
     """
 
-    def __init__(self, arguments: list[str], log: Path, processes: int = 1) -> None:
+    def __init__(self, arguments: list[str], log: Path, processes: int = 1, *then: list[str]) -> None:
         port = free_port()
-        super().__init__(lambda: _ranks(arguments, processes, port), log)
+        super().__init__(lambda: _ranks([arguments, *then], processes, port), log)
 
 
 def _fork(work: Callable[[], Any]) -> int:
@@ -109,6 +111,8 @@ def _fork(work: Callable[[], Any]) -> int:
     if process:
         return process
     code: Any = 0
+    # A server of loader processes is that of the process which has started it.
+    forkserver._forkserver.__init__()  # type: ignore[misc]
     # What else this process does at its end, such as removing temporary folders, is its own.
     atexit._clear()
     atexit.register(end_server)
@@ -134,12 +138,17 @@ def _group(work: Callable[[], Any], log: Path, mark: bytes) -> None:
     work()
 
 
-def _ranks(arguments: list[str], processes: int, port: int) -> None:
-    if processes == 1:
-        main(arguments)
-        return
+def _ranks(commands: list[list[str]], processes: int, port: int) -> None:
+    several = ["--trainer.devices", str(processes), "--trainer.strategy", "ddp"] if processes > 1 else []
+    if several:
+        _share(processes, port)
+    for arguments in commands:
+        main([*arguments, *several])
+
+
+def _share(processes: int, port: int) -> None:
+    """Fork the other ranks."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), NODE_RANK="0", WORLD_SIZE=str(processes))
     rank = next((rank for rank in range(1, processes) if os.fork() == 0), 0)
     os.environ["LOCAL_RANK"] = str(rank)
     rank_zero_only.rank = rank  # type: ignore[attr-defined]
-    main([*arguments, "--trainer.devices", str(processes), "--trainer.strategy", "ddp"])

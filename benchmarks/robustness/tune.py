@@ -49,7 +49,7 @@ HEADER = [
     "lost with a process",
     "seconds",
     "neighbours, by fold",
-    "KL of the tests",
+    "KL of the tests, ± over folds",
 ]
 
 

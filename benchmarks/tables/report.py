@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
-from ldl.comparison.figures import direction, spread
-from ldl.comparison.statistics import CONFIDENCE, verdict
+from benchmarks.common.folds import FOLDS
+from ldl.comparison.figures import spread
+from ldl.comparison.statistics import CONFIDENCE, against_best, best_of, verdict
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.reports.files import markdown
 
 Cells = list[dict[str, Any]]
+
+RATIO = 1 / (FOLDS - 1)
+"""Tested rows for each row of the training part of a fold, also where some of the ten alone were measured."""
+
+BOLD = (
+    f"In bold: the best, and what a two-sided paired t-test over the folds does not tell from it at {CONFIDENCE:.0%}, "
+    "corrected for the training rows that folds share (Nadeau & Bengio 2003) and for the number of methods (Holm)."
+)
 
 
 def folds_of(cells: Cells, name: str, method: str, measure: str) -> np.ndarray:
@@ -28,14 +38,14 @@ def folds_of(cells: Cells, name: str, method: str, measure: str) -> np.ndarray:
 
 
 def full_tables(cells: Cells, sets: list[str], methods: list[str], protocol: str) -> str:
-    """One table a set, the best of each column in bold, then wins, ties and losses of each method."""
-    text = [protocol, ""]
+    """One table a set, :data:`BOLD` by column, then wins, ties and losses of each method."""
+    text = [f"{protocol} {BOLD}", ""]
     for name in sets:
         values = {m: {s: folds_of(cells, name, m, s) for s in DISTRIBUTION_METRICS} for m in methods}
         values = {m: columns for m, columns in values.items() if len(columns["kl"])}
-        best = {s: _best(s, [columns[s] for columns in values.values()]) for s in DISTRIBUTION_METRICS}
+        bold = {s: leaders({m: columns[s] for m, columns in values.items()}, s) for s in DISTRIBUTION_METRICS}
         rows = [
-            [method, *(_cell(folds, folds.mean() == best[measure].mean()) for measure, folds in columns.items())]
+            [method, *(_cell(folds, method in bold[measure]) for measure, folds in columns.items())]
             for method, columns in values.items()
         ]
         text += [f"## {name}", "", markdown(["method", *DISTRIBUTION_METRICS], rows), ""]
@@ -43,24 +53,26 @@ def full_tables(cells: Cells, sets: list[str], methods: list[str], protocol: str
 
 
 def summary(cells: Cells, sets: list[str], methods: list[str], measure: str, protocol: str) -> str:
-    """One measure of all methods and sets; in bold the best, and what a paired t-test does not tell from it."""
+    """One measure of all methods and sets, :data:`BOLD` by set."""
     values = {m: {s: folds_of(cells, s, m, measure) for s in sets} for m in methods}
-    best = {name: _best(measure, [columns[name] for columns in values.values()]) for name in sets}
+    bold = {name: leaders({m: columns[name] for m, columns in values.items()}, measure) for name in sets}
     rows = []
     for method, columns in values.items():
-        row = [
-            _cell(folds, len(folds) == len(best[name]) and verdict(best[name], folds, measure) == "tie")
-            for name, folds in columns.items()
-        ]
+        row = [_cell(folds, method in bold[name]) for name, folds in columns.items()]
         if any(row):
             rows.append([method, *row])
-    return f"{protocol}\n\n{markdown([measure, *sets], rows)}\n"
+    return f"{protocol} {BOLD}\n\n{markdown([measure, *sets], rows)}\n"
 
 
-def _best(measure: str, columns: list[np.ndarray]) -> np.ndarray:
-    """The folds with the best mean; none of none."""
-    there = [folds for folds in columns if len(folds)]
-    return min(there, key=lambda folds: direction(measure) * np.mean(folds)) if there else np.array([])
+def leaders(folds: Mapping[str, np.ndarray], measure: str) -> set[str]:
+    """The methods with the best mean over their folds, by what is said in :data:`BOLD`.
+
+    None where there is nothing to compare: of a single method that was measured, or of single folds.
+    """
+    p = against_best(there, measure, RATIO) if (there := {m: own for m, own in folds.items() if len(own)}) else {}
+    if not np.isfinite(list(p.values())).any():
+        return set()
+    return {best_of(there, measure), *(method for method, value in p.items() if value >= 1 - CONFIDENCE)}
 
 
 def _cell(folds: np.ndarray, bold: bool) -> str:
@@ -74,11 +86,14 @@ def _comparison(cells: Cells, sets: list[str], methods: list[str]) -> list[str]:
         row = [ours]
         for other in methods:
             pairs = [(folds_of(cells, s, ours, "kl"), folds_of(cells, s, other, "kl")) for s in sets]
-            words = [verdict(a, b, "kl") for a, b in pairs if len(a) and len(a) == len(b)]
+            words = [verdict(a, b, "kl", RATIO) for a, b in pairs if len(a) and len(a) == len(b)]
             row.append("" if ours == other else "/".join(str(words.count(word)) for word in ("win", "tie", "loss")))
         rows.append(row)
     title = f"## Paired t-tests over the folds, KL, {CONFIDENCE:.0%}"
-    what = "Wins/ties/losses of the row against the column, over the sets."
+    what = (
+        "Wins/ties/losses of the row against the column, over the sets; corrected for the training rows that folds "
+        "share, each pair by itself."
+    )
     return [title, "", what, "", markdown(["", *methods], rows), ""]
 
 

@@ -48,7 +48,7 @@ from benchmarks.tables.report import full_tables, ranks, summary, write_csv
 from ldl.cells.coordinator import Workers
 from ldl.cells.store import Row, Store, words_of
 from ldl.comparison.choice import Choice, measure
-from ldl.comparison.statistics import draw_ranks
+from ldl.comparison.ranks import draw_ranks
 from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.running.quiet import silence

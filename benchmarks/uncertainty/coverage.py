@@ -80,7 +80,7 @@ def main() -> None:
     header, lines = compare_ways(store.rows, options.splits)
     show("90%, of new groups", header, lines)
     if options.page:
-        splits = f"{options.splits} splits."
+        splits = f"Mean ± standard deviation over {options.splits} splits."
         for block, table_text in zip(("coverage", "label_sets", "coverage_groups"), [*text, markdown(header, lines)]):
             write_block(options.page, block, f"{splits}\n\n{table_text}")
 

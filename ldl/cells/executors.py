@@ -13,6 +13,7 @@ import torch
 
 from ldl.cells.orphans import end_with
 from ldl.errors import LDLError
+from ldl.start.parent import end_with
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """What the libraries read when they are loaded."""

@@ -18,6 +18,7 @@ from ldl.running.output import stays_open
 from ldl.start.check import check, options_of
 from ldl.start.help import asks_help, help_page
 from ldl.start.memory import recall
+from ldl.start.parent import end_with_agent
 from ldl.start.schema import Schema
 from ldl.start.wording import version
 
@@ -78,6 +79,7 @@ def main(args: list[str] | None = None) -> None:
     what there is. A mistake of the user ends in one line on standard error and exit code 2; Ctrl-C, SIGTERM and SIGHUP
     in one line and 128 + signal.
     """
+    end_with_agent()
     given = sys.argv[1:] if args is None else args
     learns = False
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ldl.cells.store import Row
-from ldl.comparison.statistics import best_rank
+from ldl.comparison.ranks import best_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.progress import stop

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from ldl.cells.store import Row
-from ldl.comparison.statistics import p_value, standard_error
+from ldl.comparison.statistics import against_best, best_of, standard_error
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,13 @@ class Outcome:
 
     Attributes:
         cells: Of each candidate in the order of the folds: first the foil, the mean predictor, then the simplest.
+        ratio: Tested rows for each row of the training part, as tests over the folds take it.
         kl: (folds,) mean KL of each candidate that is not out.
         failed: Why the others are, in one line each.
     """
 
     cells: dict[str, list[Row]]
+    ratio: float | None = None
     kl: dict[str, np.ndarray] = field(init=False, default_factory=dict)
     failed: dict[str, str] = field(init=False, default_factory=dict)
 
@@ -42,7 +44,7 @@ class Outcome:
     @property
     def best(self) -> str:
         """The candidate with the lowest mean KL."""
-        return min(self.kl, key=lambda name: float(self.kl[name].mean()))
+        return best_of(self.kl, "kl")
 
     def within(self, name: str) -> bool:
         """Whether a candidate is within one standard error of the best, of their differences over the folds."""
@@ -76,9 +78,10 @@ class Outcome:
             f"that of {best}, {self.kl[best].mean():.4f}, give or take {standard_error(behind):.4f}"
         )
 
-    def p(self, name: str) -> float:
-        """Of the paired t-test against the best; NaN of the best itself."""
-        return math.nan if name == self.best else p_value(self.kl[name], self.kl[self.best])
+    @property
+    def p(self) -> dict[str, float]:
+        """Of each candidate that is not out, of :func:`ldl.comparison.statistics.against_best`."""
+        return against_best(self.kl, "kl", self.ratio)
 
     @property
     def ranks(self) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ldl.comparison.figures import spread
 from ldl.comparison.outcome import Outcome
-from ldl.comparison.statistics import draw_ranks
+from ldl.comparison.ranks import draw_ranks
 from ldl.reports.files import markdown, write_json
 
 HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
@@ -18,10 +18,10 @@ HEADER = ["candidate", "KL", "p against the best", "rank", "seconds a fold"]
 
 def table(outcome: Outcome) -> list[list[str]]:
     """Rows below :data:`HEADER`, the lowest mean KL first; candidates that failed come last."""
-    ranks = dict(zip(outcome.kl, outcome.ranks.mean(0)))
+    ranks, tests = dict(zip(outcome.kl, outcome.ranks.mean(0))), outcome.p
     rows = []
     for name in sorted(outcome.kl, key=lambda name: float(outcome.kl[name].mean())):
-        p = outcome.p(name)
+        p = tests[name]
         test = "best" if name == outcome.best else "-" if math.isnan(p) else f"{p:.3f}" if p >= 0.001 else "< 0.001"
         seconds = f"{outcome.seconds(name):.2f}"
         rows.append([name, spread(outcome.kl[name], 4), test, f"{ranks[name]:.1f}", seconds])
@@ -59,17 +59,19 @@ def _protocol(facts: dict[str, Any]) -> str:
     )
     return (
         f"{facts['data']}, {facts['protocol']}, {facts['folds']} folds ({leak}). Mean ± standard deviation over the "
-        f"folds; settings chosen {facts['choice']}; p of a two-sided paired t-test over the folds."
+        f"folds; settings chosen {facts['choice']}; p of a two-sided paired t-test over the folds, corrected "
+        "for the training rows that they share (Nadeau & Bengio 2003) and for the number of candidates (Holm)."
     )
 
 
 def _content(outcome: Outcome) -> dict[str, Any]:
+    tests = outcome.p
     candidates = [
         {
             "name": name,
             "error": outcome.failed.get(name),
             "kl": {"mean": float(kl.mean()), "std": float(kl.std(ddof=1))} if kl is not None and len(kl) > 1 else None,
-            "p": outcome.p(name) if kl is not None else None,
+            "p": tests[name] if kl is not None else None,
             "seconds": outcome.seconds(name) if kl is not None else None,
             "folds": [{key: cell.get(key) for key in ("fold", "setting", "measures")} for cell in cells],
         }

@@ -18,7 +18,7 @@ from ldl.comparison.choice import Candidate, Choice, Setting
 from ldl.data.base import LDLDataModule
 from ldl.data.column import pieces
 from ldl.errors import LDLError
-from ldl.protocols import Fold, leak
+from ldl.protocols import Fold, leak, split_ratio
 from ldl.running.cell_key import check_one_process, data_text, depends_on
 from ldl.running.comparison_file import ComparisonFile, Entry
 from ldl.running.parser import LDLCLI
@@ -200,3 +200,8 @@ def worst_leak(data: LDLDataModule) -> float | None:
     if data.leaky is None or data.groups is None:
         return None
     return max(leak(_cut(data, fold), data.groups) for fold in range(data.num_folds))
+
+
+def mean_split_ratio(data: LDLDataModule) -> float:
+    """Tested rows for each row of the training part, of all folds."""
+    return split_ratio(_cut(data, fold) for fold in range(data.num_folds))

@@ -20,7 +20,7 @@ from ldl.comparison.report import HEADER, audit, table, words, write_report
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running import stopping
-from ldl.running.candidates import Parse, RunCandidate, make_candidates, worst_leak
+from ldl.running.candidates import Parse, RunCandidate, make_candidates, mean_split_ratio, worst_leak
 from ldl.running.cell_key import content_digest
 from ldl.running.comparison_file import ComparisonFile
 from ldl.running.console import bars
@@ -113,7 +113,7 @@ def _measure_all(
                 cells[candidate.name].append(store.cell(key(candidate, fold), measured))
                 done += fits[candidate.name]
         progress.update(bar, completed=done)
-        outcome = Outcome(cells)
+        outcome = Outcome(cells, mean_split_ratio(data))
         if not outcome.kl:
             name, reason = next(iter(outcome.failed.items()))
             raise LDLError(f"every candidate failed; {name} in {reason}")

@@ -40,8 +40,8 @@ def comparison(first: Run, second: Run) -> list[str]:
     why = unpaired(first, second)
     header = ["measure", "A", "B", "A - B", *(["p"] if why is None else []), "better"]
     rows = [_row(name, first, second, why is None) for name in names]
-    count = len(first.folds)
-    note = f"p of a two-sided paired t-test over {count} folds" if why is None else f"not paired: {why}"
+    test = f"p of a two-sided paired t-test over {len(first.folds)} folds, corrected for the training rows they share"
+    note = test if why is None else f"not paired: {why}"
     return [*lines, "", *aligned([header, *rows]), "", note]
 
 
@@ -68,9 +68,15 @@ def _row(name: str, first: Run, second: Run, paired: bool) -> list[str]:
     cells.append(f"{a - b:+.4f}" if math.isfinite(a - b) else "-")
     if paired:
         both = [np.array([fold["metrics"].get(name, math.nan) for fold in run.folds]) for run in (first, second)]
-        p = p_value(*both)
+        p = p_value(*both, _ratio(first))
         cells.append(f"{p:.3g}" if math.isfinite(p) else "-")
     return [name, *cells, better]
+
+
+def _ratio(run: Run) -> float | None:
+    """Tested rows for each row of the training part, the mean over the folds; None where results do not tell."""
+    sizes = [(fold.get("n_test"), fold.get("n_train", 0) + fold.get("n_val", 0)) for fold in run.folds]
+    return float(np.mean([tested / trained for tested, trained in sizes])) if all(map(all, sizes)) else None
 
 
 def _about(run: Run) -> str:

@@ -11,6 +11,7 @@ from scipy.stats import ttest_rel
 from ldl.cells.store import Row
 from ldl.comparison.outcome import Outcome
 from ldl.comparison.report import table
+from ldl.comparison.statistics import against_best
 
 
 def cells(values: list[float] | np.ndarray) -> list[Row]:
@@ -33,14 +34,16 @@ def test_the_rule_by_hand() -> None:
         assert (outcome.best, outcome.recommended) == (best, taken)
         assert outcome.simpler == near[: near.index(taken)]
         if taken != best:
-            assert outcome.p("d") == pytest.approx(ttest_rel(folds["d"], folds[best]).pvalue)
+            assert outcome.p == pytest.approx(against_best(folds, "kl"), nan_ok=True)
+            assert Outcome(outcome.cells, 0.9).p == pytest.approx(against_best(folds, "kl", 0.9), nan_ok=True)
+            assert outcome.p["d"] > ttest_rel(folds["d"], folds[best]).pvalue
             assert outcome.reason.startswith("features are not shown to help: d ") and best in outcome.reason
         else:
             assert outcome.reason.startswith(f"{best} has the lowest mean KL, ")
             assert outcome.reason.endswith(f"standard error of it: {', '.join(outcome.simpler)}") == bool(
                 outcome.simpler
             )
-        assert math.isnan(outcome.p(best))
+        assert math.isnan(outcome.p[best]) and math.isfinite(outcome.p["b" if best != "b" else "a"])
         assert outcome.ranks.sum(1) == pytest.approx(10)
 
 

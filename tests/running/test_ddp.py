@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,6 @@ from processes import (
     launch,
     logged,
     run_here,
-    succeed,
     weights,
     without_times,
 )
@@ -125,12 +125,25 @@ def test_gathered_ring_has_the_rows_of_one_process_in_order(runs: Path) -> None:
     torch.testing.assert_close(two["kept"], one["kept"], rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def test_crossval_of_two_processes_ends_with_the_results_of_one(runs: Path, tmp_path: Path) -> None:
-    succeed([str(ROOT / "train.py"), *RUN, *CROSSVAL, *TWO, "--run_dir", "run"], tmp_path)
-    one, two = (json.loads((run / "results.json").read_text()) for run in (runs / "one" / "crossval", tmp_path / "run"))
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Folder and end of two processes that Lightning starts: a cross-validation, then a run with a damaged row."""
+    folder = tmp_path_factory.mktemp("launched")
+    damaged = [*HEADS["softmax"], "--data", "processes.DamagedDigits", "--data.num_workers", "1"]
+    commands = [[*RUN, *more, *TWO, "--run_dir", name] for name, more in (("run", CROSSVAL), ("damaged", damaged))]
+    (folder / "runs.json").write_text(json.dumps(commands))
+    return folder, launch([str(ROOT / "tests" / "several_runs.py"), "runs.json"], folder)
+
+
+def test_crossval_of_two_processes_ends_with_the_results_of_one(
+    runs: Path, launched: tuple[Path, subprocess.CompletedProcess[str]]
+) -> None:
+    folder, done = launched
+    assert (folder / "run" / "results.json").exists(), done.stderr[-3000:]
+    one, two = (json.loads((run / "results.json").read_text()) for run in (runs / "one" / "crossval", folder / "run"))
     assert [fold["fold"] for fold in two["folds"]] == [0, 1]
     assert_close(without_times(one), without_times(two))
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+    assert sorted(path.name for path in (folder / "run").iterdir()) == [
         "charts",
         "fold_0",
         "fold_1",
@@ -147,9 +160,10 @@ def test_bad_setting_is_said_once_by_two_processes(runs: Path) -> None:
     assert len(re.findall(r"exitcode *: 2 ", said)) == 1, said[-3000:]
 
 
-def test_data_error_in_one_share_ends_all_processes_with_one_line(tmp_path: Path) -> None:
-    damaged = ["--data", "processes.DamagedDigits", "--data.num_workers", "1"]
-    done = launch([str(ROOT / "train.py"), *RUN, *HEADS["softmax"], *TWO, *damaged, "--run_dir", "run"], tmp_path)
+def test_data_error_in_one_share_ends_all_processes_with_one_line(
+    launched: tuple[Path, subprocess.CompletedProcess[str]],
+) -> None:
+    done = launched[1]
     assert done.returncode == 2, done.stderr[-3000:]
     assert re.findall(r"^error:.*$", done.stderr, re.MULTILINE) == [
         "error: digit.png cannot be read as an image; replace the file"

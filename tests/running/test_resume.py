@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +18,7 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from torch import Tensor
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, ReduceLROnPlateau, StepLR
 
+from benchmarks.robustness.processes import Run
 from ldl.backbones.base import Identity
 from ldl.checkpoint import AtomicCheckpointIO
 from ldl.collective import Collective
@@ -210,65 +208,46 @@ OPTIONS = [
 ]
 VARIANTS = {
     1: ["--model.lr_scheduler", "CosineAnnealingLR", "--model.lr_scheduler.T_max", "14"],
-    2: [
-        *("--model.lr_scheduler=CosineAnnealingLR", "--model.lr_scheduler.T_max=154", "--model.lr_interval=step"),
-        *("--trainer.devices", "2", "--trainer.strategy", "ddp"),
-    ],
+    2: ["--model.lr_scheduler=CosineAnnealingLR", "--model.lr_scheduler.T_max=154", "--model.lr_interval=step"],
 }
-
-
-def start(script: str, arguments: list[str], folder: Path) -> subprocess.Popen[str]:
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    for name in ("PL_GLOBAL_SEED", "LDL_RUN_DIR", "LOCAL_RANK", "WORLD_SIZE"):
-        env.pop(name, None)
-    command = [sys.executable, str(ROOT / script), *arguments]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def epoch_of(checkpoint: Path) -> int:
     return int(torch.load(checkpoint, weights_only=True)["epoch"]) if checkpoint.exists() else -1
 
 
-def kill_after(epoch: int, process: subprocess.Popen[str], run: Path, moment: float) -> None:
+def kill_after(epoch: int, process: Run, last: Path, log: Path, moment: float) -> None:
     """SIGKILL to all processes of the run, ``moment`` seconds after the checkpoint of ``epoch`` was seen."""
-    deadline = time.monotonic() + 120
-    while epoch_of(run / "checkpoints" / "last.ckpt") < epoch and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()[0][-3000:]
-        time.sleep(0.005)
+    seen, deadline = -1, time.monotonic() + 300
+    while time.monotonic() < deadline:
+        assert process.wait(0.005) is None, log.read_text()[-3000:]
+        if last.exists() and (saved := last.stat().st_mtime_ns) != seen:
+            seen = saved
+            if epoch_of(last) >= epoch:
+                break
     time.sleep(moment)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL and time.monotonic() < deadline
+    process.kill(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL and process.end() and time.monotonic() < deadline
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_run_killed_twice_ends_like_one_never_killed(tmp_path: Path, processes: int) -> None:
-    run, unbroken_run = tmp_path / "run", tmp_path / "unbroken"
+def test_run_killed_twice_ends_like_one_never_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run, unbroken_run, log = tmp_path / "run", tmp_path / "unbroken", tmp_path / "log"
     options = [*OPTIONS, *VARIANTS[processes]]
     last = run / "checkpoints" / "last.ckpt"
     resume = [*options, "--run_dir", str(run), "--ckpt_path", str(last)]
-    kill_after(1, start("train.py", resume[:-2], tmp_path), run, 0.03)
+    kill_after(1, Run(resume[:-2], log, processes), last, log, 0.03)
     early = epoch_of(last)
     assert 1 <= early < 8
-    kill_after(8, start("train.py", resume, tmp_path), run, 0.05)
+    kill_after(8, Run(resume, log, processes), last, log, 0.05)
     late = epoch_of(last)
     assert 8 <= late < 13
-    (tmp_path / "runs.json").write_text(json.dumps([resume, [*options, "--run_dir", str(unbroken_run)]]))
-    process = start("tests/several_runs.py", [str(tmp_path / "runs.json")], tmp_path)
-    try:
-        said, _ = process.communicate(timeout=300)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
-    assert process.returncode == 0, said[-3000:]
+    ended = Run(resume, log, processes, [*options, "--run_dir", str(unbroken_run)])
+    code = ended.wait(300)
+    assert (code, ended.end()) == (0, True), log.read_text()[-3000:]
 
     paths = (folder / "checkpoints" / "last.ckpt" for folder in (run, unbroken_run))
     killed, unbroken = (torch.load(path, weights_only=True) for path in paths)

@@ -31,6 +31,8 @@ def test_musk(command: Callable[..., str], small_sets: Path, page: Callable[[str
     assert "24 bags, 2 folds by bag, 2 seeds" in text and "4 of 4 folds chose" in text
     written = (small_sets / "page.md").read_text()
     assert "over 2 seeds" in written and "| AdaBoost | 0." in written and written.count("±") == 3
+    text = command(musk, *options[:2], "--seeds", 1, *options[4:], "--page", page("musk"))
+    assert "nan" not in text + (small_sets / "page.md").read_text() and "AdaBoost   accuracy 0." in text
 
 
 def test_groups_are_measured_once(command: Callable[..., str], digits: Path, page: Callable[[str], Path]) -> None:

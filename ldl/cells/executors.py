@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ldl.cells.orphans import end_with
 from ldl.errors import LDLError
 from ldl.start.parent import end_with
 

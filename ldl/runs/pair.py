@@ -67,8 +67,8 @@ def _row(name: str, first: Run, second: Run, paired: bool) -> list[str]:
     cells = [f"{value:.4f}" if math.isfinite(value) else "-" for value in (a, b)]
     cells.append(f"{a - b:+.4f}" if math.isfinite(a - b) else "-")
     if paired:
-        both = [np.array([fold["metrics"].get(name, math.nan) for fold in run.folds]) for run in (first, second)]
-        p = p_value(*both, _ratio(first))
+        ours, other = (np.array([fold["metrics"].get(name, math.nan) for fold in run.folds]) for run in (first, second))
+        p = p_value(ours, other, _ratio(first))
         cells.append(f"{p:.3g}" if math.isfinite(p) else "-")
     return [name, *cells, better]
 

@@ -61,7 +61,7 @@ PAPER = Paper(
         ),
         tables.table_of("SJAFFE", starts, PERSONS),
         tables.table_of("SBU_3DFE", why=PERSONS),
-        tables.table_of("Movie", starts),
+        tables.table_of("Movie"),
         Item(
             name="Section 4.4",
             shows="Which method is better",

@@ -16,7 +16,7 @@ from benchmarks.common.folds import inputs_of
 from benchmarks.mslp.embeddings import Embedder
 from ldl.cells.store import Row
 from ldl.comparison.choice import Choice
-from ldl.comparison.statistics import best_rank
+from ldl.comparison.ranks import best_rank
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
 from ldl.metrics import DISTRIBUTION_METRICS

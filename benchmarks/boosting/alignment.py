@@ -67,7 +67,7 @@ def alignment(work: Work, kind: str) -> Iterator[Claim]:
             theirs = published[name] if kind == "digits" else None
             yield Number(f"{words}{name}", each, theirs, digits=2, peer=name == "AdaBoost")
         printed = ", ".join(f"{name} {error:.2f}" for name, error in published.items())
-        yield less(f"{words}MIL-Boost aligns better than AdaBoost", errors, *errors, theirs=printed)
+        yield less(f"{words}MIL-Boost aligns better than AdaBoost", errors, "MIL-Boost", "AdaBoost", printed)
     for method, rows in found.items():
         if method not in (MAIN, ALIGNED):
             yield Number(method, values(rows, "alignment"), digits=2)
@@ -84,7 +84,7 @@ def tried(work: Work, ada_boost: tuple[float, ...]) -> Iterator[Claim]:
     found = found_places(work, "faces", {name: every[name] for name in best.values()})
     for way, name in best.items():
         errors = {name: values(found[name], "alignment"), "AdaBoost": ada_boost}
-        yield less(f"{way}: MIL-Boost aligns better than AdaBoost", errors, *errors, attempt=True)
+        yield less(f"{way}: MIL-Boost aligns better than AdaBoost", errors, name, "AdaBoost", attempt=True)
 
 
 def values(rows: list[Row], name: str) -> tuple[float, ...]:

@@ -82,8 +82,8 @@ def accuracies(work: Work, kind: str) -> Iterator[Claim]:
         claim = f"{method} recovers the groups reasonably well: no worse than the worst that is printed"
         yield Statement(claim, mean >= min(printed.values()), f"{mean:.3f}", f"{published:.2f}, of LFW")
     for method, rows in found_groups(work, kind, tried(work)).items():
-        published = printed[TRIED] if kind == "digits" else None
-        yield Number(method, values(rows, "grouping"), published, lower=False, digits=3, attempt=True)
+        theirs = printed[TRIED] if kind == "digits" else None
+        yield Number(method, values(rows, "grouping"), theirs, lower=False, digits=3, attempt=True)
 
 
 def tried(work: Work) -> Methods:

@@ -55,7 +55,7 @@ def trial(
     positive = data.positive[test]
     result: dict[str, Any] = {}
     if method == ADA_BOOST:
-        model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=stumps)
+        model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=stumps, random_state=0)
         score = model.fit(features[train].numpy(), data.positive[train]).decision_function(features[test].numpy())
     else:
         head = fit_rows(MPLBoost(groups=3, rounds=stumps, **options, seed=0, threads=1), data, features[:, None], train)

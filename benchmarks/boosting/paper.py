@@ -49,7 +49,7 @@ NO_LFW = (
     "BSDS500's photographs, so that what is judged is the order of methods, not figures. With LFW as "
     "`lfw/Aaron_Eckhart/Aaron_Eckhart_0001.jpg` below LDL_DATA, `python train.py -c "
     "configs/runs/shifted_faces/milboost.yaml --data.faces LFW --stage crossval` takes its faces, and likewise "
-    "`posed_faces/mplboost`; both were tried on a made-up tree of that layout"
+    "`posed_faces/mplboost`; the data modules are tested on a made-up tree of that layout"
 )
 
 PAPER = Paper(

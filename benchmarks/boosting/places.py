@@ -118,7 +118,8 @@ def mil_boost(features: Tensor, data: Trials, options: dict[str, Any]) -> tuple[
 
 def ada_boost(rows: np.ndarray, positive: np.ndarray, stumps: int) -> tuple[list[Stump], float]:
     """Stumps of AdaBoost on single windows (n, F); half their weighted votes, so that sigmoid(2 h) is a probability."""
-    model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=stumps).fit(rows, positive)
+    model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=stumps, random_state=0)
+    model.fit(rows, positive)
     made: list[Stump] = []
     for tree, weight in zip(model.estimators_, model.estimator_weights_):
         _, low, high = np.sign(tree.tree_.value[:, 0, 1] - tree.tree_.value[:, 0, 0]) * weight / 2

@@ -89,7 +89,7 @@ def table_2(work: Work) -> Iterator[Claim]:
     h = ((p / (1 - p)).log() / 2).numpy()
     one, none = np.ones(1), np.zeros(1)
     for name in SOFT_MAXIMA:
-        model = Model(CODES[name.lower()], R, False)  # type: ignore[index]
+        model = Model(CODES[name.lower()], R, False)
         for sign, sides, expected in zip((-1, 1), ((none, one), (one, none)), printed_weights(name, p)):
             found = np.empty((len(h), 1, SIZE))
             for bag, weights in zip(h, found):

@@ -35,7 +35,8 @@ Methods = Mapping[str, dict[str, Any]]
 @lru_cache(maxsize=1)
 def opened(module: type[Trials], draw_seed: int, quick: bool) -> Trials:
     """The pictures of a draw; few in small forms."""
-    data = module(draw_seed=draw_seed, folds=max(TRIALS, 2), **({"pictures": 80} if quick else {}))
+    sizes: dict[str, Any] = {"pictures": 80} if quick else {}
+    data = module(draw_seed=draw_seed, folds=max(TRIALS, 2), **sizes)
     data.setup()
     return data
 

@@ -70,8 +70,8 @@ def scut_fbp(work: Work) -> Iterator[Claim]:
     """Table 2's half, and what was tried."""
     claims = list(table(work, SET))
     yield from claims
-    rows = inputs_of(open_set(SET, "standard", 0)).double()
-    variance = torch.linalg.svdvals(rows - rows.mean(0)).square()
+    features = inputs_of(open_set(SET, "standard", 0)).double()
+    variance = torch.linalg.svdvals(features - features.mean(0)).square()
     yield Number("share of the features' variance in one component", (float(variance[0] / variance.sum()),))
     printed = {claim.name: claim.published for claim in claims if isinstance(claim, Number)}
     for way in WAYS[-1:] if work.quick else WAYS:

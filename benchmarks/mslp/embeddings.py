@@ -22,6 +22,8 @@ from ldl.methods.embedding.neighbours import nearest
 NEAR = 20
 """Neighbours that LPP draws together and NPE mixes, as many as MSLP's k+ is by default."""
 LANDMARKS = 500
+ROUNDING = 1e-5
+"""Directions of the labels with a smaller share of the largest are rounding: their sums are 1 but for that."""
 MIXING = 1e-3
 """Ridge of NPE's mixtures, as a share of the trace: more neighbours than dimensions leave them open (Roweis & Saul)."""
 
@@ -104,7 +106,7 @@ def pca(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> 
 def cca(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
     """Directions of most correlation with some mixture of the labels (Hotelling 1936); at most C - 1 differ from 0."""
     labels = target - target.mean(0)
-    shared = rows.T @ (labels @ np.linalg.pinv(labels))
+    shared = rows.T @ (labels @ np.linalg.pinv(labels, rcond=ROUNDING))
     return _least(rows, -shared @ rows, dimensions, ridge)
 
 

@@ -27,6 +27,7 @@ class Work:
     def __init__(self, folder: Path, quick: bool) -> None:
         self.folder, self.quick = folder, quick
         self._store = Store(folder / "cells")
+        self._shared: dict[str, Work] = {}
 
     def cell(self, key: Row, measure: Callable[[], Row]) -> Row:
         """What was measured under ``key``, or is measured now and kept, so that what was stopped goes on."""
@@ -34,7 +35,10 @@ class Work:
 
     def shared(self, name: str) -> Work:
         """Cells that several items of the paper read."""
-        return Work(self.folder.parent / name, self.quick)
+        if name not in self._shared:
+            # Making one reads all its cells.
+            self._shared[name] = Work(self.folder.parent / name, self.quick)
+        return self._shared[name]
 
 
 @dataclass(frozen=True, kw_only=True)

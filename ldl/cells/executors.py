@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from ldl.cells.orphans import end_with
 from ldl.errors import LDLError
 from ldl.start.parent import end_with
 

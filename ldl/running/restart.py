@@ -15,7 +15,6 @@ import pytorch_lightning as pl
 import torch
 from jsonargparse import Namespace
 
-from ldl.cells.orphans import end_with
 from ldl.checkpoint import read_checkpoint
 from ldl.collective import current_collective
 from ldl.errors import LDLError, SharedError
@@ -49,12 +48,6 @@ def launch_of(text: str) -> str | None:
 def restarts() -> bool:
     """Whether torchrun starts this process again when it fails."""
     return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", 0)) > 0
-
-
-def end_with_agent() -> None:
-    """Where torchrun has started this process, end it soon after its agent is gone: another agent takes its place."""
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        end_with(os.getppid())
 
 
 def checkpoint_of(config: Namespace, text: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from ldl.collective import process_rank
 from ldl.progress import stop
 from ldl.running.failures import who_ended
 from ldl.running.requeue import requeue, requeue_signal
-from ldl.running.restart import end_with_agent, restarts
+from ldl.running.restart import restarts
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 20.0
@@ -159,7 +159,6 @@ def ends_when_told() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    end_with_agent()
     told, teller = socket.socketpair()
     teller.setblocking(False)
     for number in SIGNALS:

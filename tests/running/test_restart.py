@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.progress import stop
 from ldl.running import lock, restart, stopping
+
+pytestmark = pytest.mark.usefixtures("blank_charts")
 
 SMALL = [
     *("-c", str(CONFIGS / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
@@ -180,15 +181,6 @@ def test_every_process_that_is_to_be_started_again_fails(monkeypatch: pytest.Mon
     assert stopping.Watch().tell() == 0
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
     assert stopping.Watch().tell() == 128 + signal.SIGTERM
-
-
-def test_a_process_of_torchrun_ends_with_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    followed: list[int] = []
-    monkeypatch.setattr(restart, "end_with", followed.append)
-    for name, expected in (("OTHER", []), ("TORCHELASTIC_RUN_ID", [os.getppid()])):
-        monkeypatch.setenv(name, "none")
-        with stopping.ends_when_told():
-            assert followed == expected
 
 
 def test_run_that_is_started_again_waits_for_what_is_left_of_it(

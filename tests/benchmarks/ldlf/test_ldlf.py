@@ -1,4 +1,4 @@
-"""The digits' table from runs that are there, Figure 4 on a small set, the table of ages."""
+"""The digits' table from runs that are there, the table of ages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from benchmarks.ldlf import age, digits, figure4
-from ldl.cells.store import Store
+from benchmarks.ldlf import age, digits
 
 
 def test_digits(command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]) -> None:
@@ -23,17 +20,6 @@ def test_digits(command: Callable[..., str], tmp_path: Path, page: Callable[[str
     assert text == (tmp_path / "out" / "table.md").read_text()
     assert "| LDLF | 0.100 ± 0.000 | 8.500 ± 0.707 | 0.900 ± 0.000 |" in text
     assert text in (tmp_path / "page.md").read_text() and "over 2 seeds" in (tmp_path / "page.md").read_text()
-
-
-def test_figure4(command: Callable[..., str], small_sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure4, "TREES", (1, 2))
-    monkeypatch.setattr(figure4, "DEPTHS", (2, 3))
-    options = ("--sets", "SJAFFE", "--folds", 1, "--iterations", 2)
-    text = command(figure4, *options)
-    assert text.count("\n| SJAFFE, ") == 2 and "| five, alternating | " in text
-    assert len(Store(Path("ldlf_figure4_cells")).rows) == 10
-    monkeypatch.setattr(figure4, "measure", lambda **key: pytest.fail("measured again"))
-    assert command(figure4, *options) == text
 
 
 def test_ages() -> None:

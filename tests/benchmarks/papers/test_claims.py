@@ -26,8 +26,8 @@ def test_a_number_is_judged_by_the_printed_deviation_or_else_by_ours(ours, publi
     assert Number("kl", ours, published, deviation, lower).verdict == expected
 
 
-def test_what_was_tried_is_not_judged():
-    assert Number("kl", (1.0,), 2.0, attempt=True).verdict == ""
+def test_what_was_tried_and_peers_are_not_judged():
+    assert Number("kl", (1.0,), 2.0, attempt=True).verdict == Number("kl", (1.0,), 2.0, peer=True).verdict == ""
     assert Statement("falls", False, "", attempt=True).verdict == ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -79,7 +80,7 @@ def _solve(people: People, setting: Setting) -> Row:
 
 
 @torch.no_grad()
-def _problem(people: People, head: DSNA, train: object, tested: Tensor, labels: bool) -> Problem:
+def _problem(people: People, head: DSNA, train: np.ndarray, tested: Tensor, labels: bool) -> Problem:
     """Members, queries and anchors; without labels all members are alike."""
     queries, estimates = head.map(tested), CostSensitiveForest.point_estimate(head, tested)
     assert estimates is not None

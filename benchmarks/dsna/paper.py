@@ -123,9 +123,8 @@ RESULTS = (
         measure=_table1,
         absent=f"pose ({_listed(TABLE1_POSE)}): the pictures of Pointing'04; Table III has the command. Edges of "
         "RF+SMOTE, WRF and the affine hull are not built",
-        why="Almost all of the gain is the forest's: all features in every node, in their own scale, and log ages. On "
-        "it hulls of several clusters lose, with settings that were chosen for them too. The features are a public "
-        "file of 251 components; those of the paper are its own.",
+        why="Almost all of the gain is the forest's: all features in every node, in their own scale, and log ages. The "
+        "features are a public file of 251 components; those of the paper are its own.",
     ),
     Item(
         name="Table II",

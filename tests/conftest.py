@@ -13,6 +13,8 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 # isort: split
 import pytest
 import torch
+from blank import save_blank
+from matplotlib.figure import Figure
 
 # The tensors here are small, and several test runs may share the cores.
 torch.set_num_threads(1)
@@ -54,6 +56,20 @@ def ldl_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("LDL_DATA names no folder with the real data sets")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def blank_charts() -> Iterator[None]:
+    """No chart is rendered from here on, in this file and what its tests fork."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Figure, "savefig", save_blank)
+        yield
+
+
+@pytest.fixture
+def blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for one test."""
+    monkeypatch.setattr(Figure, "savefig", save_blank)
 
 
 @pytest.fixture(scope="module")

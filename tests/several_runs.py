@@ -1,11 +1,18 @@
-"""Runs several command lines in one process, which pays for the imports once: ``several_runs.py FILE.json``."""
+"""Runs several command lines in one process, which pays for the imports once: ``several_runs.py FILE.json``.
+
+Charts are made, and saved as a single pixel.
+"""
 
 import json
 import sys
 from pathlib import Path
 
+from blank import save_blank
+from matplotlib.figure import Figure
+
 from ldl.cli import main
 
 if __name__ == "__main__":
+    Figure.savefig = save_blank
     for command_line in json.loads(Path(sys.argv[1]).read_text()):
         main(command_line)

@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 from places import ROOT
 from predicted import MOST, compare
 
@@ -66,16 +65,11 @@ def own_measures() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(blank_charts: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the default, with a checkpoint: what a reader of most pages has."""
     folder = tmp_path_factory.mktemp("runs") / "first"
     main([*SHORT, "--trainer.max_epochs=1", "--run_dir", str(folder)])
     return folder
-
-
-def draw_nothing(figure: Figure, path: str | Path, **options: object) -> None:
-    """Charts are looked at by tests of their own."""
-    Path(path).touch()
 
 
 def options_of(command: str, run: Path) -> list[str]:
@@ -162,7 +156,6 @@ def test_links(page: Path) -> None:
 def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page one after the other, in a folder of its own, with one epoch and few digits."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Figure, "savefig", draw_nothing)
     shutil.copy(run / "checkpoints" / "last.ckpt", tmp_path)
     data = RotatedDigits(turns=1)
     data.setup()
@@ -179,7 +172,6 @@ def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.
 def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands one after the other, with one epoch, one turn and two folds; some go on with a checkpoint."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(Figure, "savefig", draw_nothing)
     for number, command in enumerate(commands(ROOT / "docs" / "quickstart.md")):
         options = options_of(command, run)
         if "--model.head.help" in options or "--print_config" in options:

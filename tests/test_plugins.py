@@ -20,6 +20,8 @@ from ldl.plugins import discover, left_out, usual_folders
 from ldl.task import Task
 from ldl.testing import check_head
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 HEAD = '''
 import torch
 from torch import nn

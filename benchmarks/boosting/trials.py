@@ -1,81 +1,89 @@
-"""Trials of several methods on pictures, measured once, and their table."""
+"""Methods on trials of pictures, each measured once, whichever items ask for it."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Sequence
-from functools import partial
+import re
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
-from benchmarks.common.tables import write_block
-from ldl.cells.store import Row, Store
-from ldl.comparison.figures import spread
+from torch import Tensor
+
+from benchmarks.boosting import groups, places
+from benchmarks.boosting.places import Scale
+from benchmarks.common.items import Work
+from ldl.backbones.haar import Haar
+from ldl.cells.store import Row
+from ldl.data import MixedDigits, PosedFaces, ShiftedDigits, ShiftedFaces
 from ldl.data.trials.trials import Trials
-from ldl.reports.files import markdown
+
+TRIALS = 3
+"""With another number of them the same command measures what is missing."""
+DRAWS = (100, 101, 102)
+"""Seeds of other pictures, on the first trials of which settings are chosen."""
+CHOICE_TRIALS = 1
+SHIFTED: dict[str, type[Trials]] = {"digits": ShiftedDigits, "faces": ShiftedFaces}
+MIXED: dict[str, type[Trials]] = {"digits": MixedDigits, "faces": PosedFaces}
+SCALES = {"digits": Scale(28, 2), "faces": Scale(43, 3)}
+BALANCED = {"digits": False, "faces": True}
+"""Whether the Haar features of Section 3.2 are."""
+Methods = Mapping[str, dict[str, Any]]
+"""Options of the head by the name of a method."""
 
 
-def add_options(parser: argparse.ArgumentParser, methods: Sequence[str], left_out: Sequence[str] = ()) -> None:
-    """Options that both scripts have; ``left_out`` are methods that run only where they are named."""
-    default = [method for method in methods if method not in left_out]
-    parser.add_argument("--trials", type=int, default=10)
-    parser.add_argument("--methods", nargs="+", choices=methods, default=default)
-    parser.add_argument("--draw_seed", type=int, default=0)
-    parser.add_argument("--out", type=Path)
+@lru_cache(maxsize=1)
+def opened(module: type[Trials], draw_seed: int, quick: bool) -> Trials:
+    """The pictures of a draw; few in small forms."""
+    data = module(draw_seed=draw_seed, folds=max(TRIALS, 2), **({"pictures": 80} if quick else {}))
+    data.setup()
+    return data
 
 
-def run_trials(
-    data: Trials,
-    options: argparse.Namespace,
-    out: Path,
-    measure: Callable[[int, str], Row],
-    shown: Callable[[Row], Row],
-    settings: Row,
-) -> dict[str, list[Row]]:
-    """What was measured of every method, a row a trial; what ``out`` has is read.
+@lru_cache(maxsize=1)
+def features(module: type[Trials], draw_seed: int, quick: bool, number: int, balanced: bool) -> Tensor:
+    """Haar features of all pictures, (size, F)."""
+    data = opened(module, draw_seed, quick)
+    haar = Haar(50 if quick else 1000, balanced=balanced, seed=number)
+    haar.build(data.input_shape)
+    return haar(data.images)
 
-    Args:
-        data: Set up; the fold of the trial is selected.
-        options: As of :func:`add_options`.
-        out: Folder.
-        measure: What is measured of the trial with a number, of a method.
-        shown: What of it is printed.
-        settings: What else a cell depends on.
-    """
-    store = Store(out / "cells")
-    results: dict[str, list[Row]] = {method: [] for method in options.methods}
-    for number in range(options.trials):
+
+def found_places(work: Work, kind: str, methods: Methods, draws: tuple[int, ...] = (0,)) -> dict[str, list[Row]]:
+    """What :func:`benchmarks.boosting.places.trial` tells, by method, a row a trial; of several draws the first."""
+    scale = Scale(SCALES[kind].window, SCALES[kind].stride, 4, 50) if work.quick else SCALES[kind]
+
+    def measure(draw_seed: int, number: int, method: str, chart: Path | None) -> Row:
+        data = opened(SHIFTED[kind], draw_seed, work.quick)
         data.select_fold(number)
-        for method in options.methods:
-            key: Row = {"trial": number, "method": method, "draw_seed": options.draw_seed, **settings}
-            known = store.find(key) is not None
-            results[method].append(row := store.cell(key, partial(measure, number, method)))
-            if not known:
-                print(f"trial {number} {method}: {shown(row)}", flush=True)
-    return results
+        return places.trial(data, scale, method, methods[method], chart)
+
+    return _measured(work.shared(f"places_{kind}"), methods, draws, measure)
 
 
-def tabulate(
-    results: dict[str, list[Row]], measures: dict[str, tuple[str, int]], out: Path, page: Path | None, block: str
-) -> None:
-    """Print the table, write it into ``out`` and, where there is one, a page.
+def found_groups(work: Work, kind: str, methods: Methods, draws: tuple[int, ...] = (0,)) -> dict[str, list[Row]]:
+    """What :func:`benchmarks.boosting.groups.trial` tells, by method, a row a trial; of several draws the first."""
 
-    Args:
-        results: Rows by method.
-        measures: Title and digits of each measure that a row may have.
-        out: Folder.
-        page: A Markdown page, or None.
-        block: Its block.
-    """
-    rows = [
-        [
-            method,
-            *(spread((row[name] for row in trials if name in row), digits) for name, (_, digits) in measures.items()),
-        ]
-        for method, trials in results.items()
-    ]
-    table = markdown(["method", *(title for title, _ in measures.values())], rows)
-    (out / "table.md").write_text(table + "\n")
-    print(table)
-    if page:
-        count = max(len(trials) for trials in results.values())
-        write_block(page, block, f"Mean ± standard deviation over {count} trials.\n\n{table}")
+    def measure(draw_seed: int, number: int, method: str, chart: Path | None) -> Row:
+        data = opened(MIXED[kind], draw_seed, work.quick)
+        data.select_fold(number)
+        rows = features(MIXED[kind], draw_seed, work.quick, number, BALANCED[kind])
+        return groups.trial(data, rows, 4 if work.quick else 64, method, methods[method], chart)
+
+    return _measured(work.shared(f"groups_{kind}"), methods, draws, measure)
+
+
+def _measured(work: Work, methods: Methods, draws: tuple[int, ...], measure: Any) -> dict[str, list[Row]]:
+    count = 1 if work.quick else TRIALS if draws == (0,) else CHOICE_TRIALS
+    found: dict[str, list[Row]] = {method: [] for method in methods}
+    for draw_seed in draws[:1] if work.quick else draws:
+        for number in range(count):
+            for method, options in methods.items():
+                key = {"method": method, "options": options, "draw_seed": draw_seed, "trial": number}
+                chart = (
+                    work.folder / f"{re.sub(r'[^a-z0-9]+', '_', method.lower())}.png"
+                    if (draw_seed, number) == (0, 0)
+                    else None
+                )
+                found[method].append(work.cell(key, partial(measure, draw_seed, number, method, chart)))
+    return found

@@ -1,12 +1,11 @@
-"""DSNA's solver: speed against a straightforward loop over queries, and its convergence (Huang et al. 2016, Figure 5).
+"""DSNA's solver: speed against a straightforward loop over queries.
 
-    python benchmarks/dsna/solver.py [--sizes 100 200 300 --chart dsna_convergence.png]
+    python benchmarks/dsna/solver.py [--sizes 100 200 300]
 
 The loop is ADMM as the textbook has it, a query at a time: weights and residual are split off, the step is fixed, and
 every step solves its linear system. Both end when primal and dual residuals are at most 1e-4 of their terms, and run in
-turns in one process; medians of the rounds, seconds of one query. ``gap`` is how far the objective ends from the least
-one. The convergence is that of queries of one person of FG-NET among the neighbours that a forest of the other persons
-finds (where ``ldl/FG-NET_AAM.mat`` is), with labels (DSNA) and without (affine hull).
+turns in one process, on as many threads; medians of the rounds, seconds of one query. ``gap`` is how far the objective
+ends from the least one.
 """
 
 from __future__ import annotations
@@ -22,39 +21,31 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 # isort: split
 import numpy as np
 import torch
-from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.folds import fit_rows, inputs_of
 from benchmarks.common.timing import seconds, take_turns
-from ldl.charts.drawing import save
-from ldl.data import FGNETAAM
-from ldl.heads import DSNA, CostSensitiveForest
-from ldl.methods.dsna.neighbourhood import gather_leaves
 from ldl.methods.dsna.sparse import approximate
 
 SPARSITY, ATTRACTION = 0.05, 0.5
 TOLERANCE = 1e-4
 FEATURES = 250
-STEPS = range(1, 61, 3)
 
 
 def main() -> None:
-    """Print a line a size, and draw the chart."""
+    """Print a line a size."""
     parser = make_parser(__doc__, threads=1)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200, 300], help="members of a cluster")
     parser.add_argument("--queries", type=int, default=32, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
-    parser.add_argument("--chart", type=Path, default=Path("dsna_convergence.png"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"{'members':>8}{'solver':>10}{'CPU':>10}{'loop':>10}{'CPU':>10}{'ratio':>8}{'worst gap':>12}")
-    for size in options.sizes:
-        measure(size, options.queries, options.rounds)
-    data = FGNETAAM()
-    data.setup()
-    print(convergence(data, options.chart))
+    # The loop is numpy's, whose own threads torch does not set.
+    with threadpool_limits(options.threads):
+        for size in options.sizes:
+            measure(size, options.queries, options.rounds)
 
 
 def problems(count: int, members: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -118,37 +109,6 @@ def measure(members: int, queries: int, rounds: int) -> None:
     times = take_turns(count, rounds, lambda solve, _: seconds(solve, count[solve]))
     (wall, cpu), (slow, slow_cpu) = ((statistics.median(column) for column in zip(*times[solve])) for solve in count)
     print(f"{members:8}{wall:10.4f}{cpu:10.4f}{slow:10.3f}{slow_cpu:10.3f}{slow / wall:8.0f}{gap:12.1e}", flush=True)
-
-
-@torch.no_grad()
-def convergence(data: FGNETAAM, path: Path) -> Path:
-    """Median gap to the least objective over the iterations, with labels and without."""
-    assert data.values is not None
-    head = DSNA(features=1.0, log_offset=2.0, min_samples=20, seed=0)
-    train, features = data.split.train, inputs_of(data)
-    tested = features[data.split.test]
-    fit_rows(head, data, features, train)
-    queries, estimates = head.map(tested), CostSensitiveForest.point_estimate(head, tested)
-    assert estimates is not None
-    near = gather_leaves(head.forest, head.leaves(tested))
-    weight = near.real.double()
-    points = head.points[near.rows]
-    centre = (weight.unsqueeze(1) @ points) / weight.sum(1)[:, None, None]
-    gap = (torch.from_numpy(data.values[train])[near.rows] - estimates[:, None]).abs()
-    distance = (points - queries[:, None]).norm(dim=2) * gap
-    anchors = (-distance).masked_fill(~near.real, -torch.inf).softmax(1)
-    problem = ((points - centre) * weight.unsqueeze(2), queries - centre.squeeze(1), anchors)
-    figure = Figure(figsize=(5.4, 4), layout="constrained")
-    axis = figure.subplots()
-    for name, attraction in (("DSNA", ATTRACTION), ("affine hull, without labels", 0.0)):
-        least = approximate(*problem, SPARSITY, attraction, tolerance=1e-9, iterations=3000).objective
-        gaps = [approximate(*problem, SPARSITY, attraction, tolerance=0.0, iterations=k).objective for k in STEPS]
-        middle = [float(((objective - least) / least).clamp_min(1e-12).median()) for objective in gaps]
-        axis.semilogy(STEPS, middle, label=name)
-        print(f"{name}: within 1e-2 after {next((k for k, gap in zip(STEPS, middle) if gap < 1e-2), '>60')} iterations")
-    axis.set(xlabel="iteration", ylabel="gap to the least objective, relative", title="a person of FG-NET, median")
-    axis.legend()
-    return save(figure, path)
 
 
 if __name__ == "__main__":

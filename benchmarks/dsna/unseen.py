@@ -1,75 +1,144 @@
-"""A band of ages that training never saw: leaf averages against DSNA and the affine hull, on FG-NET's AAM features.
-
-    python benchmarks/dsna/unseen.py [--low 40 --high 69 --chart dsna_unseen.png]
-
-Five folds of whole persons; all rows of the band are taken from training, and the test rows of the band are predicted.
-Nothing is tuned: the settings are those of ``configs/runs/fgnet_aam/dsna.yaml`` with linear features.
-"""
+"""Rare ages, and ages that training never saw: Figures 7 and 3 of Huang, Loy & Tang 2016, in folds of whole persons."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
-
-# isort: split
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 
-from benchmarks.common.command import launch, make_parser
-from benchmarks.common.folds import fit_rows, inputs_of
+from benchmarks.common.claims import Claim, Number
+from benchmarks.common.items import Work
+from benchmarks.dsna.ages import AVERAGE, FOREST, OBLIQUE, ONE, SHIPPED, oblique
+from benchmarks.dsna.persons import People, Setting, better, grid, read_people
+from ldl.cells.store import Row
 from ldl.charts.drawing import save
-from ldl.data import FGNETAAM
-from ldl.heads import DSNA, CostSensitiveForest
 
-SETTINGS: dict[str, Any] = {"features": 1.0, "log_offset": 2.0, "min_samples": 20, "seed": 0, "tolerance": 1e-4}
-WEIGHTS: dict[str, dict[str, Any]] = {
-    "DSNA": {"clusters": 1, "rounds": 1, "width": 0.1, "sparsity": 0.05, "attraction": 0.5},
-    "affine hull": {"clusters": 1, "rounds": 1, "sparsity": 0.05, "attraction": 0.0},
+FOLDS, STEP = 5, 5
+OLD = 40
+INNER = 25
+"""Where settings are chosen, the ages from here to ``OLD`` are those that training did not see."""
+
+ESTIMATES: dict[str, Setting] = {AVERAGE: {"average": True}, FOREST: {}, SHIPPED: ONE}
+WAYS: dict[str, tuple[Setting, list[Setting]]] = {
+    "weights that may leave the anchor": (
+        OBLIQUE,
+        [{**ONE, **free} for free in grid(attraction=[0.02, 0.1, 0.5], sparsity=[0.01, 0.05])],
+    ),
+    "ten rounds, of which each goes on from the last": (
+        OBLIQUE,
+        [{**ONE, "rounds": 10, **more} for more in grid(clusters=[1, 3], attraction=[0.1, 0.5])],
+    ),
+    "leaves of up to 80 rows": (
+        {**OBLIQUE, "trees": 20, "min_samples": 80},
+        [{**ONE, **free} for free in grid(attraction=[0.02, 0.5], width=[0.1, 0.3])],
+    ),
 }
+"""Of each way to extrapolate the forest, and what is chosen from."""
+
+Parts = list[tuple[np.ndarray, np.ndarray]]
+"""Training rows and the rows that are tested."""
 
 
-def main() -> None:
-    """Print the errors and draw predictions against ages."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--low", type=float, default=40, help="(default: %(default)s)")
-    parser.add_argument("--high", type=float, default=69, help="(default: %(default)s)")
-    parser.add_argument("--chart", type=Path, default=Path("dsna_unseen.png"), help="(default: %(default)s)")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    data = FGNETAAM(protocol="group_exclusive", folds=5)
-    data.setup()
-    assert data.values is not None
-    hidden = (data.values >= options.low) & (data.values <= options.high)
-    predicted = {name: np.full(data.size, np.nan) for name in ("leaf averages", *WEIGHTS)}
-    for fold in range(data.num_folds):
-        data.select_fold(fold)
-        train, test = (part[hidden[part] == seen] for part, seen in ((data.split.train, 0), (data.split.test, 1)))
-        features = inputs_of(data)
-        head = fit_rows(DSNA(**SETTINGS), data, features, train)
-        for name, found in predicted.items():
-            for option, value in WEIGHTS.get(name, {}).items():
-                setattr(head, option, value)
-            estimate = DSNA.point_estimate if name in WEIGHTS else CostSensitiveForest.point_estimate
-            values = estimate(head, features[test])
-            assert values is not None
-            found[test] = values.numpy()
-    figure = Figure(figsize=(5.4, 4.4), layout="constrained")
+def figure3(work: Work) -> Iterator[Claim]:
+    """Ages unseen, one by one and all old ones together."""
+    people = read_people(work.quick, protocol="group_exclusive", folds=FOLDS)
+    values = people.values
+
+    def one_by_one(train: np.ndarray, test: np.ndarray) -> Parts:
+        return [(train[values[train] % STEP != rest], test[values[test] % STEP == rest]) for rest in range(STEP)]
+
+    def together(train: np.ndarray, test: np.ndarray) -> Parts:
+        return [(train[values[train] < OLD], test[values[test] >= OLD])]
+
+    single = _predictions(work, people, "one by one", one_by_one)
+    yield from _errors("age unseen, all ages", people, single)
+    rare = {name: np.where(values >= OLD, predicted, np.nan) for name, predicted in single.items()}
+    yield from _compared(f"age unseen, {OLD} and over", people, rare)
+    yield from _compared(f"all ages from {OLD} unseen", people, _predictions(work, people, "together", together))
+    for name, (setting, options) in WAYS.items():
+        found = _predictions(work, people, name, together, setting, options)
+        yield from _compared(f"all ages from {OLD} unseen, {name}", people, found, attempt=True)
+
+
+def figure7(work: Work) -> Iterator[Claim]:
+    """Rare ages that training saw."""
+    people = read_people(work.quick, protocol="group_exclusive", folds=FOLDS)
+    values = people.values
+    found = _predictions(work, people, "rare", lambda train, test: [(train, test[values[test] >= OLD])])
+    yield from _compared(f"age, {OLD} and over", people, found)
+    figure = Figure(figsize=(5, 4.4), layout="constrained")
     axis = figure.subplots()
-    axis.plot([options.low, options.high], [options.low, options.high], color="0.5", linewidth=1)
-    for name, found in predicted.items():
-        error = float(np.abs(found - data.values)[hidden].mean())
-        print(f"{name:16} MAE {error:6.2f}   largest estimate {found[hidden].max():5.1f}")
-        axis.scatter(data.values[hidden], found[hidden], s=12, label=f"{name}, MAE {error:.1f}")
-    axis.set(xlabel="true age in years", ylabel="predicted", title=f"ages {options.low:g} to {options.high:g} unseen")
-    axis.legend(fontsize=8)
-    print(save(figure, options.chart))
+    axis.axline((OLD, OLD), slope=1, color="0.5", linewidth=1)
+    for name, predicted in found.items():
+        axis.scatter(values, predicted, s=12, label=name)
+    axis.set(xlabel="true age in years", ylabel="predicted", title="FG-NET, rare ages")
+    axis.legend()
+    save(figure, work.folder / "rare.png")
 
 
-if __name__ == "__main__":
-    launch(main)
+def _predictions(
+    work: Work,
+    people: People,
+    name: str,
+    parts: Callable[[np.ndarray, np.ndarray], Parts],
+    setting: Setting = OBLIQUE,
+    options: list[Setting] | None = None,
+) -> dict[str, np.ndarray]:
+    """What each estimate has for the tested rows of all folds, else NaN, (N,). Of ``options`` each fold chooses one."""
+    setting = {**setting, "trees": 2} if work.quick else setting
+    found = {estimate: np.full(len(people.values), np.nan) for estimate in ESTIMATES}
+    for fold in range(FOLDS):
+        key: Row = {"case": name, "setting": setting, "fold": fold, "options": options or [ONE]}
+        cell = work.cell(key, partial(_fold, people, fold, parts, setting, options or [ONE]))
+        for estimate, predicted in cell["predicted"].items():
+            found[estimate][cell["rows"]] = predicted
+    return found
+
+
+def _fold(
+    people: People,
+    fold: int,
+    parts: Callable[[np.ndarray, np.ndarray], Parts],
+    setting: Setting,
+    options: list[Setting],
+) -> Row:
+    people.data.select_fold(fold)
+    train, test = (np.intersect1d(part, people.rows) for part in (people.data.split.train, people.data.split.test))
+    chosen = options[0] if len(options) == 1 else options[_best(people, train, setting, options)]
+    estimates = {**ESTIMATES, SHIPPED: chosen}
+    rows: list[int] = []
+    predicted: dict[str, list[float]] = {name: [] for name in estimates}
+    for known, asked in parts(train, test):
+        if not len(asked):
+            continue
+        rows += asked.tolist()
+        for name, values in zip(estimates, oblique(people)(known, asked, setting, list(estimates.values()))):
+            predicted[name] += values.tolist()
+    return {"rows": rows, "predicted": predicted, "chosen": chosen}
+
+
+def _best(people: People, train: np.ndarray, setting: Setting, options: list[Setting]) -> int:
+    """Chosen on a third of the training persons, by ages that are hidden from the others in the same way."""
+    values, held = people.values[train], people.persons[train] % 3 == 0
+    known, asked = train[~held & (values < INNER)], train[held & (values >= INNER) & (values < OLD)]
+    predicted = oblique(people)(known, asked, setting, options)
+    return int(np.argmin([np.abs(part - people.values[asked]).mean() for part in predicted]))
+
+
+def _errors(name: str, people: People, found: dict[str, np.ndarray], attempt: bool = False) -> Iterator[Claim]:
+    for which, predicted in found.items():
+        error = float(np.nanmean(np.abs(predicted - people.values)))
+        yield Number(f"{name}: {which}", (error,), digits=2, attempt=attempt)
+
+
+def _compared(name: str, people: People, found: dict[str, np.ndarray], attempt: bool = False) -> Iterator[Claim]:
+    """The errors, and whether DSNA's is less than the neighbours' average; the forest's own stands beside."""
+    yield from _errors(name, people, found, attempt)
+    tested = np.flatnonzero(~np.isnan(found[SHIPPED]))
+    errors = {which: np.abs(predicted - people.values)[tested] for which, predicted in found.items()}
+    for which in (AVERAGE, FOREST):
+        claim = f"{name}: DSNA is nearer than the {which}"
+        beside = attempt or which == FOREST
+        yield better(claim, people.persons[tested], errors[which], errors[SHIPPED], attempt=beside)

@@ -80,9 +80,9 @@ def main() -> None:
         write_block(options.page, "structured_edges_dsna", f"{protocol}\n\n{markdown(header, rows)}")
 
 
-def read_scenes(data: BSDS500, floor: float = CONTRAST_FLOOR) -> list[Scene]:
-    """The training images, ready to cut patches from."""
-    read = [data.read(row) for row in data.split.train]
+def read_scenes(data: BSDS500, floor: float = CONTRAST_FLOOR, most: int | None = None) -> list[Scene]:
+    """The training images, or at most so many, ready to cut patches from."""
+    read = [data.read(row) for row in data.split.train[:most]]
     drawn = [(image, truth.boundaries, truth.segments) for image, truth in read if truth.segments is not None]
     return [make_scene(*scene, floor) for scene in drawn]
 

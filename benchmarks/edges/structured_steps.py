@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -60,6 +61,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="of patches and trees (default: %(default)s)")
     parser.add_argument("--every", type=int, default=4, help="step through the images of val (default: %(default)s)")
     parser.add_argument("--levels", type=int, default=24, help="thresholds (default: %(default)s)")
+    parser.add_argument("--images", type=int, help="train on so many (default: all)")
     parser.add_argument("--block", default="structured_steps", help="block of the page (default: %(default)s)")
     parser.add_argument("--only", nargs="+", help="only steps whose name begins so")
     parser.add_argument("--out", type=Path, default=Path("runs/structured_steps"), help="(default: %(default)s)")
@@ -67,14 +69,12 @@ def main() -> None:
     torch.set_num_threads(1)
     store = Store(options.out / "cells")
     rows = []
-    for step in STEPS:
+    for step in STEPS.values():
         if options.only and not step.name.startswith(tuple(options.only)):
             continue
         found = []
         for seed in options.seeds:
-            grown = {"patches": options.patches, "seed": seed, **step.grown}
-            key = {"protocol": options.protocol, "every": options.every, "levels": options.levels}
-            found.append(store.cell({**grown, **step.applied, **key}, partial(tried, grown, step.applied, options)))
+            found.append(cell_of(store.cell, step, seed, options))
             print(f"{step.name}, seed {seed}: {' '.join(f'{found[-1][name]:.4f}' for name in FIGURES)}", flush=True)
         rows.append([step.name, *(spread(cell[name] for cell in found) for name in (*FIGURES, "seconds"))])
     header = ["", *(name.upper() for name in FIGURES), "seconds an image"]
@@ -87,18 +87,28 @@ def main() -> None:
         write_block(options.page, options.block, f"{title}.\n\n{markdown(header, rows)}")
 
 
+def cell_of(cell: Callable[[Row, Callable[[], Row]], Row], step: Step, seed: int, options: argparse.Namespace) -> Row:
+    """What a store's ``cell`` has of a step, or measures now; ``options`` are those of the command line."""
+    grown = {"patches": options.patches, "seed": seed, **step.grown}
+    key = {"protocol": options.protocol, "every": options.every, "levels": options.levels}
+    if options.images:
+        key["images"] = options.images
+    return cell({**grown, **step.applied, **key}, partial(tried, grown, step.applied, options))
+
+
 def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
     """ODS, OIS and AP of a forest that is applied in some way, and processor seconds an image."""
     data = BSDS500(path=options.path, crop=PATCH, protocol=options.protocol)
     data.setup()
-    file = options.out / f"{name_of({**grown, 'protocol': options.protocol})}.safetensors"
+    trained = {"protocol": options.protocol} | ({"images": options.images} if options.images else {})
+    file = options.out / f"{name_of({**grown, **trained})}.safetensors"
     if not file.exists():
         fitted = built(data, **grown, threads=1)
         started = time.process_time()
-        fitted.fit_scenes(read_scenes(data, fitted.floor), Collective())
+        fitted.fit_scenes(read_scenes(data, fitted.floor, options.images), Collective())
         print(f"grown in {time.process_time() - started:.0f} s of processor time", flush=True)
         with replacing(file) as whole:
-            whole.write(save(fitted.state_dict()))
+            whole.write(save({name: tensor.contiguous() for name, tensor in fitted.state_dict().items()}))
     head = built(data, **grown, **applied, threads=1)
     head.load_state_dict(load_file(file))
     # The first image waits for rings and codes of all leaves.
@@ -113,7 +123,7 @@ SCALES = (0.5, 1.0, 1.5)
 ALL = {"votes": 8, "scales": SCALES}
 DSNA = {"kept": 10}
 
-STEPS = [
+_STEPS = [
     Step("as before: 8 trees, one scale", {}, {}),
     Step("contrast floor as published", {"floor": 0.027}, {}),
     Step("and early leaves as published", {"floor": 0.027, "early": True}, {}),
@@ -135,6 +145,11 @@ STEPS = [
     Step("10 patches of a leaf vote, equally", DSNA, {"dsna": True, "blend": 0.0}),
     Step("they vote by DSNA", DSNA, {"dsna": True}),
     Step("half by DSNA, half equally", DSNA, {"dsna": True, "blend": 0.5}),
+    Step("at three sizes, 10 patches of a leaf vote, equally", DSNA, {**ALL, "dsna": True, "blend": 0.0}),
+    Step("at three sizes, half by DSNA, half equally", DSNA, {**ALL, "dsna": True, "blend": 0.5}),
+    Step("at three sizes, three quarters by DSNA", DSNA, {**ALL, "dsna": True, "blend": 0.75}),
+    Step("at three sizes, nine tenths by DSNA", DSNA, {**ALL, "dsna": True, "blend": 0.9}),
+    Step("at three sizes, all by DSNA", DSNA, {**ALL, "dsna": True}),
     Step("chosen: 4 trees, which all vote, scales 1/2, 1, 3/2", {"trees": 4}, {"votes": 4, "scales": SCALES}),
     Step("chosen with 8 trees", {}, ALL),
     Step(
@@ -143,6 +158,7 @@ STEPS = [
         {"votes": 4, "scales": SCALES, "dsna": True, "blend": 0.5},
     ),
 ]
+STEPS = {step.name: step for step in _STEPS}
 
 
 if __name__ == "__main__":

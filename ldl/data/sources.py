@@ -33,6 +33,12 @@ SOURCES = {
         "non-commercial research",
         "UTKFace/25_0_2_20170116174525125.jpg.chip.jpg (age first)",
     ),
+    "LFW": Source(
+        "Labeled Faces in the Wild",
+        "http://vis-www.cs.umass.edu/lfw/ (lfw.tgz)",
+        "research",
+        "lfw/Aaron_Eckhart/Aaron_Eckhart_0001.jpg",
+    ),
     "Morph": Source(
         "MORPH II",
         "the University of North Carolina Wilmington (Face Aging Group)",

@@ -46,6 +46,8 @@ class MSLP(FittedHead):
         metric: Of the embedding. ``degree`` is the talk's, V^T X^T D+ X V = I: all dimensions count alike, and too many
             of them hurt. ``commute`` divides each by the root of its cost, so that distances are those of a random walk
             on the graph of drawn pairs (commute times), and what neighbours do not share counts little.
+        centred: Whether X is the features less their means; the talk's are as they are, so that where rows lie together
+            counts in V^T X^T D+ X V = I.
         neighbours: k of the decoder.
         kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of ``landmarks`` training
             instances z, orthogonalised (Nystrom); with as many landmarks as instances this is the kernel form.
@@ -69,6 +71,7 @@ class MSLP(FittedHead):
     ridge: float = option(default=0.1, least=0)
     ratio: float = option(default=1.0, above=0)
     metric: Literal["degree", "commute"] = "degree"
+    centred: bool = True
     neighbours: int = option(default=10, least=1)
     kernel: Literal["linear", "rbf"] = "linear"
     gamma: float | None = option(default=None, above=0, null="1 / (F var(X))")
@@ -93,7 +96,8 @@ class MSLP(FittedHead):
         graphs = neighbour_graphs(features, target, self.positives, self.spread, self.negatives, self.sigma)
         dimensions = max(1, round(self.ratio * target.shape[1]))
         centred = (mapped - centre).cpu().numpy()
-        found, cost = preserve(centred, *graphs, self.beta, self.ridge, dimensions)
+        rows = centred if self.centred else mapped.cpu().numpy()
+        found, cost = preserve(rows, *graphs, self.beta, self.ridge, dimensions)
         if self.metric == "commute" and not (cost > 0).all():
             raise LDLError(
                 f"MSLP.metric 'commute' divides by what each dimension costs, and one costs {cost.min():.3g}; give a "

@@ -17,7 +17,7 @@ CASES: dict[str, Case] = {name: case for cases in CLASSES.values() for name, cas
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_ends_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_ends_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blank: None) -> None:
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
     # Charts of many labels and leaves have tests of their own.
     monkeypatch.setattr(charts, "overview", lambda *arguments: {})

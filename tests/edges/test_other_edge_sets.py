@@ -15,6 +15,8 @@ from places import ROOT
 from ldl.cli import main as train
 from ldl.edges.benchmark.evaluation import read_edge_map
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 CONFIGS = ROOT / "configs/runs"
 SMALL = [
     *("-c", str(CONFIGS / "bsds_structured.yaml"), "--data.protocol=final"),

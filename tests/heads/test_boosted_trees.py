@@ -20,6 +20,8 @@ from ldl.methods.forest.boosted_forest import add_by_gathers
 from ldl.metrics.functional import kl
 from ldl.testing import check_head
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
 NAN = float("nan")
 

@@ -16,6 +16,8 @@ from some_pool import pool_run
 
 from ldl.metrics.functional import kl
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 DSNA = """
 model:
   head: {class_path: DSNA, init_args: {trees: 3, features: 1.0, log_offset: 2.0, min_samples: 20, rounds: 1}}
@@ -74,13 +76,24 @@ def results(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads((folder / count / name / "results.json").read_text()) for count in ("one", "two")]
 
 
+def same_trees(folder: Path, name: str, several: str) -> None:
+    one, other = (weights(folder / count / name) for count in ("one", several))
+    assert len(one["head.roots"]) == TREES[name]
+    assert list(one) == list(other)
+    for key, tensor in one.items():
+        assert torch.equal(other[key], tensor), key
+
+
 @pytest.mark.parametrize("name", TREES)
 def test_two_processes_grow_the_trees_of_one(folder: Path, name: str) -> None:
-    one, two = (weights(folder / count / name) for count in ("one", "two"))
-    assert len(one["head.roots"]) == TREES[name]
-    assert list(one) == list(two)
-    for key, tensor in one.items():
-        assert torch.equal(two[key], tensor), key
+    same_trees(folder, name, "two")
+
+
+def test_three_processes_grow_the_trees_of_one(folder: Path) -> None:
+    """Two, two and one."""
+    three = ["--trainer.devices=3", "--trainer.strategy=ddp", "--run_dir", "three/structrf"]
+    run_several([[*STRUCTRF, *three]], folder, 3)
+    same_trees(folder, "structrf", "three")
 
 
 def test_two_processes_give_the_pool_of_one(folder: Path) -> None:

@@ -95,7 +95,15 @@ def _fitted(features: np.ndarray, target: np.ndarray, **options: object) -> MSLP
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"kernel": "rbf"}, {"kernel": "rbf", "landmarks": 10}, {"ratio": 0.1}, {"metric": "commute"}]
+    "options",
+    [
+        {},
+        {"kernel": "rbf"},
+        {"kernel": "rbf", "landmarks": 10},
+        {"ratio": 0.1},
+        {"metric": "commute"},
+        {"centred": False},
+    ],
 )
 def test_contract(options: dict[str, object]) -> None:
     check_head(lambda: MSLP(**options))  # type: ignore[arg-type]
@@ -130,6 +138,17 @@ def test_commute_metric_divides_each_dimension_by_the_root_of_its_cost() -> None
     np.testing.assert_allclose(ratio / ratio.mean(), 1, rtol=1e-3)
 
 
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_constraint_is_of_features_as_they_are_or_centred(centred: bool) -> None:
+    features, target = _problem(4)
+    features += 3
+    rows = features - centred * features.mean(0)
+    drawn = _dense_graphs(features, target, 20, 2.0, 10, 1.0)[0]
+    projection = _fitted(features, target, centred=centred).projection.double().numpy()
+    bound = projection.T @ rows.T @ np.diag(drawn.sum(1)) @ rows @ projection
+    np.testing.assert_allclose(bound / bound[0, 0], np.eye(4), atol=1e-4)
+
+
 def test_a_dimension_without_cost_has_no_commute_time() -> None:
     """Two groups far apart, no pair drawn between them: what tells them apart costs nothing."""
     features, target = _problem(0, rows=40)
@@ -158,9 +177,10 @@ def test_few_rows(rows: int) -> None:
     torch.testing.assert_close(output, torch.tensor(target.mean(0)).float().expand(5, 4), atol=1e-6, rtol=0)
 
 
-def test_constant_features_give_the_mean() -> None:
+@pytest.mark.parametrize("centred", [True, False])
+def test_constant_features_give_the_mean(centred: bool) -> None:
     target = _problem(0)[1]
-    output = _fitted(np.ones((70, 6)), target)(torch.randn(5, 6))
+    output = _fitted(np.ones((70, 6)), target, centred=centred)(torch.randn(5, 6))
     torch.testing.assert_close(output, torch.tensor(target.mean(0)).float().expand(5, 4), atol=1e-6, rtol=0)
 
 

@@ -11,6 +11,8 @@ from some_pool import RUN, pool_run
 
 from ldl.cli import main
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

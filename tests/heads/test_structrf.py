@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from forked import run_several
 from places import ROOT
-from processes import run_here
 from some_trees import check_comes_back, check_importances, problem
 from torch import Tensor
 
@@ -24,6 +22,8 @@ from ldl.methods.forest.predict import average, average_by_gathers, reach
 from ldl.metrics.functional import kl
 from ldl.task import Task
 from ldl.testing import check_head
+
+pytestmark = pytest.mark.usefixtures("blank_charts")
 
 LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
 
@@ -241,23 +241,3 @@ def test_command_line(table: Path, tmp_path: Path, bar: str, capsys: pytest.Capt
     assert "out_of_bag_kl" in (tmp_path / "run/metrics.csv").read_text()
     task = Task.load_from_checkpoint(tmp_path / "run/checkpoints/last.ckpt")
     assert len(task.head.roots) == 5
-
-
-def test_processes_share_the_trees_of_one_forest(table: Path, tmp_path: Path) -> None:
-    """201 rows, 5 trees: shares are uneven over three processes; over two, see test_fitted_processes."""
-    states = []
-    for count in (1, 3):
-        command = ["-c", str(ROOT / "configs/runs/tabular_structrf_paper.yaml")]
-        command += [f"--data.path={table}", "--run_dir", f"run{count}", "--wandb.mode=disabled"]
-        command += ["--model.head.trees=5", "--trainer.enable_progress_bar=false", "--trainer.accelerator=cpu"]
-        command += [f"--trainer.devices={count}", "--trainer.strategy=ddp"] if count > 1 else []
-        if count == 1:
-            run_here(command, tmp_path)
-        else:
-            run_several([command], tmp_path, count)
-        checkpoint = torch.load(tmp_path / f"run{count}/checkpoints/last.ckpt", weights_only=True)
-        states.append(checkpoint["state_dict"])
-    assert len(states[0]["head.roots"]) == 5
-    assert list(states[1]) == list(states[0])
-    for name, tensor in states[0].items():
-        assert torch.equal(states[1][name], tensor), name

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from matplotlib.figure import Figure
 from processes import LEAVES, RUN, TOLERANCE, assert_close, logged, run_here, weights, without_times
 
 from benchmarks.robustness.agents import Pair
@@ -17,9 +16,8 @@ from benchmarks.robustness.elastic import Agent
 OPTIONS = [*RUN, *LEAVES, "--model.head.batches", "10", "--trainer.max_epochs", "3", "--data.batch_size", "53"]
 
 
-def test_lost_agent_is_replaced_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Charts are looked at by tests of their own.
-    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **options: Path(path).touch())
+@pytest.mark.usefixtures("blank_charts")
+def test_lost_agent_is_replaced_and_the_run_goes_on(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     run_here([*OPTIONS, "--run_dir", str(one)], tmp_path)
     pair = Pair(OPTIONS, two, forks=True)

@@ -91,11 +91,13 @@ def test_predictions_are_those_of_the_results(run_dir: Path) -> None:
     assert total == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.usefixtures("blank")
 def test_config_repeats_the_run(run_dir: Path, tmp_path: Path) -> None:
     main(["-c", str(run_dir / "config.yaml"), "--run_dir", str(tmp_path / "again")])
     assert _results(tmp_path / "again")["mean"] == _results(run_dir)["mean"]
 
 
+@pytest.mark.usefixtures("blank")
 def test_checkpoint_is_tested_alone(run_dir: Path, tmp_path: Path) -> None:
     checkpoint = run_dir / "checkpoints/last.ckpt"
     main(["--stage=test", "--ckpt_path", str(checkpoint), "--run_dir", str(tmp_path / "test")])
@@ -110,6 +112,7 @@ def test_checkpoint_is_tested_alone(run_dir: Path, tmp_path: Path) -> None:
     assert torch.load(checkpoint, weights_only=True)["epoch"] == 1
 
 
+@pytest.mark.usefixtures("blank")
 def test_resume_goes_on_in_its_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half a run and the rest of it are one run: its checkpoints, its best one, its curves, its configuration."""
     # A schedule as long as the run would fall to zero in each half.
@@ -189,6 +192,7 @@ def test_crossval(tmp_path: Path) -> None:
         assert config["data"]["init_args"]["fold"] == number
 
 
+@pytest.mark.usefixtures("blank")
 def test_fold_of_crossval_is_that_of_fit(tmp_path: Path) -> None:
     options = [*SMALL, "--data.folds=2", "--trainer.max_epochs=1"]
     main([*options, "--stage=crossval", "--run_dir", str(tmp_path / "all")])
@@ -196,6 +200,7 @@ def test_fold_of_crossval_is_that_of_fit(tmp_path: Path) -> None:
     assert _results(tmp_path / "all")["folds"][1] == _results(tmp_path / "one")["folds"][0]
 
 
+@pytest.mark.usefixtures("blank")
 def test_best_checkpoint_is_tested_when_selected(tmp_path: Path) -> None:
     main([*SMALL, "--select=best", "--model.optimizer.lr=1", "--trainer.max_epochs=4", "--run_dir", str(tmp_path)])
     rows = [row for row in csv.DictReader((tmp_path / "metrics.csv").open()) if row["val_kl"]]
@@ -205,6 +210,7 @@ def test_best_checkpoint_is_tested_when_selected(tmp_path: Path) -> None:
     assert _results(tmp_path / "test")["mean"] == _results(tmp_path)["mean"]
 
 
+@pytest.mark.usefixtures("blank")
 def test_callbacks_of_the_configuration_come_first(tmp_path: Path) -> None:
     """One's own checkpoints by the same rule as ours, a second progress bar, early stopping."""
     own = tmp_path / "own.yaml"
@@ -224,6 +230,7 @@ def test_callbacks_of_the_configuration_come_first(tmp_path: Path) -> None:
     assert _results(tmp_path / "test")["mean"] == _results(tmp_path / "run")["mean"]
 
 
+@pytest.mark.usefixtures("blank")
 def test_every_optimiser_and_scheduler(tmp_path: Path) -> None:
     """Schedulers by step and by a monitored metric, and a backbone with a learning rate of its own."""
     options = [*SMALL, "--trainer.max_epochs=1"]

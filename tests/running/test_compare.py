@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from blank import save_blank
 from matplotlib.figure import Figure
 
 from ldl import charts
@@ -78,7 +79,7 @@ def compare(tmp_path: Path) -> Compare:
 @pytest.fixture(autouse=True)
 def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The chart of ranks is drawn in a test of its own."""
-    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **options: Path(path).touch())
+    monkeypatch.setattr(Figure, "savefig", save_blank)
 
 
 def lines(run: Path) -> list[dict]:

@@ -11,6 +11,8 @@ from places import ROOT
 from ldl.cli import main
 from ldl.running.parser import LDLCLI
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 
 def _parse(*args: str) -> object:
     return LDLCLI(["-c", str(ROOT / "configs/default.yaml"), *args]).config

@@ -59,7 +59,7 @@ def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blank: None) -> None:
     """No pretrained weights and no cache from outside; charts are drawn in tests of their own."""
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(charts, "overview", lambda *arguments: {})

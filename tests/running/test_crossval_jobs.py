@@ -14,20 +14,16 @@ from pathlib import Path
 import pytest
 from distributed import LocalCluster
 
-from ldl import charts
 from ldl.cli import main
 from ldl.errors import LDLError
 from ldl.running import crossval_stage
 from ldl.running.folds import read_fold
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 RUN = ["--data", "RotatedDigits", "--data.turns=1", "--data.folds=3", "--model.head=AAKNN", "--trainer.max_epochs=1"]
 RUN += ["--model.backbone.flatten=true", "--stage=crossval", "--trainer.enable_progress_bar=false"]
 RUN += ["--wandb.mode=disabled", "--trainer.accelerator=cpu"]
-
-
-@pytest.fixture(autouse=True)
-def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
 
 
 def figures(folder: Path) -> dict:

@@ -25,6 +25,8 @@ from ldl.heads import MeanPredictor, Softmax
 from ldl.running.crossval import crossvalidate
 from ldl.task import Task
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
 ONCE = {**QUIET, "max_epochs": 1}
 
@@ -38,17 +40,11 @@ def _digits(**options: object) -> RotatedDigits:
     return RotatedDigits(**{"turns": 1, "folds": 3, **options})  # type: ignore[arg-type]
 
 
-def _no_charts(*arguments: object) -> dict[str, Path]:
-    return {}
-
-
 def test_same_as_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--model.head=Softmax", "--model.optimizer=SGD", "--model.optimizer.lr=0.1", "--trainer.max_epochs=1"]
     options += ["--model.lr_scheduler=null", "--data=RotatedDigits", "--data.turns=1", "--data.folds=2"]
     options += ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled", "--trainer.accelerator=cpu"]
-    with monkeypatch.context() as quick:
-        quick.setattr(charts, "overview", _no_charts)
-        main([*options, "--stage=crossval", "--run_dir", str(tmp_path / "cli")])
+    main([*options, "--stage=crossval", "--run_dir", str(tmp_path / "cli")])
     monkeypatch.setattr("ldl.running.crossval.MOST_DRAWN", 1)
     rows: list[dict[str, np.ndarray]] = []
     data = _digits(folds=2)
@@ -101,7 +97,7 @@ def test_folds_in_any_order_are_the_same() -> None:
 
 
 def test_the_best_weights_are_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "overview", _no_charts)
+    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
 
     def task() -> Task:
         # Diverges: the first epoch is the best one.

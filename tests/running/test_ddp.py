@@ -26,6 +26,8 @@ from processes import (
     without_times,
 )
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 
 def command_lines(folder: Path, *options: str) -> list[list[str]]:
     return [[*RUN, *head, *options, "--run_dir", str(folder / name)] for name, head in HEADS.items()]

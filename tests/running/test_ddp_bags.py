@@ -11,6 +11,8 @@ import torch
 from forked import run_several
 from processes import ROOT, TWO, assert_close, run_here, weights, without_times
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 # 31 bags in 3 folds, in batches of 5: both processes come away with unequal shares, and with batches of padding.
 RUN = [
     *("--wandb.mode=disabled", "--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false"),

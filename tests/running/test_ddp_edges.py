@@ -13,6 +13,8 @@ from forked import run_several
 from PIL import Image
 from processes import ROOT, TWO, assert_close, logged, run_here, weights, without_times
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 # Five training images in batches of two: in the last batch the second process holds nothing but padding. Pixels that
 # are learned from differ in number between crops.
 RUN = [

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_faces import utkface
-from forked import run_several
-from processes import ROOT, TWO, assert_close, logged, run_here, without_times
+from processes import ROOT, TORCHRUN, TWO, assert_close, launch, logged, run_here, without_times
 
 # 53 pictures in 3 folds: 18 or 17 test pictures, in batches of 5, so that processes come away with unequal shares.
 RUN = [
@@ -25,6 +24,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders one/ and two/, with the run by one process, and by two that share an empty crop cache."""
     folder = tmp_path_factory.mktemp("faces")
     data = ["--data.root", str(utkface(folder, 53))]
+    script = str(ROOT / "train.py")
     with pytest.MonkeyPatch.context() as patched:
         for name, options in (("one", []), ("two", [*TWO, "--data.num_workers=1"])):
             patched.setenv("LDL_CACHE", str(folder / f"cache_{name}"))
@@ -32,7 +32,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if name == "one":
                 run_here(command, folder)
             else:
-                assert run_several([command], folder).count("cropping 53 pictures") == 1
+                done = launch([*TORCHRUN, script, *command], folder)
+                assert done.returncode == 0, done.stderr[-3000:]
+                assert done.stdout.count("cropping 53 pictures") == 1
     return folder
 
 

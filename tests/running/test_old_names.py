@@ -15,6 +15,8 @@ from ldl.running.parser import LDLCLI
 from ldl.spec import MOVED, current_path
 from ldl.start.configs import shipped
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 OLD = Path(__file__).with_name("version_0_1.yaml")
 """The ``config.yaml`` of a run of version 0.1, as it was written."""
 

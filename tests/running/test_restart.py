@@ -22,6 +22,8 @@ from ldl.errors import LDLError
 from ldl.progress import stop
 from ldl.running import lock, restart, stopping
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 SMALL = [
     *("-c", str(CONFIGS / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
     *("--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"),

@@ -29,6 +29,8 @@ from ldl.running.training import make_checkpoints
 from ldl.schedule import WarmupCosine
 from ldl.task import Task
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 EPOCHS = 3
 BATCHES = 11
 SCHEDULERS: dict[str, tuple[str, Callable[[Any], Any]]] = {

@@ -55,6 +55,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
+@pytest.mark.usefixtures("blank")
 @pytest.mark.parametrize(
     "hook, call, number, step",
     [

@@ -28,6 +28,8 @@ from ldl.running import stopping
 from ldl.running.failures import who_ended
 from ldl.running.output import stays_open
 
+pytestmark = pytest.mark.usefixtures("blank_charts")
+
 SMALL = [
     *("-c", str(CONFIGS / "default.yaml"), "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"),
     *("--trainer.enable_progress_bar", "false", "--trainer.enable_model_summary", "false"),

@@ -1,11 +1,13 @@
 """Faces in clutter, shifted or in three poses (Babenko et al. 2008, Section 3).
 
-The paper took LFW; here the faces are UTKFace's and the clutter is cut from BSDS500's photographs.
+The paper took LFW's faces, and Viola and Jones's false alarms for clutter; here the clutter is cut from BSDS500's
+photographs, and the faces are UTKFace's, or LFW's where they are at hand.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -16,7 +18,11 @@ from ldl.data.trials.mnist import draw
 from ldl.data.trials.trials import Pictures, Trials
 from ldl.options import option, options
 
-FACES, PHOTOGRAPHS = "UTKFace", "BSDS500/data/images"
+PHOTOGRAPHS = "BSDS500/data/images"
+Faces = Literal["UTKFace", "LFW"]
+FOLDERS: dict[Faces, tuple[str, float]] = {"UTKFace": ("UTKFace", 1.0), "LFW": ("lfw", 1 / 2.2)}
+"""Where faces lie, and the share of a picture's side that they take, in its middle: LFW's pictures are 2.2 times as
+wide as what its detector found."""
 WIDEST = 4.0
 """Clutter is cut at up to so many times its size, and shrunk."""
 
@@ -32,17 +38,19 @@ class ShiftedFaces(Trials):
     Args:
         side: Pixels of a face.
         margin: Pixels around it: shifts are 0 to twice as many.
+        faces: Whose faces: UTKFace's, or LFW's.
     """
 
     side: int = option(default=43, least=2, most=4096, what="in pixels")
     margin: int = option(default=10, least=0, most=4096, what="in pixels")
+    faces: Faces = "UTKFace"
     pictures: int = 800
     batch_size: int = 50
     names_of_labels = "clutter", "face"
 
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
         """Cut faces and clutter. Raises LDLError: no pictures, or too few."""
-        photographs, faces = read_grey(self.data_root, half, rng)
+        photographs, faces = read_grey(self.data_root, half, rng, self.faces)
         clutter = cut_clutter(photographs, half, self.side, rng)
         shrunk = np.stack([shrink(face, self.side) for face in faces])
         return self._shift(clutter, photographs, rng), self._shift(shrunk, photographs, rng)
@@ -69,16 +77,18 @@ class PosedFaces(Trials):
 
     Args:
         side: Pixels of a picture.
+        faces: Whose faces: UTKFace's, or LFW's.
     """
 
     side: int = option(default=40, least=5, most=4096, what="in pixels")
+    faces: Faces = "UTKFace"
     pictures: int = 4000
     batch_size: int = 500
     names_of_labels = "clutter", "face"
 
     def make(self, half: int, rng: np.random.Generator) -> tuple[Pictures, Pictures]:
         """Cut faces and clutter. Raises LDLError: no pictures, or too few."""
-        photographs, faces = read_grey(self.data_root, half, rng)
+        photographs, faces = read_grey(self.data_root, half, rng, self.faces)
         clutter = list(cut_clutter(photographs, half, max(face.shape[0] for face in faces), rng))
         negative = self._pose(clutter, photographs, rng)
         return Pictures(negative.images, np.full(half, -1)), self._pose(faces, photographs, rng)
@@ -95,14 +105,23 @@ class PosedFaces(Trials):
         return Pictures(canvas, poses)
 
 
-def read_grey(root: Path, count: int, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def read_grey(
+    root: Path, count: int, rng: np.random.Generator, faces: Faces
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """All photographs, and ``count`` different faces, below ``root``. Raises LDLError: no pictures, or too few."""
-    for name, folder in (("BSDS500", PHOTOGRAPHS), ("UTKFace", FACES)):
+    place, share = FOLDERS[faces]
+    for name, folder in (("BSDS500", PHOTOGRAPHS), (faces, place)):
         if not (root / folder).is_dir():
             raise absent(name, root / folder, root, "or --data.root")
     photographs = [grey(file) for file in list_pictures(root / PHOTOGRAPHS)]
-    files = list_pictures(root / FACES)
-    return photographs, [grey(files[row]) for row in draw(np.arange(len(files)), count, rng)]
+    files = list_pictures(root / place)
+    return photographs, [middle(grey(files[row]), share) for row in draw(np.arange(len(files)), count, rng)]
+
+
+def middle(picture: np.ndarray, share: float) -> np.ndarray:
+    """This share of the sides of a picture, in its middle."""
+    top, left = (round(length * (1 - share) / 2) for length in picture.shape)
+    return picture[top : picture.shape[0] - top, left : picture.shape[1] - left]
 
 
 def cut_clutter(photographs: list[np.ndarray], count: int, side: int, rng: np.random.Generator) -> np.ndarray:

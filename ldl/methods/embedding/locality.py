@@ -63,7 +63,7 @@ def _symmetric(rows: Tensor, columns: Tensor, weights: Tensor, size: int) -> csr
 
 
 def varying_directions(features: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (F, r) of the directions in which centred features (N, F) vary."""
+    """An orthonormal basis (F, r) of the directions in which features (N, F), centred or not, differ from 0."""
     wide = features.shape[1] > features.shape[0]
     values, vectors = eigh(features @ features.T if wide else features.T @ features)
     kept = (values > RANK * max(values[-1], 0.0)) & (values > 0)
@@ -79,7 +79,7 @@ def preserve(
     beta is 1.
 
     Args:
-        features: (N, F) float64, centred.
+        features: (N, F) float64, centred or not: distances are the same, V^T X^T D+ X V is not.
         drawn: W+ (N, N).
         pushed: W-.
         beta: Weight of W+ against W-, in [0, 1].

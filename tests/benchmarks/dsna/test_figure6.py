@@ -1,4 +1,4 @@
-"""The sweeps of Figure 6: the error is that of the fold's test rows, and settings come from the shipped runs."""
+"""The sweeps of Figure 6: errors are those of the fold's test rows, and settings come from the shipped runs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def people(tmp_path: Path) -> tuple[TabularValues, torch.Tensor]:
     return data, data.scaled
 
 
-def test_error_is_that_of_all_test_rows_together(people: tuple[TabularValues, torch.Tensor]) -> None:
+def test_errors_are_those_of_all_test_rows(people: tuple[TabularValues, torch.Tensor]) -> None:
     data, features = people
-    measured = figure6.error("CostSensitiveForest", SMALL, data, features, range(3))
+    measured = [figure6.errors("CostSensitiveForest", SMALL, data, features, fold) for fold in range(3)]
     errors = []
     for fold in range(3):
         data.select_fold(fold)
@@ -44,7 +44,7 @@ def test_error_is_that_of_all_test_rows_together(people: tuple[TabularValues, to
         predicted = head.point_estimate(features[test])
         assert predicted is not None
         errors += (predicted - value[test]).abs().tolist()
-    assert len(errors) == 90 and measured == pytest.approx(np.mean(errors), rel=1e-5)
+    assert len(errors) == 90 and torch.cat(measured).tolist() == pytest.approx(errors, rel=1e-5)
 
 
 def test_settings_come_from_the_shipped_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_settings_come_from_the_shipped_run(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "runs" / "set" / "dsna.yaml").write_text(
         "model: {head: {class_path: DSNA, init_args: {depth: 7, tau: 2.0}}}\n"
     )
-    assert figure6.settings("set", "DSNA") == {"trees": 20, "depth": 7, "min_samples": 5, "tau": 2.0}
+    assert figure6.settings("set", "DSNA") == {**figure6.PAPER, "tau": 2.0}
     assert figure6.settings("set", "CostSensitiveForest") == figure6.PAPER
 
 
@@ -63,8 +63,7 @@ def test_the_chart_is_drawn(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shallow: dict[str, Any] = {"trees": (1, 2), "depth": (1, 2), "min_samples": (5, 9)}
-    monkeypatch.setattr(figure6, "SWEEPS", shallow)
+    monkeypatch.setattr(figure6.swept, "__defaults__", ({name: (1, 2) for name in figure6.SWEEPS},))
     monkeypatch.setattr(figure6, "settings", lambda *names: SMALL)
     monkeypatch.setattr(figure6, "load", lambda name: people)
     monkeypatch.setattr(
@@ -73,3 +72,15 @@ def test_the_chart_is_drawn(
     figure6.main()
     assert (tmp_path / "f.png").stat().st_size > 10_000
     assert capsys.readouterr().out.count("CostSensitiveForest") == 3
+
+
+def test_one_parameter_is_swept_while_the_others_stay() -> None:
+    seen = []
+
+    def measured(arguments: dict[str, Any]) -> float:
+        seen.append(arguments)
+        return float(arguments["depth"])
+
+    found = figure6.swept(figure6.PAPER, measured, {"trees": (1, 50), "depth": (2,)})
+    assert found == {"trees": {1: 10.0, 50: 10.0}, "depth": {2: 2.0}}
+    assert seen == [{**figure6.PAPER, "trees": 1}, {**figure6.PAPER, "trees": 50}, {**figure6.PAPER, "depth": 2}]

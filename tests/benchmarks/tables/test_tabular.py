@@ -109,6 +109,7 @@ def test_a_missing_file_is_no_failure_of_a_method(run: Run, tmp_path: Path) -> N
         run()
 
 
+@pytest.mark.usefixtures("blank")
 def test_runs_of_the_command_line_are_compared(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "crossval"
     arguments = ["-c", "configs/runs/tabular/meanpredictor.yaml", "--stage", "crossval", "--run_dir", str(path)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import cv2
 import fake_faces
 import fake_pictures
 import numpy as np
@@ -93,6 +94,23 @@ def test_shifted_faces_show_a_face_where_they_say(root: Path) -> None:
         window = picture[down : down + 20, right : right + 20].astype(float)
         if positive:
             assert window.std() < 15
+
+
+def test_the_middle_of_lfws_pictures_is_the_face(root: Path) -> None:
+    for number in range(20):
+        picture = np.random.default_rng(number).integers(0, 256, (66, 66), dtype=np.uint8)
+        picture[18:48, 18:48] = 10 * number
+        folder = root / "lfw" / f"Person_{number % 7}"
+        folder.mkdir(parents=True, exist_ok=True)
+        assert cv2.imwrite(str(folder / f"Person_{number % 7}_{number:04}.png"), picture)
+    for kind in (ShiftedFaces, PosedFaces):
+        data = _open(kind, root, side=20, faces="LFW")
+        found = data.truth[data.positive] if kind is ShiftedFaces else [(0, 0)] * 20
+        for picture, (down, right), pose in zip(
+            data.images[data.positive, 0].numpy(), found, data.truth[data.positive]
+        ):
+            if kind is ShiftedFaces or pose == 1:
+                assert np.ptp(picture[down : down + 20, right : right + 20]) == 0
 
 
 def test_poses_fill_what_they_should(root: Path) -> None:

@@ -1,0 +1,139 @@
+"""Embeddings whose neighbours are averaged: MSLP's, and those of the methods that its paper compares it with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from benchmarks.common.folds import numbered
+from ldl.collective import Collective
+from ldl.heads import MSLP
+from ldl.methods.embedding.kernels import inverse_root, rbf
+from ldl.methods.embedding.locality import neighbour_graphs, preserve, varying_directions
+from ldl.methods.embedding.neighbours import nearest
+
+NEAR = 20
+"""Neighbours that LPP draws together and NPE mixes, as many as MSLP's k+ is by default."""
+LANDMARKS = 500
+MIXING = 1e-3
+"""Ridge of NPE's mixtures, as a share of the trace: more neighbours than dimensions leave them open (Roweis & Saul)."""
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Training rows in an embedding, in which the neighbours of others are looked for.
+
+    Attributes:
+        points: (N, l).
+        distributions: (N, C).
+        embed: Features (n, F) to (n, l).
+    """
+
+    points: Tensor
+    distributions: Tensor
+    embed: Callable[[Tensor], Tensor]
+
+    def predict(self, features: Tensor, dimensions: int | None, neighbours: Sequence[int]) -> dict[int, Tensor]:
+        """For each k the mean distribution of the k nearest rows, (n, C), in the first dimensions, or in all (None)."""
+        most = min(max(neighbours), len(self.points))
+        found = nearest(self.embed(features)[:, :dimensions], self.points[:, :dimensions], most)
+        sums = self.distributions[found].double().cumsum(1)
+        return {k: sums[:, min(k, most) - 1] / min(k, most) for k in neighbours}
+
+
+Embedder = Callable[..., Embedded]
+"""Embeds features (N, F) by their distributions (N, C), in at most so many dimensions, with options of its own."""
+
+
+def whole(features: Tensor, target: Tensor, dimensions: int) -> Embedded:
+    """The features themselves: AA-kNN."""
+    return Embedded(features, target, lambda rows: rows)
+
+
+def mslp(features: Tensor, target: Tensor, dimensions: int, **options: Any) -> Embedded:
+    """The head's embedding; ``options`` are the head's."""
+    head = MSLP(**options, ratio=dimensions / target.shape[1])
+    head.build(features.shape[1], numbered(target.shape[1]))
+    head.fit(features, target, Collective())
+    return Embedded(head.points, head.distributions, head.embed)
+
+
+Project = Callable[[np.ndarray, np.ndarray, int, float], np.ndarray]
+"""Centred rows (N, D) and distributions (N, C) to a projection (D, l), from at most how many dimensions and a ridge."""
+
+
+def projected(project: Project) -> Embedder:
+    """An embedder from a projection of the features or, with ``kernel`` ``rbf``, of their kernel's components.
+
+    Landmarks and width of the kernel are as the head has them.
+    """
+
+    def embedder(
+        features: Tensor, target: Tensor, dimensions: int, /, kernel: str = "linear", ridge: float = 0.1
+    ) -> Embedded:
+        mapping = kernel_components(features) if kernel == "rbf" else Tensor.double
+        rows = mapping(features)
+        centre = rows.mean(0)
+        found = torch.from_numpy(project((rows - centre).numpy(), target.double().numpy(), dimensions, ridge))
+        return Embedded((rows - centre) @ found, target, lambda others: (mapping(others) - centre) @ found)
+
+    return embedder
+
+
+def kernel_components(features: Tensor) -> Callable[[Tensor], Tensor]:
+    """What maps rows to components of an rbf kernel on training rows (N, F), by landmarks among these (Nystrom)."""
+    chosen = torch.randperm(len(features), generator=torch.Generator().manual_seed(0))[:LANDMARKS]
+    landmarks = features[chosen].double()
+    gamma = 1 / (features.shape[1] * float(features.double().var(unbiased=False)))
+    root = inverse_root(rbf(landmarks, landmarks, gamma), 1e-6)
+    return lambda rows: rbf(rows.double(), landmarks, gamma) @ root
+
+
+def pca(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
+    """Directions of most variance; no ridge matters."""
+    return eigh(-rows.T @ rows)[1][:, :dimensions]
+
+
+def cca(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
+    """Directions of most correlation with some mixture of the labels (Hotelling 1936); at most C - 1 differ from 0."""
+    labels = target - target.mean(0)
+    shared = rows.T @ (labels @ np.linalg.pinv(labels))
+    return _least(rows, -shared @ rows, dimensions, ridge)
+
+
+def lpp(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
+    """Locality preserving projection (He & Niyogi 2003): all neighbours in features are drawn alike."""
+    graphs = neighbour_graphs(torch.from_numpy(rows), torch.zeros(len(rows), 1), NEAR, 1.0, 0, 1.0)
+    return preserve(rows, *graphs, 1.0, ridge, dimensions)[0]
+
+
+def npe(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
+    """Neighbourhood preserving embedding (He et al. 2005): rows stay the mixtures of their neighbours that they are."""
+    points = torch.from_numpy(rows)
+    near = nearest(points, points, min(NEAR, len(rows) - 1), exclude_self=True)
+    apart = torch.stack([points[others] - own for own, others in zip(points, near)])
+    gram = apart @ apart.mT
+    gram += MIXING * gram.diagonal(dim1=1, dim2=2).sum(1)[:, None, None] * torch.eye(near.shape[1])
+    shares = torch.linalg.solve(gram, torch.ones(*near.shape, 1, dtype=torch.float64))[..., 0]
+    shares /= shares.sum(1, keepdim=True)
+    starts = np.arange(len(rows) + 1) * near.shape[1]
+    mixtures = csr_array((shares.flatten().numpy(), near.flatten().numpy(), starts), shape=(len(rows), len(rows)))
+    left = rows - mixtures @ rows
+    return _least(rows, left.T @ left, dimensions, ridge)
+
+
+def _least(rows: np.ndarray, left: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
+    """V (D, l) of least trace V^T (left + ridge I) V under V^T X^T X V = I, in the directions that X varies in."""
+    basis = varying_directions(rows)
+    points = rows @ basis
+    right = points.T @ points
+    penalty = ridge * right.trace() / len(right) * np.eye(len(right))
+    most = min(dimensions, len(right)) - 1
+    return basis @ eigh(basis.T @ left @ basis + penalty, right, subset_by_index=[0, most])[1]

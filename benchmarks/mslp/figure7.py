@@ -1,0 +1,93 @@
+"""Figure 7 of Peng et al. 2018: SJAFFE in the first two dimensions of MSLP's embedding and of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from benchmarks.common.claims import Claim, Number, Statement
+from benchmarks.common.folds import FOLDS, inputs_of
+from benchmarks.common.items import Work
+from benchmarks.mslp.choice import open_set
+from benchmarks.mslp.embeddings import Embedded, cca, lpp, mslp, npe, pca, projected
+from ldl.charts.drawing import save
+from ldl.comparison.figures import mean_and_deviation
+from ldl.methods.embedding.neighbours import nearest
+
+SET = "SJAFFE"
+EMBEDDERS = {
+    "MSLP": mslp, "LPP": projected(lpp), "PCA": projected(pca), "CCA": projected(cca), "NPE": projected(npe)
+}  # fmt: skip
+"""All with their defaults; MSLP's are the head's."""
+KINDS = {
+    "beside its like": "share beside their like",
+    "of distances": "correlation of distances",
+    "unseen, beside its like": "share of unseen rows beside their like",
+}
+
+
+def measure(work: Work) -> Iterator[Claim]:
+    """Draws fold 0, and tells the figures of all folds."""
+    folds = range(1 if work.quick else FOLDS)
+    rows = {
+        name: [work.cell({"method": name, "fold": fold}, partial(figures, name, fold)) for fold in folds]
+        for name in EMBEDDERS
+    }
+    draw(work.folder / "figure7.png")
+    means = {name: {kind: mean_and_deviation(row[kind] for row in rows[name])[0] for kind in KINDS} for name in rows}
+    for kind in list(KINDS)[:2]:
+        told = ", ".join(f"{name} {means[name][kind]:.3f}" for name in ("MSLP", "LPP"))
+        claim = f"MSLP gathers points with similar label distributions more than LPP, by their {KINDS[kind]}"
+        yield Statement(claim, means["MSLP"][kind] > means["LPP"][kind], told)
+    for name in rows:
+        for kind, words in KINDS.items():
+            yield Number(f"{name}, {words}", tuple(row[kind] for row in rows[name]), lower=False, digits=3)
+
+
+def embed(name: str, fold: int) -> tuple[Embedded, Tensor, Tensor]:
+    """The training rows of a fold in two dimensions; the features of its test rows, and their distributions."""
+    data = open_set(SET, "standard", fold)
+    inputs, target = inputs_of(data).double(), data.columns["target"].double()
+    train, test = data.split.train, data.split.test
+    return EMBEDDERS[name](inputs[train], target[train], 2), inputs[test], target[test]
+
+
+def figures(name: str, fold: int) -> dict[str, float]:
+    """How well two dimensions tell labels.
+
+    Returns:
+        Shares of the training rows, and of the test rows, whose nearest training row has the same strongest label; and
+        Spearman's correlation of the distances of pairs of training rows, in the plane and between distributions. Both
+        dimensions count alike: each is divided by its deviation.
+    """
+    embedded, unseen, true = embed(name, fold)
+    spread = embedded.points.std(0)
+    points, others = embedded.points / spread, embedded.embed(unseen) / spread
+    strongest = embedded.distributions.argmax(1)
+    beside = strongest[nearest(points, points, 1, exclude_self=True)[:, 0]] == strongest
+    unseen_beside = strongest[nearest(others, points, 1)[:, 0]] == true.argmax(1)
+    distances = pdist(points.numpy()), pdist(embedded.distributions.numpy())
+    found = float(beside.double().mean()), float(spearmanr(*distances).statistic), float(unseen_beside.double().mean())
+    return dict(zip(KINDS, found))
+
+
+def draw(path: Path) -> Path:
+    """A panel a method: the training rows of fold 0, coloured by their strongest label."""
+    names = open_set(SET, "standard", 0).labels.names
+    figure = Figure(figsize=(4 * len(EMBEDDERS), 4.5), layout="constrained")
+    for axis, title in zip(figure.subplots(1, len(EMBEDDERS)), EMBEDDERS):
+        embedded = embed(title, 0)[0]
+        points = (embedded.points / embedded.points.std(0)).numpy()
+        strongest = embedded.distributions.argmax(1).numpy()
+        for label, name in enumerate(names):
+            axis.scatter(*points[strongest == label].T, s=8, alpha=0.7, label=f"label {name}", color=f"C{label}")
+        axis.set(title=title, xlabel="first dimension", ylabel="second dimension")
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside right upper", markerscale=2)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return save(figure, path)

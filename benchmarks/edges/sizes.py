@@ -1,7 +1,7 @@
 """Networks at one size of image and at all that their configuration names: figures, parameters, time.
 
-    python benchmarks/edges/sizes.py --configs softmax_long --seeds 0 1 2            # trains on train, tests on val
-    python benchmarks/edges/sizes.py --configs softmax_long --data.protocol=final    # the figure to report
+    python benchmarks/edges/sizes.py --configs softmax_blended --seeds 0 1 2            # trains on train, tests on val
+    python benchmarks/edges/sizes.py --configs softmax_blended --data.protocol=final    # the figure to report
 
 Every run is ``configs/runs/bsds/CONFIG.yaml`` with the rest of the command line; its network is then tested once more,
 on images as they are, not mirrored. What ``--out`` has already is not repeated: other options want another folder.
@@ -34,11 +34,12 @@ SHAPE = (321, 481)
 
 def main() -> None:
     """Train and test what is missing, and print two rows for every configuration."""
-    parser = make_parser(__doc__, block="edges_sizes")
+    parser = make_parser(__doc__, block="of --block")
     # What is not known here goes to train.py, and is no abbreviation.
     parser.allow_abbrev = False
     parser.add_argument("--configs", nargs="+", default=["softmax", "ldlf"], help="(default: %(default)s)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="(default: %(default)s)")
+    parser.add_argument("--block", default="edges_sizes", help="block of the page (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("runs/edge_sizes"), help="(default: %(default)s)")
     options, more = parser.parse_known_args()
     rows = []
@@ -55,7 +56,7 @@ def main() -> None:
     title = f"seeds {options.seeds}: {' '.join(more)}"
     show(f"BSDS500, {title}", header, rows)
     if options.page:
-        write_block(options.page, "edges_sizes", f"Mean ± standard deviation over {title}\n\n{markdown(header, rows)}")
+        write_block(options.page, options.block, f"Mean ± standard deviation over {title}\n\n{markdown(header, rows)}")
 
 
 def measured(folder: Path, config: Path, arguments: list[str], one_size: bool) -> dict[str, float]:

@@ -108,7 +108,7 @@ def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
         fitted.fit_scenes(read_scenes(data, fitted.floor, options.images), Collective())
         print(f"grown in {time.process_time() - started:.0f} s of processor time", flush=True)
         with replacing(file) as whole:
-            whole.write(save({name: tensor.contiguous() for name, tensor in fitted.state_dict().items()}))
+            whole.write(save(fitted.state_dict()))
     head = built(data, **grown, **applied, threads=1)
     head.load_state_dict(load_file(file))
     # The first image waits for rings and codes of all leaves.

@@ -60,7 +60,7 @@ def learn_descriptor(scenes: Sequence[Scene], components: int, seed: int) -> Des
     spread = np.where(spread > 0, spread, np.float32(1))
     found = PCA(components, svd_solver="randomized", random_state=seed).fit((centred / spread).reshape(len(values), -1))
     kernel = (found.components_.reshape(components, CHANNELS, -1) / spread).reshape(components, VALUES)
-    kernel = (kernel / np.sqrt(max(found.explained_variance_.sum(), 1e-12))).astype(np.float32)
+    kernel = (kernel / np.sqrt(max(found.explained_variance_.sum(), 1e-12))).astype(np.float32, order="C")
     return kernel.reshape(-1, CHANNELS, SIDE, SIDE), -(kernel @ mean)
 
 

@@ -217,6 +217,10 @@ def test_patches_are_solved_in_parts_of_any_size(forest: EdgeForest, monkeypatch
     np.testing.assert_array_equal(weighted.weigh(leaves, MAPS)[1], whole)
 
 
+def test_everything_that_is_kept_can_be_written_as_safetensors(grown: StructuredEdges) -> None:
+    assert all(tensor.is_contiguous() for tensor in grown.state_dict().values())
+
+
 def test_edges_are_in_range_and_a_loaded_head_finds_the_same(grown: StructuredEdges) -> None:
     options = {"patches": 400, "kept": 6, "components": 12, "dsna": True}
     other = head(**options)

@@ -148,7 +148,6 @@ _STEPS = [
     Step("at three sizes, 10 patches of a leaf vote, equally", DSNA, {**ALL, "dsna": True, "blend": 0.0}),
     Step("at three sizes, half by DSNA, half equally", DSNA, {**ALL, "dsna": True, "blend": 0.5}),
     Step("at three sizes, three quarters by DSNA", DSNA, {**ALL, "dsna": True, "blend": 0.75}),
-    Step("at three sizes, nine tenths by DSNA", DSNA, {**ALL, "dsna": True, "blend": 0.9}),
     Step("at three sizes, all by DSNA", DSNA, {**ALL, "dsna": True}),
     Step("chosen: 4 trees, which all vote, scales 1/2, 1, 3/2", {"trees": 4}, {"votes": 4, "scales": SCALES}),
     Step("chosen with 8 trees", {}, ALL),

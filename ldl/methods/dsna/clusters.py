@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ldl.methods.dsna.spectrum import eigh
+
 ROUNDS = 10
 """At most so many rounds of k-means; few clusterings need more than five."""
 FLOOR = 0.05
@@ -52,7 +54,7 @@ def overlapping_clusters(
         return real.unsqueeze(1)
     weight = real.to(points)
     centred = (codes - (weight.unsqueeze(1) @ codes) / weight.sum(1)[:, None, None]) * weight.unsqueeze(2)
-    axis = torch.linalg.eigh(centred.mT @ centred)[1][..., -1:]
+    axis = eigh(centred.mT @ centred)[1][..., -1:]
     place = (centred @ axis).squeeze(2).masked_fill(~real, torch.inf).argsort(dim=1, stable=True).argsort(dim=1)
     part = place * clusters // real.sum(1, keepdim=True)
     members = (part.unsqueeze(1) == torch.arange(clusters, device=part.device)[:, None]) & real.unsqueeze(1)
@@ -89,7 +91,7 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
         centred = (points - means[:, k : k + 1]) * weight[:, k].unsqueeze(2)
         offset = queries - means[:, k]
         wide = centred.shape[1] > centred.shape[2]
-        squares, vectors = torch.linalg.eigh(centred.mT @ centred if wide else centred @ centred.mT)
+        squares, vectors = eigh(centred.mT @ centred if wide else centred @ centred.mT)
         squares = squares.clamp_min(0).flip(1)
         before = squares.cumsum(1) - squares
         kept = (before < energy * squares.sum(1, keepdim=True)) & (squares > 1e-12 * squares[:, :1])

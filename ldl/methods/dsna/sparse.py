@@ -18,6 +18,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ldl.methods.dsna.spectrum import eigh
+
 RELAXATION = 1.6
 """Over-relaxation (Boyd et al. 2011, 3.4.3)."""
 CHECKED = 10
@@ -128,7 +130,7 @@ def approximate(
 def _decompose(members: Tensor, queries: Tensor) -> Spectrum:
     tiny = torch.finfo(members.dtype).tiny
     wide = members.shape[1] > members.shape[2]
-    squares, vectors = torch.linalg.eigh(members.mT @ members if wide else members @ members.mT)
+    squares, vectors = eigh(members.mT @ members if wide else members @ members.mT)
     squares = torch.where(squares > RANK * squares[:, -1:], squares, 0.0)
     scales = squares.sqrt()
     if wide:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 
 def eigh(matrices: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues (B, n), rising, and eigenvectors (B, n, n) of symmetric matrices (B, n, n).
+    """Eigenvalues (B, n), rising, and eigenvectors (B, n, n) of symmetric matrices (B, n, n), as ``torch.linalg.eigh``.
 
-    As ``torch.linalg.eigh``. Where that does not converge in single precision, as it may where many eigenvalues are 0
-    but for rounding, in double precision. Raises torch's LinAlgError where it does not converge there either.
+    On processors torch asks MKL, which may not converge where most rows are 0; then NumPy is asked, in double
+    precision.
     """
     try:
         values, vectors = torch.linalg.eigh(matrices)
     except torch.linalg.LinAlgError:
-        values, vectors = (part.to(matrices) for part in torch.linalg.eigh(matrices.double()))
+        found = np.linalg.eigh(matrices.double().cpu().numpy())
+        values, vectors = (torch.from_numpy(part).to(matrices) for part in found)
     return values, vectors

@@ -1,4 +1,4 @@
-"""Eigenvectors that LAPACK does not find in single precision, as happened with neighbourhoods of FG-NET."""
+"""Eigenvectors that torch does not find, as happened with a neighbourhood of FG-NET: 16 rows of 164 were not 0."""
 
 from __future__ import annotations
 
@@ -9,27 +9,19 @@ from torch import Tensor
 from ldl.methods.dsna.spectrum import eigh
 
 
-def test_what_does_not_converge_is_found_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))
-    gram = rows.mT @ rows
-    real, asked = torch.linalg.eigh, []
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_does_not_converge_is_found_elsewhere(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = torch.zeros(3, 20, 6, dtype=dtype)
+    rows[:, 3:11] = torch.randn(3, 8, 6, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    gram = rows @ rows.mT
+    expected = torch.linalg.eigh(gram)
+    assert all(map(torch.equal, eigh(gram), expected))
 
     def fails(matrices: Tensor) -> tuple[Tensor, Tensor]:
-        asked.append(matrices.dtype)
-        if matrices.dtype == torch.float32:
-            raise torch.linalg.LinAlgError("The algorithm failed to converge")
-        return real(matrices)
+        raise torch.linalg.LinAlgError("The algorithm failed to converge")
 
-    expected = eigh(gram)
-    torch.testing.assert_close(expected, tuple(real(gram)), rtol=0, atol=0)
     monkeypatch.setattr(torch.linalg, "eigh", fails)
     values, vectors = eigh(gram)
-    assert asked == [torch.float32, torch.float64]
-    assert values.dtype == vectors.dtype == torch.float32
+    assert values.dtype == vectors.dtype == dtype
     torch.testing.assert_close(values, expected[0], atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(vectors @ values.diag_embed() @ vectors.mT, gram, atol=1e-4, rtol=1e-4)
-
-
-def test_what_is_found_nowhere_is_an_error() -> None:
-    with pytest.raises(torch.linalg.LinAlgError):
-        eigh(torch.full((1, 3, 3), torch.nan))

@@ -59,6 +59,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.papers) - set(PAPERS):
         raise LDLError(f"no paper {', '.join(sorted(unknown))}: give some of {', '.join(PAPERS)}")
+    writes = not (options.quick or options.check)
     torch.set_num_threads(options.threads)
     silence()
     papers = [load(name) for name in options.papers or PAPERS]
@@ -67,7 +68,7 @@ def main() -> None:
         if unknown := set(options.only) - set(names):
             raise LDLError(f"no item {', '.join(sorted(unknown))}: give some of {', '.join(names)}")
     with tempfile.TemporaryDirectory() as empty:
-        out = options.out or (Path(empty) if options.quick or options.check else Path("runs/papers"))
+        out = options.out or (Path("runs/papers") if writes else Path(empty))
         for paper in papers:
             wanted = [item for item in paper.items if item.measure and (not options.only or item.name in options.only)]
             known = read_figures(figures_of(options.docs, paper))
@@ -75,12 +76,12 @@ def main() -> None:
                 found = measured_in(out, paper, item, options.quick)
                 if options.check:
                     compare(paper, item, found, known.get(item.name))
-                elif not options.quick:
+                elif writes:
                     known[item.name] = found
                     write_figures(figures_of(options.docs, paper), in_order(paper, known))
-            if not (options.quick or options.check):
+            if writes:
                 write_pages(options.docs, paper)
-    if not (options.quick or options.check):
+    if writes:
         every = [load(name) for name in PAPERS]
         shown = index((paper, read_figures(figures_of(options.docs, paper))) for paper in every)
         write_block(options.docs / "index.md", "papers", shown)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from benchmarks.boosting.places import ADA_BOOST
 from benchmarks.boosting.published import ALIGNMENT
-from benchmarks.boosting.trials import DRAWS, Methods, found_places
+from benchmarks.boosting.trials import DRAWS, Methods, found_places, values
 from benchmarks.common.claims import Claim, Number, Statement
 from benchmarks.common.items import Work
 from ldl import charts
-from ldl.cells.store import Row
-from ldl.comparison.figures import mean_and_deviation
 
 ALIGNED, CENTRED = ADA_BOOST
 LSE: dict[str, Any] = {"pooling": "lse", "r": 150.0}
@@ -44,7 +43,6 @@ def errors(work: Work, kind: str) -> Iterator[Claim]:
     """Figure 8: equal error rates, and their curves as a chart."""
     found = found_places(work, kind, {**SOFT_MAXIMA, **DISCRETE, **OTHERS})
     curves = {method: np.mean([row["curve"] for row in rows], 0) for method, rows in found.items()}
-    work.folder.mkdir(parents=True, exist_ok=True)
     charts.error_curves(work.folder / "equal_error_rates.png", curves, f"mean of {len(found[MAIN])} trials")
     rates = {method: values(rows, "eer") for method, rows in found.items()}
     yield less("MIL-Boost errs less than AdaBoost on data that are not aligned (d)", rates, MAIN, CENTRED)
@@ -79,7 +77,7 @@ def tried(work: Work, ada_boost: tuple[float, ...]) -> Iterator[Claim]:
     """Of each way the method with the least alignment error on other draws, on the trials that AdaBoost had."""
     every = {name: options for methods in WAYS.values() for name, options in methods.items()}
     elsewhere = found_places(work, "faces", every, DRAWS)
-    means = {name: mean_and_deviation(values(rows, "alignment"))[0] for name, rows in elsewhere.items()}
+    means = {name: fmean(values(rows, "alignment")) for name, rows in elsewhere.items()}
     best = {way: min(methods, key=means.__getitem__) for way, methods in WAYS.items()}
     found = found_places(work, "faces", {name: every[name] for name in best.values()})
     for way, name in best.items():
@@ -87,15 +85,10 @@ def tried(work: Work, ada_boost: tuple[float, ...]) -> Iterator[Claim]:
         yield less(f"{way}: MIL-Boost aligns better than AdaBoost", errors, name, "AdaBoost", attempt=True)
 
 
-def values(rows: list[Row], name: str) -> tuple[float, ...]:
-    """One a trial."""
-    return tuple(row[name] for row in rows)
-
-
 def less(
     claim: str, errors: dict[str, tuple[float, ...]], ours: str, other: str, theirs: str = "", attempt: bool = False
 ) -> Statement:
     """That the mean error of one method is below that of another."""
-    means = {method: mean_and_deviation(errors[method])[0] for method in (ours, other)}
+    means = {method: fmean(errors[method]) for method in (ours, other)}
     told = ", ".join(f"{method} {mean:.3f}" for method, mean in means.items())
     return Statement(claim, means[ours] < means[other], told, theirs, attempt)

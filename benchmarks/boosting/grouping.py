@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from benchmarks.boosting.groups import ADA_BOOST
 from benchmarks.boosting.published import GROUPING
-from benchmarks.boosting.trials import DRAWS, Methods, found_groups
+from benchmarks.boosting.trials import DRAWS, Methods, found_groups, values
 from benchmarks.common.claims import Claim, Number, Statement
 from benchmarks.common.items import Work
 from ldl import charts
-from ldl.cells.store import Row
-from ldl.comparison.figures import mean_and_deviation
 
 POOLINGS: Methods = {
     "NOR": {"pooling": "nor"},
@@ -57,10 +56,9 @@ def curves(work: Work, kind: str) -> Iterator[Claim]:
         method: (np.concatenate([row["score"] for row in rows]), np.concatenate([row["positive"] for row in rows]))
         for method, rows in found.items()
     }
-    work.folder.mkdir(parents=True, exist_ok=True)
     charts.roc(work.folder / "roc.png", drawn)
     areas = {method: values(rows, "auc") for method, rows in found.items()}
-    means = {method: mean_and_deviation(each)[0] for method, each in areas.items()}
+    means = {method: fmean(each) for method, each in areas.items()}
     for method in POOLINGS:
         told = f"areas {means[method]:.4f} and {means[ADA_BOOST]:.4f}"
         yield Statement(f"MPL-Boost with {method} is better than AdaBoost", means[method] > means[ADA_BOOST], told)
@@ -78,7 +76,7 @@ def accuracies(work: Work, kind: str) -> Iterator[Claim]:
         if kind == "digits":
             yield Number(method, ours, published, lower=False, digits=3)
             continue
-        mean = mean_and_deviation(ours)[0]
+        mean = fmean(ours)
         claim = f"{method} recovers the groups reasonably well: no worse than the worst that is printed"
         yield Statement(claim, mean >= min(printed.values()), f"{mean:.3f}", f"{published:.2f}, of LFW")
     for method, rows in found_groups(work, kind, tried(work)).items():
@@ -94,7 +92,7 @@ def tried(work: Work) -> Methods:
         for name, change in changes.items()
     }
     elsewhere = found_groups(work, "digits", {name: options for name, (_, options) in every.items()}, DRAWS)
-    means = {name: mean_and_deviation(values(rows, "grouping"))[0] for name, rows in elsewhere.items()}
+    means = {name: fmean(values(rows, "grouping")) for name, rows in elsewhere.items()}
     best = [max((name for name in every if every[name][0] == way), key=means.__getitem__) for way in WAYS]
     return {name: every[name][1] for name in best}
 
@@ -108,8 +106,3 @@ def sheets(work: Work) -> Iterator[Claim]:
         told = "shares of the commonest kind " + ", ".join(f"{share:.2f}" for share in shares)
         claim = f"{kind}: each group is of another kind, by more than half of its pictures"
         yield Statement(claim, len(set(table.argmax(0))) == len(table) and bool((shares > 0.5).all()), told)
-
-
-def values(rows: list[Row], name: str) -> tuple[float, ...]:
-    """One a trial."""
-    return tuple(row[name] for row in rows)

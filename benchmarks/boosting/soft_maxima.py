@@ -109,7 +109,6 @@ def figure_4(work: Work) -> Iterator[Claim]:
     axis.plot(v, pairs.amax(1), color="0.5", linestyle=":", label="max")
     axis.set(xlabel="v", ylabel="soft maximum of v and 1 - v")
     axis.legend()
-    work.folder.mkdir(parents=True, exist_ok=True)
     save(figure, work.folder / "soft_maxima.png")
     for name, curve in curves.items():
         above = curve - pairs.amax(1)

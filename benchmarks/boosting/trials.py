@@ -88,3 +88,8 @@ def _measured(work: Work, methods: Methods, draws: tuple[int, ...], measure: Any
                 )
                 found[method].append(work.cell(key, partial(measure, draw_seed, number, method, chart)))
     return found
+
+
+def values(rows: list[Row], name: str) -> tuple[float, ...]:
+    """One a trial."""
+    return tuple(row[name] for row in rows)

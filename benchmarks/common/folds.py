@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,6 +53,21 @@ def numbered(count: int) -> LabelSpace:
     return LabelSpace.nominal([str(label) for label in range(count)])
 
 
+def fit_head(head: H, features: Tensor, target: Tensor) -> H:
+    """The head, built for features (N, F) and distributions (N, C) of nominal labels and fitted on them."""
+    head.build(features.shape[1], numbered(target.shape[1]))
+    head.fit(features, target, Collective())
+    return head
+
+
+def mean_measures(
+    predicted: Tensor, true: Tensor, measures: Iterable[str] = tuple(DISTRIBUTION_METRICS)
+) -> dict[str, float]:
+    """Each measure's mean over the rows of distributions (n, C), in double precision."""
+    pair = predicted.double(), true.double()
+    return {name: float(DISTRIBUTION_METRICS[name].function(*pair).mean()) for name in measures}
+
+
 def score_folds(
     head: FittedHead | Callable[[int], FittedHead],
     features: Tensor,
@@ -75,11 +90,9 @@ def score_folds(
     for fold in range(folds):
         split = kfold(len(target), FOLDS, fold, 0, val_fraction)
         rows = split.val if val_fraction else split.test
-        fitted = copy.deepcopy(head) if isinstance(head, FittedHead) else head(fold)
-        fitted.build(features.shape[1], numbered(target.shape[1]))
-        fitted.fit(features[split.train], target[split.train], Collective())
-        predicted, true = fitted(features[rows]).double(), target[rows].double()
-        scores.append([float(DISTRIBUTION_METRICS[name].function(predicted, true).mean()) for name in measures])
+        own = copy.deepcopy(head) if isinstance(head, FittedHead) else head(fold)
+        fitted = fit_head(own, features[split.train], target[split.train])
+        scores.append(list(mean_measures(fitted(features[rows]), target[rows], measures).values()))
     return np.array(scores)
 
 

@@ -10,7 +10,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from benchmarks.common.claims import Claim, Statement
@@ -19,7 +18,7 @@ from benchmarks.common.items import Work
 from benchmarks.dsna.ages import ALGORITHM, OBLIQUE, ONE
 from benchmarks.dsna.persons import People, Setting, read_people
 from ldl.cells.store import Row
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save
 from ldl.heads import DSNA, CostSensitiveForest
 from ldl.methods.dsna.neighbourhood import gather_leaves
 from ldl.methods.dsna.sparse import approximate
@@ -111,8 +110,7 @@ def _settled(head: DSNA, tested: Tensor) -> float:
 
 
 def _draw(work: Work, found: Row) -> None:
-    figure = Figure(figsize=(5.4, 4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(5.4, 4)
     for name in PROBLEMS:
         axis.semilogy(STEPS, found[name]["gaps"], label=name)
     axis.set(xlabel="iteration", ylabel="gap to the least objective, relative", title="a person of FG-NET, median")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from benchmarks.common.claims import Claim, Number, Statement
 from benchmarks.common.items import Work
@@ -15,7 +14,7 @@ from benchmarks.dsna.foils import FOILS
 from benchmarks.dsna.persons import Method, People, Setting, better, inner_of_chosen, predict_all, read_people
 from benchmarks.dsna.published import TABLE1_AGE, TABLE2_FGNET
 from ldl.cells.store import Row
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save
 from ldl.metrics.groups import band_groups
 
 OLD = 40
@@ -100,8 +99,7 @@ def figure8(work: Work) -> Iterator[Claim]:
     errors = {name: found.error(name) for name in ("OHRank", FOREST, SHIPPED)}
     bands = [band for band in band_groups(found.values, found.people.data.labels) if band[1].any()]
     decades = {name: {band: float(error[rows].mean()) for band, rows in bands} for name, error in errors.items()}
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(8, 4)
     for place, (name, by_decade) in enumerate(decades.items()):
         axis.bar(np.arange(len(bands)) + (place - 1) * 0.27, list(by_decade.values()), 0.27, label=name)
     axis.set_xticks(range(len(bands)), [band.replace("_", "\u2013") for band, _ in bands])

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from benchmarks.common.claims import Claim, Number
 from benchmarks.common.items import Work
 from benchmarks.dsna.ages import AVERAGE, FOREST, OBLIQUE, ONE, SHIPPED, oblique
 from benchmarks.dsna.persons import People, Setting, better, grid, read_people
 from ldl.cells.store import Row
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save
 
 FOLDS, STEP = 5, 5
 OLD = 40
@@ -68,8 +67,7 @@ def figure7(work: Work) -> Iterator[Claim]:
     values = people.values
     found = _predictions(work, people, "rare", lambda train, test: [(train, test[values[test] >= OLD])])
     yield from _compared(f"age, {OLD} and over", people, found)
-    figure = Figure(figsize=(5, 4.4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(5, 4.4)
     axis.axline((OLD, OLD), slope=1, color="0.5", linewidth=1)
     for name, predicted in found.items():
         axis.scatter(values, predicted, s=12, label=name)

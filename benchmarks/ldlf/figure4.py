@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from benchmarks.common.claims import Claim, Number, Statement
 from benchmarks.common.items import Work
 from benchmarks.ldlf.training import curve
 from ldl.cells.store import Row
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save
 
 TREES = (1, 2, 5, 10)
 DEPTHS = (3, 5, 7, 9)
@@ -105,8 +104,7 @@ def _words(values: tuple[int, ...], kl: list[float]) -> str:
 
 
 def _draw(work: Work, horizontal: str, values: tuple[int, ...], curves: dict[str, list[float]]) -> None:
-    figure = Figure(figsize=(5, 4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(5, 4)
     for name, kl in curves.items():
         axis.plot(values, kl, marker="o", label=name)
     axis.set_xlabel(horizontal)

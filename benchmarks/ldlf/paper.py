@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.common.items import Item, Paper
+from benchmarks.common.items import HUMAN_GENE, Item, Paper
 from benchmarks.ldlf import figure4, growth, table1
 
 MORPH = (
@@ -34,9 +34,7 @@ PAPER = Paper(
         Item(
             name="Table 1, Human Gene",
             shows="Six measures on Human_Gene",
-            absent="ldl/Human_Gene.mat (30,542 rows, 36 features, 68 labels) is not at hand. It is expected below "
-            "LDL_DATA with `features` (N, F) and `labels` (N, C); the command fetches it where it is missing. Files of "
-            "this layout are made up in tests/benchmarks/conftest.py",
+            absent=HUMAN_GENE,
             command="python train.py -c configs/runs/tabular/ldlf_paper.yaml --data.path ldl/Human_Gene.mat "
             "--data.download true --stage crossval",
         ),

@@ -7,17 +7,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from benchmarks.common.claims import Claim, Number, Statement
-from benchmarks.common.folds import FOLDS, numbered
+from benchmarks.common.folds import FOLDS, fit_head, mean_measures
 from benchmarks.common.items import Work
 from benchmarks.ldlf.training import MEASURES, SCHEDULE, curve, rows_of
 from ldl.cells.store import Row
-from ldl.collective import Collective
 from ldl.comparison.figures import direction
 from ldl.heads import MaxEnt
-from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.protocols import kfold
 
 FOREST, PEER = "sLDLF", "BFGS-LDL"
@@ -99,11 +96,7 @@ def entropy_scores(work: Work, name: str, fold: int) -> Row:
     def measure() -> Row:
         features, target = rows_of(name)
         split = kfold(len(target), FOLDS, fold, 0)
-        head = MaxEnt(iterations=iterations)
-        head.build(features.shape[1], numbered(target.shape[1]))
-        head.fit(features[split.train], target[split.train], Collective())
-        with torch.no_grad():
-            pair = head(features[split.test]).double(), target[split.test].double()
-        return {measure: float(DISTRIBUTION_METRICS[measure].function(*pair).mean()) for measure in MEASURES}
+        head = fit_head(MaxEnt(iterations=iterations), features[split.train], target[split.train])
+        return mean_measures(head(features[split.test]), target[split.test], MEASURES)
 
     return work.shared("peers").cell({"set": name, "method": PEER, "fold": fold, "iterations": iterations}, measure)

@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.common.folds import FOLDS, numbered, read_set
+from benchmarks.common.folds import FOLDS, mean_measures, numbered, read_set
 from benchmarks.common.items import Work
 from ldl.cells.store import Row
 from ldl.collective import Collective
 from ldl.heads import LDLF
-from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.protocols import Fold, kfold
 
 SCHEDULE = 25_000
@@ -114,5 +113,4 @@ def steps(
 def scores(head: LDLF, features: Tensor, target: Tensor) -> dict[str, float]:
     """The six measures of the paper."""
     head.eval()
-    pair = head(features).double(), target.double()
-    return {measure: float(DISTRIBUTION_METRICS[measure].function(*pair).mean()) for measure in MEASURES}
+    return mean_measures(head(features), target, MEASURES)

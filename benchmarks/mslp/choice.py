@@ -10,16 +10,14 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from benchmarks.common.folds import inputs_of
+from benchmarks.common.folds import inputs_of, mean_measures
 from benchmarks.mslp.embeddings import Embedder
 from ldl.cells.store import Row
 from ldl.comparison.choice import Choice
 from ldl.comparison.ranks import best_rank
 from ldl.data import TabularLDL
 from ldl.data.tables.scaling import Scaling
-from ldl.metrics import DISTRIBUTION_METRICS
 
 MEASURES = ("chebyshev", "clark", "canberra", "kl", "cosine", "intersection")
 """Of the paper; they choose together, by their mean rank."""
@@ -111,14 +109,7 @@ def scores(
         inputs[train], target[train], max(each or 0 for each in dimensions.values()), **options
     )
     return {
-        (ratio, k): measured(predicted, target[test])
+        (ratio, k): mean_measures(predicted, target[test], MEASURES)
         for ratio, most in dimensions.items()
         for k, predicted in embedded.predict(inputs[test], most, neighbours).items()
-    }
-
-
-def measured(predicted: Tensor, true: Tensor) -> dict[str, float]:
-    """The means of the measures over rows (n, C)."""
-    return {
-        name: float(DISTRIBUTION_METRICS[name].function(predicted.double(), true.double()).mean()) for name in MEASURES
     }

@@ -12,8 +12,7 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from benchmarks.common.folds import numbered
-from ldl.collective import Collective
+from benchmarks.common.folds import fit_head
 from ldl.heads import MSLP
 from ldl.methods.embedding.kernels import inverse_root, rbf
 from ldl.methods.embedding.locality import neighbour_graphs, preserve, varying_directions
@@ -61,9 +60,7 @@ def whole(features: Tensor, target: Tensor, dimensions: int) -> Embedded:
 
 def mslp(features: Tensor, target: Tensor, dimensions: int, **options: Any) -> Embedded:
     """The head's embedding; ``options`` are the head's."""
-    head = MSLP(**options, ratio=dimensions / target.shape[1])
-    head.build(features.shape[1], numbered(target.shape[1]))
-    head.fit(features, target, Collective())
+    head = fit_head(MSLP(**options, ratio=dimensions / target.shape[1]), features, target)
     return Embedded(head.points, head.distributions, head.embed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from matplotlib.figure import Figure
 from scipy.spatial.distance import pdist
@@ -17,7 +18,6 @@ from benchmarks.common.items import Work
 from benchmarks.mslp.choice import open_set
 from benchmarks.mslp.embeddings import Embedded, cca, lpp, mslp, npe, pca, projected
 from ldl.charts.drawing import save
-from ldl.comparison.figures import mean_and_deviation
 from ldl.methods.embedding.neighbours import nearest
 
 SET = "SJAFFE"
@@ -40,7 +40,7 @@ def measure(work: Work) -> Iterator[Claim]:
         for name in EMBEDDERS
     }
     draw(work.folder / "figure7.png")
-    means = {name: {kind: mean_and_deviation(row[kind] for row in rows[name])[0] for kind in KINDS} for name in rows}
+    means = {name: {kind: fmean(row[kind] for row in rows[name]) for kind in KINDS} for name in rows}
     for kind in list(KINDS)[:2]:
         told = ", ".join(f"{name} {means[name][kind]:.3f}" for name in ("MSLP", "LPP"))
         claim = f"MSLP gathers points with similar label distributions more than LPP, by their {KINDS[kind]}"
@@ -89,5 +89,4 @@ def draw(path: Path) -> Path:
             axis.scatter(*points[strongest == label].T, s=8, alpha=0.7, label=f"label {name}", color=f"C{label}")
         axis.set(title=title, xlabel="first dimension", ylabel="second dimension")
     figure.legend(*axis.get_legend_handles_labels(), loc="outside right upper", markerscale=2)
-    path.parent.mkdir(parents=True, exist_ok=True)
     return save(figure, path)

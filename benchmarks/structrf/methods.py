@@ -12,15 +12,12 @@ import torch
 from sklearn.ensemble import RandomForestClassifier
 from torch import Tensor
 
-from benchmarks.common.folds import FOLDS, numbered, read_set
+from benchmarks.common.folds import FOLDS, fit_head, mean_measures, read_set
 from benchmarks.common.items import Work
 from benchmarks.structrf.starts import several_starts
 from benchmarks.tables.iterative_scaling import IterativeScaling
 from ldl.cells.store import Row
-from ldl.collective import Collective
-from ldl.head import FittedHead
 from ldl.heads import MaxEnt, MeanPredictor, StructRF
-from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.protocols import kfold
 
 Predict = Callable[[Tensor], Tensor]
@@ -28,13 +25,6 @@ Predict = Callable[[Tensor], Tensor]
 VALIDATION = 1 / 9
 """Of the training part: 8:1:1, as the paper has it."""
 PEER_FOLDS = 1
-
-
-def fit_head(head: FittedHead, inputs: Tensor, target: Tensor) -> Predict:
-    """The head, fitted on (N, F) and (N, C)."""
-    head.build(inputs.shape[1], numbered(target.shape[1]))
-    head.fit(inputs, target, Collective())
-    return head
 
 
 def fit_forest(inputs: Tensor, target: Tensor, several: bool = False, **options: Any) -> Predict:
@@ -93,12 +83,6 @@ def rows_of(name: str) -> tuple[Tensor, Tensor]:
     return read_set(name)
 
 
-def scores(predicted: Tensor, target: Tensor) -> dict[str, float]:
-    """The mean of every measure between distributions."""
-    pair = predicted.double(), target.double()
-    return {name: float(measure.function(*pair).mean()) for name, measure in DISTRIBUTION_METRICS.items()}
-
-
 def fold_scores(work: Work, name: str, method: str, fold: int, validation: bool = False, **options: Any) -> Row:
     """All measures on the test rows of a fold; with ``validation`` on a tenth of the rows that is set aside."""
     if work.quick:
@@ -109,7 +93,7 @@ def fold_scores(work: Work, name: str, method: str, fold: int, validation: bool 
         split = kfold(len(target), FOLDS, fold, 0, VALIDATION if validation else 0.0)
         tested = split.val if validation else split.test
         predict = METHODS[method](features[split.train], target[split.train], **options)
-        return scores(predict(features[tested]), target[tested])
+        return mean_measures(predict(features[tested]), target[tested])
 
     key = {"set": name, "method": method, "fold": fold, "validation": validation, **options}
     return work.shared("forests").cell(key, measure)

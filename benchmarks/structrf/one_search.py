@@ -7,13 +7,12 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from benchmarks.common.claims import Claim, Statement
 from benchmarks.common.folds import data_file
 from benchmarks.common.items import Work
 from benchmarks.common.timing import seconds
-from ldl.charts.drawing import save
+from ldl.charts.drawing import new_figure, save
 from ldl.methods.forest.columns import make_columns
 from ldl.methods.forest.divergence import make_mass
 from ldl.methods.forest.draws import stream
@@ -137,8 +136,7 @@ def figure_5(work: Work) -> Iterator[Claim]:
     features, target = synthetic(*size(work), 0)
     every, path = gains(features, clusters(target)), walk(gains(features, clusters(target)))
     feature, place, step = np.array(path).T
-    figure = Figure(figsize=(12, 3.5), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = new_figure(12, 3.5)
     axis.plot(every.ravel(), linewidth=0.5, label=EVERY)
     axis.plot(feature * every.shape[1] + place, every[feature, place], "o", markersize=3, label=STEP)
     axis.set_xlabel("candidate")
@@ -178,8 +176,7 @@ def figure_6(work: Work) -> Iterator[Claim]:
             computed.append(until[-1])
             candidates.append(Root(*data, EVERY).search().evaluations)
             if seed == 0:
-                figure = Figure(figsize=(8, 3.5), layout="constrained")
-                axis = figure.subplots()
+                figure, axis = new_figure(8, 3.5)
                 axis.bar(range(FEATURES), np.diff(until, prepend=0))
                 axis.set_xlabel("feature")
                 axis.set_ylabel("computations")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.common.items import Item, Paper
+from benchmarks.common.items import HUMAN_GENE, Item, Paper
 from benchmarks.structrf import adaptive_forests, figure4, one_search, tables, times
 from benchmarks.structrf.attempts import starts, ways
 from benchmarks.structrf.published import TABLES
@@ -45,9 +45,7 @@ PAPER = Paper(
         Item(
             name="Table 14",
             shows="Human_Gene, six measures of four methods",
-            absent="ldl/Human_Gene.mat (30,542 rows, 36 features, 68 labels) is not at hand. It is expected below "
-            "LDL_DATA with `features` (N, F) and `labels` (N, C); the command fetches it where it is missing. Files of "
-            "this layout are made up in tests/benchmarks/conftest.py",
+            absent=HUMAN_GENE,
             command="python train.py -c configs/runs/tabular/structrf_paper.yaml --data.path ldl/Human_Gene.mat "
             "--data.download true --stage crossval",
         ),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from benchmarks.common.folds import inputs_of
+from benchmarks.common.folds import inputs_of, mean_measures
 from benchmarks.tables.columns import Column
 from benchmarks.tables.methods import Method, fit
 from ldl.comparison.choice import Candidate, Setting
 from ldl.data import LDLDataModule, TabularLDL
 from ldl.data.tables.scaling import Scaling
 from ldl.heads import Pool
-from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.metrics.functional import kl
 
 MEMBER_KL = "kl of"
@@ -50,10 +49,7 @@ class OnSet(Candidate):
         arguments |= self.method.tuning if choosing else {}
         model = fit(self.method, arguments, data, self.seed)
         inputs, true = inputs_of(data)[data.split.test], data.columns["target"][data.split.test].double()
-        predicted = model(inputs).double()
-        measures = {
-            name: float(measure.function(predicted, true).mean()) for name, measure in DISTRIBUTION_METRICS.items()
-        }
+        measures = mean_measures(model(inputs), true)
         if isinstance(model, Pool):
             for number in model.used:
                 member = kl(model.members[number](inputs).double(), true)

@@ -19,6 +19,7 @@ from ldl.edges.structured.outlines import rings_of
 from ldl.methods.dsna.descent import descend_weights
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.methods.forest.compiled import compiled
+from ldl.methods.spectrum import eigh
 
 CODES = 8
 """Components of a label."""
@@ -117,7 +118,7 @@ def label_codes(segments: np.ndarray) -> Tensor:
     sample = segments[np.sort(random.choice(len(segments), min(SAMPLE, len(segments)), replace=False))]
     edges = _blurred_edges(sample)
     mean = edges.mean(0)
-    variance, axes = torch.linalg.eigh((edges - mean).T @ (edges - mean) / len(edges))
+    variance, axes = eigh((edges - mean).T @ (edges - mean) / len(edges))
     axes = axes[:, -CODES:] / variance[-CODES:].sum().clamp_min(1e-12).sqrt()
     parts = [segments[first : first + CHUNK] for first in range(0, len(segments), CHUNK)]
     return torch.cat([(_blurred_edges(part) - mean) @ axes for part in parts])

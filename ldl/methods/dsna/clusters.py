@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ldl.methods.dsna.spectrum import eigh
+from ldl.methods.spectrum import eigh
 
 ROUNDS = 10
 """At most so many rounds of k-means; few clusterings need more than five."""

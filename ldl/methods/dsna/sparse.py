@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ldl.methods.dsna.spectrum import eigh
+from ldl.methods.spectrum import eigh
 
 RELAXATION = 1.6
 """Over-relaxation (Boyd et al. 2011, 3.4.3)."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
+
+from ldl.methods.spectrum import eigh
 
 
 def rbf(rows: Tensor, landmarks: Tensor, gamma: Tensor | float) -> Tensor:
@@ -14,6 +15,6 @@ def rbf(rows: Tensor, landmarks: Tensor, gamma: Tensor | float) -> Tensor:
 
 def inverse_root(similarity: Tensor, rank: float = 1e-8) -> Tensor:
     """R (m, r) of a kernel matrix S (m, m) with R^T S R = I; directions below ``rank`` of the largest are left out."""
-    values, vectors = torch.linalg.eigh(similarity)
+    values, vectors = eigh(similarity)
     kept = values > rank * values[-1]
     return vectors[:, kept] / values[kept].sqrt()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ldl.methods.dsna.spectrum import eigh
+from ldl.methods.spectrum import eigh
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def eigh(matrices: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues (B, n), rising, and eigenvectors (B, n, n) of symmetric matrices (B, n, n), as ``torch.linalg.eigh``.
+    """Eigenvalues (..., n), rising, and eigenvectors (..., n, n) of symmetric matrices: ``torch.linalg.eigh``.
 
     On processors torch asks MKL, which may not converge where most rows are 0; then NumPy is asked, in double
     precision.

@@ -105,8 +105,8 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     """Mix every instance with another one of the batch (Zhang et al. 2018): a mixture of distributions is one again.
 
     One share, drawn from Beta(alpha, alpha), holds for the whole batch: the lower ``alpha`` > 0, the less is mixed.
-    ``input`` or ``features``, ``target`` and ``value`` (so the expectation of the target still is the value) are, the
-    rest stays.
+    ``input``, ``maps`` or ``features``, ``target`` and ``value`` (so the expectation of the target still is the value)
+    are, the rest stays.
     """
     target = batch["target"]
     # A number of the host, drawn there: a tensor would have to be waited for on its way to the device.
@@ -114,7 +114,7 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     partner = torch.randperm(len(target), device=target.device)
     mixed: dict[str, Tensor] = {
         name: (share * batch[name] + (1 - share) * batch[name][partner]).to(batch[name].dtype)
-        for name in ("input", "features", "target", "value")
+        for name in ("input", "maps", "features", "target", "value")
         if name in batch
     }
     return {**batch, **mixed}

@@ -17,7 +17,7 @@ from torch import nn
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.plugins import discover
-from ldl.spec import differences
+from ldl.spec import current_path, differences, to_spec
 from ldl.trust.archive import check_archive
 from ldl.trust.schema import check_form, check_weights
 from ldl.trust.size import check_size
@@ -65,6 +65,19 @@ def _find_scaling(checkpoint: Any) -> None:
             described["preprocessing"] = {"features": None, "key": None, "scaling": states[0]}
 
 
+def describe(task: Any) -> dict[str, Any]:
+    """What a checkpoint says of a ``Task``: from this and the weights alone the model is built again."""
+    return {
+        "head": to_spec(task.head),
+        "backbone": to_spec(task.backbone),
+        "labels": task.labels.to_dict(),
+        "input_shape": list(task.input_shape or ()),
+        "decoder": task.decoder,
+        "preprocessing": task.preprocessing,
+        "temperature": task.temperature,
+    }
+
+
 def load_model(path: str | Path, checkpoint: dict[str, Any], make: Callable[[], M]) -> M:
     """The model that a checkpoint describes, with its weights.
 
@@ -105,6 +118,20 @@ def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.M
             raise LDLError(
                 f"the checkpoint's {part} has {', '.join(found)}; resume with the configuration it was saved with"
             )
+
+
+def check_same_class(path: str | Path, part: str, spec: dict[str, Any], component: nn.Module) -> None:
+    """Refuse a checkpoint whose ``part``, head or backbone, is of another class or another network. Raises LDLError."""
+    (saved, has), (wanted, needs) = (
+        (current_path(of["class_path"]).rpartition(".")[2], of["init_args"].get("name"))
+        for of in (spec, to_spec(component))
+    )
+    if (saved, has) != (wanted, needs):
+        raise LDLError(
+            f"{path} holds a {part} {saved} {has or ''}".rstrip()
+            + f", not {wanted} {needs or ''}".rstrip()
+            + f"; correct model.{part}, or give another checkpoint"
+        )
 
 
 def check_same_inputs(made: tuple[LabelSpace, tuple[int, ...]], given: tuple[LabelSpace, tuple[int, ...]]) -> None:

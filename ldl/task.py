@@ -14,15 +14,17 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.reuse import reuse_features
+from ldl.backbones.views import keep_views
 from ldl.batch import global_rows, learned_pixels, loss_scale, with_counts
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import Calibrate, Compile, Compiled, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, load_model, read_checkpoint
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.missing import check_missing
 from ldl.checks.numbers import watch_loss, watch_prediction
 from ldl.checks.pairing import check_bags, check_images
 from ldl.checks.settings import check_settings
+from ldl.checks.transfer import begin_from
 from ldl.checks.watch import Watch
 from ldl.collective import current_collective
 from ldl.edges.tracing import trace
@@ -35,7 +37,7 @@ from ldl.metrics.groups import train_counts
 from ldl.metrics.losses import LossMeans
 from ldl.metrics.stage import StageMetrics
 from ldl.schedule import parameter_groups, schedule, step_plateau
-from ldl.spec import from_spec, to_spec
+from ldl.spec import from_spec
 
 MEANS_KEY = "train_means"
 
@@ -58,6 +60,7 @@ class Task(pl.LightningModule):
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
         conformal: Calibrate intervals and sets by ``groups``, such as persons, or ``rows`` of validation, or ``none``.
         compile: Have torch compile the training step of the ``head`` or ``all``, or ``none`` of it.
+        start: A checkpoint of ldl to begin from, with the same backbone, head and labels, as for fine-tuning.
         crisp: Teach pixels up to so far beside the model's own ridges, on maps, the first label; 0 teaches the votes.
     """
 
@@ -78,13 +81,14 @@ class Task(pl.LightningModule):
         conformal: Units = "groups",
         compile: Compiled = "none",
         crisp: float = 0.0,
+        start: str | None = None,
     ) -> None:
         super().__init__()
         backbone = backbone or (WholeImages() if isinstance(head, ImageHead) else Identity())
         check_made(head, backbone)
         check_settings(head, backbone.gives_maps, mixup, crisp, decoder)
         self.head, self.backbone, self.compiled = head, backbone, Compile(compile, head, backbone)
-        self.optimizer, self.mixup, self.crisp = optimizer, mixup, crisp
+        self.optimizer, self.mixup, self.crisp, self.start = optimizer, mixup, crisp, start
         self.lr_scheduler, self.lr_interval, self.lr_monitor = lr_scheduler, lr_interval, lr_monitor
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
@@ -122,6 +126,8 @@ class Task(pl.LightningModule):
         check_memory(self.head, width, labels)
         self.head.build(width, labels)
         check_built(self.head, width, labels)
+        if self.start and load_weights:
+            begin_from(self.start, self.head, self.backbone, labels)
         self.input_shape = tuple(input_shape)
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
         self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
@@ -136,8 +142,10 @@ class Task(pl.LightningModule):
             if stage != "predict":
                 on_line = self.labels.kind == "ordinal" and not self.gives_maps
                 self.train_values = data.train_values if on_line else None
+            device = self.trainer.strategy.root_device
             if stage != "predict" or data.features_key is not None:
-                reuse_features(self.backbone, data, self.trainer.strategy.root_device)
+                reuse_features(self.backbone, data, device)
+            data.views = None if stage == "predict" else keep_views(self.backbone, data, device)
         elif self.input_shape is None:
             raise LDLError(
                 "Task does not know its labels; pass Trainer.fit a data module of ldl, or call task.build first"
@@ -162,8 +170,9 @@ class Task(pl.LightningModule):
         """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
         if "features" in batch:
             return self._as_bags(batch["features"])
-        features = self.backbone(batch["input"])
-        check_features(self.backbone, features, self.head, len(batch["input"]))
+        given = batch["maps"] if "maps" in batch else batch["input"]
+        features = self.backbone.from_kept(given) if "maps" in batch else self.backbone(given)
+        check_features(self.backbone, features, self.head, len(given))
         return self._as_bags(features)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -251,16 +260,7 @@ class Task(pl.LightningModule):
         self.log_dict(self.test_metrics.finish())
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        # From this and the weights alone ``load_from_checkpoint`` builds the model again.
-        checkpoint[CHECKPOINT_KEY] = {
-            "head": to_spec(self.head),
-            "backbone": to_spec(self.backbone),
-            "labels": self.labels.to_dict(),
-            "input_shape": list(self.input_shape or ()),
-            "decoder": self.decoder,
-            "preprocessing": self.preprocessing,
-            "temperature": self.temperature,
-        }
+        checkpoint[CHECKPOINT_KEY] = describe(self)
         checkpoint[MEANS_KEY] = self.train_means.memory_state(current_collective())
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-import pytorch_lightning as pl
 import torch
 from PIL import Image
+from small_tasks import saved
 
 from ldl.backbones import Identity
 from ldl.data.faces.fgnet import read_points
@@ -65,7 +65,4 @@ def drawn_model(path: Path, alignment: str | None = "landmarks", side: int = 32)
     task.build(LabelSpace.ordinal(range(70), "years"), (3, side, side))
     crop = {"crop_size": side, "margin": None, "transforms": Pipeline([]).to_dict()}
     task.preprocessing = crop | ({} if alignment is None else {"alignment": alignment})
-    trainer = pl.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
-    trainer.strategy.connect(task)
-    trainer.save_checkpoint(path)
-    return path
+    return saved(task, path)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
@@ -39,6 +42,15 @@ def small_task(head: Head, labels: LabelSpace = EMOTIONS, scaling: Scaling = "st
     learn(head, features, labels)
     task.preprocessing = {"features": None, "key": None, "scaling": scaler.state_dict()}
     return task.eval()
+
+
+def saved(task: Task, path: Path) -> Path:
+    """A checkpoint of a task as it is."""
+    options = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = pl.Trainer(accelerator="cpu", enable_checkpointing=False, **options)  # type: ignore[arg-type]
+    trainer.strategy.connect(task)
+    trainer.save_checkpoint(path)
+    return path
 
 
 def learn(head: Head, features: Tensor, labels: LabelSpace) -> None:

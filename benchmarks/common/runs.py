@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from ldl.cli import main
 
@@ -13,6 +14,13 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 def run_config(data: str, head: str) -> Path:
     """The configuration of a head on a data set."""
     return CONFIGS / "runs" / data / f"{head}.yaml"
+
+
+def quiet_trainer(epochs: int) -> dict[str, Any]:
+    """Arguments of a trainer on the CPU that shows nothing."""
+    return {
+        "max_epochs": epochs, "accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False,
+    }  # fmt: skip
 
 
 def tested(folder: Path, config: Path, arguments: list[str]) -> dict[str, float]:

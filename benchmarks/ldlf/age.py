@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.runs import run_config
+from benchmarks.common.runs import quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
 from ldl.backbones.reuse import reuse_features
 from ldl.comparison.figures import spread
@@ -100,9 +100,7 @@ def instantiate(head: str, seed: int, options: argparse.Namespace) -> tuple[Task
 def evaluate(head: str, seed: int, options: argparse.Namespace) -> dict[str, float]:
     """Metrics of one head over the test pictures of all folds together."""
     blank, data, epochs = instantiate(head, seed, options)
-    trainer = {
-        "max_epochs": epochs, "accelerator": "cpu", "enable_progress_bar": False, "enable_model_summary": False,
-    }  # fmt: skip
+    trainer = quiet_trainer(epochs)
     # A copy of one task: its weights are drawn once, and a fold begins with the seed's first number.
     return crossvalidate(lambda: copy.deepcopy(blank), data, seed=seed, trainer=trainer)["pooled"]
 

@@ -27,6 +27,8 @@ class Backbone(nn.Module, ABC):
     Attributes:
         lr: Learning rate of its own, or None for that of the head.
         is_fixed: Whether it has parameters that never change, so that its features may be computed once.
+        views: Of how many random views of each training picture it keeps what its fixed layers make of them; 0 keeps
+            none. A backbone that can do so has :meth:`kept` and :meth:`from_kept`.
         gives_maps: Whether its features are those of every pixel, (B, H, W, F).
         no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can.
         gives_bags: Whether its features are bags of instances, (B, J, F); known once it is built.
@@ -35,6 +37,7 @@ class Backbone(nn.Module, ABC):
 
     lr: float | None = None
     is_fixed: bool = False
+    views: int = 0
     gives_maps: bool = False
     gives_bags: bool = False
     pretrained_from = ""
@@ -69,6 +72,15 @@ class Backbone(nn.Module, ABC):
             input_shape: Shape of one input.
             load_weights: Load pretrained weights; False where a checkpoint's replace them anyway.
         """
+
+    def kept(self, inputs: Tensor) -> Tensor:
+        """What the fixed layers make of inputs (B, ...), on which the others' outputs depend alone."""
+        raise LDLError(f"{type(self).__name__} keeps no views: define kept and from_kept, or leave views 0")
+
+    def from_kept(self, maps: Tensor) -> Tensor:
+        """Features (B, F) of what :meth:`kept` made of pictures, (B, 1, ...), or of them and of their mirror images,
+        (B, 2, ...)."""
+        raise LDLError(f"{type(self).__name__} keeps no views: define kept and from_kept, or leave views 0")
 
     def boxes(self, input_shape: tuple[int, ...]) -> Tensor | None:
         """Where the instances of a bag lie in a picture of ``input_shape``: (J, 4) top, left, bottom, right in pixels.

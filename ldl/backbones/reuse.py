@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -31,29 +31,39 @@ def reuse_features(backbone: Backbone, data: LDLDataModule, device: torch.device
     """
     if data.backbone_features is not None and data.features_key is None:
         return
-    content = data.content_key
-    # Inputs of which there is no description are those of this data module, and of one fold where it prepares these.
-    inputs = "" if type(data).prepare_fold is LDLDataModule.prepare_fold else f"fold {data.fold}"
-    key = _key(backbone, content or inputs) if backbone.is_fixed and data.columns else None
+    key = None
+    if backbone.is_fixed and data.columns:
+        key = key_of(backbone.state_dict(), f"{to_spec(backbone)} {content_of(data)}")
     if key == data.features_key:
         return
     if key is None:
         data.use_features(None)
-    elif content is None:
-        data.use_features(torch.cat(list(_extract(backbone, data, device))), key)
     else:
-        data.use_features(_from_disk(key, backbone, data, device), key)
+        data.use_features(keep(key, data, "the features", lambda: _extract(backbone, data, device)), key)
 
 
-def _from_disk(key: str, backbone: Backbone, data: LDLDataModule, device: torch.device) -> Tensor:
+def content_of(data: LDLDataModule) -> str:
+    """What the inputs of evaluation are made of, as far as it is known."""
+    # Inputs of which there is no description are those of this data module, and of one fold where it prepares these.
+    own = "" if type(data).prepare_fold is LDLDataModule.prepare_fold else f"fold {data.fold}"
+    return data.content_key or own
+
+
+def keep(key: str, data: LDLDataModule, what: str, make: Callable[[], Iterator[Tensor]]) -> Tensor:
+    """What ``make`` gives of all instances, part by part, as one (size, ...).
+
+    Where the data have a ``content_key`` it is kept on disk under ``key``, read as it is asked for, and made but once.
+    """
+    if data.content_key is None:
+        return torch.cat(list(make()))
     folder = cache_root(data.cache_dir) / "features"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{key}.npy"
     with FileLock(folder / f"{key}.lock"):
         if not file.is_file():
-            print(f"computing the features of {data.size} instances into {folder}", flush=True)
+            print(f"computing {what} of {data.size} instances into {folder}", flush=True)
             temporary = file.with_suffix(".tmp.npy")
-            _write(temporary, data.size, _extract(backbone, data, device))
+            _write(temporary, data.size, make())
             os.replace(temporary, file)
     return torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
 
@@ -74,8 +84,9 @@ def _extract(backbone: Backbone, data: LDLDataModule, device: torch.device) -> I
     backbone.to(place).train(training)
 
 
-def _key(backbone: Backbone, content: str) -> str:
-    digest = hashlib.sha256(f"{to_spec(backbone)} {content}".encode())
-    for name, value in sorted(backbone.state_dict().items()):
+def key_of(state: Mapping[str, Tensor], content: str) -> str:
+    """One word for what a backbone with such weights makes of some content."""
+    digest = hashlib.sha256(content.encode())
+    for name, value in sorted(state.items()):
         digest.update(name.encode() + value.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:20]

@@ -13,6 +13,7 @@ from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone
+from ldl.backbones.split import Split
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.errors import LDLError, did_you_mean
@@ -92,6 +93,9 @@ class Timm(TimmNetwork):
         freeze: Keep the network fixed, normalisation statistics included. Its features are then computed once.
         freeze_groups: Keep the first groups of layers fixed, counted as timm does for layer-wise learning rates
             (``group_matcher``): the stem, then block after block.
+        views: With ``freeze_groups``, keep what the fixed layers make of so many random views of each training
+            picture, computed once for all epochs and folds, and train on these, for about as many epochs as there are
+            views. 0 draws new views every epoch, through all layers.
         lr: Learning rate of the network; None takes that of the head.
         drop_rate: Dropout of the network before its classifier.
         drop_path_rate: Stochastic depth, for networks that have it; 0 leaves it out.
@@ -104,6 +108,7 @@ class Timm(TimmNetwork):
     weights: str | None = option(default=None, may_change=True)
     freeze: bool = option(default=False, may_change=True)
     freeze_groups: int = option(default=0, least=0, may_change=True)
+    views: int = option(default=0, least=0, most=1000, may_change=True)
     lr: float | None = option(default=None, least=0, may_change=True)
     drop_rate: float = option(default=0.0, least=0, most=1)
     drop_path_rate: float = option(default=0.0, least=0, below=1)
@@ -114,11 +119,14 @@ class Timm(TimmNetwork):
     def __post_init__(self) -> None:
         self.is_fixed = self.freeze
         self._fixed: list[nn.Module] = []
+        self._split: Split | None = None
+        self._shape: tuple[int, ...] = ()
         self._compiled: Any = None
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, height, width). Raises LDLError."""
         self.check_images(input_shape)
+        self._shape, self._split = tuple(input_shape), None
         if self.weights and self.pretrained is True:
             raise LDLError("give either Timm.weights or Timm.pretrained: true, not both")
         options: dict[str, Any] = {"in_chans": input_shape[0], "drop_rate": self.drop_rate}
@@ -136,6 +144,10 @@ class Timm(TimmNetwork):
         config = self.network.pretrained_cfg
         self._register_pixel_scale(config["mean"], config["std"], input_shape[0])
         self._freeze()
+        if self.views and (not self.freeze_groups or self.freeze):
+            raise LDLError(f"Timm.views {self.views} needs freeze_groups without freeze; or leave views 0")
+        if self.views and load_weights:  # a network that is only loaded may never need it, or have no numbers yet
+            self._cut()
         if self.channels_last:
             self.network.to(memory_format=torch.channels_last)
         features = self._width(input_shape)
@@ -185,6 +197,14 @@ class Timm(TimmNetwork):
         for module in self._fixed:
             module.requires_grad_(False)
 
+    def _cut(self) -> Split:
+        """The network in two parts."""
+        if self._split is None:
+            example = torch.randn(2, *self._shape, generator=torch.Generator().manual_seed(0))
+            place = next(self.network.parameters()).device
+            self._split = Split(self.network, self._fixed, example.to(place))
+        return self._split
+
     def _read_weights(self, file: Path) -> dict[str, Tensor]:
         """The weights file, as the network without classifier has it. Raises LDLError."""
         if not file.is_file():
@@ -219,9 +239,7 @@ class Timm(TimmNetwork):
 
         Images of 0 to 255 in uint8 are normalised as the network's weights expect; others are taken as they are.
         """
-        if inputs.dtype == torch.uint8:
-            inputs = (inputs - self.mean) / self.std
-        inputs = inputs.contiguous(memory_format=torch.channels_last if self.channels_last else torch.contiguous_format)
+        inputs = self._scaled(inputs)
         with torch.no_grad() if self.freeze else nullcontext():
             if self.training and self.compiled:
                 self._compiled = self._compiled or self._compile(inputs.device)
@@ -230,6 +248,22 @@ class Timm(TimmNetwork):
             if self.mirror and not self.training:
                 features = (features + self.network(inputs.flip(-1))) / 2
             return features
+
+    def _scaled(self, inputs: Tensor) -> Tensor:
+        if inputs.dtype == torch.uint8:
+            inputs = (inputs - self.mean) / self.std
+        return inputs.contiguous(memory_format=torch.channels_last if self.channels_last else torch.contiguous_format)
+
+    def kept(self, inputs: Tensor) -> Tensor:
+        """Maps (B, ...) of the last fixed layer, of images as ``forward`` takes them."""
+        return self._cut().lower(self._scaled(inputs))
+
+    def from_kept(self, maps: Tensor) -> Tensor:
+        """Pooled features (B, F) of such maps (B, 1, ...), or (B, 2, ...) with those of mirror images."""
+        sides = list(maps.unbind(1)[: 1 + self.mirror])
+        if self.channels_last and sides[0].ndim == 4:
+            sides = [side.contiguous(memory_format=torch.channels_last) for side in sides]
+        return torch.stack([self._cut().upper(side) for side in sides]).mean(0)
 
     def _compile(self, device: torch.device) -> Callable[[Tensor], Tensor]:
         """The network's function, not the module, which would put all parameters into checkpoints a second time."""

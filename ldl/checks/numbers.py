@@ -58,7 +58,7 @@ def watch_prediction(watch: Watch, head: nn.Module, prediction: Tensor, value: T
 def explain_loss(loss: Tensor, batch: dict[str, Tensor], step: int, epoch: int, rates: Sequence[float]) -> str:
     """Why a loss may not be finite: the inputs of a batch (B, ...), or the learning rates."""
     text = f"loss is {float(loss):g} at step {step} (epoch {epoch}), on {_rows(batch['index'])}"
-    inputs = batch.get("features", batch.get("input"))
+    inputs = batch.get("features", batch.get("maps", batch.get("input")))
     if inputs is not None and inputs.is_floating_point() and inputs.numel():
         flat = inputs.detach().flatten(1)
         # Missing instances of a bag are NaN.

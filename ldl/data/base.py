@@ -7,7 +7,7 @@ import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,13 +16,12 @@ import pytorch_lightning as pl
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from ldl.batch import run_seed, with_counts
-from ldl.collective import current_collective
-from ldl.data.instances import Guarded, Instances, collate
+from ldl.batch import with_counts
+from ldl.data.instances import Instances
 from ldl.data.loaded import Loaded
-from ldl.data.loader import ResumableLoader, in_order, start_worker, worker_context
+from ldl.data.loader import in_order
 from ldl.data.order import OrderAudit
-from ldl.data.sampler import DealtBatchSampler
+from ldl.data.serving import drawn_once, serve
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import buffer, check_options, option, options, options_of
@@ -48,6 +47,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         fold_seed: Seed of the folds. The seed of the run does not change them.
         val_fraction: Share of the training part that is kept for validation, of its groups where there are any; 0
             trains on all of it.
+        balance: How far training draws rare labels more often (``ldl.data.balance``): 0 not at all, 1 till all are as
+            frequent.
 
     Attributes:
         labels: The label space, after ``setup``, as all below.
@@ -62,6 +63,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         split: Rows of the fold.
         protocol: Name of the protocol.
         leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
+        views: What the fixed layers of a backbone made of views of every picture, to be served in their place, or None.
         backbone_features: (size, F) what a frozen backbone makes of every instance, or None; see ``use_features``.
         cache_dir: Folder of what can be made again, or None for the usual one.
         in_memory: MB of features that are gathered in memory, where a head is fitted on all; more go through files.
@@ -76,12 +78,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     fold: int = option(default=0, least=0)
     fold_seed: int = option(default=0, least=0, most=2**32 - 1)
     val_fraction: float = option(default=0.1, least=0, below=1)
+    balance: float = option(default=0.0, least=0, most=1)
 
     labels: LabelSpace = buffer()
     columns: dict[str, Any] = buffer()
     size: int = buffer()
     split: Fold = buffer()
-    unserved: ClassVar[tuple[str, ...]] = ("trainer", "columns", "split", "backbone_features")
+    unserved: ClassVar[tuple[str, ...]] = ("trainer", "columns", "split", "backbone_features", "views")
 
     # An annotation would make options of them.
     protocol = "kfold"
@@ -93,6 +96,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     facts = {}  # type: dict[str, np.ndarray]
     backbone_features = None  # type: Tensor | None
     features_key = None  # type: str | None
+    views = None  # type: Any
+    serves = "input"
     cache_dir = None  # type: str | None
     in_memory = 256.0
     _ready = False
@@ -194,6 +199,11 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return None
 
     @property
+    def augmentation_key(self) -> str:
+        """What the random transforms of training are, in words."""
+        return ""
+
+    @property
     def preprocessing(self) -> dict[str, Any] | None:
         """What an input goes through before the backbone, as plain values for checkpoints; None is unknown.
 
@@ -222,7 +232,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return self.batch_size
 
     def train_dataloader(self) -> DataLoader[Any]:
-        return self._loader(self.split.train, train=True, persistent=True)
+        return serve(self, self.split.train, train=True, persistent=True)
 
     @property
     def train_batches(self) -> int:
@@ -231,7 +241,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     def fit_dataloader(self) -> DataLoader[Any]:
         """The training part in order and without augmentation, for heads that are fitted on features."""
-        return self._loader(self.split.train, train=False)
+        return serve(self, drawn_once(self), train=False)
 
     def whole_dataloader(self) -> DataLoader[Any]:
         """All instances in order and without augmentation, in one process; it knows no trainer."""
@@ -247,54 +257,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return in_order(self.dataset(self.split.train, train=False), len(self.split.train), 1)
 
     def val_dataloader(self) -> DataLoader[Any] | list[Any]:
-        return self._loader(self.split.val, train=False, persistent=True) if len(self.split.val) else []
+        return serve(self, self.split.val, train=False, persistent=True) if len(self.split.val) else []
 
     def test_dataloader(self) -> DataLoader[Any]:
-        return self._loader(self.split.test, train=False)
+        return serve(self, self.split.test, train=False)
 
     def predict_dataloader(self) -> DataLoader[Any]:
         return self.test_dataloader()
 
     def on_before_batch_transfer(self, batch: dict[str, Any], dataloader_idx: int) -> dict[str, Any]:
         return with_counts(batch, train=self.trainer is not None and bool(self.trainer.training))
-
-    def _loader(self, rows: np.ndarray, train: bool, persistent: bool = False) -> DataLoader[Any]:
-        collective = current_collective()
-        connector = getattr(self.trainer, "_accelerator_connector", None)
-        if collective.world_size > 1 and getattr(connector, "use_distributed_sampler", False):
-            raise LDLError(
-                "Trainer(use_distributed_sampler=True) would cut the dealt batches a second time; "
-                "pass use_distributed_sampler=False, as the command line does"
-            )
-        features = self.backbone_features
-        seeded = bool(int(os.environ.get("PL_SEED_WORKERS", 0)))
-        columns = None if features is None else {**self.columns, "features": features}
-        dataset = self.dataset(rows, train) if columns is None else Instances(columns, rows)
-        sampler = DealtBatchSampler(
-            len(rows),
-            self.batch_size if train else self.eval_batch_size,
-            shuffle=train,
-            seed=run_seed(),
-            rank=collective.rank,
-            world_size=collective.world_size,
-            position=self._position,
-        )
-        return ResumableLoader(
-            Guarded(dataset),
-            batch_sampler=sampler,
-            num_workers=self.num_workers,
-            collate_fn=collate,
-            prefetch_factor=self.prefetch if self.num_workers else None,
-            persistent_workers=self.num_workers > 0 and persistent,
-            multiprocessing_context=worker_context() if self.num_workers else None,
-            worker_init_fn=partial(start_worker, rank=collective.rank, seeded=seeded) if self.num_workers else None,
-            pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
-        )
-
-    def _position(self) -> tuple[int, int]:
-        """The epoch to train and how many of its batches are done, also while a checkpoint is being resumed."""
-        if self.trainer is None:
-            return 0, 0
-        begun = self.trainer.fit_loop.epoch_progress.current.ready
-        batches = self.trainer.fit_loop.epoch_loop.batch_progress
-        return (begun, 0) if batches.is_last_batch else (max(0, begun - 1), batches.current.processed)  # type: ignore[attr-defined]

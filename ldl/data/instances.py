@@ -21,7 +21,13 @@ from ldl.plugins import discover, plugin_folders
 
 
 class Source(Protocol):
-    """What serves inputs, such as a data module."""
+    """What serves inputs, such as a data module.
+
+    Attributes:
+        serves: What batches call them: ``input``, or ``maps`` of a backbone's fixed layers.
+    """
+
+    serves: str
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """See :meth:`ldl.data.base.LDLDataModule.inputs`."""
@@ -60,7 +66,7 @@ class Instances(Dataset[Batch]):
         batch |= {"index": index, "weight": torch.from_numpy(drawn.weights)}
         if self.source is None:
             return batch
-        return {"input": self.source.inputs(numbers, drawn.seeds, self.train), **batch}
+        return {self.source.serves: self.source.inputs(numbers, drawn.seeds, self.train), **batch}
 
     def _foresee(self, coming: Callable[[int], np.ndarray] | None) -> None:
         """Tell what reads from files the rows of the next batches."""

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from torch.utils.data import Sampler
 
+from ldl.data.balance import draw
+
 
 class Draw(NamedTuple):
     """One instance of one batch: its row in the data set, its weight, which is 0 for padding and else 1, and its seed.
 
-    The seed, for random augmentation, is a function of (seed, epoch, row): the same for any number of processes and
-    workers.
+    The seed, for random augmentation, is a function of (seed, epoch, row), or of (seed, epoch, place) where a row may
+    be drawn several times: the same for any number of processes and workers.
     """
 
     row: int
@@ -91,6 +93,8 @@ class DealtBatchSampler(Sampler[Any]):
         world_size: Number of processes.
         position: Called at the start of every pass for the number of the epoch and how many of its batches are done
             already: from the training loop, not a counter here, so that a resumed run goes on where the other stopped.
+        often: (size,) how often each row is drawn in an epoch, on average, with mean 1 (``ldl.data.balance``); None
+            draws each once.
     """
 
     size: int
@@ -100,6 +104,7 @@ class DealtBatchSampler(Sampler[Any]):
     rank: int = 0
     world_size: int = 1
     position: Callable[[], tuple[int, int]] = lambda: (0, 0)
+    often: np.ndarray | None = None
 
     def __len__(self) -> int:
         return -(-self.size // self.batch_size)
@@ -110,16 +115,21 @@ class DealtBatchSampler(Sampler[Any]):
 
     def _batches(self, epoch: int, done: int) -> Iterator[Draws]:
         rng = np.random.default_rng([self.seed, epoch])
-        order = rng.permutation(self.size) if self.shuffle else np.arange(self.size)
+        if self.often is not None:
+            order = draw(self.often, rng)
+        else:
+            order = rng.permutation(self.size) if self.shuffle else np.arange(self.size)
         seeds = np.random.default_rng([self.seed, epoch, 1]).integers(2**31, size=self.size)
         for start in range(done * self.batch_size, self.size, self.batch_size):
-            rows, padding = self._dealt(order, start)
+            places, padding = self._dealt(start)
+            rows = order[places]
             weights = np.repeat(np.array([1, 0], np.float32), [len(rows) - padding, padding])
-            yield Draws(rows, weights, seeds[rows], partial(self._coming, order, start))
+            drawn = seeds[rows if self.often is None else places]
+            yield Draws(rows, weights, drawn, partial(self._coming, order, start))
 
-    def _dealt(self, order: np.ndarray, start: int) -> tuple[np.ndarray, int]:
-        """This rank's rows of the batch that begins at a place, and how many of them, the last, are padding."""
-        batch = order[start : start + self.batch_size]
+    def _dealt(self, start: int) -> tuple[np.ndarray, int]:
+        """This rank's places in the batch that begins at a place, and how many of them, the last, are padding."""
+        batch = np.arange(start, min(start + self.batch_size, self.size))
         mine = batch[self.rank :: self.world_size]
         padding = -(-len(batch) // self.world_size) - len(mine)
         return np.append(mine, np.repeat(batch[:1], padding)), padding
@@ -127,4 +137,4 @@ class DealtBatchSampler(Sampler[Any]):
     def _coming(self, order: np.ndarray, start: int, count: int) -> np.ndarray:
         each = -(-self.batch_size // self.world_size)
         starts = range(start, self.size, self.batch_size)[: max(1, count // each)]
-        return np.concatenate([self._dealt(order, place)[0] for place in starts])
+        return order[np.concatenate([self._dealt(place)[0] for place in starts])]

@@ -8,6 +8,7 @@ import numpy as np
 from torch.utils.data import DataLoader
 
 from ldl.data.base import LDLDataModule
+from ldl.data.serving import serve
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options
@@ -51,7 +52,7 @@ class Unlabelled(LDLDataModule):
         return Fold(nothing, nothing, np.arange(self.size))
 
     def predict_dataloader(self) -> DataLoader[Any]:
-        return self._loader(self.split.test, train=False)
+        return serve(self, self.split.test, train=False)
 
     def test_dataloader(self) -> DataLoader[Any]:
         self._refuse()

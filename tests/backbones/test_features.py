@@ -8,7 +8,6 @@ from pathlib import Path
 import albumentations as A
 import pytest
 import torch
-from fake_faces import utkface
 
 from ldl.backbones.base import Identity
 from ldl.backbones.reuse import reuse_features
@@ -18,16 +17,7 @@ from ldl.data import UTKFace
 SMALL = "mobilenetv2_035"
 CPU = torch.device("cpu")
 
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return utkface(tmp_path_factory.mktemp("data"), 12)
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LDL_CACHE", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def _data(root: Path, **options: object) -> UTKFace:

@@ -42,19 +42,21 @@ class Faces(LDLDataModule):
 
     Args:
         path: Where the data set lies: as it stands, or below the data folder; None takes its usual place there.
-        protocol: How training and test pictures are told apart; None takes the data set's first.
-        split_list: A published list for protocols that follow one: a file, or the folder of several.
+        protocol: How training and test are told apart; None takes the data set's first.
+        split_list: A published list of the protocol: a file, or the folder of several.
         alignment: What places the face: ``landmarks``, ``box``, or ``none`` for the whole picture; None takes the
             best that the data set has.
-        boxes: A JSON file of face boxes, as the Facial Age Estimation Benchmark publishes them.
+        boxes: A JSON file of boxes, as of the Facial Age Estimation Benchmark.
         crop_size: Side of the crops in pixels.
         margin: What is added around the face on every side, as a share of the face's square; None adds 0.2 around
             landmarks and nothing around boxes.
         sigma: Standard deviation of the label distributions in the labels' unit, where the data give none of a picture.
         encoder: Shape of the label distributions, ``gaussian`` or ``triangle``.
-        train_transforms: albumentations transforms of training; None takes mirror, small turns and shifts, light.
+        augmentation: What training does to pictures: ``light`` mirrors, moves and lights them a little; ``strong``
+            does more, adds noise, blurs and erases, for long training.
+        train_transforms: albumentations transforms in place of ``augmentation``'s.
         eval_transforms: Those of validation, test and prediction; None takes none.
-        skip_unreadable: Leave out missing and damaged pictures, and say so, instead of stopping at them.
+        skip_unreadable: Leave out missing and damaged pictures, and say so, instead of stopping.
         cache_dir: Folder for crops and features; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
 
     Attributes:
@@ -80,6 +82,7 @@ class Faces(LDLDataModule):
     )
     sigma: float = option(default=2.0, above=0)
     encoder: Encoder = "gaussian"
+    augmentation: Literal["light", "strong"] = "light"
     train_transforms: Sequence[BasicTransform | BaseCompose] | None = None
     eval_transforms: Sequence[BasicTransform | BaseCompose] | None = None
     skip_unreadable: bool = False
@@ -122,12 +125,13 @@ class Faces(LDLDataModule):
 
     def load(self) -> Loaded:
         """List the pictures, check their values, and make or find their crops. Raises LDLError."""
-        from ldl.data.faces.transforms import Pipeline, default_train_transforms
+        from ldl.data.faces.transforms import AUGMENTATIONS, Pipeline
 
         for name in self.unused:
             if (value := getattr(self, name)) not in (None, "none"):
                 raise LDLError(f"{type(self).__name__} has no use for {name} {value!r}; leave data.{name} out")
-        train = default_train_transforms(self.mirrored) if self.train_transforms is None else self.train_transforms
+        usual = AUGMENTATIONS[self.augmentation](self.mirrored)
+        train = usual if self.train_transforms is None else self.train_transforms
         self.pipelines = {True: Pipeline(train), False: Pipeline(self.eval_transforms or [])}
         records = self.read()
         if not len(records):
@@ -187,6 +191,10 @@ class Faces(LDLDataModule):
     def content_key(self) -> str:
         """What the pictures of evaluation are made of, in one word."""
         return f"{self.crops.key}-{self.pipelines[False].to_dict()}-{self.rows.tobytes().hex()}"
+
+    @property
+    def augmentation_key(self) -> str:
+        return f"{self.pipelines[True].to_dict()}"
 
     @property
     def preprocessing(self) -> dict[str, Any]:

@@ -22,18 +22,53 @@ LARGEST = 2**14
 def default_train_transforms(mirror: bool = True) -> list[Transform]:
     """Small turns, shifts and scales, brightness and contrast, now and then grey or coarse; ``mirror`` mirrors half."""
     return [
-        *([A.HorizontalFlip(p=0.5)] if mirror else []),
-        A.Affine(
-            scale=(0.9, 1.1),
-            translate_percent=(-0.06, 0.06),
-            rotate=(-12, 12),
-            border_mode=cv2.BORDER_REFLECT_101,
-            p=0.9,
-        ),
+        *_moves(mirror, scale=0.1, shift=0.06, turn=12),
         A.RandomBrightnessContrast(brightness_limit=0.2, contrast_limit=0.3, p=0.6),
         A.ToGray(p=0.15),
         A.Downscale(scale_range=(0.4, 0.9), p=0.15),
     ]
+
+
+def strong_train_transforms(mirror: bool = True) -> list[Transform]:
+    """For long training: larger turns, shifts and scales, two of nine changes of colour and detail as in RandAugment
+    (Cubuk et al. 2020), now and then grey, and a rectangle of one colour (random erasing, Zhong et al. 2020).
+    """
+    changes: list[Transform] = [
+        A.RandomBrightnessContrast(brightness_limit=0.25, contrast_limit=0.35, p=1),
+        A.ColorJitter(brightness=(1, 1), contrast=(1, 1), saturation=(0.4, 1.6), hue=(-0.03, 0.03), p=1),
+        A.RandomGamma(gamma_limit=(70, 140), p=1),
+        A.RGBShift(r_shift_limit=30, g_shift_limit=20, b_shift_limit=30, p=1),  # old prints are red or brown
+        A.GaussNoise(std_range=(0.02, 0.06), p=1),
+        A.Downscale(scale_range=(0.35, 0.9), p=1),
+        A.GaussianBlur(blur_limit=(3, 5), p=1),
+        A.ImageCompression(quality_range=(25, 90), p=1),
+        A.Sharpen(alpha=(0.1, 0.4), p=1),
+    ]
+    side = (0.15, 0.4)
+    return [
+        *_moves(mirror, scale=0.15, shift=0.08, turn=15),
+        A.SomeOf(changes, n=2, replace=False, p=0.8),
+        A.ToGray(p=0.15),
+        A.CoarseDropout(
+            num_holes_range=(1, 1), hole_height_range=side, hole_width_range=side, fill="random_uniform", p=0.3
+        ),
+    ]
+
+
+def _moves(mirror: bool, scale: float, shift: float, turn: float) -> list[Transform]:
+    """A mirror image of every second picture, and scales, shifts (shares of the side) and turns (degrees) of most."""
+    moved = A.Affine(
+        scale=(1 - scale, 1 + scale),
+        translate_percent=(-shift, shift),
+        rotate=(-turn, turn),
+        border_mode=cv2.BORDER_REFLECT_101,
+        p=0.9,
+    )
+    return [A.HorizontalFlip(p=0.5), moved] if mirror else [moved]
+
+
+AUGMENTATIONS = {"light": default_train_transforms, "strong": strong_train_transforms}
+"""Training transforms by the name that ``data.augmentation`` takes."""
 
 
 def check_crops(preprocessing: dict[str, Any]) -> tuple[int, float | None]:

@@ -1,0 +1,1 @@
+"""Ages of faces: recipes of training, and models that were trained elsewhere."""

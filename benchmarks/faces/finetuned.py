@@ -1,0 +1,110 @@
+"""FG-NET, leave one person out, with fine-tuned models: several seeds, and their ensemble beside them.
+
+    python benchmarks/faces/finetuned.py --heads softmax=runs/backbone/checkpoints/last.ckpt --out runs/fgnet
+
+A head is NAME=CHECKPOINT: ``configs/runs/fgnet/finetuned_NAME.yaml`` begins from that checkpoint in every fold. A
+seed's run lies in ``OUT/NAME_SEED`` and goes on where it was stopped. Figures are over all pictures of all folds
+together, mean ± standard deviation over the seeds. The ensemble is the mean of the seeds' distributions, decoded by
+the expectation; its members have begun from the same checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
+
+# isort: split
+import numpy as np
+import torch
+
+from benchmarks.common.command import launch, make_parser
+from benchmarks.common.runs import run_config
+from benchmarks.common.tables import show, write_block
+from ldl.cli import main as train
+from ldl.comparison.figures import spread
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+from ldl.metrics.rows import row_metrics
+from ldl.reports.files import markdown
+
+COLUMNS = {
+    "MAE": "mae", "balanced MAE": "balanced_mae", "MAE of rare ages": "mae_few", "within 5 years": "cs5",
+    "CRPS": "crps", "calibration error": "calibration_error", "90% interval covers": "coverage90",
+}  # fmt: skip
+
+
+def main() -> None:
+    """Cross-validate what is missing, print the table."""
+    parser = make_parser(__doc__, threads=1, block="age_finetuned")
+    parser.add_argument("--heads", nargs="+", required=True, help="NAME=CHECKPOINT")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--out", type=Path, required=True, help="Folder of the runs.")
+    parser.add_argument("--jobs", type=int, default=1, help="Processes that share the folds.")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    rows: list[list[str]] = []
+    for given in options.heads:
+        name, _, checkpoint = given.partition("=")
+        if not checkpoint:
+            raise LDLError(f"--heads {given!r} must be NAME=CHECKPOINT, such as softmax=RUN/checkpoints/last.ckpt")
+        folders = [options.out / f"{name}_{seed}" for seed in options.seeds]
+        for seed, folder in zip(options.seeds, folders):
+            if not (folder / "results.json").is_file():
+                run(name, checkpoint, seed, folder, options.jobs)
+        rows += tabulate(name, folders)
+    header = ["model", *COLUMNS, "minutes"]
+    show(f"FG-NET, leave one person out, fine-tuned, seeds {options.seeds}", header, rows)
+    if options.page:
+        write_block(options.page, "age_finetuned", markdown(header, rows))
+
+
+def run(name: str, checkpoint: str, seed: int, folder: Path, jobs: int) -> None:
+    """Cross-validate one seed."""
+    train([
+        "-c", str(run_config("fgnet", f"finetuned_{name}")), "--model.start", checkpoint, "--stage", "crossval",
+        "--seed_everything", str(seed), "--jobs", str(jobs), "--run_dir", str(folder),
+        "--trainer.enable_checkpointing", "false",
+    ])  # fmt: skip
+
+
+def tabulate(name: str, folders: list[Path]) -> list[list[str]]:
+    """The single models' row, and that of their ensemble where there are several."""
+    results = [json.loads((folder / "results.json").read_text(encoding="utf-8")) for folder in folders]
+    seconds = np.mean([content["fit_seconds"] for content in results])
+    single = [
+        [name, *(spread(content["pooled"][measure] for content in results) or "-" for measure in COLUMNS.values()),
+         f"{seconds / 60:.0f}"]
+    ]  # fmt: skip
+    if len(folders) == 1:
+        return single
+    measured = ensemble([read_rows(folder) for folder in folders])
+    cells = (f"{measured[measure]:.3f}" if measure in measured else "-" for measure in COLUMNS.values())
+    return [*single, [f"{name}, ensemble of {len(folders)}", *cells, f"{len(folders) * seconds / 60:.0f}"]]
+
+
+def read_rows(folder: Path) -> dict[str, np.ndarray]:
+    """What a run has tested, all folds together, in the order of the data set: ``prediction`` (n, C) and the rest."""
+    parts = [np.load(path, allow_pickle=False) for path in sorted(folder.glob("fold_*/rows.npz"))]
+    together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0].files}
+    order = np.argsort(together["index"], kind="stable")
+    return {name: column[order] for name, column in together.items()}
+
+
+def ensemble(runs: list[dict[str, np.ndarray]]) -> dict[str, float]:
+    """All measures of the mean distribution of several runs on the same pictures."""
+    first = runs[0]
+    if any(not np.array_equal(first["index"], other["index"]) for other in runs):
+        raise LDLError("the runs have tested other pictures; give runs of the same data")
+    labels = LabelSpace.ordinal(range(first["target"].shape[1]), "years")
+    mean = np.mean([run["prediction"] for run in runs], axis=0)
+    decoded = labels.decode(torch.from_numpy(mean)).numpy()
+    return row_metrics({**first, "prediction": mean, "predicted_value": decoded}, labels)
+
+
+if __name__ == "__main__":
+    launch(main)

@@ -1,0 +1,139 @@
+"""Features that are smoothed over labels: the statistics, what the loss sees, and a resumed run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from ldl.callbacks import FeatureSmoothing
+from ldl.callbacks.feature_smoothing import nearest, neighbourhood
+from ldl.data import TabularLDL, TabularValues
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads import LDLF, MeanPredictor, Softmax
+from ldl.labels import LabelSpace
+from ldl.task import Task
+
+
+class Seen(Softmax):
+    """Softmax that notes what its loss is given."""
+
+    def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
+        if self.training:
+            vars(self).setdefault("seen", []).append((features.detach().double().numpy(), extra["value"].numpy()))
+        return super().loss(features, target, **extra)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> TabularValues:
+    rng = np.random.default_rng(0)
+    ages = rng.integers(0, 6, 60).astype(float)
+    ages[ages == 3] = 2
+    features = rng.normal(size=(60, 4)) * (1 + ages[:, None]) + ages[:, None]
+    np.savez(tmp_path / "ages.npz", features=features, values=ages)
+    made = TabularValues(path=str(tmp_path / "ages.npz"), batch_size=16, scaling="none", low=0, high=7)
+    made.setup()
+    return made
+
+
+def _fit(data: Any, head: Head, callback: FeatureSmoothing, epochs: int, resume: Path | None = None) -> pl.Trainer:
+    pl.seed_everything(1)
+    task = Task(head, None, lambda p: torch.optim.SGD(p, lr=0.01))
+    trainer = pl.Trainer(
+        max_epochs=epochs, callbacks=[callback], accelerator="cpu", logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    trainer.fit(task, data, ckpt_path=resume, weights_only=resume is not None)
+    return trainer
+
+
+def _reference(rows: np.ndarray, bins: np.ndarray, width: float) -> np.ndarray:
+    """The smoothed features after epochs of the same features, row by row, in float64."""
+    known = [b for b in range(8) if (bins == b).sum() > 1]
+    mean = {b: rows[bins == b].mean(0) for b in known}
+    variance = {b: rows[bins == b].var(0, ddof=1) for b in known}
+    done = []
+    for row, own in zip(rows, bins):
+        if own not in known:
+            done.append(row)
+            continue
+        weights = {b: np.exp(-((b - own) ** 2) / (2 * width**2)) for b in known}
+        total = sum(weights.values())
+        smooth_mean = sum(weights[b] * mean[b] for b in known) / total
+        smooth_variance = sum(weights[b] * variance[b] for b in known) / total
+        ratio = np.clip(smooth_variance / variance[own], 0.1, 10)
+        done.append((row - mean[own]) * np.sqrt(ratio) + smooth_mean)
+    return np.array(done)
+
+
+@pytest.mark.parametrize("width", [0.5, 2.0])
+def test_the_loss_sees_smoothed_features_after_the_first_epoch(width: float, data: TabularValues) -> None:
+    head = Seen()
+    _fit(data, head, FeatureSmoothing(width), 3)
+    seen = vars(head)["seen"]
+    batches = len(seen) // 3
+    raw, values = (np.concatenate([part[k] for part in seen[:batches]]) for k in (0, 1))
+    expected = _reference(raw, values.astype(int), width)
+    for epoch in (1, 2):
+        found = np.concatenate([part[0] for part in seen[epoch * batches : (epoch + 1) * batches]])
+        # The same rows in another order, and the features do not learn.
+        order, other = (np.lexsort(rows.T) for rows in (found, expected))
+        np.testing.assert_allclose(found[order], expected[other], rtol=1e-3, atol=1e-3)
+    assert "loss" not in vars(head)
+
+
+def test_statistics_are_averaged_over_epochs() -> None:
+    callback, labels = FeatureSmoothing(1e-3, momentum=0.75), LabelSpace.ordinal([0, 1], "")
+    task = type("Fake", (), {"labels": labels})
+    for mean in (0.0, 8.0):
+        callback._note(torch.tensor([[mean - 1], [mean + 1]]), torch.tensor([0, 0]), 2)
+        callback.on_train_epoch_end(None, task)  # type: ignore[arg-type]
+    assert callback._state["mean"].flatten().tolist() == [2.0, 0.0]
+    assert callback._state["variance"].flatten().tolist() == [2.0, 0.0]
+    assert callback._state["known"].tolist() == [True, False]
+
+
+def test_values_between_labels_belong_to_the_nearest() -> None:
+    labels = LabelSpace.ordinal([0, 1, 2, 10], "years")
+    assert nearest(labels, torch.tensor([-3.0, 0.4, 0.6, 5.9, 6.1])).tolist() == [0, 0, 1, 2, 3]
+
+
+def test_a_neighbourhood_has_known_labels_alone() -> None:
+    labels = LabelSpace.ordinal([0, 1, 2, 10], "years")
+    weights = neighbourhood(labels, torch.tensor([True, False, True, False]), 1.0)
+    assert torch.all(weights[:, [1, 3]] == 0)
+    torch.testing.assert_close(weights[:3].sum(1), torch.ones(3, dtype=weights.dtype))
+    assert weights[1, 0] == pytest.approx(0.5)
+
+
+def test_a_resumed_run_goes_on_exactly(data: TabularValues, tmp_path: Path) -> None:
+    def make() -> Head:
+        return LDLF(trees=2, depth=2, outputs=4, batches=2, buffer_rows=50)
+
+    whole = _fit(data, make(), FeatureSmoothing(), 4)
+    part = _fit(data, make(), FeatureSmoothing(), 2)
+    part.save_checkpoint(tmp_path / "part.ckpt")
+    rest = _fit(data, make(), FeatureSmoothing(), 4, tmp_path / "part.ckpt")
+    expected = whole.lightning_module.state_dict()
+    for name, value in rest.lightning_module.state_dict().items():
+        assert torch.equal(value, expected[name]), name
+
+
+@pytest.mark.parametrize("options", [{"width": 0}, {"momentum": 1.0}, {"start": 0}])
+def test_options_out_of_range(options: dict[str, Any]) -> None:
+    with pytest.raises(LDLError, match="FeatureSmoothing: width"):
+        FeatureSmoothing(**options)
+
+
+def test_heads_and_labels_that_have_no_use_for_it(data: TabularValues, tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match="MeanPredictor learns from no rows of features"):
+        _fit(data, MeanPredictor(), FeatureSmoothing(), 1)
+    np.savez(tmp_path / "a.npz", features=np.ones((20, 2)), labels=np.full((20, 3), 1 / 3))
+    with pytest.raises(LDLError, match="needs labels on a line"):
+        _fit(TabularLDL(path=str(tmp_path / "a.npz")), Softmax(), FeatureSmoothing(), 1)

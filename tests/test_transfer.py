@@ -1,0 +1,69 @@
+"""``model.start``: fine-tuning begins with the very model that a checkpoint holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_tasks import AGES, EMOTIONS, WIDTH, saved, small_task
+
+from ldl.backbones import Timm
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads import LDLF, MeanPredictor, Softmax
+from ldl.labels import LabelSpace
+from ldl.task import Task
+
+
+@pytest.mark.parametrize("make", [lambda: Softmax(hidden=[8]), lambda: LDLF(trees=2, depth=3)])
+def test_a_task_begins_as_its_checkpoint_ends(make: Any, tmp_path: Path) -> None:
+    task = small_task(make(), AGES)
+    file = saved(task, tmp_path / "a.ckpt")
+    begun = Task(make(), start=str(file))
+    begun.build(AGES, (WIDTH,))
+    rows = torch.randn(7, WIDTH)
+    torch.testing.assert_close(begun.eval()(rows), task.eval()(rows))
+    fresh = Task(make())
+    fresh.build(AGES, (WIDTH,))
+    assert not torch.allclose(fresh.eval()(rows), task(rows))
+
+
+def test_a_backbone_comes_along_and_may_be_frozen_in_another_way(tmp_path: Path) -> None:
+    trained = Task(Softmax(), Timm("mobilenetv2_035", drop_path_rate=0.1))
+    trained.build(AGES, (3, 32, 32))
+    begun = Task(
+        Softmax(), Timm("mobilenetv2_035", freeze_groups=3, lr=1e-3), start=str(saved(trained, tmp_path / "a.ckpt"))
+    )
+    begun.build(AGES, (3, 32, 32))
+    pictures = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    torch.testing.assert_close(begun.eval()(pictures), trained.eval()(pictures))
+
+
+@pytest.mark.parametrize(
+    ("head", "labels", "message"),
+    [
+        (Softmax(), EMOTIONS, "knows the labels 10 to 60, and the data have happy to angry"),
+        (LDLF(trees=1, depth=2), AGES, "holds a head Softmax, not LDLF; correct model.head"),
+        (Softmax(hidden=[4]), AGES, "does not fit model.head"),
+        (MeanPredictor(), AGES, "MeanPredictor is fitted anew and cannot begin from"),
+    ],
+)
+def test_what_does_not_fit_is_refused(head: Head, labels: LabelSpace, message: str, tmp_path: Path) -> None:
+    file = saved(small_task(Softmax(), AGES), tmp_path / "a.ckpt")
+    with pytest.raises(LDLError, match=message):
+        Task(head, start=str(file)).build(labels, (WIDTH,))
+
+
+def test_another_network_is_refused(tmp_path: Path) -> None:
+    trained = Task(Softmax(), Timm("mobilenetv2_035"))
+    trained.build(AGES, (3, 32, 32))
+    file = saved(trained, tmp_path / "a.ckpt")
+    with pytest.raises(LDLError, match="holds a backbone Timm mobilenetv2_035, not Timm resnet10t"):
+        Task(Softmax(), Timm("resnet10t"), start=str(file)).build(AGES, (3, 32, 32))
+
+
+def test_no_file_is_refused() -> None:
+    with pytest.raises(LDLError, match="no checkpoint at nowhere.ckpt"):
+        Task(Softmax(), start="nowhere.ckpt").build(AGES, (WIDTH,))

@@ -15,11 +15,12 @@ from fake_faces import fgnet, utkface
 from small_tasks import saved
 
 from benchmarks.common import runs
-from benchmarks.faces import cross_set, finetuned, halves, views
+from benchmarks.faces import cross_set, finetuned, five_folds, halves, steps, views
 from ldl.backbones import Timm
 from ldl.data import FGNET, UTKFace
 from ldl.errors import LDLError
 from ldl.heads import Softmax
+from ldl.protocols import random_split
 from ldl.running.crossval import all_folds
 from ldl.task import Task
 
@@ -176,3 +177,62 @@ def test_kept_views_are_timed_beside_the_whole_network(
     (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│ 14")]
     whole, upper, ratio = (float(cell) for cell in row.strip("│ ").split("│")[1:])
     assert upper < whole and ratio > 1
+
+
+@pytest.fixture
+def faces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Configurations of UTKFace with a small network, on few small pictures."""
+    monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LDL_DATA", str(utkface(tmp_path / "data", 40)))
+    (tmp_path / "configs/runs/utkface").mkdir(parents=True)
+    for name in ("pretrain", "softmax"):
+        config = yaml.safe_load(runs.run_config("utkface", name).read_text())
+        config["model"]["backbone"]["init_args"] |= {"name": "mobilenetv2_035", "pretrained": False}
+        config["data"]["init_args"] |= {"crop_size": 32, "batch_size": 8}
+        config["trainer"] |= {"max_epochs": 1, "enable_progress_bar": False}
+        config["wandb"] = {"mode": "disabled"}
+        (tmp_path / f"configs/runs/utkface/{name}.yaml").write_text(yaml.safe_dump(config))
+    monkeypatch.setattr(runs, "CONFIGS", tmp_path / "configs")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("blank_charts")
+def test_five_folds_are_run_but_once(faces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = faces / "page.md"
+    page.write_text("<!-- begin age_five_folds -->\n<!-- end age_five_folds -->\n")
+    arguments = ["--heads", "softmax", "--out", str(faces / "out"), "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", ["five_folds.py", *arguments])
+    five_folds.main()
+    results = json.loads((faces / "out/softmax/results.json").read_text())
+    errors = [fold["metrics"]["mae"] for fold in results["folds"]]
+    text = page.read_text()
+    assert len(errors) == 5 and f"| softmax | {np.mean(errors):.3f} ± {np.std(errors, ddof=1):.3f} |" in text
+    monkeypatch.setattr(five_folds, "run", None)  # what is there is read, not run again
+    five_folds.main()
+    assert page.read_text() == text
+
+
+def test_steps_never_see_the_tenth_that_is_tested(
+    faces: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = steps.KnownOfUTKFace(crop_size=32, protocol="holdout", val_fraction=0)
+    data.setup()
+    everyone = UTKFace().read().files
+    unseen = {everyone[row] for row in random_split(40, 0.1, 0)[1]}
+    assert data.size == 36 and not unseen & set(data.records.files)  # type: ignore[union-attr]
+    seen: list[tuple[list[str], bool]] = []
+    plain = steps.measure
+
+    def measure(chosen: list[str], averaged: bool, root: str | None) -> dict[str, float]:
+        seen.append((chosen, averaged))
+        return plain([*chosen, "trainer.max_epochs=1", "model.backbone.name=mobilenetv2_035"], averaged, root)
+
+    monkeypatch.setattr(steps, "measure", measure)
+    arguments = ["--out", str(faces / "steps"), "--steps", "0", "3", "--without", "1"]
+    monkeypatch.setattr(sys, "argv", ["steps.py", *arguments])
+    steps.main()
+    assert seen == [(["trainer.max_epochs=6"], False), (["trainer.max_epochs=6", "data.augmentation=strong"], True)]
+    first = json.loads((faces / "steps/0.json").read_text())
+    assert f"'six epochs', '{first['mae']:.3f}'" in capsys.readouterr().out and first["minutes"] > 0
+    steps.main()
+    assert len(seen) == 2  # what is there is read

@@ -70,3 +70,12 @@ def test_sets_of_ones_own_have_no_source(tmp_path: Path) -> None:
     assert known_source(TabularLDL(path="own.mat")) is None
     found = known_source(RotatedDigits())
     assert found is not None and found.name == "scikit-learn's digits"
+
+
+class _HalfOfUTKFace(UTKFace):
+    """A set of one's own that is a part of a known one."""
+
+
+def test_a_part_of_a_known_set_is_asked_for_as_the_whole(tmp_path: Path) -> None:
+    with pytest.raises(LDLError, match="no UTKFace at .*: it lies as"):
+        _HalfOfUTKFace(root=str(tmp_path / "data")).read()

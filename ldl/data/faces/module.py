@@ -18,7 +18,7 @@ from ldl.data.faces.crops import Crops, cached_crops
 from ldl.data.faces.protocols import Cut, FaceProtocol
 from ldl.data.faces.records import FaceRecords
 from ldl.data.loaded import Loaded
-from ldl.data.sources import absent
+from ldl.data.sources import SOURCES, absent
 from ldl.errors import LDLError, did_you_mean
 from ldl.labels import Encoder, LabelSpace
 from ldl.options import buffer, option, options
@@ -118,7 +118,7 @@ class Faces(LDLDataModule):
 
     def absent(self, usual: str) -> LDLError:
         """What to raise where there is no such set."""
-        name = type(self).__name__
+        name = next(base.__name__ for base in type(self).__mro__ if base.__name__ in SOURCES)
         if self.path:
             return absent(name, self.find(self.path), None, "or a corrected --data.path")
         return absent(name, self.data_root / usual, self.data_root)

@@ -220,19 +220,20 @@ def test_steps_never_see_the_tenth_that_is_tested(
     everyone = UTKFace().read().files
     unseen = {everyone[row] for row in random_split(40, 0.1, 0)[1]}
     assert data.size == 36 and not unseen & set(data.records.files)  # type: ignore[union-attr]
-    seen: list[tuple[list[str], bool]] = []
+    seen: list[list[str]] = []
     plain = steps.measure
 
-    def measure(chosen: list[str], averaged: bool, root: str | None) -> dict[str, float]:
-        seen.append((chosen, averaged))
-        return plain([*chosen, "trainer.max_epochs=1", "model.backbone.name=mobilenetv2_035"], averaged, root)
+    def measure(taken: list[steps.Step], root: str | None) -> dict[str, float]:
+        seen.append([step.name for step in taken])
+        small = steps.Step("small", ("trainer.max_epochs=1", "model.backbone.name=mobilenetv2_035"), True)
+        return plain([*taken, small], root)
 
     monkeypatch.setattr(steps, "measure", measure)
-    arguments = ["--out", str(faces / "steps"), "--steps", "0", "3", "--without", "1"]
-    monkeypatch.setattr(sys, "argv", ["steps.py", *arguments])
+    monkeypatch.setattr(sys, "argv", ["steps.py", "--out", str(faces / "steps"), "--steps", "0", "7"])
     steps.main()
-    assert seen == [(["trainer.max_epochs=6"], False), (["trainer.max_epochs=6", "data.augmentation=strong"], True)]
-    first = json.loads((faces / "steps/0.json").read_text())
+    kept = ["six epochs", "four groups of layers fixed, eight kept views", "averaged weights", "twelve epochs"]
+    assert seen == [kept[:1], kept]
+    first = json.loads((faces / "steps/six_epochs.json").read_text())
     assert f"'six epochs', '{first['mae']:.3f}'" in capsys.readouterr().out and first["minutes"] > 0
     steps.main()
     assert len(seen) == 2  # what is there is read

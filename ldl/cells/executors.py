@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from multiprocessing.util import Finalize
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from ldl.start.parent import end_with
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """What the libraries read when they are loaded."""
+GROWTH = {"LOKY_MAX_MEMORY_LEAK_SIZE": "1e15"}
+"""Bytes by which a process may grow before loky begins another in its place: cells differ, and map large files."""
 PATIENCE = 30
 """Seconds in which a scheduler must answer."""
 
@@ -45,7 +48,11 @@ def _of_loky(jobs: int) -> Iterator[Executor]:
     for device in devices_of(jobs, os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count()):
         devices.put(device)
     executor = ProcessPoolExecutor(
-        jobs, context=context, env=threads_of(jobs), initializer=_begin, initargs=(os.getpid(), devices)
+        jobs,
+        context=context,
+        env={**threads_of(jobs), **{name: os.environ.get(name, usual) for name, usual in GROWTH.items()}},
+        initializer=_begin,
+        initargs=(os.getpid(), devices),
     )
     try:
         yield executor
@@ -77,7 +84,10 @@ def _begin(parent: int, devices: Any) -> None:
     """Make a process a worker: it leaves Ctrl-C to its parent, and ends when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with(parent)
-    if device := devices.get():
+    device = devices.get()
+    # For the one that loky begins in its place.
+    Finalize(None, devices.put, args=(device,), exitpriority=0)
+    if device:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
 
 

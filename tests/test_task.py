@@ -42,8 +42,8 @@ def test_fit_test_and_reload(head: Head, backbone: Backbone, precision: str, tmp
     data = RotatedDigits(turns=1)
     task = Task(head, backbone, optimizer=lambda parameters: SGD(parameters, lr=0.1), decoder="median")
     trainer = _trainer(tmp_path, precision=precision)
-    # With AMX, oneDNN's bf16 gradient of a 3x3 kernel over a 1x1 map reads memory that nobody has written.
-    with torch.backends.mkldnn.flags(enabled=not torch.cpu._is_amx_tile_supported()):
+    # With AVX-512, oneDNN's bf16 gradient of a 3x3 kernel over a 1x1 map reads memory that nobody has written.
+    with torch.backends.mkldnn.flags(enabled=not torch.cpu._is_avx512_supported()):
         trainer.fit(task, datamodule=data)
     (tested,) = trainer.test(task, datamodule=data, verbose=False)
     trainer.save_checkpoint(tmp_path / "task.ckpt")
@@ -117,10 +117,10 @@ def test_bf16_is_warned_of_where_it_may_give_nan(monkeypatch: pytest.MonkeyPatch
     here = torch.device("cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+        monkeypatch.setattr(torch.cpu, "_is_avx512_supported", lambda: False)
         warn_of_bf16("bf16-mixed", here)
-        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+        monkeypatch.setattr(torch.cpu, "_is_avx512_supported", lambda: True)
         warn_of_bf16("16-mixed", here)
         warn_of_bf16("bf16-mixed", torch.device("meta"))
-    with pytest.warns(UserWarning, match="bf16-mixed on a processor with AMX.*--trainer.precision 32-true"):
+    with pytest.warns(UserWarning, match="bf16-mixed on a processor with AVX-512.*--trainer.precision 32-true"):
         warn_of_bf16("bf16-mixed", here)

@@ -57,6 +57,12 @@ class Step:
     averaged: bool = False
 
 
+FOREST = (
+    "model.head=LDLF", "model.head.trees=10", "model.head.depth=5", "model.head.outputs=null",
+    "model.head.hidden=[256]", "model.head.dropout=0.2", "model.head.feature_dropout=0.2", "model.head.batches=10",
+    "model.optimizer.lr=3e-3",
+)  # fmt: skip
+"""That of configs/runs/utkface/ldlf.yaml."""
 STEPS = (
     Step("six epochs", ("trainer.max_epochs=6",), True),
     Step(
@@ -68,6 +74,7 @@ STEPS = (
     Step("efficientnet_lite0", ("model.backbone.name=tf_efficientnet_lite0",), False),
     Step("strong augmentation", ("data.augmentation=strong",), False),
     Step("rare ages more often", ("data.balance=0.5",), False),
+    Step("LDLF in place of softmax", FOREST, False),
     Step("twelve epochs", ("trainer.max_epochs=12",), True),
 )  # fmt: skip
 MEASURES = {"MAE": "mae", "balanced MAE": "balanced_mae", "MAE of rare ages": "mae_few", "within 5 years": "cs5"}

@@ -229,7 +229,7 @@ def test_steps_never_see_the_tenth_that_is_tested(
         return plain([*taken, small], root)
 
     monkeypatch.setattr(steps, "measure", measure)
-    monkeypatch.setattr(sys, "argv", ["steps.py", "--out", str(faces / "steps"), "--steps", "0", "7"])
+    monkeypatch.setattr(sys, "argv", ["steps.py", "--out", str(faces / "steps"), "--steps", "0", "8"])
     steps.main()
     kept = ["six epochs", "four groups of layers fixed, eight kept views", "averaged weights", "twelve epochs"]
     assert seen == [kept[:1], kept]

@@ -7,7 +7,7 @@ from pytorch_lightning.utilities import rank_zero_warn
 
 
 def warn_of_bf16(precision: str, device: torch.device) -> None:
-    """Say that bf16 may give NaN here: with AVX-512, oneDNN's gradient of a convolution's weights reads unwritten memory.
+    """Say that bf16 may give NaN: with AVX-512, oneDNN's gradient of a kernel of a convolution reads unwritten memory.
 
     It was seen where a kernel of 3x3 meets a map of 1x1, in about half of all runs: in torch 2.14 with AMX, in 2.15
     without it, too.

@@ -41,6 +41,9 @@ class MovingAverage(WeightAveraging):
                 )
             pl_module.setup(stage)
         super().setup(trainer, pl_module, stage)
+        if self._average_model is not None:
+            # As the weights will be, once the strategy is set up.
+            trainer.precision_plugin.convert_module(self._average_model)
 
     def _swap_models(self, pl_module: pl.LightningModule) -> None:
         super()._swap_models(pl_module)

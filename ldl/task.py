@@ -140,16 +140,13 @@ class Task(pl.LightningModule):
             check_missing(self.head, getattr(data, "has_missing", False))
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
             if stage != "predict":
-                on_line = self.labels.kind == "ordinal" and not self.gives_maps
-                self.train_values = data.train_values if on_line else None
+                self.train_values = data.train_values if self.labels.kind == "ordinal" and not self.gives_maps else None
             device = self.trainer.strategy.root_device
             if stage != "predict" or data.features_key is not None:
                 reuse_features(self.backbone, data, device)
             data.views = None if stage == "predict" else keep_views(self.backbone, data, device)
         elif self.input_shape is None:
-            raise LDLError(
-                "Task does not know its labels; pass Trainer.fit a data module of ldl, or call task.build first"
-            )
+            raise LDLError("Task knows no labels; pass Trainer.fit a data module of ldl, or call task.build first")
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """What drives an alternating or a fitted head, and what every run needs."""
@@ -265,6 +262,8 @@ class Task(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
+        if self._trainer is not None:  # now, or what a run in float64 goes on from would be rounded
+            self._trainer.precision_plugin.convert_module(self)
         self.temperature = (saved := checkpoint[CHECKPOINT_KEY]).get("temperature", 1.0)
         self.preprocessing = saved.get("preprocessing") or self.preprocessing
         self.calibration = Conformal.from_checkpoint(checkpoint, self.labels)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ldl.cli import main
+from ldl.running.quiet import silence
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -16,6 +20,13 @@ def run_config(data: str, head: str) -> Path:
     return CONFIGS / "runs" / data / f"{head}.yaml"
 
 
+def be_quiet(threads: int) -> None:
+    """Let this process have so many threads, and say nothing of its runs."""
+    torch.set_num_threads(threads)
+    silence()
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+
+
 def quiet_trainer(epochs: int) -> dict[str, Any]:
     """Arguments of a trainer on the CPU that shows nothing."""
     return {
@@ -23,9 +34,20 @@ def quiet_trainer(epochs: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def tested(folder: Path, config: Path, arguments: list[str]) -> dict[str, float]:
-    """Mean test metrics of a run with the configuration; one that its folder holds already is read."""
+def finished(folder: Path, config: Path, arguments: list[str]) -> dict[str, Any]:
+    """Results of a run with the configuration; one that its folder holds already is read."""
     results = folder / "results.json"
     if not results.is_file():
         main(["-c", str(config), *arguments, "--run_dir", str(folder)])
-    return json.loads(results.read_text(encoding="utf-8"))["mean"]
+    return json.loads(results.read_text(encoding="utf-8"))
+
+
+def tested(folder: Path, config: Path, arguments: list[str]) -> dict[str, float]:
+    """Mean test metrics of such a run."""
+    return finished(folder, config, arguments)["mean"]
+
+
+def crossvalidated(folder: Path, config: Path, seed: int, jobs: int, *arguments: str) -> dict[str, Any]:
+    """Results of all folds, by so many processes; a run that was stopped goes on."""
+    options = ["--stage", "crossval", "--seed_everything", str(seed), "--jobs", str(jobs)]
+    return finished(folder, config, [*options, "--trainer.enable_checkpointing", "false", *arguments])

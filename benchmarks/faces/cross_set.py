@@ -12,7 +12,6 @@ MAE in years, decoded by the expectation, mean ± standard deviation over the se
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import time
 from pathlib import Path
@@ -28,7 +27,7 @@ import torch
 
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.runs import quiet_trainer, run_config
+from benchmarks.common.runs import be_quiet, quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
 from ldl.comparison.figures import spread
 from ldl.data import FGNET, UTKFace
@@ -41,7 +40,6 @@ from ldl.protocols import random_split
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
-from ldl.running.quiet import silence
 from ldl.task import Task
 
 HEADS = ("meanpredictor", "aaknn", "softmax", "dldl_v2", "ldlf", "structrf", "mslp", "dsna", "maxent")
@@ -89,9 +87,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--root", help="Folder of the data; default LDL_DATA.")
     parsed = parser.parse_args()
-    torch.set_num_threads(parsed.threads)
-    silence()
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    be_quiet(parsed.threads)
     modules = {tested: CrossSet(root=parsed.root, tested=tested, batch_size=256, val_fraction=0) for tested in WAYS}
     rows = []
     for head in parsed.heads:

@@ -10,9 +10,9 @@ the expectation; its members have begun from the same checkpoint.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -23,9 +23,8 @@ import numpy as np
 import torch
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.runs import run_config
+from benchmarks.common.runs import crossvalidated, run_config
 from benchmarks.common.tables import show, write_block
-from ldl.cli import main as train
 from ldl.comparison.figures import spread
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
@@ -53,28 +52,20 @@ def main() -> None:
         if not checkpoint:
             raise LDLError(f"--heads {given!r} must be NAME=CHECKPOINT, such as softmax=RUN/checkpoints/last.ckpt")
         folders = [options.out / f"{name}_{seed}" for seed in options.seeds]
-        for seed, folder in zip(options.seeds, folders):
-            if not (folder / "results.json").is_file():
-                run(name, checkpoint, seed, folder, options.jobs)
-        rows += tabulate(name, folders)
+        config = run_config("fgnet", f"finetuned_{name}")
+        results = [
+            crossvalidated(folder, config, seed, options.jobs, "--model.start", checkpoint)
+            for seed, folder in zip(options.seeds, folders)
+        ]
+        rows += tabulate(name, folders, results)
     header = ["model", *COLUMNS, "minutes"]
     show(f"FG-NET, leave one person out, fine-tuned, seeds {options.seeds}", header, rows)
     if options.page:
         write_block(options.page, "age_finetuned", markdown(header, rows))
 
 
-def run(name: str, checkpoint: str, seed: int, folder: Path, jobs: int) -> None:
-    """Cross-validate one seed."""
-    train([
-        "-c", str(run_config("fgnet", f"finetuned_{name}")), "--model.start", checkpoint, "--stage", "crossval",
-        "--seed_everything", str(seed), "--jobs", str(jobs), "--run_dir", str(folder),
-        "--trainer.enable_checkpointing", "false",
-    ])  # fmt: skip
-
-
-def tabulate(name: str, folders: list[Path]) -> list[list[str]]:
+def tabulate(name: str, folders: list[Path], results: list[dict[str, Any]]) -> list[list[str]]:
     """The single models' row, and that of their ensemble where there are several."""
-    results = [json.loads((folder / "results.json").read_text(encoding="utf-8")) for folder in folders]
     seconds = np.mean([content["fit_seconds"] for content in results])
     single = [
         [name, *(spread(content["pooled"][measure] for content in results) or "-" for measure in COLUMNS.values()),

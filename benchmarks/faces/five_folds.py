@@ -9,7 +9,6 @@ all folds are of one processor each.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -21,10 +20,9 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 import torch
 
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.runs import run_config
+from benchmarks.common.runs import crossvalidated, run_config
 from benchmarks.common.tables import show, write_block
 from benchmarks.faces.finetuned import COLUMNS
-from ldl.cli import main as train
 from ldl.comparison.figures import spread
 from ldl.reports.files import markdown
 
@@ -40,10 +38,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     rows = []
     for head in options.heads:
-        folder = options.out / head
-        if not (folder / "results.json").is_file():
-            run(head, options.seed, folder, options.jobs)
-        results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        results = crossvalidated(options.out / head, run_config("utkface", head), options.seed, options.jobs)
         folds = [fold["metrics"] for fold in results["folds"]]
         cells = [spread(fold[name] for fold in folds if name in fold) or "-" for name in COLUMNS.values()]
         rows.append([head, *cells, f"{results['fit_seconds'] / 60:.0f}"])
@@ -51,14 +46,6 @@ def main() -> None:
     show("UTKFace, five folds", header, rows)
     if options.page:
         write_block(options.page, "age_five_folds", markdown(header, rows))
-
-
-def run(head: str, seed: int, folder: Path, jobs: int) -> None:
-    """Cross-validate one head."""
-    train([
-        "-c", str(run_config("utkface", head)), "--stage", "crossval", "--seed_everything", str(seed),
-        "--jobs", str(jobs), "--run_dir", str(folder), "--trainer.enable_checkpointing", "false",
-    ])  # fmt: skip
 
 
 if __name__ == "__main__":

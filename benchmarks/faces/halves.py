@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import logging
 import sys
 import time
 from pathlib import Path
@@ -22,12 +21,11 @@ import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch r
 
 # isort: split
 import numpy as np
-import torch
 
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.runs import quiet_trainer, run_config
+from benchmarks.common.runs import be_quiet, quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
 from ldl.data import FGNET
 from ldl.data.faces.records import FaceRecords
@@ -36,7 +34,6 @@ from ldl.options import options
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
-from ldl.running.quiet import silence
 
 MEASURES = ("mae", "balanced_mae", "cs5", "crps")
 
@@ -68,9 +65,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--root", help="Folder of the data; default LDL_DATA.")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    silence()
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    be_quiet(options.threads)
     rows = []
     for combination in combinations(options.options):
         begin = time.perf_counter()

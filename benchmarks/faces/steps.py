@@ -11,7 +11,6 @@ making the views where no step before has made the same.
 from __future__ import annotations
 
 import json
-import logging
 import sys
 import time
 from dataclasses import dataclass
@@ -22,12 +21,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
 # isort: split
-import torch
 
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.runs import quiet_trainer, run_config
+from benchmarks.common.runs import be_quiet, quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
 from ldl.callbacks import MovingAverage
 from ldl.data import UTKFace
@@ -37,7 +35,6 @@ from ldl.protocols import random_split
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
-from ldl.running.quiet import silence
 
 
 @dataclass(frozen=True)
@@ -97,9 +94,7 @@ def main() -> None:
     parser.add_argument("--steps", nargs="+", type=int, default=list(range(len(STEPS))), help="(default: all)")
     parser.add_argument("--root", help="Folder of the data; default LDL_DATA.")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    silence()
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    be_quiet(options.threads)
     rows = []
     for number in options.steps:
         step, file = STEPS[number], options.out / f"{STEPS[number].name.replace(' ', '_')}.json"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import logging
 import sys
 import time
 from pathlib import Path
@@ -35,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 import ldl.data
 import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
-from benchmarks.common.runs import quiet_trainer, run_config
+from benchmarks.common.runs import be_quiet, quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
 from ldl.backbones.reuse import reuse_features
 from ldl.comparison.figures import spread
@@ -44,7 +43,6 @@ from ldl.plugins import discover
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
 from ldl.running.parser import LDLCLI
-from ldl.running.quiet import silence
 from ldl.task import Task
 
 PRINTED = ("mae", "mae_few", "cs5", "balanced_mae", "kl", "crps", "calibration_error")
@@ -61,9 +59,7 @@ def main() -> None:
     parser.add_argument("--root", help="Folder of the data; default LDL_DATA.")
     parser.add_argument("--out", type=Path, help="JSON file for all figures.")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    silence()
-    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    be_quiet(options.threads)
     discover()
     figures: dict[str, Any] = {}
     for head in options.heads:

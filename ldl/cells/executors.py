@@ -17,8 +17,8 @@ from ldl.start.parent import end_with
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """What the libraries read when they are loaded."""
-GROWTH = {"LOKY_MAX_MEMORY_LEAK_SIZE": "1e15"}
-"""Bytes by which a process may grow before loky begins another in its place: cells differ, and map large files."""
+GROWTH = "LOKY_MAX_MEMORY_LEAK_SIZE"
+"""Where loky reads by how many bytes a process may grow before another is begun in its place."""
 PATIENCE = 30
 """Seconds in which a scheduler must answer."""
 
@@ -50,7 +50,7 @@ def _of_loky(jobs: int) -> Iterator[Executor]:
     executor = ProcessPoolExecutor(
         jobs,
         context=context,
-        env={**threads_of(jobs), **{name: os.environ.get(name, usual) for name, usual in GROWTH.items()}},
+        env={**threads_of(jobs), GROWTH: os.environ.get(GROWTH, "1e15")},  # cells differ, and map large files
         initializer=_begin,
         initargs=(os.getpid(), devices),
     )

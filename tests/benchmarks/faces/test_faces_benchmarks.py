@@ -81,7 +81,7 @@ def test_seeds_and_their_ensemble(
     text = page.read_text()
     assert "softmax, ensemble of 2" in text and f"{both['mae']:.3f}" in text
     before = text
-    monkeypatch.setattr(finetuned, "run", None)  # what is there is read, not run again
+    monkeypatch.setattr(runs, "main", None)  # what is there is read, not run again
     finetuned.main()
     assert page.read_text() == before
     with pytest.raises(LDLError, match="the runs have tested other pictures"):
@@ -207,7 +207,7 @@ def test_five_folds_are_run_but_once(faces: Path, monkeypatch: pytest.MonkeyPatc
     errors = [fold["metrics"]["mae"] for fold in results["folds"]]
     text = page.read_text()
     assert len(errors) == 5 and f"| softmax | {np.mean(errors):.3f} ± {np.std(errors, ddof=1):.3f} |" in text
-    monkeypatch.setattr(five_folds, "run", None)  # what is there is read, not run again
+    monkeypatch.setattr(runs, "main", None)  # what is there is read, not run again
     five_folds.main()
     assert page.read_text() == text
 

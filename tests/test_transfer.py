@@ -42,6 +42,24 @@ def test_a_backbone_comes_along_and_may_be_frozen_in_another_way(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("make", "other"),
+    [
+        (lambda **o: Softmax(hidden=[8, 8], **o), {"dropout": 0.2, "feature_dropout": 0.1}),
+        (lambda **o: LDLF(trees=2, depth=3, hidden=[8], **o), {"dropout": 0.2, "feature_dropout": 0.1}),
+        (lambda **o: LDLF(trees=2, depth=3, hidden=[8], members=2, **o), {"feature_dropout": 0.1}),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_dropout_may_differ(make: Any, other: dict[str, Any], turned: bool, tmp_path: Path) -> None:
+    first, then = (other, {}) if turned else ({}, other)
+    task = small_task(make(**first), AGES)
+    begun = Task(make(**then), start=str(saved(task, tmp_path / "a.ckpt")))
+    begun.build(AGES, (WIDTH,))
+    rows = torch.randn(7, WIDTH)
+    torch.testing.assert_close(begun.eval()(rows), task.eval()(rows))
+
+
+@pytest.mark.parametrize(
     ("head", "labels", "message"),
     [
         (Softmax(), EMOTIONS, "knows the labels 10 to 60, and the data have happy to angry"),

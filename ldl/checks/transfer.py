@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
-from torch import nn
+from torch import Tensor, nn
 
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_class, read_checkpoint
 from ldl.errors import LDLError
@@ -16,7 +18,7 @@ from ldl.trust.schema import check_weights
 def begin_from(path: str | Path, head: Head, backbone: nn.Module, labels: LabelSpace) -> None:
     """Give a head and a backbone, both built, the weights that a checkpoint has of their like.
 
-    Options that change no shape, such as learning rates and what is frozen, may differ from the checkpoint's.
+    Options that change no shape, such as learning rates, dropout and what is frozen, may differ from the checkpoint's.
 
     Raises:
         LDLError: no checkpoint of ldl, one of another head, backbone, size or label space, or a fitted head.
@@ -37,8 +39,19 @@ def begin_from(path: str | Path, head: Head, backbone: nn.Module, labels: LabelS
     for part, module in (("backbone", backbone), ("head", head)):
         check_same_class(path, part, described[part], module)
         own = {name.removeprefix(f"{part}."): held for name, held in state.items() if name.startswith(f"{part}.")}
+        own = _renumbered(own, module)
         try:
             check_weights(module, own)
         except LDLError as error:
             raise LDLError(f"{path} does not fit model.{part}: {error}") from error
         module.load_state_dict(own)
+
+
+def _renumbered(state: dict[str, Tensor], module: nn.Module) -> dict[str, Tensor]:
+    """``state`` by the names of ``module``, where the two differ by numbers alone: dropout is a layer, and counts."""
+
+    def form(names: Iterable[str]) -> list[str]:
+        return [re.sub(r"\.\d+\.", ".", name) for name in names]
+
+    names = list(module.state_dict())
+    return dict(zip(names, state.values())) if form(names) == form(state) else state

@@ -119,6 +119,8 @@ class Pipeline:
                 "end them with Resize, or with a crop of one size"
             )
         done = np.stack(made)
+        if done.dtype == np.float64:  # as of Normalize by a picture's own mean; networks have float32
+            done = done.astype(np.float32)
         if done.ndim != 4:
             raise LDLError(f"picture transforms give shape {done.shape[1:]}; they must give (height, width, channels)")
         # Strides stay those of pictures, channels last, which is what convolutions on pictures like best.

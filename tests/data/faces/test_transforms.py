@@ -7,6 +7,7 @@ import pickle
 import albumentations as A
 import numpy as np
 import pytest
+import torch
 
 from ldl.data.faces.transforms import Pipeline, default_train_transforms
 from ldl.errors import LDLError
@@ -35,6 +36,14 @@ def test_transforms_are_drawn_independently() -> None:
         row, column, _ = np.argwhere(pipeline(dot, seed))[0]
         counts[row, column] += 1
     assert min(counts.values()) > 70
+
+
+def test_pictures_in_float64_become_float32() -> None:
+    """``Normalize`` by a picture's own mean gives float64, which no network takes."""
+    made = Pipeline([A.Normalize(normalization="image_per_channel")]).batch([FACE, FACE[::-1]], np.arange(2))
+    assert made.dtype == torch.float32
+    torch.testing.assert_close(made.mean((2, 3)), torch.zeros(2, 3), atol=1e-4, rtol=0)
+    assert Pipeline([]).batch([FACE], np.arange(1)).dtype == torch.uint8
 
 
 def test_plain_values_and_back() -> None:

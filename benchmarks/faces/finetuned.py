@@ -44,8 +44,11 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--out", type=Path, required=True, help="Folder of the runs.")
     parser.add_argument("--jobs", type=int, default=1, help="Processes that share the folds.")
+    parser.add_argument("--options", nargs="*", default=[], help="NAME=VALUE of the command line.")
+    parser.add_argument("--block", default="age_finetuned")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    given_options = [f"--{option}" for option in options.options]
     rows: list[list[str]] = []
     for given in options.heads:
         name, _, checkpoint = given.partition("=")
@@ -54,14 +57,14 @@ def main() -> None:
         folders = [options.out / f"{name}_{seed}" for seed in options.seeds]
         config = run_config("fgnet", f"finetuned_{name}")
         results = [
-            crossvalidated(folder, config, seed, options.jobs, "--model.start", checkpoint)
+            crossvalidated(folder, config, seed, options.jobs, "--model.start", checkpoint, *given_options)
             for seed, folder in zip(options.seeds, folders)
         ]
         rows += tabulate(name, folders, results)
     header = ["model", *COLUMNS, "minutes"]
     show(f"FG-NET, leave one person out, fine-tuned, seeds {options.seeds}", header, rows)
     if options.page:
-        write_block(options.page, "age_finetuned", markdown(header, rows))
+        write_block(options.page, options.block, markdown(header, rows))
 
 
 def tabulate(name: str, folders: list[Path], results: list[dict[str, Any]]) -> list[list[str]]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from ldl.backbones.base import Backbone
 from ldl.backbones.split import Split
@@ -93,6 +94,8 @@ class Timm(TimmNetwork):
         freeze: Keep the network fixed, normalisation statistics included. Its features are then computed once.
         freeze_groups: Keep the first groups of layers fixed, counted as timm does for layer-wise learning rates
             (``group_matcher``): the stem, then block after block.
+        freeze_statistics: Keep the statistics by which batches are normalised as they were loaded, in training too, so
+            that those of few pictures do not replace them; scales and shifts go on learning.
         views: With ``freeze_groups``, keep what the fixed layers make of so many random views of each training
             picture, computed once for all epochs and folds, and train on these, for about as many epochs as there are
             views. 0 draws new views every epoch, through all layers.
@@ -108,6 +111,7 @@ class Timm(TimmNetwork):
     weights: str | None = option(default=None, may_change=True)
     freeze: bool = option(default=False, may_change=True)
     freeze_groups: int = option(default=0, least=0, may_change=True)
+    freeze_statistics: bool = option(default=False, may_change=True)
     views: int = option(default=0, least=0, most=1000, may_change=True)
     lr: float | None = option(default=None, least=0, may_change=True)
     drop_rate: float = option(default=0.0, least=0, most=1)
@@ -228,9 +232,10 @@ class Timm(TimmNetwork):
         return network.state_dict()
 
     def train(self, mode: bool = True) -> Timm:
-        """Switch the mode; what is frozen stays in evaluation."""
+        """Switch the mode; what is frozen, or normalises by frozen statistics, stays in evaluation."""
         super().train(mode)
-        for module in self._fixed:
+        norms = (module for module in self.modules() if isinstance(module, _BatchNorm))
+        for module in (*self._fixed, *(norms if self.freeze_statistics else ())):
             module.eval()
         return self
 

@@ -32,7 +32,7 @@ class LDLF(AlternatingHead):
 
     Split nodes learn by gradient; every ``batches`` batches the leaves are solved on the samples of the last
     ``batches`` batches by ``iterations`` fixed-point steps (Shen et al. 2017, Algorithm 1). The loss is the
-    mean of the trees' losses, the prediction the mean of the trees' outputs. The defaults are the paper's, but for
+    mean of the trees' losses (but see ``objective``), the prediction the mean of their outputs. The defaults are the paper's, but for
     ``leaf_floor``, of which it says nothing.
     Leaves start uniform, which gives the split nodes no gradient: learning begins with the first leaf update.
 
@@ -51,6 +51,8 @@ class LDLF(AlternatingHead):
         dropout: Dropout after each hidden layer.
         feature_dropout: Dropout on the features.
         tree_dropout: Probability that a sample leaves a tree out of its training loss.
+        objective: What loss and leaf update fit. ``trees``: every tree's own output, the mean of their losses (the
+            paper's). ``forest``: the mean of their outputs, which is what is predicted, a mixture of all their leaves.
         ensemble: ``joint`` trains all trees on every batch (the paper's); ``alternating`` one random tree a
             batch, without shared units (dNDF, Kontschieder et al. 2015); ``outputs`` must be None for it.
         anneal: Split decisions sharpen by this factor over training: sigmoid(f) becomes sigmoid(anneal * f).
@@ -78,6 +80,7 @@ class LDLF(AlternatingHead):
     dropout: float = option(default=0.0, least=0, below=1)
     feature_dropout: float = option(default=0.0, least=0, below=1)
     tree_dropout: float = option(default=0.0, least=0, below=1)
+    objective: Literal["trees", "forest"] = "trees"
     ensemble: Literal["joint", "alternating"] = "joint"
     anneal: float = option(default=1.0, above=0)
     anneal_steps: int = option(default=1000, least=1)
@@ -130,14 +133,17 @@ class LDLF(AlternatingHead):
         return self._mix(self.route(features)).mean(-2)
 
     def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
-        """Mean over samples and trees of each tree's KL divergence from ``target`` (..., C).
+        """Mean over samples and trees of each tree's KL divergence from ``target`` (..., C), or of the forest's.
 
         With ``routing: step`` the routing (..., K, L) is remembered.
         """
         if self.training:
             self.steps += 1
         routing = self.route(features)
-        losses = kl(self._mix(routing), target.to(routing).unsqueeze(-2))
+        outputs = self._mix(routing)
+        if self.objective == "forest":
+            outputs = outputs.mean(-2, keepdim=True)
+        losses = kl(outputs, target.to(routing).unsqueeze(-2))
         if self.training and self.ensemble == "alternating":
             loss = losses[..., self._draw_tree()].mean()
         elif self.training and self.tree_dropout:
@@ -171,8 +177,11 @@ class LDLF(AlternatingHead):
             self.eval()
             kept = self.route(kept)
             self.train(training)
+        leaves = self.leaves
+        if self.objective == "forest":  # one tree of all leaves; the trees' equal shares of 1/K cancel in Eq. 12
+            kept, leaves = kept.flatten(1).unsqueeze(1), leaves.flatten(0, 1).unsqueeze(0)
         options = self.iterations, collective, self.leaf_smoothing, self.leaf_floor
-        self.leaves.copy_(update_leaves(kept, target, self.leaves, *options))
+        self.leaves.copy_(update_leaves(kept, target, leaves, *options).view_as(self.leaves))
         self._observed = 0
 
     @torch.no_grad()
@@ -258,6 +267,11 @@ class LDLF(AlternatingHead):
             )
         if self.ensemble == "alternating" and self.outputs is not None:
             raise LDLError("LDLF.ensemble 'alternating' shares no units between trees; set outputs: null")
+        if self.objective == "forest" and (self.ensemble == "alternating" or self.tree_dropout):
+            raise LDLError(
+                "LDLF.objective 'forest' fits all trees together; set ensemble: joint and tree_dropout: 0, or "
+                "objective: trees"
+            )
         if self.ensemble == "alternating" and self.tree_dropout:
             raise LDLError("LDLF.ensemble 'alternating' trains one tree a batch; set tree_dropout: 0")
         if self.leaf_floor >= 1 / labels:

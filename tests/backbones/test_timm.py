@@ -74,6 +74,18 @@ def test_the_first_groups_keep_weights_and_statistics(groups: int) -> None:
     assert not backbone.is_fixed
 
 
+def test_frozen_statistics_stay_while_scales_learn() -> None:
+    backbone, plain = _build(freeze_statistics=True), _build()
+    torch.testing.assert_close(backbone.train()(_pictures()), plain.eval()(_pictures()))
+    before = {name: value.clone() for name, value in backbone.state_dict().items()}
+    backbone(_pictures()).square().sum().backward()
+    torch.optim.SGD(backbone.parameters(), 1e-2).step()
+    changed = {name for name, value in backbone.state_dict().items() if not torch.equal(value, before[name])}
+    assert not [name for name in changed if "running" in name or "num_batches" in name]
+    assert {"network.bn1.weight", "network.bn1.bias", "network.conv_stem.weight"} <= changed
+    assert not torch.allclose(plain.train()(_pictures()), backbone(_pictures()))
+
+
 def test_too_many_groups_are_refused() -> None:
     with pytest.raises(
         LDLError, match=r"freeze_groups 99 must be in 0\.\.\d+, the groups of layers of mobilenetv2_035"

@@ -6,47 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from small_forests import LABELS, batch, learn, made, tree_outputs
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.heads import LDLF
-from ldl.labels import LabelSpace
 from ldl.methods.forest.soft import route, update_leaves
 from ldl.metrics.functional import kl
-
-LABELS = LabelSpace.ordinal(range(6))
-
-
-def made(**options: Any) -> LDLF:
-    """A small head with random leaves, for 8 features and 6 labels."""
-    torch.manual_seed(0)
-    head = LDLF(**{"trees": 3, "depth": 3, "outputs": 5, "batches": 4, **options})
-    head.build(8, LABELS)
-    head.leaves.copy_(torch.rand_like(head.leaves).softmax(-1))
-    return head
-
-
-def batch(rows: int = 10, seed: int = 0, shape: tuple[int, ...] | None = None) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    shape = (rows,) if shape is None else shape
-    target = torch.softmax(torch.randn(*shape, 6, generator=generator), -1)
-    return torch.randn(*shape, 8, generator=generator), target
-
-
-def learn(head: LDLF, features: Tensor, target: Tensor) -> None:
-    """What the task does with a batch, but for the gradient step."""
-    head.observe(head.loss(features, target).get("memory", features), target)
-
-
-def tree_outputs(head: LDLF, features: Tensor) -> list[Tensor]:
-    """(B, C) of every tree, tree by tree and leaf by leaf."""
-    scores = head.split(features)
-    outputs = []
-    for units, leaves in zip(head.units, head.leaves):
-        routing = route(torch.sigmoid(scores[:, units]))
-        outputs.append(sum(routing[:, leaf : leaf + 1] * leaves[leaf] for leaf in range(len(leaves))))
-    return outputs  # type: ignore[return-value]
 
 
 def test_forward_and_loss_equal_a_loop_over_trees() -> None:
@@ -67,6 +33,7 @@ def test_the_paper_s_sizes_by_default() -> None:
     assert bool((head.leaves == 1 / 6).all())
     assert head.split[-1].out_features == 64
     assert (head.iterations, head.batches, head.routing, head.ensemble) == (20, 100, "step", "joint")
+    assert head.objective == "trees"
 
 
 @pytest.mark.parametrize("outputs", [31, 40])
@@ -98,6 +65,9 @@ def test_units_of_their_own_are_not_shared() -> None:
         ({"batches": 0}, "batches 0 must be in 1..100000"),
         ({"iterations": 0}, "iterations 0 must be at least 1"),
         ({"tree_dropout": 1.0}, "tree_dropout"),
+        ({"objective": "leaves"}, "LDLF.objective 'leaves' must be one of trees, forest"),
+        ({"objective": "forest", "tree_dropout": 0.5}, "fits all trees together; set ensemble: joint and tree_dropout"),
+        ({"objective": "forest", "ensemble": "alternating", "outputs": None}, "fits all trees together"),
         ({"tree_dropout": 0.5, "ensemble": "alternating", "outputs": None}, "one tree a batch; set tree_dropout: 0"),
         ({"buffer_rows": 3}, "buffer_rows 3 must be at least batches, 4"),
         ({"dropout": -0.1}, "dropout"),

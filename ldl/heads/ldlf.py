@@ -32,8 +32,8 @@ class LDLF(AlternatingHead):
 
     Split nodes learn by gradient; every ``batches`` batches the leaves are solved on the samples of the last
     ``batches`` batches by ``iterations`` fixed-point steps (Shen et al. 2017, Algorithm 1). The loss is the
-    mean of the trees' losses (but see ``objective``), the prediction the mean of their outputs. The defaults are the paper's, but for
-    ``leaf_floor``, of which it says nothing.
+    mean of the trees' losses (but see ``objective``), the prediction the mean of their outputs. The defaults are
+    the paper's, but for ``leaf_floor``, of which it says nothing.
     Leaves start uniform, which gives the split nodes no gradient: learning begins with the first leaf update.
 
     Args:

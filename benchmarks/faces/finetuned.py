@@ -4,8 +4,8 @@
 
 A head is NAME=CHECKPOINT: ``configs/runs/fgnet/finetuned_NAME.yaml`` begins from that checkpoint in every fold. A
 seed's run lies in ``OUT/NAME_SEED`` and goes on where it was stopped. Figures are over all pictures of all folds
-together, mean ± standard deviation over the seeds. The ensemble is the mean of the seeds' distributions, decoded by
-the expectation; its members have begun from the same checkpoint.
+together, mean ± standard deviation over the seeds. An ensemble is the mean of its members' distributions, decoded by
+the median as theirs are; those of one head have begun from the same checkpoint. The last one has all heads and seeds.
 """
 
 from __future__ import annotations
@@ -50,35 +50,41 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     given_options = [f"--{option}" for option in options.options]
     rows: list[list[str]] = []
+    folders: list[Path] = []
+    minutes = 0.0
     for given in options.heads:
         name, _, checkpoint = given.partition("=")
         if not checkpoint:
             raise LDLError(f"--heads {given!r} must be NAME=CHECKPOINT, such as softmax=RUN/checkpoints/last.ckpt")
-        folders = [options.out / f"{name}_{seed}" for seed in options.seeds]
+        own = [options.out / f"{name}_{seed}" for seed in options.seeds]
         config = run_config("fgnet", f"finetuned_{name}")
         results = [
             crossvalidated(folder, config, seed, options.jobs, "--model.start", checkpoint, *given_options)
-            for seed, folder in zip(options.seeds, folders)
+            for seed, folder in zip(options.seeds, own)
         ]
-        rows += tabulate(name, folders, results)
+        rows.append(single(name, results))
+        used = sum(content["fit_seconds"] for content in results) / 60
+        rows += [together(f"{name}, ensemble of {len(own)}", own, used)] if len(own) > 1 else []
+        folders, minutes = folders + own, minutes + used
+    rows += [together(f"ensemble of all {len(folders)}", folders, minutes)] if len(options.heads) > 1 else []
     header = ["model", *COLUMNS, "minutes"]
     show(f"FG-NET, leave one person out, fine-tuned, seeds {options.seeds}", header, rows)
     if options.page:
         write_block(options.page, options.block, markdown(header, rows))
 
 
-def tabulate(name: str, folders: list[Path], results: list[dict[str, Any]]) -> list[list[str]]:
-    """The single models' row, and that of their ensemble where there are several."""
+def single(name: str, results: list[dict[str, Any]]) -> list[str]:
+    """The row of single models: mean ± standard deviation over the seeds, minutes of one."""
     seconds = np.mean([content["fit_seconds"] for content in results])
-    single = [
-        [name, *(spread(content["pooled"][measure] for content in results) or "-" for measure in COLUMNS.values()),
-         f"{seconds / 60:.0f}"]
-    ]  # fmt: skip
-    if len(folders) == 1:
-        return single
+    cells = [spread(content["pooled"][measure] for content in results) or "-" for measure in COLUMNS.values()]
+    return [name, *cells, f"{seconds / 60:.0f}"]
+
+
+def together(name: str, folders: list[Path], minutes: float) -> list[str]:
+    """The row of an ensemble of runs."""
     measured = ensemble([read_rows(folder) for folder in folders])
-    cells = (f"{measured[measure]:.3f}" if measure in measured else "-" for measure in COLUMNS.values())
-    return [*single, [f"{name}, ensemble of {len(folders)}", *cells, f"{len(folders) * seconds / 60:.0f}"]]
+    cells = [f"{measured[measure]:.3f}" if measure in measured else "-" for measure in COLUMNS.values()]
+    return [name, *cells, f"{minutes:.0f}"]
 
 
 def read_rows(folder: Path) -> dict[str, np.ndarray]:
@@ -96,7 +102,7 @@ def ensemble(runs: list[dict[str, np.ndarray]]) -> dict[str, float]:
         raise LDLError("the runs have tested other pictures; give runs of the same data")
     labels = LabelSpace.ordinal(range(first["target"].shape[1]), "years")
     mean = np.mean([run["prediction"] for run in runs], axis=0)
-    decoded = labels.decode(torch.from_numpy(mean)).numpy()
+    decoded = labels.decode(torch.from_numpy(mean), "median").numpy()
     return row_metrics({**first, "prediction": mean, "predicted_value": decoded}, labels)
 
 

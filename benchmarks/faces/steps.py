@@ -59,7 +59,7 @@ FOREST = (
     "model.head.hidden=[256]", "model.head.dropout=0.2", "model.head.feature_dropout=0.2", "model.head.batches=10",
     "model.optimizer.lr=3e-3",
 )  # fmt: skip
-"""That of configs/runs/utkface/ldlf.yaml."""
+"""That of configs/runs/utkface/ldlf.yaml, with the objective of the paper."""
 STEPS = (
     Step("six epochs", ("trainer.max_epochs=6",), True),
     Step(

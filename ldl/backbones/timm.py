@@ -152,6 +152,11 @@ class Timm(TimmNetwork):
             raise LDLError(f"Timm.views {self.views} needs freeze_groups without freeze; or leave views 0")
         if self.views and load_weights:  # a network that is only loaded may never need it, or have no numbers yet
             self._cut()
+        if self.freeze_statistics and not self._norms():
+            raise LDLError(
+                f"Timm.freeze_statistics: {self.name} normalises by no statistics of batches; leave it out, or take "
+                "another network"
+            )
         if self.channels_last:
             self.network.to(memory_format=torch.channels_last)
         features = self._width(input_shape)
@@ -234,10 +239,12 @@ class Timm(TimmNetwork):
     def train(self, mode: bool = True) -> Timm:
         """Switch the mode; what is frozen, or normalises by frozen statistics, stays in evaluation."""
         super().train(mode)
-        norms = (module for module in self.modules() if isinstance(module, _BatchNorm))
-        for module in (*self._fixed, *(norms if self.freeze_statistics else ())):
+        for module in (*self._fixed, *(self._norms() if self.freeze_statistics else ())):
             module.eval()
         return self
+
+    def _norms(self) -> list[nn.Module]:
+        return [module for module in self.modules() if isinstance(module, _BatchNorm)]
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Images (B, channels, height, width) to pooled features (B, F).

@@ -86,6 +86,11 @@ def test_frozen_statistics_stay_while_scales_learn() -> None:
     assert not torch.allclose(plain.train()(_pictures()), backbone(_pictures()))
 
 
+def test_frozen_statistics_of_a_network_that_has_none_are_refused() -> None:
+    with pytest.raises(LDLError, match="convnext_atto normalises by no statistics of batches; leave it out"):
+        Timm("convnext_atto", freeze_statistics=True).build(SHAPE)
+
+
 def test_too_many_groups_are_refused() -> None:
     with pytest.raises(
         LDLError, match=r"freeze_groups 99 must be in 0\.\.\d+, the groups of layers of mobilenetv2_035"

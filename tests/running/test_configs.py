@@ -100,7 +100,6 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
 RUNS = sorted(CONFIGS.glob("runs/*/*.yaml"))
 OTHER_HEADS = {
     **dict.fromkeys(("pretrain", "dldl_v2", "softmax_blended", "softmax_crisp"), "softmax"),
-    "pretrain_ldlf": "ldlf",
     "structured": "structurededges",
     "default": "ldlf",
 }

@@ -76,14 +76,24 @@ def test_seeds_and_their_ensemble(
     assert alone["mae_few"] == pytest.approx(pooled[0]["mae_few"], rel=1e-4)
     assert alone["coverage90"] == pytest.approx(pooled[0]["coverage90"], abs=1e-6)
     both = finetuned.ensemble(rows)
-    values = sum(row["prediction"] for row in rows) / 2 @ np.arange(117)
+    values = np.argmax(np.cumsum(sum(row["prediction"] for row in rows) / 2, axis=1) >= 0.5 - 1e-6, axis=1)
     assert both["mae"] == pytest.approx(np.abs(values - rows[0]["value"]).mean(), rel=1e-4)
     text = page.read_text()
     assert "softmax, ensemble of 2" in text and f"{both['mae']:.3f}" in text
     before = text
     monkeypatch.setattr(runs, "main", None)  # what is there is read, not run again
+    assert "all" not in text
     finetuned.main()
     assert page.read_text() == before
+    for seed in (0, 1):
+        (tmp_path / "out" / f"ldlf_{seed}").symlink_to(tmp_path / "out" / f"softmax_{seed}")
+    monkeypatch.setattr(sys, "argv", ["finetuned.py", "--heads", f"ldlf={model}", *arguments[1:]])
+    finetuned.main()
+    lines = [line.split(" | ") for line in page.read_text().splitlines() if "ensemble of" in line]
+    assert [line[0] for line in lines] == [
+        "| ldlf, ensemble of 2", "| softmax, ensemble of 2", "| ensemble of all 4",
+    ]  # fmt: skip
+    assert lines[2][1:-1] == lines[0][1:-1]
     with pytest.raises(LDLError, match="the runs have tested other pictures"):
         finetuned.ensemble([rows[0], {**rows[1], "index": rows[1]["index"] + 1}])
 

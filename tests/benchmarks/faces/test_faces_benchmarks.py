@@ -15,7 +15,7 @@ from fake_faces import fgnet, utkface
 from small_tasks import saved
 
 from benchmarks.common import runs
-from benchmarks.faces import cross_set, finetuned, five_folds, halves, steps, views
+from benchmarks.faces import cross_set, finetuned, five_folds, halves, holdout, steps, views
 from ldl.backbones import Timm
 from ldl.data import FGNET, UTKFace
 from ldl.errors import LDLError
@@ -220,6 +220,28 @@ def test_five_folds_are_run_but_once(faces: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(runs, "main", None)  # what is there is read, not run again
     five_folds.main()
     assert page.read_text() == text
+
+
+@pytest.mark.usefixtures("blank_charts")
+def test_finished_runs_are_read(faces: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ldl.cli import main
+
+    page, run = faces / "page.md", faces / "run"
+    page.write_text("<!-- begin age_holdout -->\n<!-- end age_holdout -->\n")
+    config = str(runs.run_config("utkface", "softmax"))
+    main(["-c", config, "--data.protocol", "holdout", "--run_dir", str(run)])
+    monkeypatch.setattr(sys, "argv", ["holdout.py", f"plain={run}", f"again={run}", "--page", str(page)])
+    holdout.main()
+    mean = json.loads((run / "results.json").read_text())["mean"]
+    for name in ("plain", "again"):
+        assert f"| {name} | {mean['mae']:.3f} | {mean['balanced_mae']:.3f} |" in page.read_text()
+    main(["-c", config, "--data.protocol", "stratified", "--run_dir", str(faces / "other")])
+    for given in ("run", f"plain={faces}", f"other={faces / 'other'}"):
+        monkeypatch.setattr(sys, "argv", ["holdout.py", given])
+        with pytest.raises(
+            LDLError, match="must be NAME=FOLDER, of a finished run on UTKFace"
+        ):
+            holdout.main()
 
 
 def test_steps_never_see_the_tenth_that_is_tested(

@@ -51,7 +51,9 @@ def test_it_learns_sjaffe(ldl_data: Path) -> None:
     assert forest < 0.75 * constant
 
 
-@pytest.mark.parametrize("options", [{"hidden": [64]}, {"ensemble": "alternating", "outputs": None}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"hidden": [64]}, {"objective": "forest"}, {"ensemble": "alternating", "outputs": None}], ids=str
+)
 def test_it_learns_the_angle_of_digits(options: dict[str, Any]) -> None:
     torch.manual_seed(0)
     forest, constant = learned(RotatedDigits(turns=1), LDLF(depth=6, batches=20, **options), 300)

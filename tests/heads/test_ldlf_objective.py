@@ -10,6 +10,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.heads import LDLF
 from ldl.metrics.functional import kl
+from ldl.testing import check_head
 
 
 def forest_loss(head: LDLF, features: Tensor, target: Tensor) -> Tensor:
@@ -64,6 +65,10 @@ def test_no_update_raises_the_loss(routing: str, seed: int) -> None:
         assert after <= before + 1e-6
         before = after
     torch.testing.assert_close(head.leaves.sum(-1), torch.ones(3, 4))
+
+
+def test_it_is_a_head() -> None:
+    check_head(lambda: LDLF(trees=2, depth=3, outputs=None, hidden=[8], batches=2, objective="forest"))
 
 
 def test_one_tree_has_one_objective() -> None:

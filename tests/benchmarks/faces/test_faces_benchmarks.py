@@ -238,9 +238,7 @@ def test_finished_runs_are_read(faces: Path, monkeypatch: pytest.MonkeyPatch) ->
     main(["-c", config, "--data.protocol", "stratified", "--run_dir", str(faces / "other")])
     for given in ("run", f"plain={faces}", f"other={faces / 'other'}"):
         monkeypatch.setattr(sys, "argv", ["holdout.py", given])
-        with pytest.raises(
-            LDLError, match="must be NAME=FOLDER, of a finished run on UTKFace"
-        ):
+        with pytest.raises(LDLError, match="must be NAME=FOLDER, of a finished run on UTKFace"):
             holdout.main()
 
 

@@ -4,8 +4,8 @@
 
 A head is NAME=CHECKPOINT: ``configs/runs/fgnet/finetuned_NAME.yaml`` begins from that checkpoint in every fold. A
 seed's run lies in ``OUT/NAME_SEED`` and goes on where it was stopped. Figures are over all pictures of all folds
-together, mean ± standard deviation over the seeds. An ensemble is the mean of its members' distributions, decoded by
-the median as theirs are; those of one head have begun from the same checkpoint. The last one has all heads and seeds.
+together, mean ± standard deviation over the seeds. An ensemble is the mean of its members' distributions, decoded as
+theirs are; those of one head have begun from the same checkpoint. The last one has all heads and seeds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.common.runs import crossvalidated, run_config
 from benchmarks.common.tables import show, write_block
 from ldl.comparison.figures import spread
 from ldl.errors import LDLError
-from ldl.labels import LabelSpace
+from ldl.labels import Decoder, LabelSpace
 from ldl.metrics.rows import row_metrics
 from ldl.reports.files import markdown
 
@@ -48,25 +48,23 @@ def main() -> None:
     parser.add_argument("--block", default="age_finetuned")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    given_options = [f"--{option}" for option in options.options]
+    others = [f"--{option}" for option in options.options]
     rows: list[list[str]] = []
-    folders: list[Path] = []
-    minutes = 0.0
+    runs: dict[Path, dict[str, Any]] = {}
     for given in options.heads:
         name, _, checkpoint = given.partition("=")
         if not checkpoint:
             raise LDLError(f"--heads {given!r} must be NAME=CHECKPOINT, such as softmax=RUN/checkpoints/last.ckpt")
-        own = [options.out / f"{name}_{seed}" for seed in options.seeds]
         config = run_config("fgnet", f"finetuned_{name}")
-        results = [
-            crossvalidated(folder, config, seed, options.jobs, "--model.start", checkpoint, *given_options)
-            for seed, folder in zip(options.seeds, own)
-        ]
-        rows.append(single(name, results))
-        used = sum(content["fit_seconds"] for content in results) / 60
-        rows += [together(f"{name}, ensemble of {len(own)}", own, used)] if len(own) > 1 else []
-        folders, minutes = folders + own, minutes + used
-    rows += [together(f"ensemble of all {len(folders)}", folders, minutes)] if len(options.heads) > 1 else []
+        own = {
+            folder: crossvalidated(folder, config, seed, options.jobs, "--model.start", checkpoint, *others)
+            for seed in options.seeds
+            for folder in [options.out / f"{name}_{seed}"]
+        }
+        rows.append(single(name, list(own.values())))
+        rows += [together(f"{name}, ensemble of {len(own)}", own)] if len(own) > 1 else []
+        runs |= own
+    rows += [together(f"ensemble of all {len(runs)}", runs)] if len(options.heads) > 1 else []
     header = ["model", *COLUMNS, "minutes"]
     show(f"FG-NET, leave one person out, fine-tuned, seeds {options.seeds}", header, rows)
     if options.page:
@@ -80,11 +78,12 @@ def single(name: str, results: list[dict[str, Any]]) -> list[str]:
     return [name, *cells, f"{seconds / 60:.0f}"]
 
 
-def together(name: str, folders: list[Path], minutes: float) -> list[str]:
-    """The row of an ensemble of runs."""
-    measured = ensemble([read_rows(folder) for folder in folders])
+def together(name: str, runs: dict[Path, dict[str, Any]]) -> list[str]:
+    """The row of an ensemble of runs, folders and their results; decoded as the first is, minutes of all."""
+    first = next(iter(runs.values()))
+    measured = ensemble([read_rows(folder) for folder in runs], first["decoder"])
     cells = [f"{measured[measure]:.3f}" if measure in measured else "-" for measure in COLUMNS.values()]
-    return [name, *cells, f"{minutes:.0f}"]
+    return [name, *cells, f"{sum(content['fit_seconds'] for content in runs.values()) / 60:.0f}"]
 
 
 def read_rows(folder: Path) -> dict[str, np.ndarray]:
@@ -95,14 +94,14 @@ def read_rows(folder: Path) -> dict[str, np.ndarray]:
     return {name: column[order] for name, column in together.items()}
 
 
-def ensemble(runs: list[dict[str, np.ndarray]]) -> dict[str, float]:
+def ensemble(runs: list[dict[str, np.ndarray]], decoder: Decoder = "median") -> dict[str, float]:
     """All measures of the mean distribution of several runs on the same pictures."""
     first = runs[0]
     if any(not np.array_equal(first["index"], other["index"]) for other in runs):
         raise LDLError("the runs have tested other pictures; give runs of the same data")
     labels = LabelSpace.ordinal(range(first["target"].shape[1]), "years")
     mean = np.mean([run["prediction"] for run in runs], axis=0)
-    decoded = labels.decode(torch.from_numpy(mean), "median").numpy()
+    decoded = labels.decode(torch.from_numpy(mean), decoder).numpy()
     return row_metrics({**first, "prediction": mean, "predicted_value": decoded}, labels)
 
 

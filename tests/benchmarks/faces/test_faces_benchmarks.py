@@ -80,9 +80,9 @@ def test_seeds_and_their_ensemble(
     assert both["mae"] == pytest.approx(np.abs(values - rows[0]["value"]).mean(), rel=1e-4)
     text = page.read_text()
     assert "softmax, ensemble of 2" in text and f"{both['mae']:.3f}" in text
+    assert "all" not in text
     before = text
     monkeypatch.setattr(runs, "main", None)  # what is there is read, not run again
-    assert "all" not in text
     finetuned.main()
     assert page.read_text() == before
     for seed in (0, 1):
@@ -94,6 +94,9 @@ def test_seeds_and_their_ensemble(
         "| ldlf, ensemble of 2", "| softmax, ensemble of 2", "| ensemble of all 4",
     ]  # fmt: skip
     assert lines[2][1:-1] == lines[0][1:-1]
+    mean = finetuned.ensemble(rows, "expectation")
+    values = sum(row["prediction"] for row in rows) / 2 @ np.arange(117)
+    assert mean["mae"] == pytest.approx(np.abs(values - rows[0]["value"]).mean(), rel=1e-4)
     with pytest.raises(LDLError, match="the runs have tested other pictures"):
         finetuned.ensemble([rows[0], {**rows[1], "index": rows[1]["index"] + 1}])
 

@@ -72,10 +72,11 @@ def measure(folder: Path, options: argparse.Namespace) -> Measured:
 
     def fit(rounds: int, rows: int | None = None) -> None:
         shared: dict[str, Any] = {"depth": options.depth, "seed": 0, "threads": options.threads}
+        shared |= {"search": "histogram", "sampling": options.sampling}
         if options.head == "BoostedTrees":
-            head: Any = BoostedTrees(rounds=rounds, patience=None, sampling=options.sampling, features=1.0, **shared)
+            head: Any = BoostedTrees(rounds=rounds, patience=None, features=1.0, min_leaf=10, **shared)
         else:
-            head = StructRF(trees=rounds, search="histogram", min_leaf=20, sampling=options.sampling, **shared)
+            head = StructRF(trees=rounds, min_leaf=20, **shared)
         head.build(FEATURES, numbered(LABELS))
         head.fit(features[:rows], target[:rows], Collective())
 

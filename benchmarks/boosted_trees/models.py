@@ -88,8 +88,8 @@ def fit(model: str, rows: Rows, setting: Setting) -> Callable[[np.ndarray], np.n
     step = setting.eta if model == OURS else setting.eta / 2
     head = BoostedTrees(
         rounds=setting.rounds, learning_rate=step, depth=setting.depth, l2=setting.l2 / 2, min_leaf=1,
-        sampling=1.0, features=1.0, bins=setting.bins, trees="vector" if model == OURS else "label", patience=None,
-        seed=0, threads=setting.threads,
+        sampling=1.0, features=1.0, search="histogram", bins=setting.bins, patience=None,
+        trees="vector" if model == OURS else "label", seed=0, threads=setting.threads,
     )  # fmt: skip
     head.build(features.shape[1], numbered(target.shape[1]))
     head.fit(torch.from_numpy(features), torch.from_numpy(target), Collective())

@@ -16,7 +16,7 @@ from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosted_forest import BoostedForest, add_scores, join_boosted
 from ldl.methods.forest.boosted_tree import Shape
-from ldl.methods.forest.boosting import Plan, Round, Rows, Trees, boost
+from ldl.methods.forest.boosting import Plan, Round, Rows, Search, Trees, boost
 from ldl.methods.forest.boosting_loss import Loss
 from ldl.methods.forest.newton import Newton
 from ldl.methods.mapped import take
@@ -26,6 +26,13 @@ from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.protocols import with_validation
 from ldl.trust.learned import check_numbers, check_range, check_shapes, check_trees, refuse
+
+DEPTHS = (2, 4, 10)
+"""Few interactions of features, some, or as many as the rows have: which of them serves differs from table to table."""
+SHARE, FEATURES = 0.3, 100
+"""Of many features a share will do; of few none can be spared, or features that matter together seldom meet."""
+PLAIN_DEPTH = 4
+"""Where no rows are watched that could tell."""
 
 
 @options
@@ -55,14 +62,17 @@ class BoostedTrees(FittedHead):
     Args:
         rounds: Rounds of boosting; with ``patience`` at most so many.
         learning_rate: Factor of every step, in (0, 1].
-        depth: Splits on the longest path of a tree, 0 to 64.
+        depth: Splits on the longest path of a tree, 0 to 64; None takes the one of 2, 4 and 10 of which the validation
+            rows have the lowest loss, and 4 where ``patience`` is None.
         leaves: None splits every node that gains (depth-wise); a number splits the one that gains most next, until
             there are so many leaves (leaf-wise).
         l2: Added to the second derivatives of a node.
         min_leaf: Rows that each side of a split must keep.
         min_hessian: Second derivatives, summed over rows and the tree's labels, that each side must keep.
         sampling: Rows of a round, as a share, drawn without replacement.
-        features: Share of the features that a round may split by.
+        features: Share of the features that a round may split by; None takes 0.3 of them, but at least 100, or all.
+        search: Which cuts are tried: ``histogram`` all between the bins of a feature; ``random`` one of them, drawn for
+            every feature in every node, as in extremely randomised trees (Geurts, Ernst & Wehenkel 2006).
         bins: Bins of a feature, at most 255; missing values have one more.
         trees: ``vector``: one tree a round, with a step for every label in its leaves; ``label``: one a label.
         objective: ``kl``, or for ordinal labels ``cdf``, the squared distance of the cumulative distributions
@@ -86,15 +96,18 @@ class BoostedTrees(FittedHead):
     importances: Tensor = buffer()
     validation_loss: Tensor = buffer()
 
-    rounds: int = option(default=1000, least=1, most=100_000)
-    learning_rate: float = option(default=0.05, above=0, most=1)
-    depth: int = option(default=4, least=0, most=64)
+    rounds: int = option(default=2000, least=1, most=100_000)
+    learning_rate: float = option(default=0.03, above=0, most=1)
+    depth: int | None = option(default=None, least=0, most=64, null="the best of 2, 4 and 10 on the validation rows")
     leaves: int | None = option(default=None, least=2, most=65536, null="depth-wise growth")
     l2: float = option(default=1.0, least=0)
-    min_leaf: int = option(default=10, least=1)
+    min_leaf: int = option(default=5, least=1)
     min_hessian: float = option(default=0.0, least=0)
     sampling: float = option(default=0.7, above=0, most=1, what="a share")
-    features: float = option(default=0.3, above=0, most=1, what="a share")
+    features: float | None = option(
+        default=None, above=0, most=1, what="a share", null="0.3, but at least 100 features"
+    )
+    search: Search = "random"
     bins: int = option(default=255, least=2, most=255)
     trees: Trees = "vector"
     objective: Loss = "kl"
@@ -122,17 +135,22 @@ class BoostedTrees(FittedHead):
         check_rows(type(self).__name__, features, target, missing=True)
         device = features.device
         rows = Rows(*(np.ascontiguousarray(part.float().cpu().numpy()) for part in (features, target)))
-        rounds, lowest = self.rounds, np.nan
+        rounds, lowest, depth = self.rounds, np.nan, PLAIN_DEPTH if self.depth is None else self.depth
         if self.patience is not None:
             train, watched = self._set_aside(len(target), None if group is None else group.cpu().numpy())
             part = Rows(rows.features, take(rows.target, train), train.astype(np.int32))
             seen = Rows(take(rows.features, watched), take(rows.target, watched))
-            done, lowest = self._boost_watched(part, seen, collective, device)
+            tried = {
+                each: self._boost_watched(part, seen, each, collective, device)
+                for each in (DEPTHS if self.depth is None else (self.depth,))
+            }
+            depth = min(tried, key=lambda each: np.nan_to_num(tried[each][1], nan=np.inf))
+            done, lowest = tried[depth]
             rounds, start = len(done), _start(part.target)
             del part, seen, train, watched
         if self.patience is None or self.refit:
             start = _start(rows.target)
-            with closing(boost(rows, start, rounds, self._plan, collective, device)) as boosting:
+            with closing(boost(rows, start, rounds, self._plan(depth), collective, device)) as boosting:
                 done = list(track(boosting, rounds, "boosting trees", self.shows_progress))
         trees = [tree for each in done for tree in each.trees]
         gains = np.zeros(self.in_features)
@@ -147,7 +165,7 @@ class BoostedTrees(FittedHead):
         """Softmax of the scores: (..., F), which may be NaN, to (..., C), at least float32."""
         rows = features.reshape(-1, features.shape[-1]).float()
         scores = self.start.float().repeat(rows.shape[0], 1)
-        add_scores(rows, self.forest, scores, self.depth, self.threads or torch.get_num_threads())
+        add_scores(rows, self.forest, scores, self._deepest, self.threads or torch.get_num_threads())
         dtype = torch.promote_types(features.dtype, torch.float32)
         return scores.to(dtype).softmax(-1).reshape(*features.shape[:-1], scores.shape[-1])
 
@@ -166,7 +184,7 @@ class BoostedTrees(FittedHead):
         if sizes["W"] not in (1, len(self.labels)) or (sizes["W"] == 1 and sizes["K"] % len(self.labels)):
             refuse(self, "values", f"has {sizes['W']} labels in the leaves of {sizes['K']} trees")
         check_range(self, "feature", forest.feature, self.in_features, -1)
-        check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
+        check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self._deepest)
         if bool(forest.threshold.isnan().any()):
             refuse(self, "threshold", "holds NaN")
         if forest.missing_left.dtype != torch.bool:
@@ -182,22 +200,25 @@ class BoostedTrees(FittedHead):
         return found if bool(self.validation_loss.isnan()) else found | {"validation_loss": float(self.validation_loss)}
 
     @property
-    def _plan(self) -> Plan:
-        shape = Shape(self.depth, self.leaves, self.learning_rate, Newton(self.l2, self.min_leaf, self.min_hessian))
+    def _deepest(self) -> int:
+        return max(DEPTHS) if self.depth is None else self.depth
+
+    def _plan(self, depth: int) -> Plan:
+        newton = Newton(self.l2, self.min_leaf, self.min_hessian, self.search == "random")
+        shape = Shape(depth, self.leaves, self.learning_rate, newton)
         threads = self.threads or torch.get_num_threads()
-        return Plan(
-            shape, self.trees, self.objective, self.sampling, self.features, self.bins, run_seed(self.seed), threads
-        )
+        share = min(1.0, max(SHARE, FEATURES / self.in_features)) if self.features is None else self.features
+        return Plan(shape, self.trees, self.objective, self.sampling, share, self.bins, run_seed(self.seed), threads)
 
     def _boost_watched(
-        self, train: Rows, watched: Rows, collective: Collective, device: torch.device
+        self, train: Rows, watched: Rows, depth: int, collective: Collective, device: torch.device
     ) -> tuple[list[Round], float]:
         """The rounds up to the one of the lowest loss of the watched rows, and that loss."""
         assert self.patience is not None
         done: list[Round] = []
         lowest, best = np.inf, 0
         start = _start(train.target)
-        with closing(boost(train, start, self.rounds, self._plan, collective, device, watched)) as boosting:
+        with closing(boost(train, start, self.rounds, self._plan(depth), collective, device, watched)) as boosting:
             for each in track(boosting, self.rounds, "finding how many rounds", self.shows_progress):
                 done.append(each)
                 if each.loss < lowest:

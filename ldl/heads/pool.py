@@ -19,14 +19,14 @@ from ldl.heads.max_ent import MaxEnt
 from ldl.heads.structrf import StructRF
 from ldl.heads.trained import Trained
 from ldl.labels import LabelSpace
-from ldl.methods.opinion_pool import Mean, pool, pool_weights
+from ldl.methods.opinion_pool import PoolMean, pool, pool_weights
 from ldl.methods.rows import check_rows
 from ldl.methods.traced import traced
 from ldl.metrics.functional import kl
 from ldl.options import buffer, check_options, option, options
 from ldl.progress import track
 from ldl.protocols import kfold
-from ldl.trust.learned import check_shapes, check_simplex
+from ldl.trust.learned import check_numbers, check_shapes, check_simplex, refuse
 
 Columns = dict[str, Tensor | None]
 """What a head may want besides features and target, where it is known."""
@@ -34,11 +34,11 @@ Columns = dict[str, Tensor | None]
 
 @options
 class Pool(FittedHead):
-    """The weighted mean of several fitted heads, an opinion pool (Genest & Zidek, Statistical Science 1986).
+    """Several fitted heads as one, an opinion pool (Genest & Zidek, Statistical Science 1986).
 
     The rows are cut into ``folds`` inner folds, whole groups where groups are known. Every member is fitted on each
-    inner training part and predicts what was left out; the weights, at least 0 with sum 1, are those whose pool of
-    these predictions has the smallest mean KL divergence (:mod:`ldl.methods.opinion_pool`). Then every member that has
+    inner training part and predicts what was left out; the weights, at least 0, are those whose pool of these
+    predictions has the smallest mean KL divergence (:mod:`ldl.methods.opinion_pool`). Then every member that has
     a weight is fitted on all rows. One that has none stays as it was built. One member alone is fitted once.
 
     A member is handed the processes' collective and shares its own work by it.
@@ -46,12 +46,16 @@ class Pool(FittedHead):
     Args:
         members: The heads, by class name. One that learns by gradient goes into ``Trained``. None is ``StructRF``,
             ``Trained`` and ``MaxEnt``.
-        mean: ``geometric``, normalised, with predictions raised to ``KL_FLOOR`` (1e-12) first, or ``arithmetic``.
+        mean: ``geometric``, normalised, or ``arithmetic``, with weights of sum 1; or ``multiplicative``, the geometric
+            one of ratios to the mean distribution of the training rows, with weights of any sum: less than 1
+            draws towards that distribution, more away from it, where all members are too cautious (Bordley, Management
+            Science 1982). Predictions are raised to ``KL_FLOOR`` (1e-12) before a logarithm.
         folds: Inner folds; every member is fitted so many times, and once more.
         seed: Of the inner folds; None takes the run's.
 
     Attributes:
         weights: (M,) of the members.
+        base: (C,) mean distribution of the training rows, for ``multiplicative``.
         member_kl: (M,) mean KL divergence of their predictions for the inner folds' left out parts, in nats; NaN where
             it was not measured.
         pool_kl: That of the pool. Its weights were found on these rows, so that it is a little too good.
@@ -60,11 +64,12 @@ class Pool(FittedHead):
     uses_value: ClassVar[bool] = True
     uses_group: ClassVar[bool] = True
     weights: Tensor = buffer()
+    base: Tensor = buffer()
     member_kl: Tensor = buffer()
     pool_kl: Tensor = buffer()
 
     members: list[Head] = option(default=None)
-    mean: Mean = "geometric"
+    mean: PoolMean = "multiplicative"
     folds: int = option(default=5, least=2, most=1000)
     seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's")
 
@@ -92,6 +97,8 @@ class Pool(FittedHead):
         count = len(self.members)
         self.register_buffers(weights=torch.full((count,), 1 / count), member_kl=torch.full((count,), torch.nan))
         self.register_buffers(pool_kl=torch.tensor(torch.nan))
+        if self.mean == "multiplicative":
+            self.register_buffers(base=torch.full((len(labels),), 1 / len(labels)))
 
     def fit(
         self,
@@ -107,10 +114,14 @@ class Pool(FittedHead):
         """
         check_rows(type(self).__name__, features, target)
         columns = {"value": value, "group": group}
+        base = target.double().mean(0)
+        if self.mean == "multiplicative":
+            self.base = base.to(self.base)
         if len(self.members) > 1:
             outside = self._predict_outside(features, target, columns, collective)
-            weights = torch.from_numpy(pool_weights(outside.cpu().numpy(), target.double().cpu().numpy(), self.mean))
-            pooled = pool(outside, weights.to(outside), self.mean)
+            predicted, wanted, known = (each.double().cpu().numpy() for each in (outside, target, base))
+            weights = torch.from_numpy(pool_weights(predicted, wanted, self.mean, known))
+            pooled = pool(outside, weights.to(outside), self.mean, base)
             self.member_kl = kl(outside, target.double()).mean(1).to(self.weights)
             self.pool_kl = kl(pooled, target.double()).mean().to(self.weights)
             self.weights = collective.broadcast(weights.to(self.weights))
@@ -120,8 +131,12 @@ class Pool(FittedHead):
 
     def forward(self, features: Tensor) -> Tensor:
         """Pool of the members that have a weight: (..., F) to (..., C)."""
+        base = self.base if self.mean == "multiplicative" else None
+        if not self.used:
+            assert base is not None  # only these weights may all be 0
+            return base.expand(*features.shape[:-1], -1)
         predictions = torch.stack([self.members[number](features) for number in self.used])
-        return pool(predictions, self.weights[self.used], self.mean)
+        return pool(predictions, self.weights[self.used], self.mean, base)
 
     @property
     def used(self) -> list[int]:
@@ -147,9 +162,16 @@ class Pool(FittedHead):
         return {**weights, **inner, "inner_kl_pool": float(self.pool_kl)}
 
     def check_state(self) -> None:
-        """Raise LDLError where the weights are not on the simplex; the members check themselves."""
+        """Raise LDLError where the weights, or the base, are not on the simplex; the members check themselves."""
         check_shapes(self, {"M": len(self.members)}, weights="M", member_kl="M", pool_kl="")
-        check_simplex(self, "weights", self.weights)
+        if self.mean != "multiplicative":
+            check_simplex(self, "weights", self.weights)
+            return
+        check_shapes(self, {"C": len(self.labels)}, base="C")
+        check_simplex(self, "base", self.base)
+        check_numbers(self, "weights", self.weights)
+        if float(self.weights.min()) < 0:
+            refuse(self, "weights", f"has {float(self.weights.min()):g}, below 0")
 
     def _predict_outside(self, features: Tensor, target: Tensor, columns: Columns, collective: Collective) -> Tensor:
         """(M, N, C), float64: every member's prediction for every row by its copy that was fitted without it."""

@@ -14,44 +14,59 @@ from ldl.methods.traced import traced
 from ldl.metrics.functional import KL_FLOOR
 
 Mean = Literal["geometric", "arithmetic"]
+PoolMean = Literal["multiplicative", "geometric", "arithmetic"]
 
 LEAST_WEIGHT = 1e-3
 """Smaller weights become 0: what they add is less than what another draw of the rows would change."""
+MOST_WEIGHT = 4.0
+"""Of one member of the multiplicative pool: a member that is never wrong on few rows would have no limit."""
 
 
-def pool(predictions: Tensor, weights: Tensor, mean: Mean) -> Tensor:
-    """Weighted mean of distributions, along the first dimension.
+def pool(predictions: Tensor, weights: Tensor, mean: PoolMean, base: Tensor | None = None) -> Tensor:
+    """Distributions of several members as one, along the first dimension.
 
     Args:
         predictions: (M, ..., C) on the simplex.
-        weights: (M,) on the simplex. A member that has all of it is given as it is.
-        mean: ``arithmetic``, the linear pool; or ``geometric``, normalised, the logarithmic one, in which predictions
-            are raised to ``KL_FLOOR`` first, so that no single member can rule a label out.
+        weights: (M,), at least 0; their sum is 1, but for ``multiplicative``. A member that has 1, and the others 0, is
+            given as it is.
+        mean: ``arithmetic``, the linear pool; ``geometric``, normalised, the logarithmic one, in which predictions are
+            raised to ``KL_FLOOR`` first, so that no single member can rule a label out; ``multiplicative``, the
+            logarithmic one of ratios to ``base`` (Bordley, Management Science 1982, for two outcomes): base times the
+            product of (prediction / base)^weight, normalised. Weights of less than 1 in all draw towards the base;
+            members that are all too close to it, as means over trees are, get more.
+        base: (C,) on the simplex, what is known without features.
 
     Returns:
         (..., C) on the simplex.
     """
-    if not traced() and len(sure := (weights == 1).nonzero()):
+    if not traced() and len(sure := (weights == 1).nonzero()) and weights.count_nonzero() == 1:
         return predictions[int(sure[0])]
     weights = weights.to(predictions.dtype).reshape(-1, *[1] * (predictions.ndim - 1))
     if mean == "arithmetic":
         return (weights * predictions).sum(0)
-    return (weights * predictions.clamp_min(KL_FLOOR).log()).sum(0).softmax(-1)
+    scores = (weights * predictions.clamp_min(KL_FLOOR).log()).sum(0)
+    if mean == "multiplicative":
+        assert base is not None
+        scores = scores + (1 - weights.sum()) * base.to(scores).clamp_min(KL_FLOOR).log()
+    return scores.softmax(-1)
 
 
-def pool_weights(predictions: np.ndarray, target: np.ndarray, mean: Mean) -> np.ndarray:
+def pool_weights(
+    predictions: np.ndarray, target: np.ndarray, mean: PoolMean, base: np.ndarray | None = None
+) -> np.ndarray:  # fmt: skip
     """Weights with which the pool has the smallest mean KL divergence from the target.
 
-    For both means that is convex in the weights. Sequential least squares (scipy's SLSQP) with the exact gradient, from
+    For every mean that is convex in the weights. Sequential least squares (scipy's SLSQP) with the exact gradient, from
     equal weights and in float64: the same input gives the same weights.
 
     Args:
         predictions: (M, N, C) on the simplex; raised to ``KL_FLOOR``.
         target: (N, C) on the simplex.
         mean: As :func:`pool` takes it.
+        base: (C,) on the simplex, for ``multiplicative``.
 
     Returns:
-        (M,) on the simplex, none in (0, ``LEAST_WEIGHT``).
+        (M,) on the simplex, none in (0, ``LEAST_WEIGHT``); for ``multiplicative`` each at most ``MOST_WEIGHT``.
 
     Raises:
         LDLError: a prediction is not finite.
@@ -62,26 +77,36 @@ def pool_weights(predictions: np.ndarray, target: np.ndarray, mean: Mean) -> np.
         raise LDLError(f"member {member} predicts {predictions[member, row, label]} for row {row}, label {label}")
     predictions = np.maximum(predictions, KL_FLOOR, dtype=np.float64)
     target, members = np.asarray(target, np.float64), len(predictions)
+    free = mean == "multiplicative"
     objective = _linear if mean == "arithmetic" else _logarithmic
     given = predictions if mean == "arithmetic" else np.log(predictions)
+    offset = 0.0
+    if free:
+        assert base is not None
+        offset = np.log(np.maximum(base, KL_FLOOR, dtype=np.float64))
     found = minimize(
-        objective, np.full(members, 1 / members), (given, target), "SLSQP", jac=True, bounds=[(0, 1)] * members,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
+        objective, np.full(members, 1 / members), (given - offset, target, offset), "SLSQP", jac=True,
+        bounds=[(0, MOST_WEIGHT if free else 1)] * members,
+        constraints=() if free else {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
         options={"ftol": 1e-12, "maxiter": 1000},
     )  # fmt: skip
     weights = np.where(found.x < LEAST_WEIGHT, 0.0, found.x)
-    return weights / weights.sum()
+    return weights if free else weights / weights.sum()
 
 
-def _linear(weights: np.ndarray, predictions: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray]:
+def _linear(
+    weights: np.ndarray, predictions: np.ndarray, target: np.ndarray, _: float
+) -> tuple[float, np.ndarray]:  # fmt: skip
     """Mean cross-entropy of the linear pool, and its gradient."""
     pooled = np.tensordot(weights, predictions, 1)
     return -(target * np.log(pooled)).sum() / len(target), -(predictions * (target / pooled)).sum((1, 2)) / len(target)
 
 
-def _logarithmic(weights: np.ndarray, logs: np.ndarray, target: np.ndarray) -> tuple[float, np.ndarray]:
-    """Mean cross-entropy of the logarithmic pool, and its gradient."""
-    scores = np.tensordot(weights, logs, 1)
+def _logarithmic(
+    weights: np.ndarray, logs: np.ndarray, target: np.ndarray, offset: np.ndarray | float
+) -> tuple[float, np.ndarray]:
+    """Mean cross-entropy of the logarithmic pool of ``logs`` and of the base ``offset``, and its gradient."""
+    scores = np.tensordot(weights, logs, 1) + offset
     loss = (logsumexp(scores, 1) * target.sum(1)).sum() - (target * scores).sum()
     surplus = softmax(scores, 1) * target.sum(1, keepdims=True) - target
     return loss / len(target), (surplus * logs).sum((1, 2)) / len(target)

@@ -74,7 +74,7 @@ def test_gathers_reach_what_numba_reaches() -> None:
     for trees in ("vector", "label"):
         head = fitted(features, target, trees=trees)
         scores = head.start.repeat(300, 1)
-        add_by_gathers(features, head.forest, scores, head.depth)
+        add_by_gathers(features, head.forest, scores, 10)
         torch.testing.assert_close(scores.softmax(-1), head(features), rtol=0, atol=1e-6)
 
 
@@ -133,6 +133,49 @@ def test_early_stopping_uses_its_own_rows_and_whole_groups() -> None:
     refitted = fitted(features, target, group, **patient)
     assert torch.equal(refitted.values, fitted(features, target, rounds=5, patience=None).values)
     assert len(fitted(*changed, group, refit=False, **patient).roots) < 5
+
+
+def pairs(rows: int) -> tuple[Tensor, Tensor]:
+    """Whether the signs of two features agree says all: no split by one of them gains."""
+    features = torch.randn(rows, 2, generator=torch.Generator().manual_seed(2))
+    agree = (features.prod(1) > 0).float()
+    return features, 0.8 * torch.stack([agree, 1 - agree], 1) + 0.1
+
+
+def test_the_depth_is_that_of_the_lowest_loss_of_the_watched_rows() -> None:
+    """Where features matter together trees are deep, where each matters alone they are shallow."""
+    plain = {"rounds": 60, "patience": 20, "depth": None, "seed": 0}
+    for features, target in (pairs(600), problem()):
+        each = {depth: fitted(features, target, **{**plain, "depth": depth}) for depth in (2, 4, 10)}
+        best = min(each, key=lambda depth: float(each[depth].validation_loss))
+        chosen = fitted(features, target, **plain)
+        assert torch.equal(chosen.validation_loss, each[best].validation_loss)
+        assert torch.equal(chosen(features), each[best](features))
+        assert best == (2 if features.shape[1] == 7 else 10)
+    features, target = problem()
+    assert torch.equal(
+        fitted(features, target, patience=None, depth=None)(features),
+        fitted(features, target, patience=None, depth=4)(features),
+    )
+
+
+def test_few_features_are_all_tried_and_of_many_a_share() -> None:
+    def share(width: int, features: float | None = None) -> float:
+        head = BoostedTrees(features=features, threads=1)
+        head.build(width, LABELS)
+        return head._plan(4).features
+
+    assert [share(width) for width in (1, 7, 100)] == [1, 1, 1]
+    assert share(200) == 0.5 and share(1000) == 0.3 and share(7, 0.2) == 0.2
+
+
+def test_random_cuts_are_trees_of_their_own() -> None:
+    features, target = problem(missing=0.1)
+    best, random = (fitted(features, target, search=search, patience=None) for search in ("histogram", "random"))
+    assert loss(best, features, target) < loss(random, features, target) < float(kl(target.mean(0), target).mean()) / 2
+    assert not torch.equal(random(features), fitted(features, target, patience=None, seed=4)(features))
+    label = fitted(features, target, trees="label", patience=None, rounds=1, depth=1, sampling=1.0)
+    assert len(set(label.threshold[label.feature >= 0].tolist())) == 4
 
 
 def test_missing_values_say_something() -> None:

@@ -42,12 +42,15 @@ def fitted(*members: Head, group: Tensor | None = None, **options: Any) -> Pool:
     return head.eval()
 
 
-@pytest.mark.parametrize("mean", ["geometric", "arithmetic"])
+MEANS = ["multiplicative", "geometric", "arithmetic"]
+
+
+@pytest.mark.parametrize("mean", MEANS)
 def test_contract(mean: Any) -> None:
     check_head(lambda: Pool([forest(), Trained(epochs=10), MaxEnt(iterations=20)], mean))
 
 
-@pytest.mark.parametrize("mean", ["geometric", "arithmetic"])
+@pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("group", [None, GROUPS], ids=["rows", "groups"])
 def test_it_is_the_pool_of_members_that_saw_other_rows(mean: Any, group: Tensor | None) -> None:
     features, target = problem()
@@ -61,26 +64,40 @@ def test_it_is_the_pool_of_members_that_saw_other_rows(mean: Any, group: Tensor 
             outside[number, cut.test] = _alone(make(), features[cut.train], target[cut.train])(
                 features[cut.test]
             ).double()
-    weights = pool_weights(outside.numpy(), target.double().numpy(), mean)
+    base = target.double().mean(0)
+    weights = pool_weights(outside.numpy(), target.double().numpy(), mean, base.numpy())
     head = fitted(*(make() for make in makers), mean=mean, group=group)
     np.testing.assert_allclose(head.weights, weights, atol=1e-6)
     torch.testing.assert_close(head.member_kl.double(), kl(outside, target.double()).mean(1))
     assert head.pool_kl <= head.member_kl.min() + 1e-6
     whole = torch.stack([_alone(make(), features, target)(features).double() for make in makers])
     factors = torch.from_numpy(weights)[:, None, None]
-    mixed = (whole * factors).sum(0) if mean == "arithmetic" else (whole.log() * factors).sum(0).softmax(-1)
+    logs = (whole.log() * factors).sum(0) + (1 - factors.sum()) * base.log()
+    mixed = (whole * factors).sum(0) if mean == "arithmetic" else logs.softmax(-1)
     torch.testing.assert_close(head(features).double(), mixed, atol=1e-5, rtol=0)
 
 
 def test_a_member_that_learns_its_rows_by_heart_gets_no_weight() -> None:
     features, target = problem()
     generator = torch.Generator().manual_seed(5)
-    head = Pool([AAKNN(1), MeanPredictor()], folds=4, seed=0)
-    head.build(4, LABELS)
     shuffled = target[torch.randperm(120, generator=generator)]
-    head.fit(features, shuffled, Collective())
     assert kl(_alone(AAKNN(1), features, shuffled)(features), shuffled).max() < 1e-6
-    assert head.weights[0] < 0.15
+    for mean in MEANS:
+        head = Pool([AAKNN(1), MeanPredictor()], mean, folds=4, seed=0)  # type: ignore[arg-type]
+        head.build(4, LABELS)
+        head.fit(features, shuffled, Collective())
+        assert head.weights[0] < 0.15
+
+
+def test_where_no_member_helps_the_mean_distribution_is_left() -> None:
+    features, target = problem()
+    head = Pool([AAKNN(1), MaxEnt(l2=1e-6)], folds=4, seed=0)
+    head.build(4, LABELS)
+    wrong = target[torch.randperm(120, generator=torch.Generator().manual_seed(6))]
+    head.fit(features, wrong, Collective())
+    assert head.weights.sum() < 0.1
+    head.weights = torch.zeros(2)
+    torch.testing.assert_close(head(features), wrong.mean(0).expand(120, -1))
 
 
 def test_one_member_alone_is_that_member() -> None:
@@ -103,7 +120,7 @@ def test_a_member_twice_changes_nothing_and_order_does_not_count() -> None:
 def test_members_without_weight_stay_as_they_were_built() -> None:
     features, _ = problem()
     target = features[:, :3].softmax(-1)
-    head = Pool([MaxEnt(), MeanPredictor(), forest(depth=1)], folds=3, seed=0)
+    head = Pool([MaxEnt(), MeanPredictor(), forest(depth=1)], "geometric", folds=3, seed=0)
     head.build(4, LABELS)
     built = [{name: tensor.clone() for name, tensor in member.state_dict().items()} for member in head.members]
     head.fit(features, target, Collective())
@@ -122,7 +139,7 @@ def test_the_summary_names_members() -> None:
     found = head.summary()
     names = ["StructRF", "Softmax_1", "Softmax_2"]
     assert list(found) == [*(f"weight_{n}" for n in names), *(f"inner_kl_{n}" for n in names), "inner_kl_pool"]
-    assert sum(found[f"weight_{name}"] for name in names) == pytest.approx(1)
+    assert [found[f"weight_{name}"] for name in names] == pytest.approx(head.weights.tolist())
 
 
 def test_a_pool_in_a_pool_and_plain_data() -> None:
@@ -198,15 +215,18 @@ def test_too_few_groups_for_the_folds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("buffer", "value", "words"),
+    ("mean", "buffer", "value", "words"),
     [
-        ("weights", torch.tensor([0.7, 0.7]), "weights row 0 is no distribution"),
-        ("weights", torch.tensor([1.0]), r"weights has shape \(1,\)"),
-        ("members.0.threshold", torch.tensor([torch.nan]), "threshold"),
+        ("geometric", "weights", torch.tensor([0.7, 0.7]), "weights row 0 is no distribution"),
+        ("geometric", "weights", torch.tensor([1.0]), r"weights has shape \(1,\)"),
+        ("multiplicative", "weights", torch.tensor([1.2, -0.1]), "weights has -0.1, below 0"),
+        ("multiplicative", "weights", torch.tensor([1.2, torch.nan]), "weights"),
+        ("multiplicative", "base", torch.tensor([0.5, 0.5, 0.5]), "base row 0 is no distribution"),
+        ("multiplicative", "members.0.threshold", torch.tensor([torch.nan]), "threshold"),
     ],
 )
-def test_a_changed_state_is_refused(buffer: str, value: Tensor, words: str) -> None:
-    head = fitted(forest(), MaxEnt(l2=0.1))
+def test_a_changed_state_is_refused(mean: str, buffer: str, value: Tensor, words: str) -> None:
+    head = fitted(forest(), MaxEnt(l2=0.1), mean=mean)
     with pytest.raises(LDLError, match=words):
         head.load_state_dict(head.state_dict() | {buffer: value})
 

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from ldl.errors import LDLError
-from ldl.methods.opinion_pool import LEAST_WEIGHT, Mean, pool, pool_weights
+from ldl.methods.opinion_pool import LEAST_WEIGHT, MOST_WEIGHT, Mean, pool, pool_weights
 from ldl.metrics.functional import KL_FLOOR
 
 MEANS = get_args(Mean)
+BASE = np.array([0.1, 0.2, 0.3, 0.4])
 
 
 def problem(seed: int, members: int = 3, rows: int = 60, labels: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -121,3 +122,52 @@ def test_a_prediction_that_is_none_is_named() -> None:
     predictions[1, 7, 2] = np.nan
     with pytest.raises(LDLError, match="member 1 predicts nan for row 7, label 2"):
         pool_weights(predictions, target, "geometric")
+
+
+def test_the_multiplicative_pool_is_its_definition() -> None:
+    predictions, _ = problem(0)
+    predictions[0, :5, 1] = 0
+    predictions /= predictions.sum(-1, keepdims=True)
+    for weights in (np.array([0.2, 1.5, 0.3]), np.array([0.1, 0.0, 0.3]), np.zeros(3)):
+        found = pool(torch.from_numpy(predictions), torch.from_numpy(weights), "multiplicative", torch.from_numpy(BASE))
+        ratios = np.maximum(predictions, KL_FLOOR) / BASE
+        expected = BASE * np.prod(ratios ** weights[:, None, None], axis=0)
+        np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True), rtol=0, atol=1e-11)
+    one = pool(torch.from_numpy(predictions), torch.tensor([0.0, 1.0, 0.0]), "multiplicative", torch.from_numpy(BASE))
+    assert torch.equal(one, torch.from_numpy(predictions[1]))
+
+
+def bordley(weights: np.ndarray, predictions: np.ndarray, target: np.ndarray) -> float:
+    """Mean KL divergence of the multiplicative pool, in float64."""
+    found = np.exp(np.log(BASE) + np.einsum("m,mnc->nc", weights, np.log(predictions / BASE)))
+    return divergence(np.ones(1), found[None] / found.sum(1)[None, :, None], target, "arithmetic")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_other_weights_of_any_sum_are_better(seed: int) -> None:
+    predictions, target = problem(seed)
+    weights = pool_weights(predictions, target, "multiplicative", BASE)
+    found, rng = bordley(weights, predictions, target), np.random.default_rng(seed)
+    assert weights.min() >= 0 and not ((weights > 0) & (weights < LEAST_WEIGHT)).any()
+    far, near = rng.uniform(0, 1.5, (500, 3)), np.abs(weights + 1e-3 * rng.normal(size=(200, 3)))
+    assert found <= min(bordley(other, predictions, target) for other in far) + 1e-9
+    assert found <= min(bordley(other, predictions, target) for other in near) + 1e-7
+    assert found <= bordley(pool_weights(predictions, target, "geometric"), predictions, target) + 1e-7
+
+
+@pytest.mark.parametrize(("power", "expected"), [(0.5, 2.0), (2.0, 0.5), (0.1, MOST_WEIGHT)])
+def test_members_too_near_the_base_or_too_far_from_it_are_put_right(power: float, expected: float) -> None:
+    _, target = problem(7)
+    timid = BASE * (target / BASE) ** power
+    weights = pool_weights(timid[None] / timid.sum(1)[None, :, None], target, "multiplicative", BASE)
+    np.testing.assert_allclose(weights, [expected], rtol=1e-3)
+
+
+def test_members_that_say_nothing_have_no_weight() -> None:
+    _, target = problem(8)
+    other = np.random.default_rng(0).dirichlet(np.ones(4), 60)[None]
+    base = target.mean(0)
+    weights = pool_weights(
+        np.concatenate([other, 1 / other / (1 / other).sum(-1, keepdims=True)]), target, "multiplicative", base
+    )
+    assert weights.sum() < 0.3

@@ -87,9 +87,12 @@ class Grower:
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self.free: list[Histogram] = []
         rows = bins.codes.shape[1]
+        self.draws = np.zeros(1, np.uint64)
         self.spare, self.right = np.empty(rows, np.int32), np.empty(rows, np.uint8)
 
-    def grow(self, derivatives: np.ndarray, rows: np.ndarray, features: np.ndarray, shape: Shape) -> BoostedTree:
+    def grow(
+        self, derivatives: np.ndarray, rows: np.ndarray, features: np.ndarray, shape: Shape, draws: int = 0
+    ) -> BoostedTree:  # fmt: skip
         """Grow one tree.
 
         Args:
@@ -97,7 +100,9 @@ class Grower:
             rows: (n,) int32, the training rows that it sees, each once; their order changes.
             features: Those that it may split by, rising, int64.
             shape: How far it grows.
+            draws: What the tree's stream of random numbers begins with, where cuts are drawn.
         """
+        self.draws[0] = draws
         root = _Node(0, 0, len(rows), 0, total(derivatives, rows))
         nodes, open_, leaves = [root], [], 1
         if self._may_split(root, shape):
@@ -175,7 +180,10 @@ class Grower:
             for other in nodes[1:]:
                 subtract(self.bins, share, features, other.histogram, node.histogram)
             for at, each in enumerate(wanted):
-                best_cut(self.bins, share, features, each.histogram, each.sums, each.count, rules, found[at, place])
+                best_cut(
+                    self.bins, share, features, each.histogram, each.sums, each.count, rules, self.draws, each.number,
+                    found[at, place],
+                )  # fmt: skip
 
         work = node.count * len(features) * derivatives.shape[1]
         self._share_out(one, len(self.shares), work)

@@ -19,6 +19,7 @@ from ldl.methods.forest.draws import subset
 from ldl.methods.mapped import LARGE, blocks, release
 
 Trees = Literal["vector", "label"]
+Search = Literal["histogram", "random"]
 WORTH_THREADS = 50_000
 """Derivatives below which starting threads costs more than it saves."""
 
@@ -97,8 +98,8 @@ def boost(
             split_by = _columns(bins.codes.shape[0], plan.features, plan.seed, number)
             several = plan.trees == "label"
             trees = [
-                grower.grow(one, rows.copy() if several else rows, split_by, plan.shape)
-                for one in _outputs(derivatives, plan.trees)
+                grower.grow(one, rows.copy() if several else rows, split_by, plan.shape, int(draws))
+                for one, draws in zip(_outputs(derivatives, plan.trees), _streams(plan.seed, number, labels))
             ]
             if all(len(tree.feature) == 1 for tree in trees):
                 return
@@ -122,6 +123,11 @@ def _columns(width: int, share: float, seed: int, number: int) -> np.ndarray:
     if count == width:
         return np.arange(width)
     return np.sort(np.random.default_rng([seed, number, 2]).choice(width, count, replace=False))
+
+
+def _streams(seed: int, number: int, labels: int) -> np.ndarray:
+    """What the random numbers of a round's trees begin with, one a label."""
+    return np.random.default_rng([seed, number, 3]).integers(2**64, size=labels, dtype=np.uint64)
 
 
 def _outputs(derivatives: np.ndarray, trees: Trees) -> Iterator[np.ndarray]:

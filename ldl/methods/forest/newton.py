@@ -13,6 +13,7 @@ import numpy as np
 
 from ldl.methods.forest.bins import Bins, Share
 from ldl.methods.forest.compiled import compiled, inlined, inlined_fast
+from ldl.methods.forest.draws import next_share, substream
 from ldl.methods.forest.histograms import Histogram
 
 LEAST = 1e-6
@@ -27,6 +28,7 @@ class Newton(NamedTuple):
     l2: float
     min_leaf: int
     min_hessian: float
+    random: bool = False
 
 
 class Cut(NamedTuple):
@@ -82,13 +84,17 @@ def best_cut(
     sums: np.ndarray,
     count: int,
     rules: Newton,
+    draws: np.ndarray,
+    number: int,
     found: np.ndarray,
 ) -> None:
     """Write the best :class:`Cut` of a node within a share to ``found`` (5,) float64; of equal ones the first.
 
     ``sums`` (2 W,) float64 and ``count`` are the node's. Where a feature misses no value in the node, missing ones go
-    to the side with more rows, the left one of equal sides.
+    to the side with more rows, the left one of equal sides. With ``rules.random`` a feature has one cut between its
+    values; it depends on the tree's stream ``draws`` (1,) uint64, on the node's ``number`` and on the feature's.
     """
+    state = np.empty(1, np.uint64)
     left, with_missing = np.empty(len(sums)), np.empty(len(sums))
     best = LEAST
     base = _score(sums, rules.l2)
@@ -100,11 +106,16 @@ def best_cut(
         missing = histogram.rows[last] if bins.offset[f + 1] > last else 0
         left[:] = 0.0
         rows, below = 0, -1
+        drawn = -1
+        if rules.random:
+            state[0] = substream(draws, number * len(bins.filled) + f)
+            drawn = _draw_bin(histogram.rows, begin, last, state)
         for at in range(begin, last + 1):
             above = at - begin if at < last else -1
             if at < last and histogram.rows[at] == 0:
                 continue
-            if below >= 0 and (above >= 0 or missing):
+            tried = not rules.random or above < 0 or below <= drawn < above
+            if below >= 0 and (above >= 0 or missing) and tried:
                 # Missing values to the right, then to the left.
                 if rows >= rules.min_leaf and count - rows >= rules.min_leaf:
                     gain = _sides(left, sums, rules.l2, rules.min_hessian) - base
@@ -124,6 +135,17 @@ def best_cut(
                 below = above
                 for k in range(len(left)):
                     left[k] += histogram.sums[at, k]
+
+
+@inlined
+def _draw_bin(rows: np.ndarray, begin: int, last: int, state: np.ndarray) -> int:
+    """The last bin on the left: the lowest that has rows, up to the one before the highest, all as likely."""
+    first, final = begin, last - 1
+    while first < final and rows[first] == 0:
+        first += 1
+    while first < final and rows[final] == 0:
+        final -= 1
+    return first - begin + int(next_share(state) * (final - first))
 
 
 @inlined

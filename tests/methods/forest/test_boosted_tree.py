@@ -127,8 +127,9 @@ def test_leafwise_growth_takes_the_best_gain_next() -> None:
         before = gains.tolist()
 
 
+@pytest.mark.parametrize("cut", [False, True], ids=["best", "random"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_threads_give_the_same_bits(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_give_the_same_bits(sparse: bool, cut: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ldl.methods.forest.boosted_tree.WORTH_THREADS", 0)
     random = np.random.default_rng(1)
     rows = random.normal(size=(500, 13)).astype(np.float32)
@@ -136,11 +137,11 @@ def test_threads_give_the_same_bits(sparse: bool, monkeypatch: pytest.MonkeyPatc
         rows[random.random(rows.shape) < 0.9] = 0
     derivatives = random.random((500, 6)).astype(np.float32) - np.float32(0.3)
     derivatives[:, 3:] += np.float32(0.3)
-    shape = Shape(6, None, 0.1, Newton(1.0, 2, 0.0))
+    shape = Shape(6, None, 0.1, Newton(1.0, 2, 0.0, cut))
     trees = []
     for threads in (1, 2, 5, 20):
         grower = Grower(make_bins(rows), threads, Collective(), CPU)
-        trees.append(grower.grow(derivatives, np.arange(500, dtype=np.int32), np.arange(13), shape))
+        trees.append(grower.grow(derivatives, np.arange(500, dtype=np.int32), np.arange(13), shape, 5))
         grower.close()
     for tree in trees[1:]:
         assert all(np.array_equal(one, other) for one, other in zip(trees[0], tree))
@@ -161,3 +162,66 @@ def test_memory_does_not_grow_with_the_trees() -> None:
             held.append(len(grower.free))
             assert len({id(histogram) for histogram in grower.free}) == len(grower.free)
         assert max(held) <= most
+
+
+def test_random_cuts_are_uniform_between_the_values_and_of_each_node_its_own() -> None:
+    """Of a feature with ten values; the rest of the tree is as without them."""
+    values = np.repeat(np.arange(10, dtype=np.float32), 40)[:, None]
+    random = np.random.default_rng(3)
+    derivatives = np.concatenate([random.normal(size=(400, 2)), np.ones((400, 2))], 1).astype(np.float32)
+    shape = Shape(3, None, 0.3, Newton(1.0, 1, 0.0, random=True))
+    grower, own = Grower(make_bins(values), 1, Collective(), CPU), np.arange(400, dtype=np.int32)
+    first, second = np.zeros(9, int), np.zeros(9, int)
+    for draws in range(2000):
+        tree = grower.grow(derivatives, own.copy(), np.array([0]), shape, draws)
+        node = int(tree.child[0])
+        first[int(tree.threshold[0])] += 1
+        if tree.threshold[0] == 4.5 and tree.feature[node] >= 0:
+            second[int(tree.threshold[node])] += 1
+        for number in np.flatnonzero(tree.feature >= 0)[:1]:
+            taken = gain(derivatives.astype(np.float64), values[:, 0] <= tree.threshold[number], shape.newton)
+            assert tree.gain[number] == pytest.approx(taken, rel=1e-4)
+    assert first.sum() == 2000 and ((first - 2000 / 9) ** 2 / (2000 / 9)).sum() < 26  # chi squared of 8, p = .001
+    assert second[:4].min() > second.sum() / 8 and not second[4:].any()
+
+
+def test_random_cuts_differ_from_feature_to_feature_and_the_best_is_taken() -> None:
+    random = np.random.default_rng(4)
+    rows = np.repeat(random.normal(size=(300, 1)), 5, 1).astype(np.float32)
+    derivatives = np.concatenate([-rows[:, :1], np.ones((300, 1))], 1).astype(np.float32)
+    grower = Grower(make_bins(rows), 1, Collective(), CPU)
+    own, width = np.arange(300, dtype=np.int32), np.arange(5)
+
+    def stump(features: np.ndarray, cut: bool, draws: int = 7) -> BoostedTree:
+        shape = Shape(1, None, 1.0, Newton(1.0, 1, 0.0, random=cut))
+        return grower.grow(derivatives, own.copy(), features, shape, draws)
+
+    alone = [stump(width[f : f + 1], True) for f in width]
+    assert len({float(tree.threshold[0]) for tree in alone}) == 5
+    together = stump(width, True)
+    gains = [float(tree.gain[0]) for tree in alone]
+    assert together.gain[0] == max(gains) and together.feature[0] == np.argmax(gains)
+    assert together.gain[0] < stump(width, False).gain[0]
+    assert stump(width, True, 8).threshold[0] != together.threshold[0]
+
+
+def test_random_cuts_keep_the_rules_and_the_missing_values() -> None:
+    """Trees of random cuts are trees: every split gains what it says, and keeps enough rows on both sides."""
+    splits = 0
+    for seed in range(100):
+        rows, derivatives, sampled, features, shape = problem(seed)
+        rules = shape.newton._replace(random=True)
+        tree = Grower(make_bins(rows), 1, Collective(), CPU).grow(
+            derivatives, sampled.copy(), features, shape._replace(newton=rules), seed
+        )
+        nodes = [(0, sampled)]
+        for number, own in nodes:
+            if tree.feature[number] < 0:
+                continue
+            left = goes_left(tree, number, rows[own])
+            found = gain(derivatives[own].astype(np.float64), left, rules)
+            assert found > 0 and tree.gain[number] == pytest.approx(found, rel=1e-4, abs=1e-5)
+            splits += 1
+            child = int(tree.child[number])
+            nodes += [(child, own[left]), (child + 1, own[~left])]
+    assert splits > 100

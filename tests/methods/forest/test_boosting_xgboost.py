@@ -38,7 +38,7 @@ def test_equals_xgboost_on_repeated_rows(name: str) -> None:
     expected = xgboost.train(rules, repeated, ROUNDS).predict(xgboost.DMatrix(features, base_margin=margin))
     head = BoostedTrees(
         rounds=ROUNDS, depth=DEPTH, learning_rate=ETA / 2, l2=LAMBDA / 2, trees="label", min_leaf=1, sampling=1.0,
-        features=1.0, patience=None, threads=1,
+        features=1.0, search="histogram", patience=None, threads=1,
     )  # fmt: skip
     head.build(features.shape[1], LabelSpace.nominal([str(c) for c in range(labels)]))
     rows, distributions = torch.from_numpy(features), torch.from_numpy(target)

@@ -144,7 +144,7 @@ class BoostedTrees(FittedHead):
                 each: self._boost_watched(part, seen, each, collective, device)
                 for each in (DEPTHS if self.depth is None else (self.depth,))
             }
-            depth = min(tried, key=lambda each: np.nan_to_num(tried[each][1], nan=np.inf))
+            depth = min(tried, key=lambda each: tried[each][1])
             done, lowest = tried[depth]
             rounds, start = len(done), _start(part.target)
             del part, seen, train, watched

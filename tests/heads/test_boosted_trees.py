@@ -39,8 +39,8 @@ def loss(head: BoostedTrees, features: Tensor, target: Tensor) -> float:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{}, {"trees": "label", "leaves": 5}, {"objective": "cdf", "patience": None}],
-    ids=["vector", "label", "cdf"],
+    [{}, {"search": "histogram", "depth": 4}, {"trees": "label", "leaves": 5}, {"objective": "cdf", "patience": None}],
+    ids=["vector", "histogram", "label", "cdf"],
 )
 def test_contract(arguments: dict[str, object]) -> None:
     check_head(lambda: BoostedTrees(**{"rounds": 30, "learning_rate": 0.3, **arguments}))  # type: ignore[arg-type]

@@ -128,12 +128,13 @@ def test_the_multiplicative_pool_is_its_definition() -> None:
     predictions, _ = problem(0)
     predictions[0, :5, 1] = 0
     predictions /= predictions.sum(-1, keepdims=True)
-    for weights in (np.array([0.2, 1.5, 0.3]), np.array([0.1, 0.0, 0.3]), np.zeros(3)):
-        found = pool(torch.from_numpy(predictions), torch.from_numpy(weights), "multiplicative", torch.from_numpy(BASE))
+    base = torch.from_numpy(BASE)
+    for weights in ([0.2, 1.5, 0.3], [0.1, 0.0, 0.3], [1.0, 0.5, 0.0], [0.0, 0.0, 0.0]):
+        found = pool(torch.from_numpy(predictions), torch.tensor(weights, dtype=torch.float64), "multiplicative", base)
         ratios = np.maximum(predictions, KL_FLOOR) / BASE
-        expected = BASE * np.prod(ratios ** weights[:, None, None], axis=0)
+        expected = BASE * np.prod(ratios ** np.array(weights)[:, None, None], axis=0)
         np.testing.assert_allclose(found, expected / expected.sum(1, keepdims=True), rtol=0, atol=1e-11)
-    one = pool(torch.from_numpy(predictions), torch.tensor([0.0, 1.0, 0.0]), "multiplicative", torch.from_numpy(BASE))
+    one = pool(torch.from_numpy(predictions), torch.tensor([0.0, 1.0, 0.0]), "multiplicative", base)
     assert torch.equal(one, torch.from_numpy(predictions[1]))
 
 

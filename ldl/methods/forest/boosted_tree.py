@@ -21,6 +21,7 @@ from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.histograms import TOGETHER, Histogram, accumulate, subtract, total
 from ldl.methods.forest.newton import NO_CUT, TINY, Cut, Newton, best_cut, first_best
 from ldl.methods.forest.parting import partition
+from ldl.methods.forest.random_cut import best_random_cut
 
 WORTH_THREADS = 300_000
 """Additions below which starting threads costs more than it saves."""
@@ -106,7 +107,8 @@ class Grower:
         root = _Node(0, 0, len(rows), 0, total(derivatives, rows))
         nodes, open_, leaves = [root], [], 1
         if self._may_split(root, shape):
-            root.histogram = self._take(derivatives.shape[1])
+            if not shape.newton.random:
+                root.histogram = self._take(derivatives.shape[1])
             self._search([root], None, derivatives, rows, features, shape.newton)
             open_.append(root)
         split: dict[int, tuple[Cut, int]] = {}
@@ -114,16 +116,16 @@ class Grower:
             # Of equal gains the node that came first.
             best = -1 if shape.leaves is None else max(range(len(open_)), key=lambda i: (open_[i].cut.gain, -i))
             node = open_.pop(best)
-            assert node.histogram is not None
             if node.cut.feature < 0:
-                self.free.append(node.histogram)
+                self._give_back(node)
                 continue
             split[node.number] = node.cut, len(nodes)
             leaves += 1
             children = self._part(node, derivatives, rows, len(nodes))
             nodes += children
             open_ += self._open(node, children, derivatives, rows, features, shape)
-        self.free += [node.histogram for node in open_ if node.histogram is not None]
+        for node in open_:
+            self._give_back(node)
         return self._tree(nodes, split, shape)
 
     def close(self) -> None:
@@ -150,16 +152,18 @@ class Grower:
         shape: Shape,
     ) -> list[_Node]:  # fmt: skip
         """Find the cuts of those children that may be split."""
-        assert node.histogram is not None
         small, large = sorted(children, key=lambda child: child.count)
         wanted = [child for child in children if self._may_split(child, shape)]
         if large not in wanted:
-            self.free.append(node.histogram)
+            self._give_back(node)
             return []
+        if shape.newton.random:
+            self._search(wanted, None, derivatives, rows, features, shape.newton)
+            return wanted
         small.histogram, large.histogram = self._take(derivatives.shape[1]), node.histogram
         self._search([small, large], wanted, derivatives, rows, features, shape.newton)
         if small not in wanted:
-            self.free.append(small.histogram)
+            self._give_back(small)
         return wanted
 
     def _search(
@@ -168,10 +172,18 @@ class Grower:
     ) -> None:  # fmt: skip
         """Fill in the histogram of the first node, take it from that of the second, and find the cuts of those wanted.
 
-        The second node's histogram is that of both.
+        The second node's histogram is that of both. Random cuts are found without.
         """
         node, wanted = nodes[0], nodes if wanted is None else wanted
         found = np.zeros((len(wanted), len(self.shares), 5))
+
+        def draw(place: int) -> None:
+            for at, each in enumerate(wanted):
+                own = rows[each.first : each.last]
+                best_random_cut(
+                    self.bins, self.shares[place], features, derivatives, own, each.sums, rules, self.draws,
+                    each.number, found[at, place],
+                )  # fmt: skip
 
         def one(place: int) -> None:
             share = self.shares[place]
@@ -180,13 +192,10 @@ class Grower:
             for other in nodes[1:]:
                 subtract(self.bins, share, features, other.histogram, node.histogram)
             for at, each in enumerate(wanted):
-                best_cut(
-                    self.bins, share, features, each.histogram, each.sums, each.count, rules, self.draws, each.number,
-                    found[at, place],
-                )  # fmt: skip
+                best_cut(self.bins, share, features, each.histogram, each.sums, each.count, rules, found[at, place])
 
         work = node.count * len(features) * derivatives.shape[1]
-        self._share_out(one, len(self.shares), work)
+        self._share_out(draw if rules.random else one, len(self.shares), work)
         best = np.stack([cuts[cuts[:, 0].argmax()] for cuts in found])
         if self.collective.world_size > 1:
             parts = self.collective.gather(torch.from_numpy(best[None]).to(self.device))
@@ -204,6 +213,10 @@ class Grower:
 
     def _may_split(self, node: _Node, shape: Shape) -> bool:
         return node.depth < shape.depth and node.count >= max(2, 2 * shape.newton.min_leaf)
+
+    def _give_back(self, node: _Node) -> None:
+        if node.histogram is not None:
+            self.free.append(node.histogram)
 
     def _take(self, width: int) -> Histogram:
         size = int(self.bins.offset[-1])

@@ -13,7 +13,6 @@ import numpy as np
 
 from ldl.methods.forest.bins import Bins, Share
 from ldl.methods.forest.compiled import compiled, inlined, inlined_fast
-from ldl.methods.forest.draws import next_share, substream
 from ldl.methods.forest.histograms import Histogram
 
 LEAST = 1e-6
@@ -53,7 +52,7 @@ NO_CUT = Cut(0.0, -1, -1, -1, False)
 
 
 @inlined_fast
-def _score(sums: np.ndarray, l2: float) -> float:
+def score_of(sums: np.ndarray, l2: float) -> float:
     width = len(sums) // 2
     score = 0.0
     for c in range(width):
@@ -62,7 +61,7 @@ def _score(sums: np.ndarray, l2: float) -> float:
 
 
 @inlined_fast
-def _sides(left: np.ndarray, whole: np.ndarray, l2: float, least: float) -> float:
+def sides_score(left: np.ndarray, whole: np.ndarray, l2: float, least: float) -> float:
     """Scores of both sides together, or -1 where one of them has too little second derivative."""
     width = len(left) // 2
     score, hessian, all_ = 0.0, 0.0, 0.0
@@ -84,20 +83,16 @@ def best_cut(
     sums: np.ndarray,
     count: int,
     rules: Newton,
-    draws: np.ndarray,
-    number: int,
     found: np.ndarray,
 ) -> None:
     """Write the best :class:`Cut` of a node within a share to ``found`` (5,) float64; of equal ones the first.
 
     ``sums`` (2 W,) float64 and ``count`` are the node's. Where a feature misses no value in the node, missing ones go
-    to the side with more rows, the left one of equal sides. With ``rules.random`` a feature has one cut between its
-    values; it depends on the tree's stream ``draws`` (1,) uint64, on the node's ``number`` and on the feature's.
+    to the side with more rows, the left one of equal sides.
     """
-    state = np.empty(1, np.uint64)
     left, with_missing = np.empty(len(sums)), np.empty(len(sums))
     best = LEAST
-    base = _score(sums, rules.l2)
+    base = score_of(sums, rules.l2)
     found[0] = 0.0
     for f in features:
         if not share.first <= f < share.last:
@@ -106,30 +101,25 @@ def best_cut(
         missing = histogram.rows[last] if bins.offset[f + 1] > last else 0
         left[:] = 0.0
         rows, below = 0, -1
-        drawn = -1
-        if rules.random:
-            state[0] = substream(draws, number * len(bins.filled) + f)
-            drawn = _draw_bin(histogram.rows, begin, last, state)
         for at in range(begin, last + 1):
             above = at - begin if at < last else -1
             if at < last and histogram.rows[at] == 0:
                 continue
-            tried = not rules.random or above < 0 or below <= drawn < above
-            if below >= 0 and (above >= 0 or missing) and tried:
+            if below >= 0 and (above >= 0 or missing):
                 # Missing values to the right, then to the left.
                 if rows >= rules.min_leaf and count - rows >= rules.min_leaf:
-                    gain = _sides(left, sums, rules.l2, rules.min_hessian) - base
+                    gain = sides_score(left, sums, rules.l2, rules.min_hessian) - base
                     if gain > best:
                         best = gain
-                        _write(found, gain, f, below, above, missing == 0 and 2 * rows >= count)
+                        write_cut(found, gain, f, below, above, missing == 0 and 2 * rows >= count)
                 rest = count - rows - missing
                 if missing and above >= 0 and rows + missing >= rules.min_leaf and rest >= rules.min_leaf:
                     for k in range(len(left)):
                         with_missing[k] = left[k] + histogram.sums[last, k]
-                    gain = _sides(with_missing, sums, rules.l2, rules.min_hessian) - base
+                    gain = sides_score(with_missing, sums, rules.l2, rules.min_hessian) - base
                     if gain > best:
                         best = gain
-                        _write(found, gain, f, below, above, True)
+                        write_cut(found, gain, f, below, above, True)
             if at < last:
                 rows += histogram.rows[at]
                 below = above
@@ -138,18 +128,7 @@ def best_cut(
 
 
 @inlined
-def _draw_bin(rows: np.ndarray, begin: int, last: int, state: np.ndarray) -> int:
-    """The last bin on the left: the lowest that has rows, up to the one before the highest, all as likely."""
-    first, final = begin, last - 1
-    while first < final and rows[first] == 0:
-        first += 1
-    while first < final and rows[final] == 0:
-        final -= 1
-    return first - begin + int(next_share(state) * (final - first))
-
-
-@inlined
-def _write(found: np.ndarray, gain: float, feature: int, below: int, above: int, missing_left: bool) -> None:
+def write_cut(found: np.ndarray, gain: float, feature: int, below: int, above: int, missing_left: bool) -> None:
     found[0], found[1], found[2], found[3], found[4] = gain, feature, below, above, missing_left
 
 

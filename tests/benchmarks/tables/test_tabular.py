@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from places import BENCHMARKS
+from places import BENCHMARKS, ROOT
 
 from benchmarks.tables import peers, tabular
 from benchmarks.tables.report import folds_of, full_tables, leaders, ranks, summary
@@ -182,3 +182,12 @@ def test_bold_is_what_the_corrected_test_does_not_tell_from_the_best() -> None:
     ]
     rows = [line.split(" | ") for line in summary(cells, ["s", "alone"], ["best", "near"], "kl", "Folds.").splitlines()]
     assert [[cell.startswith("**") for cell in row[1:]] for row in rows[-2:]] == [[True, False], [False, False]]
+
+
+def test_the_pool_is_measured_beside_each_of_its_members() -> None:
+    """And is that of the run that users have."""
+    methods = yaml.safe_load((ROOT / "benchmarks/tables/pool.yaml").read_text())["methods"]
+    run = yaml.safe_load((ROOT / "configs/runs/tabular/pool.yaml").read_text())["model"]["head"]
+    assert methods.pop("Pool") == run
+    alone = [{"init_args": {}, **method} for method in methods.values()]
+    assert alone == [{"init_args": {}, **member} for member in run["init_args"]["members"]]

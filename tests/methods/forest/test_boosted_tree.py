@@ -176,11 +176,11 @@ def test_random_cuts_are_uniform_between_the_values_and_of_each_node_its_own() -
         tree = grower.grow(derivatives, own.copy(), np.array([0]), shape, draws)
         node = int(tree.child[0])
         first[int(tree.threshold[0])] += 1
-        if tree.threshold[0] == 4.5 and tree.feature[node] >= 0:
+        if tree.threshold[0] == 4.5:
+            assert tree.feature[node] == 0
             second[int(tree.threshold[node])] += 1
-        for number in np.flatnonzero(tree.feature >= 0)[:1]:
-            taken = gain(derivatives.astype(np.float64), values[:, 0] <= tree.threshold[number], shape.newton)
-            assert tree.gain[number] == pytest.approx(taken, rel=1e-4)
+        taken = gain(derivatives.astype(np.float64), values[:, 0] <= tree.threshold[0], shape.newton)
+        assert tree.gain[0] == pytest.approx(taken, rel=1e-4)
     assert first.sum() == 2000 and ((first - 2000 / 9) ** 2 / (2000 / 9)).sum() < 26  # chi squared of 8, p = .001
     assert second[:4].min() > second.sum() / 8 and not second[4:].any()
 
@@ -203,6 +203,15 @@ def test_random_cuts_differ_from_feature_to_feature_and_the_best_is_taken() -> N
     assert together.gain[0] == max(gains) and together.feature[0] == np.argmax(gains)
     assert together.gain[0] < stump(width, False).gain[0]
     assert stump(width, True, 8).threshold[0] != together.threshold[0]
+
+
+def test_random_cuts_part_missing_values_from_the_others() -> None:
+    values = np.where(np.arange(40) % 2, np.nan, 1.0).astype(np.float32)[:, None]
+    derivatives = np.stack([np.where(np.arange(40) % 2, 1.0, -1.0), np.ones(40)], 1).astype(np.float32)
+    shape = Shape(1, None, 1.0, Newton(1.0, 1, 0.0, random=True))
+    grower = Grower(make_bins(values), 1, Collective(), CPU)
+    tree = grower.grow(derivatives, np.arange(40, dtype=np.int32), np.array([0]), shape)
+    assert tree.threshold[0] == np.inf and not tree.missing_left[0]
 
 
 def test_random_cuts_keep_the_rules_and_the_missing_values() -> None:

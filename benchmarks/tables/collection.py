@@ -17,13 +17,20 @@ from torch import Tensor
 from benchmarks.common.folds import inputs_of
 from ldl.backbones.reuse import reuse_features
 from ldl.backbones.timm import Timm
-from ldl.data import FGNET, FGNETAAM, LDLDataModule, RotatedDigits, TabularLDL, UTKFace
+from ldl.data import BSDS500, FGNET, FGNETAAM, LDLDataModule, RotatedDigits, TabularLDL, UTKFace
+from ldl.data.edges.bsds500 import list_part
+from ldl.data.edges.images import read_scene
+from ldl.data.edges.votes import vote_share
+from ldl.edges.structured.channels import feature_maps
 from ldl.labels import LabelSpace
 
 YEAST = [f"Yeast_{name}" for name in ("alpha", "cdc", "cold", "diau", "dtt", "elu", "heat", "spo", "spo5", "spoem")]
 PUBLIC = ["SJAFFE", "SBU_3DFE", "Natural_Scene", "Movie", "SCUT_FBP", "M2B", *YEAST]
 MOST_ROWS = 3000
 """Of the larger ones, drawn at random: what is compared are settings, a fold of many tables each."""
+
+PIXELS = 30
+"""Drawn from each image."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,23 @@ def _diabetes() -> Rows:
     return Rows(torch.tensor(table.data, dtype=torch.float32), target, labels)
 
 
+def _votes() -> Rows:
+    """Pixels of the 100 validation images of BSDS500: what annotators saw there, by the detector's 26 maps."""
+    rng, features, shares, groups = np.random.default_rng(0), [], [], []
+    for number, file in enumerate(list_part(BSDS500().folder, "val")):
+        image, truth = read_scene(file)
+        height, width = (side - side % 4 for side in image.shape[:2])
+        maps = feature_maps(np.ascontiguousarray(image[:height, :width]))
+        share = vote_share(truth.boundaries, 2.0)[:height, :width]
+        row, column = rng.integers(height, size=PIXELS), rng.integers(width, size=PIXELS)
+        features.append(maps[:, row // 2, column // 2].T)
+        shares.append(share[row, column])
+        groups.append(np.full(PIXELS, number))
+    edge = torch.from_numpy(np.concatenate(shares)).float()
+    rows = torch.from_numpy(np.concatenate(features)).float()
+    return Rows(rows, torch.stack([1 - edge, edge], 1), LabelSpace.nominal(["no edge", "edge"]), np.concatenate(groups))
+
+
 TABLES: dict[str, Callable[[], Rows]] = {
     **{name: partial(_public, name) for name in PUBLIC},
     "FG-NET, appearance": lambda: _served(FGNETAAM(scaling="none")),
@@ -88,6 +112,7 @@ TABLES: dict[str, Callable[[], Rows]] = {
     "UTKFace, mobilenetv2": lambda: _served(UTKFace(), "mobilenetv2_100"),
     "turned digits": lambda: _served(RotatedDigits(turns=2)),
     "diabetes": _diabetes,
+    "BSDS500, votes": _votes,
 }
 FAMILIES = {name: "Yeast" if name.startswith("Yeast") else name for name in TABLES}
 """The ten Yeast sets have the same features, and count as one."""

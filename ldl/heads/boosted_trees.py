@@ -96,8 +96,8 @@ class BoostedTrees(FittedHead):
     importances: Tensor = buffer()
     validation_loss: Tensor = buffer()
 
-    rounds: int = option(default=2000, least=1, most=100_000)
-    learning_rate: float = option(default=0.03, above=0, most=1)
+    rounds: int = option(default=3000, least=1, most=100_000)
+    learning_rate: float = option(default=0.015, above=0, most=1)
     depth: int | None = option(default=None, least=0, most=64, null="the best of 2, 4 and 10 on the validation rows")
     leaves: int | None = option(default=None, least=2, most=65536, null="depth-wise growth")
     l2: float = option(default=1.0, least=0)

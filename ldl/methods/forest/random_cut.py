@@ -12,6 +12,9 @@ from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.draws import next_share, substream
 from ldl.methods.forest.newton import LEAST, Newton, score_of, sides_score, write_cut
 
+ROWS = 4096
+"""Rows whose derivatives are read for all features together, so that they stay in the cache."""
+
 
 @compiled
 def best_random_cut(
@@ -44,63 +47,89 @@ def best_random_cut(
         number: The node's; a draw depends on it, on the feature, and on nothing else.
         found: Where the cut is written to.
     """
-    width, count = len(sums), len(rows)
-    left, absent, state = np.empty(width), np.empty(width), np.empty(1, np.uint64)
-    # In the order in which every feature is passed over.
-    own, code_of = np.empty((count, width), np.float32), np.empty(count, np.uint8)
-    for i in range(count):
-        for k in range(width):
-            own[i, k] = derivatives[rows[i], k]
     base, best = score_of(sums, rules.l2), LEAST
     found[0] = 0.0
-    for f in features:
-        if not share.first <= f < share.last:
-            continue
-        codes, filled = bins.codes[f], bins.filled[f]
-        low, high, missing = 256, -1, 0
-        for i in range(count):
-            code = np.int64(codes[rows[i]])
-            code_of[i] = code
-            if code == filled:
-                missing += 1
-            else:
-                low, high = min(low, code), max(high, code)
-        if high < 0 or (low == high and missing == 0):
-            continue
-        state[0] = substream(draws, number * len(bins.filled) + f)
-        drawn = low + int(next_share(state) * (high - low))
-        left[:] = 0.0
-        absent[:] = 0.0
-        below, above, here = -1, 256, 0
-        for i in range(count):
-            code = np.int64(code_of[i])
-            if code <= drawn:
-                here += 1
-                below = max(below, code)
-                for k in range(width):
-                    left[k] += own[i, k]
-            elif code < filled:
-                above = min(above, code)
-            elif missing:
-                for k in range(width):
-                    absent[k] += own[i, k]
-        if low < high:
-            if here >= rules.min_leaf and count - here >= rules.min_leaf:
-                gain = sides_score(left, sums, rules.l2, rules.min_hessian) - base
+    first, last = np.searchsorted(features, share.first), np.searchsorted(features, share.last)
+    own = features[first:last]
+    drawn, high, missing = _draw(bins, own, rows, draws, number)
+    left, absent, here, edges = _add_up(bins, own, derivatives, rows, drawn, missing)
+    count = len(rows)
+    for at, f in enumerate(own):
+        below, above = edges[at]
+        if above >= 0:
+            if here[at] >= rules.min_leaf and count - here[at] >= rules.min_leaf:
+                gain = sides_score(left[at], sums, rules.l2, rules.min_hessian) - base
                 if gain > best:
                     best = gain
-                    write_cut(found, gain, f, below, above, missing == 0 and 2 * here >= count)
-            if missing and here + missing >= rules.min_leaf and count - here - missing >= rules.min_leaf:
-                for k in range(width):
-                    left[k] += absent[k]
-                gain = sides_score(left, sums, rules.l2, rules.min_hessian) - base
+                    write_cut(found, gain, f, below, above, missing[at] == 0 and 2 * here[at] >= count)
+            both = here[at] + missing[at]
+            if missing[at] and both >= rules.min_leaf and count - both >= rules.min_leaf:
+                gain = sides_score(left[at] + absent[at], sums, rules.l2, rules.min_hessian) - base
                 if gain > best:
                     best = gain
                     write_cut(found, gain, f, below, above, True)
-        if missing >= rules.min_leaf and count - missing >= rules.min_leaf:
-            for k in range(width):
-                left[k] = sums[k] - absent[k]
-            gain = sides_score(left, sums, rules.l2, rules.min_hessian) - base
+        if high[at] >= 0 and missing[at] >= rules.min_leaf and count - missing[at] >= rules.min_leaf:
+            gain = sides_score(absent[at], sums, rules.l2, rules.min_hessian) - base
             if gain > best:
                 best = gain
-                write_cut(found, gain, f, high, -1, False)
+                write_cut(found, gain, f, high[at], -1, False)
+
+
+@compiled
+def _draw(
+    bins: Bins, features: np.ndarray, rows: np.ndarray, draws: np.ndarray, number: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each feature the last bin on the left, the highest one that is filled, -1 for none, and the missing values."""
+    drawn, highest, missing = (
+        np.empty(len(features), np.int64),
+        np.empty(len(features), np.int64),
+        np.empty_like(features),
+    )
+    state = np.empty(1, np.uint64)
+    for at, f in enumerate(features):
+        codes, filled = bins.codes[f], bins.filled[f]
+        low, high, absent = 256, -1, 0
+        for row in rows:
+            code = np.int64(codes[row])
+            if code == filled:
+                absent += 1
+            else:
+                low, high = min(low, code), max(high, code)
+        state[0] = substream(draws, number * len(bins.filled) + f)
+        drawn[at] = low + int(next_share(state) * (high - low)) if high >= 0 else -1
+        highest[at], missing[at] = high, absent
+    return drawn, highest, missing
+
+
+@compiled
+def _add_up(
+    bins: Bins, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, drawn: np.ndarray, missing: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of each feature the sums of the rows on the left and of those without a value, how many are on the left, and the
+    bins next to the cut, the upper one -1 where no row is above it."""
+    width = derivatives.shape[1]
+    left, absent = np.zeros((len(features), width)), np.zeros((len(features), width))
+    here, edges = np.zeros(len(features), np.int64), np.full((len(features), 2), -1)
+    block = np.empty((min(ROWS, len(rows)), width), np.float32)
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        for i in range(len(part)):
+            for k in range(width):
+                block[i, k] = derivatives[part[i], k]
+        for at, f in enumerate(features):
+            codes, filled, last, counted = bins.codes[f], bins.filled[f], drawn[at], missing[at] > 0
+            low, high = edges[at, 0], edges[at, 1] if edges[at, 1] >= 0 else 256
+            for i in range(len(part)):
+                code = np.int64(codes[part[i]])
+                if code <= last:
+                    here[at] += 1
+                    low = max(low, code)
+                    for k in range(width):
+                        left[at, k] += block[i, k]
+                elif code < filled:
+                    high = min(high, code)
+                elif counted:
+                    for k in range(width):
+                        absent[at, k] += block[i, k]
+            edges[at, 0], edges[at, 1] = low, high if high < 256 else -1
+    return left, absent, here, edges

@@ -214,23 +214,51 @@ def test_random_cuts_part_missing_values_from_the_others() -> None:
     assert tree.threshold[0] == np.inf and not tree.missing_left[0]
 
 
-def test_random_cuts_keep_the_rules_and_the_missing_values() -> None:
-    """Trees of random cuts are trees: every split gains what it says, and keeps enough rows on both sides."""
-    splits = 0
-    for seed in range(100):
+def share_of(draws: int, place: int) -> float:
+    """The first number in [0, 1) of a stream's own stream, in Python's whole numbers (splitmix64)."""
+    most = 2**64 - 1
+    z = ((draws ^ ((place + 1) * 0xD1342543DE82EF95 & most)) + 0x9E3779B97F4A7C15) & most
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & most
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & most
+    return ((z ^ (z >> 31)) >> 11) / 2**53
+
+
+def test_random_cuts_are_the_best_of_those_drawn() -> None:
+    """Held against brute force, with a bin for each value, so that bins are ranks of values."""
+    splits, ways = 0, np.zeros(3, int)
+    for seed in range(200):
         rows, derivatives, sampled, features, shape = problem(seed)
         rules = shape.newton._replace(random=True)
-        tree = Grower(make_bins(rows), 1, Collective(), CPU).grow(
-            derivatives, sampled.copy(), features, shape._replace(newton=rules), seed
-        )
-        nodes = [(0, sampled)]
-        for number, own in nodes:
+        shape = Shape(shape.depth, None, shape.learning_rate, rules)
+        tree = Grower(make_bins(rows), 1, Collective(), CPU).grow(derivatives, sampled.copy(), features, shape, seed)
+        nodes = [(0, 0, sampled)]
+        for number, depth, own in nodes:
+            best = 0.0
+            for f in features:
+                values, all_ = rows[own, f], np.unique(rows[~np.isnan(rows[:, f]), f])
+                missing, there = np.isnan(values), np.unique(values[~np.isnan(values)])
+                if not len(there):
+                    continue
+                low, high = np.searchsorted(all_, there[[0, -1]])
+                last = all_[low + int(share_of(seed, int(number * rows.shape[1] + f)) * (high - low))]
+                below = values <= last
+                tries = [~missing] if missing.any() else []
+                tries += [below, below | missing] if low < high else []
+                best = max([best, *(gain(derivatives[own].astype(np.float64), each, rules) for each in tries)])
             if tree.feature[number] < 0:
+                assert best <= LEAST + 1e-5 or depth == shape.depth or len(own) < 2 * rules.min_leaf
                 continue
-            left = goes_left(tree, number, rows[own])
-            found = gain(derivatives[own].astype(np.float64), left, rules)
-            assert found > 0 and tree.gain[number] == pytest.approx(found, rel=1e-4, abs=1e-5)
+            assert tree.gain[number] == pytest.approx(best, rel=1e-4, abs=1e-5)
+            left, values = goes_left(tree, number, rows[own]), rows[own, tree.feature[number]]
+            assert gain(derivatives[own].astype(np.float64), left, rules) == pytest.approx(best, rel=1e-4, abs=1e-5)
+            missing = np.isnan(values)
+            if np.isfinite(tree.threshold[number]):
+                middle = (values[left & ~missing].max() + values[~left & ~missing].min()) / 2
+                assert tree.threshold[number] == pytest.approx(middle, rel=1e-5)
+            if not missing.any():
+                assert bool(tree.missing_left[number]) == (2 * left.sum() >= len(own))
+            ways += [np.isinf(tree.threshold[number]), missing.any() and tree.missing_left[number], missing.any()]
             splits += 1
             child = int(tree.child[number])
-            nodes += [(child, own[left]), (child + 1, own[~left])]
-    assert splits > 100
+            nodes += [(child, depth + 1, own[left]), (child + 1, depth + 1, own[~left])]
+    assert splits > 200 and ways.min() > 5

@@ -68,7 +68,7 @@ def best_random_cut(
                 if gain > best:
                     best = gain
                     write_cut(found, gain, f, below, above, True)
-        if high[at] >= 0 and missing[at] >= rules.min_leaf and count - missing[at] >= rules.min_leaf:
+        if missing[at] >= rules.min_leaf and count - missing[at] >= rules.min_leaf:
             gain = sides_score(absent[at], sums, rules.l2, rules.min_hessian) - base
             if gain > best:
                 best = gain
@@ -80,11 +80,7 @@ def _draw(
     bins: Bins, features: np.ndarray, rows: np.ndarray, draws: np.ndarray, number: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each feature the last bin on the left, the highest one that is filled, -1 for none, and the missing values."""
-    drawn, highest, missing = (
-        np.empty(len(features), np.int64),
-        np.empty(len(features), np.int64),
-        np.empty_like(features),
-    )
+    drawn, highest, missing = np.empty_like(features), np.empty_like(features), np.empty_like(features)
     state = np.empty(1, np.uint64)
     for at, f in enumerate(features):
         codes, filled = bins.codes[f], bins.filled[f]
@@ -106,7 +102,8 @@ def _add_up(
     bins: Bins, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, drawn: np.ndarray, missing: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Of each feature the sums of the rows on the left and of those without a value, how many are on the left, and the
-    bins next to the cut, the upper one -1 where no row is above it."""
+    bins next to the cut, the upper one -1 where no row is above it.
+    """
     width = derivatives.shape[1]
     left, absent = np.zeros((len(features), width)), np.zeros((len(features), width))
     here, edges = np.zeros(len(features), np.int64), np.full((len(features), 2), -1)

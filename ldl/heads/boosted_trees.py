@@ -42,20 +42,20 @@ class BoostedTrees(FittedHead):
     The scores start as the logarithm of the mean distribution. A round takes the gradient p - d of the Kullback-Leibler
     divergence and the diagonal p (1 - p) of its Hessian (Friedman 2001, multinomial boosting, with a distribution d for
     the one label), and grows a tree of Newton steps on them: a split gains the sum over the labels of G^2 / (H + l2),
-    of both sides less that of the node, and a leaf adds -G / (H + l2) (Chen & Guestrin 2016, Eq. 5 and 7). Splits are
-    searched on histograms of quantile bins (Ke et al. 2017). With ``trees`` ``label`` a round grows one tree for each
+    of both sides less that of the node, and a leaf adds -G / (H + l2) (Chen & Guestrin 2016, Eq. 5 and 7). Splits lie
+    between quantile bins (Ke et al. 2017). With ``trees`` ``label`` a round grows one tree for each
     label, as LDLogitBoost does (Xing, Geng & Xue, CVPR 2016) and XGBoost; with ``vector`` one for all of them, as their
     AOSO-LDLogitBoost, of which the leaves hold a step for each label here, and not for a pair.
 
     XGBoost's ``multi:softprob``, on rows that are repeated once a label with their mass as weight, has 2 p (1 - p) for
-    second derivative. With ``trees`` ``label``, half its ``eta``, half its ``lambda`` and half its ``min_child_weight``
-    this boosts the same trees.
+    second derivative. With ``search`` ``histogram``, ``trees`` ``label``, half its ``eta``, half its ``lambda``
+    and half its ``min_child_weight`` this boosts the same trees.
 
     A missing value (NaN) goes to the side where it gains most in training; where a feature misses none in a node, to
     the side with more rows. Boosting ends early where no tree of a round finds a split, as with features that are
     constant. The same seed gives the same bits for any number of threads and processes; they share the features.
 
-    Features are binned once, to a byte each, in blocks of rows: they may lie in a map of a file that is larger than
+    Features are binned, to a byte each, in blocks of rows: they may lie in a map of a file that is larger than
     memory. Fitting holds about F + 16 C + 13 bytes of a training row, and up to 1 GB of columns while it bins. Bins of
     more than half a GB lie in a file in ``LDL_CACHE`` that goes with the fit.
 

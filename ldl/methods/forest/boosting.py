@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
+from itertools import count
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from ldl.methods.mapped import LARGE, blocks, release
 
 Trees = Literal["vector", "label"]
 Search = Literal["histogram", "random"]
+IDLE = 50
+"""Rounds in a row of which no random cut can be made, after which there is none to be made."""
 WORTH_THREADS = 50_000
 """Derivatives below which starting threads costs more than it saves."""
 
@@ -72,7 +75,7 @@ def boost(
     device: torch.device,
     watched: Rows | None = None,
 ) -> Generator[Round, None, None]:
-    """Yield round after round, fewer where no tree of one finds a split.
+    """Yield round after round, fewer where no tree of one finds a split, or with random cuts of many in a row.
 
     Args:
         train: What is learned from; every process has all rows.
@@ -92,7 +95,10 @@ def boost(
     derivatives = np.empty((len(target), 2 * labels), np.float32)
     loss = number_of(plan.loss)
     try:
-        for number in range(rounds):
+        done, idle = 0, 0
+        for number in count():
+            if done == rounds or idle == (IDLE if plan.shape.newton.random else 1):
+                return
             _by_rows(grower, len(target), labels, partial(_derive, scores, target, loss, derivatives))
             rows = subset(len(target), plan.sampling, plan.seed, number)
             split_by = _columns(bins.codes.shape[0], plan.features, plan.seed, number)
@@ -102,7 +108,9 @@ def boost(
                 for one, draws in zip(_outputs(derivatives, plan.trees), _streams(plan.seed, number, labels))
             ]
             if all(len(tree.feature) == 1 for tree in trees):
-                return
+                idle += 1
+                continue
+            done, idle = done + 1, 0
             for label, tree in enumerate(trees):
                 _by_rows(grower, len(target), labels, partial(_add, bins, train, code_tree(tree, bins), scores, label))
             if train.features.nbytes >= LARGE:

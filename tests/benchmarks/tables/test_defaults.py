@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 import yaml
+from fake_edges import bsds
 
 from benchmarks.tables import collection, defaults
 from ldl.cells.store import Store
@@ -62,3 +64,12 @@ def test_large_tables_are_drawn_from() -> None:
     few = rows.at_most(10)
     assert len(few.features) == len(few.target) == 10 and rows.at_most(442) is rows
     assert abs(float(few.target.sum(1).max()) - 1) < 1e-5
+
+
+def test_pixels_of_a_picture_stay_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bsds(tmp_path / "BSDS500/data", {"train": 1, "val": 3})
+    monkeypatch.setenv("LDL_DATA", str(tmp_path))
+    rows = collection.read_rows("BSDS500, votes")
+    assert rows.groups is not None and np.bincount(rows.groups).tolist() == [collection.PIXELS] * 3
+    assert rows.features.shape == (90, 26) and rows.features.isfinite().all()
+    assert rows.target[:, 1].min() == 0 < rows.target[:, 1].max() <= 1 and (rows.target.sum(1) == 1).all()

@@ -25,7 +25,7 @@ from ldl.metrics.functional import KL_FLOOR
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.protocols import with_validation
-from ldl.trust.learned import check_numbers, check_range, check_shapes, check_trees, refuse
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_trees, longest_path, refuse
 
 DEPTHS = (2, 4, 10)
 """Few interactions of features, some, or as many as the rows have: which of them serves differs from table to table."""
@@ -128,6 +128,7 @@ class BoostedTrees(FittedHead):
         self.register_buffers(**join_boosted([], len(labels), torch.device("cpu"))._asdict())
         self.register_buffers(start=torch.zeros(len(labels)), importances=torch.zeros(in_features))
         self.register_buffers(validation_loss=torch.tensor(torch.nan))
+        self._longest = 0
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
@@ -158,6 +159,7 @@ class BoostedTrees(FittedHead):
             np.add.at(gains, tree.feature[tree.feature >= 0], tree.gain[tree.feature >= 0])
         width = len(self.labels) if self.trees == "vector" else 1
         self.register_buffers(**join_boosted(trees, width, device)._asdict(), start=torch.from_numpy(start).to(device))
+        self._longest = longest_path(self.roots, self.feature >= 0, self.child)
         self.importances = torch.from_numpy(gains / gains.sum() if gains.sum() > 0 else gains).float().to(device)
         self.validation_loss = torch.tensor(lowest, dtype=torch.float32, device=device)
 
@@ -165,7 +167,7 @@ class BoostedTrees(FittedHead):
         """Softmax of the scores: (..., F), which may be NaN, to (..., C), at least float32."""
         rows = features.reshape(-1, features.shape[-1]).float()
         scores = self.start.float().repeat(rows.shape[0], 1)
-        add_scores(rows, self.forest, scores, self._deepest, self.threads or torch.get_num_threads())
+        add_scores(rows, self.forest, scores, self._longest, self.threads or torch.get_num_threads())
         dtype = torch.promote_types(features.dtype, torch.float32)
         return scores.to(dtype).softmax(-1).reshape(*features.shape[:-1], scores.shape[-1])
 
@@ -184,7 +186,8 @@ class BoostedTrees(FittedHead):
         if sizes["W"] not in (1, len(self.labels)) or (sizes["W"] == 1 and sizes["K"] % len(self.labels)):
             refuse(self, "values", f"has {sizes['W']} labels in the leaves of {sizes['K']} trees")
         check_range(self, "feature", forest.feature, self.in_features, -1)
-        check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self._deepest)
+        deepest = max(DEPTHS) if self.depth is None else self.depth
+        self._longest = check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], deepest)
         if bool(forest.threshold.isnan().any()):
             refuse(self, "threshold", "holds NaN")
         if forest.missing_left.dtype != torch.bool:
@@ -198,10 +201,6 @@ class BoostedTrees(FittedHead):
         each = 1 if forest.values.shape[1] == len(self.labels) else len(self.labels)
         found = {"rounds": float(len(forest.roots) // each)}
         return found if bool(self.validation_loss.isnan()) else found | {"validation_loss": float(self.validation_loss)}
-
-    @property
-    def _deepest(self) -> int:
-        return max(DEPTHS) if self.depth is None else self.depth
 
     def _plan(self, depth: int) -> Plan:
         newton = Newton(self.l2, self.min_leaf, self.min_hessian, self.search == "random")

@@ -20,7 +20,7 @@ from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_me
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees, refuse
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees, longest_path, refuse
 
 MOST = 2**31 - 2
 """Of what int32 counts."""
@@ -105,6 +105,7 @@ class CostSensitiveForest(FittedHead):
         self.register_buffers(leaf_targets=uniform, leaf_values=uniform @ points)
         self.register_buffers(centre=torch.zeros(in_features).double(), scale=torch.ones(()).double())
         self.register_buffers(landmark=torch.zeros(0, in_features).double(), root=torch.zeros(0, 0).double())
+        self._longest = 0
 
     @property
     def forest(self) -> ObliqueForest:
@@ -134,6 +135,7 @@ class CostSensitiveForest(FittedHead):
         trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
         forest = join_oblique(trees, rules.features, features.device, collective)
         self.register_buffers(**forest._asdict())
+        self._longest = longest_path(forest.roots, forest.split >= 0, forest.child)
         self.leaf_targets, self.leaf_values = leaf_means(forest, target), leaf_means(forest, values)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -157,7 +159,7 @@ class CostSensitiveForest(FittedHead):
         forest = self.forest
         check_range(self, "split", forest.split, sizes["I"], -1)
         check_range(self, "columns", forest.columns, sizes["D" if sizes["Z"] else "F"])
-        check_trees(self, forest.roots, forest.split >= 0, forest.child, sizes["L"])
+        self._longest = check_trees(self, forest.roots, forest.split >= 0, forest.child, sizes["L"])
         for name, most in (("sizes", sizes["R"]), ("rows", MOST), ("draws", MOST)):
             check_range(self, name, getattr(self, name), most + 1, 0 if name == "rows" else 1)
         if (total := int(forest.sizes.sum())) != sizes["R"]:
@@ -175,7 +177,7 @@ class CostSensitiveForest(FittedHead):
 
     def leaves(self, features: Tensor) -> Tensor:
         """Numbers of the leaves that features (B, F) reach, (B, trees)."""
-        return reach(self.map(features), self.forest, self.depth)
+        return reach(self.map(features), self.forest, self._longest)
 
     def evidence(self, features: Tensor) -> Evidence:
         """The leaves that one instance (F,) reaches, one a tree, all of the same weight."""

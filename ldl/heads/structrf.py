@@ -24,7 +24,7 @@ from ldl.methods.rows import check_rows
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees
+from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees, longest_path
 
 Search = Literal["exact", "adaptive", "histogram", "random"]
 Criterion = Literal["clusters", "log_loss"]
@@ -114,6 +114,7 @@ class StructRF(FittedHead):
         forest = FlatForest(zero, zero - 1, torch.zeros(1), zero.clone(), uniform)
         self.register_buffers(**forest._asdict())
         self.register_buffers(importances=torch.zeros(in_features), out_of_bag_kl=torch.tensor(torch.nan))
+        self._longest = 0
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
@@ -138,6 +139,7 @@ class StructRF(FittedHead):
             gains[number] = tree.gain
         forest = join_trees(trees, distributions.shape[1], features.device, collective)
         self.register_buffers(**forest._asdict())
+        self._longest = longest_path(forest.roots, forest.feature >= 0, forest.child)
         gain = interleave(collective.gather(torch.from_numpy(gains).to(features.device))).sum(0)
         self.importances = (gain / gain.sum() if gain.sum() > 0 else gain).float()
         if self.out_of_bag:
@@ -149,13 +151,13 @@ class StructRF(FittedHead):
         Raises LDLError where a tree asks for a feature that is NaN.
         """
         rows = features.reshape(-1, features.shape[-1]).float()
-        output = average(rows, self.forest, self.depth, self.threads or torch.get_num_threads())
+        output = average(rows, self.forest, self._longest, self.threads or torch.get_num_threads())
         dtype = torch.promote_types(features.dtype, torch.float32)
         return output.to(dtype).reshape(*features.shape[:-1], output.shape[-1])
 
     def evidence(self, features: Tensor) -> Evidence:
         """The leaves that one instance (F,) reaches, one a tree, all of the same weight."""
-        leaves = reach(features[None].float(), self.forest, self.depth)[0].long()
+        leaves = reach(features[None].float(), self.forest, self._longest)[0].long()
         names = [f"tree {tree}, leaf {leaf}" for tree, leaf in enumerate(leaves.tolist())]
         return weigh(names, torch.full((len(leaves),), 1 / len(leaves)), self.forest.values[leaves])
 
@@ -172,7 +174,7 @@ class StructRF(FittedHead):
         )  # fmt: skip
         forest = self.forest
         check_range(self, "feature", forest.feature, self.in_features, -1)
-        check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
+        self._longest = check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], self.depth)
         check_numbers(self, "threshold", forest.threshold)
         check_simplex(self, "values", forest.values)
 

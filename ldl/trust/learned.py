@@ -83,7 +83,7 @@ def check_simplex(module: nn.Module, name: str, rows: Tensor) -> None:
 
 def check_trees(
     module: nn.Module, roots: Tensor, inner: Tensor, child: Tensor, leaves: int, depth: int | None = None
-) -> None:
+) -> int:
     """Refuse what are no trees: every node but the roots must be the child of exactly one node.
 
     So no walk from a root leaves the nodes or goes in a circle, and every leaf names one of ``leaves`` values.
@@ -94,7 +94,10 @@ def check_trees(
         inner: (M,) bool, which nodes have children.
         child: (M,) the left child, which the right one follows; in a leaf its number.
         leaves: How many leaves there are.
-        depth: Splits on the longest path; None allows any number.
+        depth: Splits that the longest path may have; None allows any number.
+
+    Returns:
+        How many it has.
 
     Raises:
         LDLError: another structure.
@@ -108,11 +111,16 @@ def check_trees(
     named = torch.cat([roots.long(), left, left + 1])
     if len(named) != nodes or not bool((torch.bincount(named, minlength=nodes) == 1).all()):
         refuse(module, "child", "makes no trees: a node is the child of several nodes, or of none")
-    if depth is None:
-        return
-    level = roots.long()
-    for _ in range(depth):
-        level = child[level[inner[level]]].long()
-        level = torch.cat([level, level + 1])
-    if bool(inner[level].any()):
+    longest = longest_path(roots, inner, child)
+    if depth is not None and longest > depth:
         refuse(module, "child", f"makes trees with more than {depth} splits on a path")
+    return longest
+
+
+def longest_path(roots: Tensor, inner: Tensor, child: Tensor) -> int:
+    """Splits on the longest path of trees: so many steps lead every row to its leaf. As for :func:`check_trees`."""
+    steps, level = 0, roots.long()
+    while len(level := level[inner[level]]):
+        left = child[level].long()
+        steps, level = steps + 1, torch.cat([left, left + 1])
+    return steps

@@ -73,7 +73,7 @@ def reach(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
 def _follow(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
     """:func:`reach` by so many steps of all rows in all trees, for a graph."""
     node = forest.roots.long().expand(rows.shape[0], -1)
-    for _ in range(min(depth, len(forest.columns))):
+    for _ in range(depth):
         split = pick(forest.split, node).long()
         going, split = split >= 0, split.clamp_min(0)
         asked = rows.unsqueeze(1).expand(-1, split.shape[1], -1).gather(2, pick(forest.columns, split).long())

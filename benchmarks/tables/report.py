@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,19 +98,6 @@ def _comparison(cells: Cells, sets: list[str], methods: list[str]) -> list[str]:
 def _failures(cells: Cells) -> list[str]:
     failed = {(cell["method"], cell["error"]) for cell in cells if "error" in cell}
     return ["## Failed", "", *(f"- {method}: {error}" for method, error in sorted(failed)), ""] if failed else []
-
-
-def write_csv(cells: Cells, path: Path) -> None:
-    """One line a cell."""
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["set", "method", "seed", "fold", "setting", "seconds", *DISTRIBUTION_METRICS, "error"])
-        for cell in cells:
-            measures = [cell.get("measures", {}).get(name, "") for name in DISTRIBUTION_METRICS]
-            start = [cell[name] for name in ("set", "method", "seed", "fold")]
-            writer.writerow(
-                [*start, cell.get("setting", ""), cell.get("seconds", ""), *measures, cell.get("error", "")]
-            )
 
 
 def ranks(cells: Cells, sets: list[str], methods: list[str]) -> tuple[list[str], np.ndarray]:

@@ -3,6 +3,7 @@
     python benchmarks/tables/tabular.py [--sets SJAFFE M2B] [--methods LDLF "extra trees"] [--out runs/tabular]
     python benchmarks/tables/tabular.py --protocol persons
     python benchmarks/tables/tabular.py --quick
+    python benchmarks/tables/tabular.py --cells docs/results/cells/tabular.csv --page docs/results/tables.md
     python benchmarks/tables/tabular.py --runs runs/*/results.json
 
 Protocols: ``persons`` leaves a tenth of the persons out, where they are known; ``shuffled`` is ``KFold(10,
@@ -10,7 +11,8 @@ shuffle=True, random_state=0)`` of the rows, as published, which leaks persons. 
 chooses among the settings of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on
 all of it and tested once.
 Every cell is written as soon as it is measured: the same command goes on where it was stopped, and retries failures.
-``--jobs`` measures several cells at a time.
+``--jobs`` measures several cells at a time. ``--cells`` goes on from a file of cells that were measured elsewhere, and
+adds its own to it, so that a table of many hours can be filled on many days.
 
 ``--runs`` adds cross-validations of ``train.py`` over the same folds, with the settings of their ``config.yaml``, as
 methods of their own: ``LDLF, tuned``.
@@ -37,14 +39,16 @@ import torch
 import yaml
 from rich.progress import Progress
 
+import ldl.heads
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import FOLDS
 from benchmarks.common.tables import write_block
+from benchmarks.tables.cells import read_cells, write_cells
 from benchmarks.tables.choice import OnSet
 from benchmarks.tables.columns import PROTOCOLS, Column, columns_of, protocol_of, titled
-from benchmarks.tables.methods import Method
+from benchmarks.tables.methods import Method, make_head
 from benchmarks.tables.quick import quickened
-from benchmarks.tables.report import full_tables, ranks, summary, write_csv
+from benchmarks.tables.report import full_tables, ranks, summary
 from ldl.cells.coordinator import Workers
 from ldl.cells.store import Row, Store, words_of
 from ldl.comparison.choice import Choice, measure
@@ -52,6 +56,7 @@ from ldl.comparison.ranks import draw_ranks
 from ldl.errors import LDLError
 from ldl.metrics import DISTRIBUTION_METRICS
 from ldl.running.quiet import silence
+from ldl.spec import to_spec
 
 CONFIG = Path(__file__).with_suffix(".yaml")
 QUICK_SETS, QUICK_FOLDS = ["SJAFFE"], 2
@@ -66,16 +71,18 @@ def main() -> None:
     config = yaml.safe_load(options.config.read_text())
     choice = Choice(tuple(config.get("choose_by", ["kl"])), config.get("inner_folds", 1))
     methods = [Method(name, **entry) for name, entry in config["methods"].items()]
-    methods = [method for method in methods if options.methods is None or method.name in options.methods]
     if options.quick:
         methods = [quickened(method) for method in methods]
+    specs = {method.name: digest(method, choice, options.quick) for method in methods}
+    methods = [method for method in methods if options.methods is None or method.name in options.methods]
     sets: list[str] = options.sets or (QUICK_SETS if options.quick else list(config["sets"]))
     folds = QUICK_FOLDS if options.quick else FOLDS
     columns = columns_of(config["sets"], sets, options.protocol or (["persons"] if options.quick else list(PROTOCOLS)))
     options.out.mkdir(parents=True, exist_ok=True)
     store = Store(options.out / "cells")
     seeds = range(options.seeds)
-    specs = {method.name: digest(method, choice, options.quick) for method in methods}
+    for key, measured in read_cells(options.cells) if options.cells else []:
+        store.cell(key, partial(dict, measured))
     wanted = [
         (key_of(column, method, seed, fold, specs), partial(measure, OnSet(column, method, seed), fold, choice))
         for column in columns
@@ -85,9 +92,14 @@ def main() -> None:
     ]
     if not options.report:
         fill(store, wanted, options)
-    mine = configured(titled(store.rows, columns), specs, options.seeds, folds)
+        if options.cells:
+            write_cells(options.cells, [cell for cell in configured(store.rows, specs) if "error" not in cell])
+    mine = [cell for cell in configured(store.rows, specs) if cell["seed"] in seeds and cell["fold"] < folds]
+    mine = [cell for cell in mine if cell["method"] in {method.name for method in methods}]
     mine = complete(mine, options.seeds * folds)
-    mine += titled([cell for path in options.runs for cell in read_run(path, config["sets"], folds)], columns)
+    mine += [cell for path in options.runs for cell in read_run(path, config["sets"], folds)]
+    write_cells(options.out / "cells.csv", mine)
+    mine = titled(mine, columns)
     sets = [column.title for column in columns]
     known = {cell["method"] for cell in mine}
     names = [name for name in specs if name in known] + sorted(known - specs.keys())
@@ -98,7 +110,6 @@ def main() -> None:
     )
     table = full_tables(mine, sets, names, protocol)
     (options.out / "table.md").write_text(table)
-    write_csv(mine, options.out / "cells.csv")
     whole, ranked = ranks(mine, sets, names)
     if len(whole) > 1:
         draw_ranks(whole, ranked, options.out / "ranks.png")
@@ -128,23 +139,22 @@ def fill(store: Store, wanted: Sequence[tuple[Row, Callable[[], Row]]], options:
             progress.advance(bar)
 
 
-def configured(rows: list[Row], specs: dict[str, int], seeds: int, folds: int) -> list[Row]:
-    """The cells of some methods, as these are configured now."""
-    return [
-        row for row in rows
-        if specs.get(row["method"]) == row["spec"] and row["seed"] < seeds and row["fold"] < folds
-    ]  # fmt: skip
+def configured(rows: list[Row], specs: dict[str, int]) -> list[Row]:
+    """The cells of methods as these are configured now."""
+    return [row for row in rows if specs.get(row["method"]) == row["spec"]]
 
 
 def complete(cells: list[Row], count: int) -> list[Row]:
     """Those of methods that have all ``count`` cells on a set: means over some folds do not compare."""
-    found = Counter((cell["set"], cell["method"]) for cell in cells)
-    return [cell for cell in cells if found[cell["set"], cell["method"]] == count]
+    found = Counter((cell["set"], cell["protocol"], cell["method"]) for cell in cells)
+    return [cell for cell in cells if found[cell["set"], cell["protocol"], cell["method"]] == count]
 
 
 def digest(method: Method, choice: Choice, quick: bool) -> int:
-    """Changes with anything that a cell of the method depends on."""
-    return zlib.crc32(f"{method} {choice} {quick}".encode())
+    """Changes with anything that a cell of the method depends on but code: with the defaults of a head, too."""
+    is_head = hasattr(ldl.heads, method.class_path)
+    head = to_spec(make_head({"class_path": method.class_path, "init_args": method.init_args})) if is_head else ""
+    return zlib.crc32(f"{method} {head} {choice} {quick}".encode())
 
 
 def read_run(path: Path, sets: dict[str, str], folds: int) -> list[Row]:
@@ -180,11 +190,15 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--report", action="store_true", help="write the tables of what is measured, and measure nothing"
     )
+    parser.add_argument("--cells", type=Path, help="file of cells to go on from, to which those measured are added")
     parser.add_argument("--quick", action="store_true", help="one small set, two folds, small methods")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the threads (default: %(default)s)")
     parser.add_argument("--silent", action="store_true", help="no progress bar")
     parser.add_argument("--out", type=Path, default=Path("runs/tabular"), help="(default: %(default)s)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.cells and options.quick:
+        parser.error("--cells takes no cells of --quick; leave one of them out")
+    return options
 
 
 if __name__ == "__main__":

@@ -158,8 +158,9 @@ class BoostedTrees(FittedHead):
         for tree in trees:
             np.add.at(gains, tree.feature[tree.feature >= 0], tree.gain[tree.feature >= 0])
         width = len(self.labels) if self.trees == "vector" else 1
-        self.register_buffers(**join_boosted(trees, width, device)._asdict(), start=torch.from_numpy(start).to(device))
-        self._longest = longest_path(self.roots, self.feature >= 0, self.child)
+        forest = join_boosted(trees, width, device)
+        self.register_buffers(**forest._asdict(), start=torch.from_numpy(start).to(device))
+        self._longest = longest_path(forest.roots, forest.feature >= 0, forest.child)
         self.importances = torch.from_numpy(gains / gains.sum() if gains.sum() > 0 else gains).float().to(device)
         self.validation_loss = torch.tensor(lowest, dtype=torch.float32, device=device)
 

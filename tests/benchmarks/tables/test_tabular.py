@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable
+from functools import partialmethod
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from benchmarks.tables import peers, tabular
 from benchmarks.tables.report import folds_of, full_tables, leaders, ranks, summary
 from ldl.cli import main
 from ldl.errors import LDLError
+from ldl.heads import MaxEnt
 
 Run = Callable[..., list[dict]]
 
@@ -93,6 +97,54 @@ def test_a_report_measures_nothing_and_leaves_out_what_is_not_complete(run: Run,
     assert len(run("--report")) == 19
     text = (tmp_path / "out" / "table.md").read_text()
     assert "| AA-kNN | 0." in text and "**" not in text and "| constant | " not in text
+
+
+def test_what_was_measured_elsewhere_is_not_measured_again(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, store = tmp_path / "known.csv", tmp_path / "out"
+    run("--methods", "constant", "broken", "--cells", str(file))
+    first = file.read_text().splitlines()
+    assert len(first) == 11 and not any("broken" in line for line in first)
+    table = (store / "table.md").read_text()
+    shutil.rmtree(store)
+    cells = run("--methods", "AA-kNN", "--cells", str(file))
+    assert Counter(cell["method"] for cell in cells) == {"constant": 10, "AA-kNN": 10}
+    assert set(first) < set(file.read_text().splitlines())
+    shutil.rmtree(store)
+    monkeypatch.setattr(tabular, "measure", lambda *arguments: pytest.fail("measured again"))
+    run("--methods", "constant", "AA-kNN", "--cells", str(file))
+    both = (store / "table.md").read_text()
+    line = next(line for line in table.splitlines() if line.startswith("| constant | 0."))
+    assert line.replace("**", "") in both.replace("**", "") and "| AA-kNN | 0." in both.replace("**", "")
+
+
+def test_cells_of_other_settings_leave_the_file(run: Run, tmp_path: Path) -> None:
+    file, config = tmp_path / "known.csv", tmp_path / "config.yaml"
+    run("--methods", "constant", "AA-kNN", "--cells", str(file))
+    config.write_text(config.read_text().replace("54", "53"))
+    run("--methods", "constant", "--cells", str(file))
+    assert "constant" in file.read_text() and "AA-kNN" not in file.read_text()
+
+
+def test_other_defaults_of_a_head_are_another_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = {"members": [{"class_path": "MaxEnt"}, {"class_path": "MeanPredictor"}]}
+    methods = [tabular.Method("one", "MaxEnt"), tabular.Method("pool", "Pool", pool), tabular.Method("kNN", "a.Peer")]
+
+    def digests() -> list[int]:
+        return [tabular.digest(method, tabular.Choice(), False) for method in methods]
+
+    before = digests()
+    assert digests() == before and len({*before}) == 3
+    plain = MaxEnt.__init__
+    monkeypatch.setattr(MaxEnt, "__init__", partialmethod(plain, l2=0.5))
+    assert [old == new for old, new in zip(before, digests())] == [False, False, True]
+
+
+def test_a_quick_run_leaves_the_file_of_cells_alone(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        run("--quick", "--cells", str(tmp_path / "known.csv"))
+    assert "--cells takes no cells of --quick" in capsys.readouterr().err
 
 
 def test_failures_are_tried_again(run: Run, tmp_path: Path) -> None:

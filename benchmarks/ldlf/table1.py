@@ -96,7 +96,7 @@ def entropy_scores(work: Work, name: str, fold: int) -> Row:
     def measure() -> Row:
         features, target = rows_of(name)
         split = kfold(len(target), FOLDS, fold, 0)
-        head = fit_head(MaxEnt(iterations=iterations), features[split.train], target[split.train])
+        head = fit_head(MaxEnt(l2=0.0, iterations=iterations), features[split.train], target[split.train])
         return mean_measures(head(features[split.test]), target[split.test], MEASURES)
 
     return work.shared("peers").cell({"set": name, "method": PEER, "fold": fold, "iterations": iterations}, measure)

@@ -55,7 +55,7 @@ def fit_scaling(inputs: Tensor, target: Tensor, iterations: int = 200) -> Predic
 def fit_entropy(inputs: Tensor, target: Tensor, iterations: int = 300, scale: bool = False) -> Predict:
     """SA-BFGS, at most 300 iterations; where they are to ``scale``, on standardised features."""
     mean, deviation = (inputs.mean(0), inputs.std(0).clamp_min(1e-6)) if scale else (0.0, 1.0)
-    head = fit_head(MaxEnt(iterations=iterations), (inputs - mean) / deviation, target)
+    head = fit_head(MaxEnt(l2=0.0, iterations=iterations), (inputs - mean) / deviation, target)
     return lambda rows: head((rows - mean) / deviation)
 
 

@@ -12,6 +12,7 @@ from ldl.heads.milboost import MILBoost
 from ldl.heads.mplboost import MPLBoost
 from ldl.heads.mslp import MSLP
 from ldl.heads.pool import Pool
+from ldl.heads.scaled import Scaled
 from ldl.heads.softmax import Softmax
 from ldl.heads.structrf import StructRF
 from ldl.heads.structured_edges import StructuredEdges
@@ -30,6 +31,7 @@ __all__ = [
     "MaxEnt",
     "MeanPredictor",
     "Pool",
+    "Scaled",
     "Softmax",
     "StructRF",
     "StructuredEdges",

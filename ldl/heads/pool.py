@@ -16,6 +16,7 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead, Head, ImageHead, wanted_columns
 from ldl.heads.max_ent import MaxEnt
+from ldl.heads.scaled import Scaled
 from ldl.heads.structrf import StructRF
 from ldl.heads.trained import Trained
 from ldl.labels import LabelSpace
@@ -38,7 +39,8 @@ class Pool(FittedHead):
 
     The rows are cut into ``folds`` inner folds, whole groups where groups are known. Every member is fitted on each
     inner training part and predicts what was left out; the weights, at least 0, are those whose pool of these
-    predictions has the smallest mean KL divergence (:mod:`ldl.methods.opinion_pool`). Then every member that has
+    predictions has the smallest mean KL divergence, but for their ``shrinkage`` towards equal weights
+    (:mod:`ldl.methods.opinion_pool`): few rows know little of them. Then every member that has
     a weight is fitted on all rows. One that has none stays as it was built. One member alone is fitted once.
 
     A member is handed the processes' collective and shares its own work by it.
@@ -51,6 +53,8 @@ class Pool(FittedHead):
             draws towards that distribution, more away from it, where all members are too cautious (Bordley, Management
             Science 1982). Predictions are raised to ``KL_FLOOR`` (1e-12) before a logarithm.
         folds: Inner folds; every member is fitted so many times, and once more.
+        shrinkage: Half the squared distance from equal weights counts as much as the divergence of so many rows or,
+            where groups are known, groups; 0 trusts the inner folds alone.
         seed: Of the inner folds; None takes the run's.
 
     Attributes:
@@ -71,6 +75,7 @@ class Pool(FittedHead):
     members: list[Head] = option(default=None)
     mean: PoolMean = "multiplicative"
     folds: int = option(default=5, least=2, most=1000)
+    shrinkage: float = option(default=1.0, least=0, most=1e9)
     seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's")
 
     def __post_init__(self) -> None:
@@ -120,7 +125,8 @@ class Pool(FittedHead):
         if len(self.members) > 1:
             outside = self._predict_outside(features, target, columns, collective)
             predicted, wanted, known = (each.double().cpu().numpy() for each in (outside, target, base))
-            weights = torch.from_numpy(pool_weights(predicted, wanted, self.mean, known))
+            shrinkage = self.shrinkage / (len(target) if group is None else len(group.unique()))
+            weights = torch.from_numpy(pool_weights(predicted, wanted, self.mean, known, shrinkage))
             pooled = pool(outside, weights.to(outside), self.mean, base)
             self.member_kl = kl(outside, target.double()).mean(1).to(self.weights)
             self.pool_kl = kl(pooled, target.double()).mean().to(self.weights)
@@ -145,8 +151,8 @@ class Pool(FittedHead):
 
     @property
     def names(self) -> list[str]:
-        """The members by class, that of its head for ``Trained``, numbered from 1 where several have one name."""
-        found = [type(m.head if isinstance(m, Trained) else m).__name__ for m in self.members]
+        """The members by class, of ``Trained`` and ``Scaled`` that of the head; numbered where several have a name."""
+        found = [type(m.head if isinstance(m, Trained | Scaled) else m).__name__ for m in self.members]
         counts, seen = Counter(found), Counter[str]()
         for number, name in enumerate(found):
             seen[name] += 1

@@ -12,27 +12,20 @@ from torch import Tensor, nn
 
 from ldl.batch import run_seed
 from ldl.collective import Collective
-from ldl.data.tables.scaling import FeatureScaler, Scaling
-from ldl.data.tables.scaling_graph import scale
+from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError, SharedError
 from ldl.head import FittedHead, Head
 from ldl.heads.learn import learn
+from ldl.heads.scaling import ScalingHead
 from ldl.heads.softmax import Softmax
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import Mean, pool
 from ldl.methods.rows import check_rows
-from ldl.methods.traced import traced
 from ldl.options import buffer, check_options, option, options
-from ldl.trust.learned import check_shapes
-
-PREFIX = "scaling_"
-"""Of the buffers that hold what the scaling has learned."""
-SHAPES = {"quantiles": "Q F", "references": "Q"}
-"""Those that are not (F,)."""
 
 
 @options
-class Trained(FittedHead):
+class Trained(ScalingHead):
     """A head that learns by gradient, trained on extracted features by a loop of its own.
 
     What the trainer, its optimiser and its schedule do for a head on a fixed backbone, as one fitted head: AdamW, whose
@@ -87,14 +80,14 @@ class Trained(FittedHead):
                 # No optimiser and no DDP may ask for their gradients: only copies are trained.
                 members.append(self._make().requires_grad_(False).eval())
         self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
-        self._learn_scaling(torch.zeros(2, in_features, device="cpu"))
+        self.learn_scaling(torch.zeros(2, in_features, device="cpu"))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
         """Train on (N, F), (N, C) and maybe values (N, ...). Raises LDLError: a bad feature, or a loss that grew."""
         check_rows(type(self).__name__, features, target)
         dtype = torch.promote_types(features.dtype, torch.float32)
-        self._learn_scaling(features)
-        columns = {"features": self._scale(features.to(dtype)), "target": target.to(dtype)}
+        self.learn_scaling(features)
+        columns = {"features": self.scaled(features.to(dtype)), "target": target.to(dtype)}
         columns |= {} if value is None else {"value": value}
         failed = target.new_zeros(())
         for number in range(collective.rank, self.repeats, collective.world_size):
@@ -126,23 +119,15 @@ class Trained(FittedHead):
 
     def forward(self, features: Tensor) -> Tensor:
         """Mean of the repeats: (..., F) to (..., C)."""
-        features = self._scale(features)
+        features = self.scaled(features)
         predictions = torch.stack([member(features) for member in self.members])
         return pool(predictions, predictions.new_full((self.repeats,), 1 / self.repeats), self.mean)
 
     def point_estimate(self, features: Tensor) -> Tensor | None:
         """Mean of the repeats' better values, where the head gives such."""
-        features = self._scale(features)
+        features = self.scaled(features)
         values = [value for member in self.members if (value := member.point_estimate(features)) is not None]
         return torch.stack(values).mean(0) if values else None
-
-    def check_state(self) -> None:
-        """Raise LDLError where parameters or the scaling are not what is learned; the repeats check themselves."""
-        super().check_state()
-        shapes = {name: SHAPES.get(name.removeprefix(PREFIX), "F") for name in self.exact}
-        check_shapes(self, {"F": self.in_features}, **shapes)
-        learned = {name: torch.from_numpy(array) for name, array in self._scaler.learned.items()}
-        self._scaler.load_state_dict({"kind": self.scaling, "clip": self.clip, **learned})
 
     def _make(self) -> Head:
         head = copy.deepcopy(self.head)
@@ -155,26 +140,3 @@ class Trained(FittedHead):
         with torch.random.fork_rng([device] if device is not None and device.type == "cuda" else []):
             torch.manual_seed(hash((run_seed(self.seed), number)) % 2**63)
             yield
-
-    @property
-    def _scaler(self) -> FeatureScaler:
-        scaler = FeatureScaler(self.scaling, self.clip)
-        scaler.learned = {name.removeprefix(PREFIX): getattr(self, name).cpu().numpy() for name in self.exact}
-        return scaler
-
-    def _learn_scaling(self, features: Tensor) -> None:
-        scaler = FeatureScaler(self.scaling, self.clip)
-        scaler.fit(features.double().cpu().numpy())
-        learned = {PREFIX + name: torch.from_numpy(array) for name, array in scaler.learned.items()}
-        self.register_buffers(**{name: tensor.to(features.device) for name, tensor in learned.items()})
-        self.exact = tuple(learned)  # type: ignore[misc]  # which there are depends on the kind
-
-    def _scale(self, features: Tensor) -> Tensor:
-        if (self.scaling == "none" and self.clip is None) or not (traced() or features.numel()):
-            return features
-        if traced():
-            learned = {name.removeprefix(PREFIX): getattr(self, name) for name in self.exact}
-            flat = features.reshape(-1, features.shape[-1]).double()
-            return scale(flat, self.scaling, self.clip, learned).to(features.dtype).reshape(features.shape)
-        rows = features.detach().reshape(-1, features.shape[-1]).double().cpu().numpy()
-        return torch.from_numpy(self._scaler.transform(rows)).to(features).reshape(features.shape)

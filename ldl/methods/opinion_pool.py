@@ -52,9 +52,13 @@ def pool(predictions: Tensor, weights: Tensor, mean: PoolMean, base: Tensor | No
 
 
 def pool_weights(
-    predictions: np.ndarray, target: np.ndarray, mean: PoolMean, base: np.ndarray | None = None
-) -> np.ndarray:  # fmt: skip
-    """Weights with which the pool has the smallest mean KL divergence from the target.
+    predictions: np.ndarray,
+    target: np.ndarray,
+    mean: PoolMean,
+    base: np.ndarray | None = None,
+    shrinkage: float = 0.0,
+) -> np.ndarray:
+    """Weights w with the smallest mean KL divergence of their pool from the target + shrinkage / 2 ||w - 1/M||^2.
 
     For every mean that is convex in the weights. Sequential least squares (scipy's SLSQP) with the exact gradient, from
     equal weights and in float64: the same input gives the same weights.
@@ -64,6 +68,7 @@ def pool_weights(
         target: (N, C) on the simplex.
         mean: As :func:`pool` takes it.
         base: (C,) on the simplex, for ``multiplicative``.
+        shrinkage: How much they are drawn towards equal weights, at least 0.
 
     Returns:
         (M,) on the simplex, none in (0, ``LEAST_WEIGHT``); for ``multiplicative`` each at most ``MOST_WEIGHT``.
@@ -84,8 +89,15 @@ def pool_weights(
     if free:
         assert base is not None
         offset = np.log(np.maximum(base, KL_FLOOR, dtype=np.float64))
+    equal, given = np.full(members, 1 / members), given - offset
+
+    def penalised(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        loss, gradient = objective(weights, given, target, offset)
+        away = weights - equal
+        return loss + shrinkage / 2 * float(away @ away), gradient + shrinkage * away
+
     found = minimize(
-        objective, np.full(members, 1 / members), (given - offset, target, offset), "SLSQP", jac=True,
+        penalised, equal, method="SLSQP", jac=True,
         bounds=[(0, MOST_WEIGHT if free else 1)] * members,
         constraints=() if free else {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
         options={"ftol": 1e-12, "maxiter": 1000},

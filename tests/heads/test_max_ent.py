@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
+from sklearn.model_selection import KFold
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.heads import MaxEnt
 from ldl.labels import LabelSpace
+from ldl.methods import max_ent
+from ldl.methods.max_ent import PENALTIES, choose_l2
 from ldl.metrics.functional import kl
 from ldl.testing import check_head
 
@@ -22,7 +27,7 @@ def _problem() -> tuple[torch.Tensor, torch.Tensor]:
     return features, (features @ torch.randn(3, 4, generator=generator, dtype=torch.float64) + noise).softmax(1)
 
 
-def _fitted(**options: float) -> MaxEnt:
+def _fitted(**options: float | None) -> MaxEnt:
     head = MaxEnt(**options)  # type: ignore[arg-type]
     head.build(3, LABELS)
     head.double().fit(*_problem(), Collective())
@@ -31,6 +36,7 @@ def _fitted(**options: float) -> MaxEnt:
 
 def test_contract() -> None:
     check_head(lambda: MaxEnt(iterations=50))
+    check_head(lambda: MaxEnt(l2=0.0, iterations=50))
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.1])
@@ -48,7 +54,7 @@ def test_the_minimum_is_that_of_gradient_descent(l2: float) -> None:
 
 def test_more_iterations_are_never_worse_in_training_and_more_l2_is() -> None:
     features, target = _problem()
-    losses = [float(kl(_fitted(iterations=n)(features), target).mean()) for n in (1, 2, 4, 8, 100)]
+    losses = [float(kl(_fitted(l2=0.0, iterations=n)(features), target).mean()) for n in (1, 2, 4, 8, 100)]
     assert losses == sorted(losses, reverse=True)
     losses = [float(kl(_fitted(l2=l2)(features), target).mean()) for l2 in (0.0, 0.01, 0.1, 1.0)]
     assert losses == sorted(losses)
@@ -59,3 +65,64 @@ def test_wrong_options_are_refused(options: dict[str, float]) -> None:
     (name,) = options
     with pytest.raises(LDLError, match=f"MaxEnt.{name} {options[name]} must be at least"):
         MaxEnt(**options).build(3, LABELS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("noise", [0.2, 1.0, 4.0])
+def test_the_penalty_is_that_with_the_lowest_divergence_on_rows_left_out(noise: float) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 12))
+    target = softmax(rows[:, :4] + noise * rng.normal(size=(60, 4)), axis=1)
+    lost = []
+    for l2 in PENALTIES:
+        found = 0.0
+        for train, test in KFold(5, shuffle=True, random_state=0).split(rows):
+            head = MaxEnt(l2=l2, tolerance=1e-7)
+            head.build(12, LABELS)
+            head.double().fit(torch.from_numpy(rows[train]), torch.from_numpy(target[train]), Collective())
+            found += float(kl(head(torch.from_numpy(rows[test])), torch.from_numpy(target[test])).sum())
+        lost.append(found)
+    best = PENALTIES[int(np.argmin(lost))]
+    assert best not in (PENALTIES[0], PENALTIES[-1]) or noise == 4.0
+    assert choose_l2(rows, target, 500, 1e-7) == best
+    chosen, fixed = MaxEnt(), MaxEnt(l2=best)
+    for head in (chosen, fixed):
+        head.build(12, LABELS)
+        head.double().fit(torch.from_numpy(rows), torch.from_numpy(target), Collective())
+    assert torch.equal(chosen.weight, fixed.weight) and torch.equal(chosen.bias, fixed.bias)
+    assert chosen.summary() == {"l2": pytest.approx(best)} and fixed.summary() == {}
+    again = MaxEnt()
+    again.build(12, LABELS)
+    again.load_state_dict(chosen.state_dict())
+    assert again.summary() == {"l2": pytest.approx(best)}
+
+
+def test_groups_are_left_out_as_a_whole() -> None:
+    """Every group has features of its own and a distribution by chance: who has seen it knows it, nobody else can."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(12), 6)
+    rows, target = rng.normal(size=(12, 20))[group], softmax(2 * rng.normal(size=(12, 4)), axis=1)[group]
+    assert choose_l2(rows, target, 500, 1e-5) < 0.01
+    assert choose_l2(rows, target, 500, 1e-5, group) >= 1
+    heads = [MaxEnt(iterations=100) for _ in range(2)]
+    for head, known in zip(heads, (None, torch.from_numpy(group))):
+        head.build(20, LABELS)
+        head.fit(torch.from_numpy(rows).float(), torch.from_numpy(target).float(), Collective(), group=known)
+    assert heads[0].summary()["l2"] < 0.01 and heads[1].summary()["l2"] >= 1
+
+
+def test_what_cannot_be_left_out_gets_the_strongest_penalty() -> None:
+    rows, target = np.ones((3, 2)), np.full((3, 4), 0.25)
+    assert choose_l2(rows[:1], target[:1], 10, 1e-5) == PENALTIES[0]
+    assert choose_l2(rows, target, 10, 1e-5, np.zeros(3, int)) == PENALTIES[0]
+    assert choose_l2(rows, target, 10, 1e-5) in PENALTIES
+
+
+def test_no_weaker_penalty_is_tried_where_one_is_clearly_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows, target = rng.normal(size=(40, 30)), softmax(rng.normal(size=(40, 4)), axis=1)
+    tried = []
+    fit = max_ent.fit_max_ent
+    monkeypatch.setattr(max_ent, "fit_max_ent", lambda *given: tried.append(given[2]) or fit(*given))
+    best = choose_l2(rows, target, 500, 1e-5)
+    weakest = PENALTIES.index(min(tried))
+    assert PENALTIES.index(best) < weakest < 7 and all(tried.count(l2) == 5 for l2 in PENALTIES[: weakest + 1])

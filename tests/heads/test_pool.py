@@ -52,7 +52,8 @@ def test_contract(mean: Any) -> None:
 
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("group", [None, GROUPS], ids=["rows", "groups"])
-def test_it_is_the_pool_of_members_that_saw_other_rows(mean: Any, group: Tensor | None) -> None:
+@pytest.mark.parametrize("shrinkage", [0.0, 3.0])
+def test_it_is_the_pool_of_members_that_saw_other_rows(mean: Any, group: Tensor | None, shrinkage: float) -> None:
     features, target = problem()
     makers = (forest, lambda: MaxEnt(l2=0.1), lambda: AAKNN(5))
     outside = torch.zeros(3, 120, 3, dtype=torch.float64)
@@ -65,11 +66,12 @@ def test_it_is_the_pool_of_members_that_saw_other_rows(mean: Any, group: Tensor 
                 features[cut.test]
             ).double()
     base = target.double().mean(0)
-    weights = pool_weights(outside.numpy(), target.double().numpy(), mean, base.numpy())
-    head = fitted(*(make() for make in makers), mean=mean, group=group)
+    units = 120 if group is None else 20
+    weights = pool_weights(outside.numpy(), target.double().numpy(), mean, base.numpy(), shrinkage / units)
+    head = fitted(*(make() for make in makers), mean=mean, group=group, shrinkage=shrinkage)
     np.testing.assert_allclose(head.weights, weights, atol=1e-6)
     torch.testing.assert_close(head.member_kl.double(), kl(outside, target.double()).mean(1))
-    assert head.pool_kl <= head.member_kl.min() + 1e-6
+    assert shrinkage or head.pool_kl <= head.member_kl.min() + 1e-6
     whole = torch.stack([_alone(make(), features, target)(features).double() for make in makers])
     factors = torch.from_numpy(weights)[:, None, None]
     logs = (whole.log() * factors).sum(0) + (1 - factors.sum()) * base.log()
@@ -109,10 +111,11 @@ def test_one_member_alone_is_that_member() -> None:
 
 def test_a_member_twice_changes_nothing_and_order_does_not_count() -> None:
     features, _ = problem()
-    one, twice = fitted(forest(), MaxEnt(l2=0.1)), fitted(forest(), MaxEnt(l2=0.1), forest())
+    several = (forest(), MaxEnt(l2=0.1)), (forest(), MaxEnt(l2=0.1), forest())
+    one, twice = (fitted(*members, shrinkage=0.0) for members in several)
     torch.testing.assert_close(one(features), twice(features), atol=1e-4, rtol=0)
     torch.testing.assert_close(twice.weights[0] + twice.weights[2], one.weights[0], atol=1e-4, rtol=0)
-    turned = fitted(MaxEnt(l2=0.1), forest())
+    turned = fitted(MaxEnt(l2=0.1), forest(), shrinkage=0.0)
     torch.testing.assert_close(turned.weights.flip(0), one.weights, atol=1e-4, rtol=0)
     assert twice.names == ["StructRF_1", "MaxEnt", "StructRF_2"]
 
@@ -120,7 +123,7 @@ def test_a_member_twice_changes_nothing_and_order_does_not_count() -> None:
 def test_members_without_weight_stay_as_they_were_built() -> None:
     features, _ = problem()
     target = features[:, :3].softmax(-1)
-    head = Pool([MaxEnt(), MeanPredictor(), forest(depth=1)], "geometric", folds=3, seed=0)
+    head = Pool([MaxEnt(l2=0.0), MeanPredictor(), forest(depth=1)], "geometric", folds=3, shrinkage=0.0, seed=0)
     head.build(4, LABELS)
     built = [{name: tensor.clone() for name, tensor in member.state_dict().items()} for member in head.members]
     head.fit(features, target, Collective())

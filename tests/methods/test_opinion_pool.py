@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ldl.errors import LDLError
-from ldl.methods.opinion_pool import LEAST_WEIGHT, MOST_WEIGHT, Mean, pool, pool_weights
+from ldl.methods.opinion_pool import LEAST_WEIGHT, MOST_WEIGHT, Mean, PoolMean, pool, pool_weights
 from ldl.metrics.functional import KL_FLOOR
 
 MEANS = get_args(Mean)
@@ -172,3 +172,39 @@ def test_members_that_say_nothing_have_no_weight() -> None:
         np.concatenate([other, 1 / other / (1 / other).sum(-1, keepdims=True)]), target, "multiplicative", base
     )
     assert weights.sum() < 0.3
+
+
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_weights_are_better_once_unequal_ones_are_penalised(seed: int, mean: Mean) -> None:
+    predictions, target = problem(seed)
+
+    def penalised(weights: np.ndarray) -> float:
+        return divergence(weights, predictions, target, mean) + 0.3 / 2 * float(((weights - 1 / 3) ** 2).sum())
+
+    found = penalised(pool_weights(predictions, target, mean, shrinkage=0.3))
+    grid = [np.array([a, b, 40 - a - b]) / 40 for a in range(41) for b in range(41 - a)]
+    near = np.abs(1 / 3 + 0.2 * np.random.default_rng(seed).normal(size=(200, 3)))
+    near = near / near.sum(1, keepdims=True)
+    assert found <= min(penalised(other) for other in [*grid, *near]) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_of_weights_of_any_sum(seed: int) -> None:
+    predictions, target = problem(seed)
+    weights = pool_weights(predictions, target, "multiplicative", BASE, 0.3)
+
+    def penalised(weights: np.ndarray) -> float:
+        return bordley(weights, predictions, target) + 0.3 / 2 * float(((weights - 1 / 3) ** 2).sum())
+
+    steps = np.random.default_rng(seed).normal(size=(300, 3)) * 10.0 ** np.arange(-3, 0).repeat(100)[:, None]
+    near = np.abs(weights + steps)
+    assert penalised(weights) <= min(penalised(other) for other in near) + 1e-7
+
+
+@pytest.mark.parametrize("mean", ["geometric", "arithmetic", "multiplicative"])
+def test_the_more_shrinkage_the_nearer_to_equal_weights(mean: PoolMean) -> None:
+    predictions, target = problem(1, members=4)
+    found = [pool_weights(predictions, target, mean, BASE, shrinkage) for shrinkage in (0.0, 0.01, 0.1, 1.0, 1e6)]
+    away = [float(np.abs(weights - 0.25).sum()) for weights in found]
+    assert away == sorted(away, reverse=True) and away[0] > 0.1 and away[-1] < 1e-4

@@ -1,0 +1,103 @@
+"""A head behind a scaling of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ldl.collective import Collective
+from ldl.data.tables.scaling import FeatureScaler
+from ldl.errors import LDLError
+from ldl.head import FittedHead, Head
+from ldl.heads import AAKNN, DSNA, Bagged, BoostedTrees, MaxEnt, Pool, Scaled, Softmax, StructRF, StructuredEdges
+from ldl.labels import LabelSpace
+from ldl.testing import check_head
+
+LABELS = LabelSpace.ordinal([10, 20, 30, 40])
+
+
+def problem(rows: int = 90) -> tuple[Tensor, Tensor]:
+    """Features with long tails, of which the ranks say the distribution."""
+    generator = torch.Generator().manual_seed(0)
+    plain = torch.randn(rows, 5, generator=generator)
+    return (2 * plain).exp(), (plain @ torch.randn(5, 4, generator=generator)).softmax(-1)
+
+
+def fitted(head: Head, **columns: Tensor) -> Any:
+    assert isinstance(head, FittedHead)
+    features, target = problem()
+    head.build(5, LABELS)
+    head.fit(features, target, Collective(), **columns)
+    return head
+
+
+@pytest.mark.parametrize("scaling", ["quantile_normal", "standard", "none"])
+def test_contract(scaling: Any) -> None:
+    check_head(lambda: Scaled(MaxEnt(iterations=20), scaling))
+    check_head(lambda: Scaled(Pool([AAKNN(3), MaxEnt(l2=0.1, iterations=20)]), scaling, clip=2.0))
+
+
+@pytest.mark.parametrize("scaling", ["quantile_normal", "quantile_uniform", "standard", "hellinger"])
+def test_it_is_the_head_on_scaled_features(scaling: Any) -> None:
+    features, target = problem()
+    scaler = FeatureScaler(scaling, 2.0)
+    scaler.fit(features.double().numpy())
+    scaled = torch.from_numpy(scaler.transform(features.double().numpy())).float()
+    head, alone = fitted(Scaled(AAKNN(3), scaling, clip=2.0)), AAKNN(3)
+    alone.build(5, LABELS)
+    alone.fit(scaled, target, Collective())
+    assert torch.equal(head(features), alone(scaled))
+    shown, expected = head.evidence(features[7]), alone.evidence(scaled[7])
+    assert shown.names == expected.names and torch.equal(shown.weights, expected.weights)
+
+
+def test_ranks_serve_where_tails_are_long() -> None:
+    features, target = problem()
+    scaled, plain = fitted(Scaled()), fitted(Scaled(scaling="standard"))
+
+    def loss(head: Head) -> float:
+        return float(head.loss(features, target)["loss"])
+
+    assert isinstance(scaled.head, MaxEnt) and loss(scaled) < 0.5 * loss(plain)
+
+
+def test_the_head_gets_groups_and_values_and_says_its_own() -> None:
+    features, _ = problem()
+    boosted = fitted(Scaled(BoostedTrees(rounds=5)), group=torch.arange(90) // 10)
+    assert boosted.summary().keys() == {"rounds", "validation_loss"}
+    found = fitted(Scaled(DSNA(trees=2, depth=2)), value=torch.arange(90.0) % 31 + 10)
+    estimate = found.point_estimate(features)
+    assert estimate is not None and torch.equal(found.predict(features)[1], estimate)
+    assert torch.equal(estimate, found.head.point_estimate(found.scaled(features)))
+    assert fitted(Scaled()).point_estimate(features) is None
+
+
+def test_in_a_pool_it_has_the_name_of_its_head() -> None:
+    pool = Pool([Scaled(), MaxEnt(l2=0.1), Scaled(StructRF(trees=2))], folds=3)
+    assert pool.names == ["MaxEnt_1", "MaxEnt_2", "StructRF"]
+    assert "weight_StructRF" in fitted(pool).summary()
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        (Softmax(), "Scaled.head Softmax is not fitted on rows; put it into Trained"),
+        (Bagged(), "Scaled.head Bagged is not fitted on rows; put it into Trained"),
+        (StructuredEdges(), "Scaled.head StructuredEdges is not fitted on rows; take it alone"),
+    ],
+)
+def test_other_heads_are_refused(head: Head, words: str) -> None:
+    with pytest.raises(LDLError, match=words):
+        Scaled(head).build(5, LABELS)
+
+
+def test_what_cannot_be_scaled_is_refused() -> None:
+    head = Scaled(AAKNN(3), "hellinger")
+    head.build(5, LABELS)
+    with pytest.raises(LDLError, match="takes square roots"):
+        head.fit(-problem()[0], problem()[1], Collective())
+    with pytest.raises(LDLError, match="Scaled.clip -1 must be above 0"):
+        Scaled(clip=-1).build(5, LABELS)

@@ -15,6 +15,8 @@ PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 """Tried from the strongest on, each from where the one before it ended."""
 WORSE = 1.01
 """Times the lowest cross-entropy: where none weaker is tried. Where features say little, strong ones hardly differ."""
+ROUGH = 1e-4
+"""Tolerance that is enough for comparing them."""
 FOLDS, SEED = 5, 0
 """Inner folds, and what shuffles them: the same rows are always cut alike."""
 
@@ -85,11 +87,12 @@ def choose_l2(
         return PENALTIES[0]
     cuts = [kfold(len(rows), folds, fold, SEED, groups=groups) for fold in range(folds)]
     weights: list[np.ndarray | None] = [None] * folds
+    rough = max(tolerance, ROUGH)
     lowest, best = np.inf, PENALTIES[0]
     for l2 in track(PENALTIES, len(PENALTIES), "choosing l2", shows_progress):
         lost = 0.0
         for number, cut in enumerate(cuts):
-            own = fit_max_ent(rows[cut.train], target[cut.train], l2, iterations, max(tolerance, 1e-4), weights[number])
+            own = fit_max_ent(rows[cut.train], target[cut.train], l2, iterations, rough, weights[number])
             weights[number] = own
             logs = log_softmax(rows[cut.test] @ own[:, :-1].T + own[:, -1], axis=1)
             lost -= float((target[cut.test] * logs).sum())  # the entropy of the target is the same for all

@@ -65,9 +65,12 @@ def test_ranks_serve_where_tails_are_long() -> None:
 
 
 def test_the_head_gets_groups_and_values_and_says_its_own() -> None:
-    features, _ = problem()
-    boosted = fitted(Scaled(BoostedTrees(rounds=5)), group=torch.arange(90) // 10)
-    assert boosted.summary().keys() == {"rounds", "validation_loss"}
+    features, target = problem()
+    group = torch.arange(90) // 10
+    boosted, alone = fitted(Scaled(BoostedTrees(rounds=5, seed=0)), group=group), BoostedTrees(rounds=5, seed=0)
+    alone.build(5, LABELS)
+    alone.fit(boosted.scaled(features), target, Collective(), group=group)
+    assert boosted.summary() == alone.summary() != fitted(Scaled(BoostedTrees(rounds=5, seed=0))).summary()
     found = fitted(Scaled(DSNA(trees=2, depth=2)), value=torch.arange(90.0) % 31 + 10)
     estimate = found.point_estimate(features)
     assert estimate is not None and torch.equal(found.predict(features)[1], estimate)

@@ -64,18 +64,36 @@ def test_ranks_serve_where_tails_are_long() -> None:
     assert isinstance(scaled.head, MaxEnt) and loss(scaled) < 0.5 * loss(plain)
 
 
-def test_the_head_gets_groups_and_values_and_says_its_own() -> None:
+def test_the_head_gets_the_groups() -> None:
     features, target = problem()
     group = torch.arange(90) // 10
     boosted, alone = fitted(Scaled(BoostedTrees(rounds=5, seed=0)), group=group), BoostedTrees(rounds=5, seed=0)
     alone.build(5, LABELS)
     alone.fit(boosted.scaled(features), target, Collective(), group=group)
     assert boosted.summary() == alone.summary() != fitted(Scaled(BoostedTrees(rounds=5, seed=0))).summary()
-    found = fitted(Scaled(DSNA(trees=2, depth=2)), value=torch.arange(90.0) % 31 + 10)
-    estimate = found.point_estimate(features)
-    assert estimate is not None and torch.equal(found.predict(features)[1], estimate)
-    assert torch.equal(estimate, found.head.point_estimate(found.scaled(features)))
+
+
+def test_the_head_gets_the_values_and_says_its_own() -> None:
+    features, target = problem()
+    value = torch.arange(90.0) % 31 + 10
+    found, alone = fitted(Scaled(DSNA(trees=2, depth=2, seed=0)), value=value), DSNA(trees=2, depth=2, seed=0)
+    alone.build(5, LABELS)
+    scaled = found.scaled(features)
+    alone.fit(scaled, target, Collective(), value=value)
+    assert torch.equal(found.head.leaf_values, alone.get_buffer("leaf_values"))
+    estimate, expected = found.point_estimate(features), alone.point_estimate(scaled)
+    assert expected is not None and torch.equal(estimate, expected)
+    assert torch.equal(found.predict(features)[1], expected)
     assert fitted(Scaled()).point_estimate(features) is None
+
+
+def test_the_head_shows_its_progress(capsys: pytest.CaptureFixture) -> None:
+    head = Scaled()
+    head.shows_progress = True
+    fitted(head)
+    assert "choosing l2" in capsys.readouterr().out
+    fitted(Scaled())
+    assert capsys.readouterr().out == ""
 
 
 def test_in_a_pool_it_has_the_name_of_its_head() -> None:

@@ -18,6 +18,7 @@ import yaml
 from places import BENCHMARKS, ROOT
 
 from benchmarks.tables import peers, tabular
+from benchmarks.tables.cells import read_cells
 from benchmarks.tables.report import folds_of, full_tables, leaders, ranks, summary
 from ldl.cli import main
 from ldl.errors import LDLError
@@ -117,6 +118,16 @@ def test_what_was_measured_elsewhere_is_not_measured_again(
     both = (store / "table.md").read_text()
     line = next(line for line in table.splitlines() if line.startswith("| constant | 0."))
     assert line.replace("**", "") in both.replace("**", "") and "| AA-kNN | 0." in both.replace("**", "")
+
+
+def test_cells_come_back_from_their_file_but_for_failures(run: Run, tmp_path: Path) -> None:
+    cells = [cell for cell in run() if "error" not in cell]
+    found = read_cells(tmp_path / "out" / "cells.csv")
+    assert len(found) == 40 and read_cells(tmp_path / "none.csv") == []
+    for key, measured in found:
+        (cell,) = [cell for cell in cells if all(cell[name] == value for name, value in key.items())]
+        assert measured["setting"] == cell["setting"] and measured["seconds"] == pytest.approx(cell["seconds"])
+        assert measured["measures"] == pytest.approx(cell["measures"], rel=1e-6)
 
 
 def test_cells_of_other_settings_leave_the_file(run: Run, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def digest(method: Method, choice: Choice, quick: bool) -> int:
     """Changes with anything that a cell of the method depends on but code: with the defaults of a head, too."""
     is_head = hasattr(ldl.heads, method.class_path)
     head = to_spec(make_head({"class_path": method.class_path, "init_args": method.init_args})) if is_head else ""
-    return zlib.crc32(f"{method} {head} {choice} {quick}".encode())
+    return zlib.crc32(f"{method} {json.dumps(head, sort_keys=True)} {choice} {quick}".encode())
 
 
 def read_run(path: Path, sets: dict[str, str], folds: int) -> list[Row]:

@@ -39,9 +39,9 @@ class Pool(FittedHead):
 
     The rows are cut into ``folds`` inner folds, whole groups where groups are known. Every member is fitted on each
     inner training part and predicts what was left out; the weights, at least 0, are those whose pool of these
-    predictions has the smallest mean KL divergence, but for their ``shrinkage`` towards equal weights
-    (:mod:`ldl.methods.opinion_pool`): few rows know little of them. Then every member that has
-    a weight is fitted on all rows. One that has none stays as it was built. One member alone is fitted once.
+    predictions has the smallest mean KL divergence, but for their ``shrinkage`` towards equal weights: few rows know
+    little of them (:mod:`ldl.methods.opinion_pool`). Then every member that has a weight is fitted on all rows. One
+    that has none stays as it was built. One member alone is fitted once.
 
     A member is handed the processes' collective and shares its own work by it.
 
@@ -53,9 +53,9 @@ class Pool(FittedHead):
             draws towards that distribution, more away from it, where all members are too cautious (Bordley, Management
             Science 1982). Predictions are raised to ``KL_FLOOR`` (1e-12) before a logarithm.
         folds: Inner folds; every member is fitted so many times, and once more.
+        seed: Of the inner folds; None takes the run's.
         shrinkage: Half the squared distance from equal weights counts as much as the divergence of so many rows or,
             where groups are known, groups; 0 trusts the inner folds alone.
-        seed: Of the inner folds; None takes the run's.
 
     Attributes:
         weights: (M,) of the members.
@@ -75,8 +75,8 @@ class Pool(FittedHead):
     members: list[Head] = option(default=None)
     mean: PoolMean = "multiplicative"
     folds: int = option(default=5, least=2, most=1000)
-    shrinkage: float = option(default=1.0, least=0, most=1e9)
     seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's")
+    shrinkage: float = option(default=1.0, least=0, most=1e9)
 
     def __post_init__(self) -> None:
         members = [StructRF(), Trained(), MaxEnt()] if self.members is None else self.members

@@ -20,7 +20,7 @@ D = RNG.dirichlet(np.ones(4), 40)
 VALUES = X[:, 0] + 2
 
 
-@pytest.mark.parametrize("head", [MeanPredictor(), MaxEnt(), StructRF(trees=2, sampling=1.0, replace=False)])
+@pytest.mark.parametrize("head", [MeanPredictor(), MaxEnt(l2=0.1), StructRF(trees=2, sampling=1.0, replace=False)])
 @pytest.mark.parametrize("target", [D, VALUES], ids=["distributions", "values"])
 def test_a_weight_counts_rows(head: Any, target: np.ndarray) -> None:
     weight = RNG.integers(0, 4, 40)

@@ -115,7 +115,7 @@ def main() -> None:
         draw_ranks(whole, ranked, options.out / "ranks.png")
     print(table)
     if options.page:
-        write_block(options.page, options.config.stem, summary(mine, sets, names, "kl", protocol))
+        write_block(options.page, options.block or options.config.stem, summary(mine, sets, names, "kl", protocol))
 
 
 def key_of(column: Column, method: Method, seed: int, fold: int, specs: dict[str, int]) -> Row:
@@ -178,7 +178,8 @@ def read_run(path: Path, sets: dict[str, str], folds: int) -> list[Row]:
 
 def parse() -> argparse.Namespace:
     """The command line."""
-    parser = make_parser(__doc__, threads=os.cpu_count(), block="of the configuration's name")
+    parser = make_parser(__doc__, threads=os.cpu_count(), block="--block")
+    parser.add_argument("--block", help="of --page (default: the configuration's name)")
     parser.add_argument("--config", type=Path, default=CONFIG, help="(default: %(default)s)")
     parser.add_argument("--sets", nargs="+", help="(default: all of the configuration)")
     parser.add_argument(

@@ -151,7 +151,7 @@ class Pool(FittedHead):
 
     @property
     def names(self) -> list[str]:
-        """The members by class, of ``Trained`` and ``Scaled`` that of the head; numbered where several have a name."""
+        """The members by class, of ``Trained`` and ``Scaled`` that of the head; numbered where several are equal."""
         found = [type(m.head if isinstance(m, Trained | Scaled) else m).__name__ for m in self.members]
         counts, seen = Counter(found), Counter[str]()
         for number, name in enumerate(found):

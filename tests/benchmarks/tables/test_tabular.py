@@ -201,6 +201,9 @@ def test_a_page_gets_its_table(run: Run, tmp_path: Path) -> None:
     text = path.read_text()
     assert text.startswith("before\n<!-- begin config -->\nFolds 0 to 9 of KFold(10") and text.endswith("after\n")
     assert "stale" not in text and "| AA-kNN | **" in text
+    path.write_text("<!-- begin config -->\nkept\n<!-- end config -->\n<!-- begin mine -->\n<!-- end mine -->\n")
+    run("--methods", "constant", "--page", str(path), "--block", "mine")
+    assert "kept\n" in path.read_text() and "<!-- begin mine -->\nFolds 0 to 9" in path.read_text()
     path.write_text("no place")
     with pytest.raises(LDLError, match="needs one line <!-- begin config -->"):
         run("--methods", "constant", "--page", str(path))
@@ -252,5 +255,6 @@ def test_the_pool_is_measured_beside_each_of_its_members() -> None:
     methods = yaml.safe_load((ROOT / "benchmarks/tables/pool.yaml").read_text())["methods"]
     run = yaml.safe_load((ROOT / "configs/runs/tabular/pool.yaml").read_text())["model"]["head"]
     assert methods.pop("Pool") == run
+    assert methods.pop("random forest")["class_path"] == "sklearn.ensemble.RandomForestRegressor"  # the foil
     alone = [{"init_args": {}, **method} for method in methods.values()]
     assert alone == [{"init_args": {}, **member} for member in run["init_args"]["members"]]

@@ -103,10 +103,12 @@ def main() -> None:
     sets = [column.title for column in columns]
     known = {cell["method"] for cell in mine}
     names = [name for name in specs if name in known] + sorted(known - specs.keys())
+    chosen = any(len(method.settings()) > 1 for method in methods)
+    settings = f"Settings chosen {choice}" if chosen else "One setting of each for all sets"
+    tuned = "; `tuned`: as in the run's configuration" if options.runs else ""
     protocol = (
         f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0) of the rows or, under `persons`, of the "
-        f"persons; {options.seeds} seed(s); mean ± standard deviation over the folds. "
-        f"Settings chosen {choice}; `tuned`: as in the run's configuration."
+        f"persons; {options.seeds} seed(s); mean ± standard deviation over the folds. {settings}{tuned}."
     )
     table = full_tables(mine, sets, names, protocol)
     (options.out / "table.md").write_text(table)

@@ -182,6 +182,7 @@ def test_runs_of_the_command_line_are_compared(run: Run, tmp_path: Path) -> None
     own_cells = tabular.read_run(path / "results.json", {"small": "small.npz"}, 10)
     for cell, mine in zip(same, own_cells, strict=True):
         assert mine["fold"] == cell["fold"] and mine["measures"] == pytest.approx(cell["measures"], rel=1e-4)
+    assert "; `tuned`: as in the run's configuration. " in (tmp_path / "out" / "table.md").read_text()
     assert "| MeanPredictor, tuned | " in (tmp_path / "out" / "table.md").read_text()
     with pytest.raises(LDLError, match="no cross-validation over ten folds"):
         tabular.read_run(path / "results.json", {"other": "other.mat"}, 10)
@@ -200,10 +201,11 @@ def test_a_page_gets_its_table(run: Run, tmp_path: Path) -> None:
     run("--methods", "constant", "AA-kNN", "--page", str(path))
     text = path.read_text()
     assert text.startswith("before\n<!-- begin config -->\nFolds 0 to 9 of KFold(10") and text.endswith("after\n")
-    assert "stale" not in text and "| AA-kNN | **" in text
+    assert "stale" not in text and "| AA-kNN | **" in text and "Settings chosen on 10% of the training part" in text
     path.write_text("<!-- begin config -->\nkept\n<!-- end config -->\n<!-- begin mine -->\n<!-- end mine -->\n")
     run("--methods", "constant", "--page", str(path), "--block", "mine")
     assert "kept\n" in path.read_text() and "<!-- begin mine -->\nFolds 0 to 9" in path.read_text()
+    assert "One setting of each for all sets. In bold" in path.read_text()
     path.write_text("no place")
     with pytest.raises(LDLError, match="needs one line <!-- begin config -->"):
         run("--methods", "constant", "--page", str(path))

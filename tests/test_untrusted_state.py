@@ -165,15 +165,17 @@ def test_a_changed_forest_of_edges_is_refused(
     head.load_state_dict(state)
 
 
-def test_a_path_is_no_longer_than_the_depth() -> None:
-    checkpoint = torch.load(FOLDER / "structrf.ckpt", weights_only=True)
+@pytest.mark.parametrize("kind", [heads.StructRF, heads.CostSensitiveForest])
+def test_a_path_is_no_longer_than_the_depth(kind: type[Head]) -> None:
+    checkpoint = torch.load(FOLDER / f"{kind.__name__.lower()}.ckpt", weights_only=True)
+    _load(kind, checkpoint)
     checkpoint["ldl"]["head"]["init_args"]["depth"] = 2
     with pytest.raises(LDLError, match="more than 2 splits on a path"):
-        _load(checkpoint)
+        _load(kind, checkpoint)
 
 
-def _load(checkpoint: dict[str, Any]) -> Head:
-    head = heads.StructRF(**checkpoint["ldl"]["head"]["init_args"])
+def _load(kind: type[Head], checkpoint: dict[str, Any]) -> Head:
+    head = kind(**checkpoint["ldl"]["head"]["init_args"])
     head.build(6, LabelSpace.from_dict(checkpoint["ldl"]["labels"]))
     state = {name.removeprefix("head."): value for name, value in checkpoint["state_dict"].items() if "head." in name}
     head.load_state_dict(state)

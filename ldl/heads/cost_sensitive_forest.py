@@ -159,7 +159,7 @@ class CostSensitiveForest(FittedHead):
         forest = self.forest
         check_range(self, "split", forest.split, sizes["I"], -1)
         check_range(self, "columns", forest.columns, sizes["D" if sizes["Z"] else "F"])
-        self._longest = check_trees(self, forest.roots, forest.split >= 0, forest.child, sizes["L"])
+        self._longest = check_trees(self, forest.roots, forest.split >= 0, forest.child, sizes["L"], self.depth)
         for name, most in (("sizes", sizes["R"]), ("rows", MOST), ("draws", MOST)):
             check_range(self, name, getattr(self, name), most + 1, 0 if name == "rows" else 1)
         if (total := int(forest.sizes.sum())) != sizes["R"]:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -280,3 +280,8 @@ def memory_rows(memory: Any, rows: slice) -> Any:
 def wanted_columns(head: Head) -> list[str]:
     """The columns of a batch that a head wants as keywords besides its features and its target."""
     return [name for name, wants in (("value", head.uses_value), ("group", head.uses_group)) if wants]
+
+
+def wanted_of(head: Head, columns: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
+    """The columns that :func:`wanted_columns` names, as keywords for ``fit`` or ``loss``; None for an unknown one."""
+    return {name: columns.get(name) for name in wanted_columns(head)}

@@ -14,7 +14,7 @@ from torch import Tensor
 from ldl.checks.survives import lost_in_checkpoint
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows, wanted_columns
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, memory_rows, wanted_of
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.spec import from_spec, to_spec
@@ -257,8 +257,7 @@ def _mean_loss(head: Head, features: Tensor, target: Tensor) -> float:
 
 def _extra(head: Head, target: Tensor) -> dict[str, Tensor | None]:
     value = head.labels.decode(target) if head.labels.has_values else None
-    columns = {"value": value, "group": torch.arange(len(target)) // 4}
-    return {name: columns[name] for name in wanted_columns(head)}
+    return wanted_of(head, {"value": value, "group": torch.arange(len(target)) // 4})
 
 
 def _must(condition: bool, head: Head, message: str) -> None:

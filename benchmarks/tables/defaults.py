@@ -34,7 +34,7 @@ from benchmarks.tables.collection import FAMILIES, TABLES, Rows, read_rows
 from benchmarks.tables.methods import make_head
 from ldl.cells.store import Row, Store
 from ldl.collective import Collective
-from ldl.head import FittedHead, wanted_columns
+from ldl.head import FittedHead, wanted_of
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold
 from ldl.reports.files import markdown
@@ -105,7 +105,7 @@ def measure(spec: dict[str, Any], rows: Rows, fold: int) -> Row:
     columns = {"value": rows.labels.decode(rows.target[train]) if rows.labels.has_values else None}
     columns["group"] = None if rows.groups is None else torch.from_numpy(rows.groups)[train]
     torch.manual_seed(0)
-    head.fit(rows.features[train], rows.target[train], Collective(), **{n: columns[n] for n in wanted_columns(head)})
+    head.fit(rows.features[train], rows.target[train], Collective(), **wanted_of(head, columns))
     with torch.no_grad():
         return {"kl": float(kl(head.eval()(rows.features[test]).double(), rows.target[test].double()).mean())}
 

@@ -57,6 +57,11 @@ class Method:
     seeded: str | None = None
     fitting: dict[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def is_head(self) -> bool:
+        """Whether it is a head of ldl, and no peer."""
+        return hasattr(ldl.heads, self.class_path)
+
     def settings(self) -> list[dict[str, Any]]:
         """All points of the grid."""
         return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
@@ -82,7 +87,7 @@ def fit(method: Method, setting: dict[str, Any], data: LDLDataModule, seed: int)
     arguments = {**method.init_args, **setting}
     pl.seed_everything(seed, workers=True, verbose=False)
     inputs = inputs_of(data)
-    if not hasattr(ldl.heads, method.class_path):
+    if not method.is_head:
         return _fit_peer(method, arguments, data, inputs.numpy(), seed)
     head = make_head({"class_path": method.class_path, "init_args": arguments})
     if isinstance(head, FittedHead):

@@ -39,7 +39,6 @@ import torch
 import yaml
 from rich.progress import Progress
 
-import ldl.heads
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import FOLDS
 from benchmarks.common.tables import write_block
@@ -93,10 +92,9 @@ def main() -> None:
     if not options.report:
         fill(store, wanted, options)
         if options.cells:
-            write_cells(options.cells, [cell for cell in configured(store.rows, specs) if "error" not in cell])
-    mine = [cell for cell in configured(store.rows, specs) if cell["seed"] in seeds and cell["fold"] < folds]
-    mine = [cell for cell in mine if cell["method"] in {method.name for method in methods}]
-    mine = complete(mine, options.seeds * folds)
+            current = [cell for cell in store.rows if specs.get(cell["method"]) == cell["spec"]]
+            write_cells(options.cells, [cell for cell in current if "error" not in cell])
+    mine = complete([cell for key, _ in wanted if (cell := store.find(key))], options.seeds * folds)
     mine += [cell for path in options.runs for cell in read_run(path, config["sets"], folds)]
     write_cells(options.out / "cells.csv", mine)
     mine = titled(mine, columns)
@@ -141,11 +139,6 @@ def fill(store: Store, wanted: Sequence[tuple[Row, Callable[[], Row]]], options:
             progress.advance(bar)
 
 
-def configured(rows: list[Row], specs: dict[str, int]) -> list[Row]:
-    """The cells of methods as these are configured now."""
-    return [row for row in rows if specs.get(row["method"]) == row["spec"]]
-
-
 def complete(cells: list[Row], count: int) -> list[Row]:
     """Those of methods that have all ``count`` cells on a set: means over some folds do not compare."""
     found = Counter((cell["set"], cell["protocol"], cell["method"]) for cell in cells)
@@ -154,8 +147,8 @@ def complete(cells: list[Row], count: int) -> list[Row]:
 
 def digest(method: Method, choice: Choice, quick: bool) -> int:
     """Changes with anything that a cell of the method depends on but code: with the defaults of a head, too."""
-    is_head = hasattr(ldl.heads, method.class_path)
-    head = to_spec(make_head({"class_path": method.class_path, "init_args": method.init_args})) if is_head else ""
+    spec = {"class_path": method.class_path, "init_args": method.init_args}
+    head = to_spec(make_head(spec)) if method.is_head else ""
     return zlib.crc32(f"{method} {json.dumps(head, sort_keys=True)} {choice} {quick}".encode())
 
 

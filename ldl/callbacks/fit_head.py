@@ -17,7 +17,7 @@ from ldl.collective import Collective, current_collective
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
 from ldl.errors import LDLError, SharedError
-from ldl.head import FittedHead, ImageHead, wanted_columns
+from ldl.head import FittedHead, ImageHead, wanted_of
 from ldl.methods.mapped import blocks
 
 CHECKED = 64
@@ -59,9 +59,8 @@ class FitHead(pl.Callback):
             if getattr(data, "leak", None):
                 # Rows set aside are to be as strange to the head as those of the test part will be.
                 columns.pop("group", None)
-            extra = {name: columns.get(name) for name in wanted_columns(head)}
             _check_features(head, columns["features"])
-            head.fit(columns["features"], columns["target"], collective, **extra)
+            head.fit(columns["features"], columns["target"], collective, **wanted_of(head, columns))
             check_forward(head, columns["features"][:CHECKED], columns["target"][:CHECKED], pl_module.watch)
             pl_module.watch.settle(pl_module.device, collective)
             _check_survives(head, columns["features"][:CHECKED])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.head import FittedHead, Head, ImageHead, wanted_columns
+from ldl.head import FittedHead, Head, ImageHead, wanted_of
 from ldl.heads.max_ent import MaxEnt
 from ldl.heads.scaled import Scaled
 from ldl.heads.structrf import StructRF
@@ -214,4 +214,4 @@ class Pool(FittedHead):
 
 
 def _fit(member: Any, features: Tensor, target: Tensor, columns: Columns, collective: Collective) -> None:
-    member.fit(features, target, collective, **{name: columns[name] for name in wanted_columns(member)})
+    member.fit(features, target, collective, **wanted_of(member, columns))

@@ -10,7 +10,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError
-from ldl.head import FittedHead, Head, ImageHead, wanted_columns
+from ldl.head import FittedHead, Head, ImageHead, wanted_of
 from ldl.heads.max_ent import MaxEnt
 from ldl.heads.scaling import ScalingHead
 from ldl.labels import LabelSpace
@@ -66,8 +66,7 @@ class Scaled(ScalingHead):
         """Fit on (N, F), (N, C), and maybe values (N, ...) and groups (N,). Raises LDLError: a bad feature."""
         check_rows(type(self).__name__, features, target)
         self.learn_scaling(features)
-        columns = {"value": value, "group": group}
-        wanted = {name: columns[name] for name in wanted_columns(self.head)}
+        wanted = wanted_of(self.head, {"value": value, "group": group})
         self._fitted.shows_progress = self.shows_progress
         self._fitted.fit(self.scaled(features), target, collective, **wanted)
 

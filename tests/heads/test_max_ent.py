@@ -13,7 +13,7 @@ from ldl.errors import LDLError
 from ldl.heads import MaxEnt
 from ldl.labels import LabelSpace
 from ldl.methods import max_ent
-from ldl.methods.max_ent import PENALTIES, choose_l2
+from ldl.methods.max_ent import PENALTIES, along_features, choose_l2, fit_max_ent, principal_axes
 from ldl.metrics.functional import kl
 from ldl.testing import check_head
 
@@ -130,3 +130,52 @@ def test_no_weaker_penalty_is_tried_where_one_is_clearly_worse(monkeypatch: pyte
     monkeypatch.setattr(max_ent, "fit_max_ent", fit)
     assert choose_l2(np.ones((20, 1)), np.tile([1.0, 0.0], (20, 1)), 500, 1e-5) == PENALTIES[3]
     assert tried == [l2 for l2 in PENALTIES[:7] for _ in range(5)]
+
+
+def _entangled(count: int, width: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features of very different variance that vary together, one of them constant, and labels, one without mass."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(count, width)) * np.geomspace(1, 0.01, width) @ rng.normal(size=(width, width)) + 3
+    rows[:, 0] = 7
+    target = softmax(rows[:, :4] + rng.normal(size=(count, 4)), axis=1) * [1, 1, 0, 1]
+    return rows, target / target.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize(("count", "width"), [(60, 8), (12, 30), (30, 30)])
+@pytest.mark.parametrize("l2", [1.0, 0.03])
+def test_principal_axes_leave_the_minimum_where_it_is(count: int, width: int, l2: float) -> None:
+    rows, target = _entangled(count, width, seed=count)
+    axes = principal_axes(rows)
+    turned, variance = axes.transform(rows), axes.explained_variance_
+    plain = fit_max_ent(rows, target, l2, 20_000, 1e-9)
+    start = np.random.default_rng(0).normal(size=(4, turned.shape[1] + 1))
+    for first in (None, start):
+        found = along_features(fit_max_ent(turned, target, l2, 20_000, 1e-9, variance, first), axes)
+        np.testing.assert_allclose(found[:, :-1], plain[:, :-1], atol=1e-5)
+        # Of the label without mass the bias falls for ever.
+        scores = (rows @ both[:, :-1].T + both[:, -1] for both in (found, plain))
+        np.testing.assert_allclose(*(softmax(score, axis=1) for score in scores), atol=1e-6)
+    assert choose_l2(turned, target, 2000, 1e-7, variance=variance) == choose_l2(rows, target, 2000, 1e-7)
+
+
+def test_principal_axes_take_a_fraction_of_the_steps() -> None:
+    rows, target = _entangled(400, 20, seed=0)
+    axes = principal_axes(rows)
+    steps = {"plain": 0, "turned": 0}
+
+    def count(name: str) -> None:
+        steps[name] += 1
+
+    plain = fit_max_ent(rows, target, 0.01, 5000, 1e-5, step=lambda: count("plain"))
+    turned = fit_max_ent(
+        axes.transform(rows), target, 0.01, 5000, 1e-5, axes.explained_variance_, step=lambda: count("turned")
+    )
+    np.testing.assert_allclose(along_features(turned, axes)[:, :-1], plain[:, :-1], atol=5e-3)
+    assert steps["turned"] < steps["plain"] / 5
+
+
+def test_one_row_is_fitted_too() -> None:
+    head = MaxEnt(l2=0.1)
+    head.build(3, LABELS)
+    head.fit(torch.ones(1, 3), torch.tensor([[0.1, 0.2, 0.3, 0.4]]), Collective())
+    torch.testing.assert_close(head(torch.ones(1, 3)), torch.tensor([[0.1, 0.2, 0.3, 0.4]]), atol=1e-3, rtol=0)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from benchmarks.speed import gpu, head_cost, large_tables, loader
+from benchmarks.speed import gpu, head_cost, large_tables, loader, max_ent
 from ldl.data import TabularLDL
 
 
@@ -56,3 +56,10 @@ def test_memory_of_a_process_and_growth() -> None:
     assert memory["VmHWM"] >= memory["RssAnon"] > 1000 and large_tables.memory_of(2**22) == {}
     runs = {size: large_tables.Measured(size, 2 * size * math.log(size), *[1.0] * 6) for size in (1000, 2000)}
     assert [row[6] for row in large_tables.tabulate(runs)] == ["1.00", "1.00"]
+
+
+def test_max_ent_page(command: Callable[..., str], page: Callable[[str], Path], small_sets: Path) -> None:
+    written = page("max_ent")
+    command(max_ent, "--sets", "SJAFFE", "--rounds", 1, "--page", written)
+    row = next(line for line in written.read_text().splitlines() if line.startswith("| SJAFFE | 60 x 5 x 4 | "))
+    assert float(row.split(" | ")[-1].rstrip(" |")) < 1e-4

@@ -17,7 +17,9 @@ from ldl.collective import Collective
 from ldl.heads import BoostedTrees
 from ldl.metrics.functional import kl
 
-OURS, OURS_LABEL, THEIRS = MODELS = ("BoostedTrees", "BoostedTrees, a tree a label", "XGBoost, repeated rows")
+OURS, OURS_RANDOM, OURS_LABEL, THEIRS = MODELS = (
+    "BoostedTrees", "BoostedTrees, random cuts", "BoostedTrees, a tree a label", "XGBoost, repeated rows",
+)  # fmt: skip
 Rows = tuple[np.ndarray, np.ndarray]
 
 
@@ -85,11 +87,11 @@ def fit(model: str, rows: Rows, setting: Setting) -> Callable[[np.ndarray], np.n
         )  # fmt: skip
         peer.fit(features, target)
         return peer.predict
-    step = setting.eta if model == OURS else setting.eta / 2
+    step = setting.eta / 2 if model == OURS_LABEL else setting.eta
     head = BoostedTrees(
         rounds=setting.rounds, learning_rate=step, depth=setting.depth, l2=setting.l2 / 2, min_leaf=1,
-        sampling=1.0, features=1.0, search="histogram", bins=setting.bins, patience=None,
-        trees="vector" if model == OURS else "label", seed=0, threads=setting.threads,
+        sampling=1.0, features=1.0, search="random" if model == OURS_RANDOM else "histogram", bins=setting.bins,
+        patience=None, trees="label" if model == OURS_LABEL else "vector", seed=0, threads=setting.threads,
     )  # fmt: skip
     head.build(features.shape[1], numbered(target.shape[1]))
     head.fit(torch.from_numpy(features), torch.from_numpy(target), Collective())

@@ -23,8 +23,9 @@ class MaxEnt(FittedHead):
 
     Minimised by scipy's L-BFGS in float64, from zero, until no gradient exceeds ``tolerance`` or after
     ``iterations``; where there is a penalty, along the rows' principal axes and in units of the loss's curvature, which
-    leaves the minimum where it is and needs a fraction of the steps. What is published of SA-BFGS ranges from .048 to .164 KL on one set (SJAFFE) by the choice of
-    ``iterations`` and ``l2`` alone, which is 0 there: state them with every figure.
+    leaves the minimum where it is and needs a fraction of the steps. What is published of SA-BFGS ranges from .048 to
+    .164 KL on one set (SJAFFE) by the choice of ``iterations`` and ``l2`` alone, which is 0 there: state them with
+    every figure.
 
     Args:
         l2: Weight of ||w||^2 / 2, which is added to the mean KL divergence; the biases are free. None takes that of

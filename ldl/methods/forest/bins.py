@@ -44,12 +44,14 @@ class Share(NamedTuple):
         last: One past the last.
         start: (N + 1,) int64; row i lists ``listed[start[i]:start[i + 1]]``. (1,) where no feature is sparse.
         listed: Bins of the histogram that a row is in, other than the defaults of sparse features; int32.
+        owner: The feature of each that is listed; int32.
     """
 
     first: int
     last: int
     start: np.ndarray
     listed: np.ndarray
+    owner: np.ndarray
 
 
 def make_bins(features: np.ndarray, bins: int = MOST_BINS, rows: np.ndarray | None = None, threads: int = 1) -> Bins:
@@ -73,13 +75,14 @@ def make_shares(bins: Bins, parts: int) -> list[Share]:
 
 def _make_share(bins: Bins, first: int, last: int) -> Share:
     if not (bins.default[first:last] >= 0).any():
-        return Share(first, last, np.zeros(1, np.int64), np.empty(0, np.int32))
+        return Share(first, last, np.zeros(1, np.int64), *np.empty((2, 0), np.int32))
     start = np.zeros(bins.codes.shape[1] + 1, np.int64)
     _count_listed(bins, first, last, start)
     np.cumsum(start, out=start)
     listed = np.empty(start[-1], np.int32)
     _list(bins, first, last, start[:-1].copy(), listed)
-    return Share(first, last, start, listed)
+    owner = (np.searchsorted(bins.offset, listed, "right") - 1).astype(np.int32)
+    return Share(first, last, start, listed, owner)
 
 
 @inlined

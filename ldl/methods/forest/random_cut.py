@@ -9,8 +9,9 @@ import numpy as np
 
 from ldl.methods.forest.bins import Bins, Share
 from ldl.methods.forest.compiled import compiled
-from ldl.methods.forest.draws import next_share, substream
+from ldl.methods.forest.listed_cut import add_listed, draw_listed, places
 from ldl.methods.forest.newton import LEAST, Newton, score_of, sides_score, write_cut
+from ldl.methods.forest.sides import Sides, draw, make_sides
 
 ROWS = 4096
 """Rows whose derivatives are read for all features together, so that they stay in the cache."""
@@ -51,8 +52,14 @@ def best_random_cut(
     found[0] = 0.0
     first, last = np.searchsorted(features, share.first), np.searchsorted(features, share.last)
     own = features[first:last]
-    drawn, high, missing = _draw(bins, own, rows, draws, number)
-    left, absent, here, edges = _add_up(bins, own, derivatives, rows, drawn, missing)
+    sides = make_sides(len(own), len(sums))
+    _draw(bins, own, rows, draws, number, sides)
+    _add_up(bins, own, derivatives, rows, sides)
+    if len(share.listed):
+        place = places(own, share)
+        draw_listed(bins, share, own, place, rows, draws, number, sides)
+        add_listed(bins, share, own, place, derivatives, rows, sums, sides)
+    left, absent, here, missing, edges = sides.left, sides.absent, sides.here, sides.missing, sides.edges
     count = len(rows)
     for at, f in enumerate(own):
         below, above = edges[at]
@@ -72,17 +79,15 @@ def best_random_cut(
             gain = sides_score(absent[at], sums, rules.l2, rules.min_hessian) - base
             if gain > best:
                 best = gain
-                write_cut(found, gain, f, high[at], -1, False)
+                write_cut(found, gain, f, sides.high[at], -1, False)
 
 
 @compiled
-def _draw(
-    bins: Bins, features: np.ndarray, rows: np.ndarray, draws: np.ndarray, number: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each feature the last bin on the left, the highest one that is filled, -1 for none, and the missing values."""
-    drawn, highest, missing = np.empty_like(features), np.empty_like(features), np.empty_like(features)
-    state = np.empty(1, np.uint64)
+def _draw(bins: Bins, features: np.ndarray, rows: np.ndarray, draws: np.ndarray, number: int, sides: Sides) -> None:
+    """Fill in what is drawn for features that are not sparse, and their missing values."""
     for at, f in enumerate(features):
+        if bins.default[f] >= 0:
+            continue
         codes, filled = bins.codes[f], bins.filled[f]
         low, high, absent = 256, -1, 0
         for row in rows:
@@ -91,22 +96,14 @@ def _draw(
                 absent += 1
             else:
                 low, high = min(low, code), max(high, code)
-        state[0] = substream(draws, number * len(bins.filled) + f)
-        drawn[at] = low + int(next_share(state) * (high - low)) if high >= 0 else -1
-        highest[at], missing[at] = high, absent
-    return drawn, highest, missing
+        sides.drawn[at] = draw(bins, f, low, high, draws, number)
+        sides.high[at], sides.missing[at] = high, absent
 
 
 @compiled
-def _add_up(
-    bins: Bins, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, drawn: np.ndarray, missing: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of each feature the sums of the rows on the left and of those without a value, how many are on the left, and the
-    bins next to the cut, the upper one -1 where no row is above it.
-    """
+def _add_up(bins: Bins, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sides: Sides) -> None:
+    """Fill in the sums and the edges of features that are not sparse."""
     width = derivatives.shape[1]
-    left, absent = np.zeros((len(features), width)), np.zeros((len(features), width))
-    here, edges = np.zeros(len(features), np.int64), np.full((len(features), 2), -1)
     block = np.empty((min(ROWS, len(rows)), width), np.float32)
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]
@@ -114,19 +111,20 @@ def _add_up(
             for k in range(width):
                 block[i, k] = derivatives[part[i], k]
         for at, f in enumerate(features):
-            codes, filled, last, counted = bins.codes[f], bins.filled[f], drawn[at], missing[at] > 0
-            low, high = edges[at, 0], edges[at, 1] if edges[at, 1] >= 0 else 256
+            if bins.default[f] >= 0:
+                continue
+            codes, filled, last, counted = bins.codes[f], bins.filled[f], sides.drawn[at], sides.missing[at] > 0
+            low, high = sides.edges[at, 0], sides.edges[at, 1] if sides.edges[at, 1] >= 0 else 256
             for i in range(len(part)):
                 code = np.int64(codes[part[i]])
                 if code <= last:
-                    here[at] += 1
+                    sides.here[at] += 1
                     low = max(low, code)
                     for k in range(width):
-                        left[at, k] += block[i, k]
+                        sides.left[at, k] += block[i, k]
                 elif code < filled:
                     high = min(high, code)
                 elif counted:
                     for k in range(width):
-                        absent[at, k] += block[i, k]
-            edges[at, 0], edges[at, 1] = low, high if high < 256 else -1
-    return left, absent, here, edges
+                        sides.absent[at, k] += block[i, k]
+            sides.edges[at, 0], sides.edges[at, 1] = low, high if high < 256 else -1

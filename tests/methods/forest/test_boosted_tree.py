@@ -262,3 +262,32 @@ def test_random_cuts_are_the_best_of_those_drawn() -> None:
             child = int(tree.child[number])
             nodes += [(child, depth + 1, own[left]), (child + 1, depth + 1, own[~left])]
     assert splits > 200 and ways.min() > 5
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_random_cuts_of_what_rows_list_are_those_of_all_codes(threads: int) -> None:
+    """Sparse features, some of which mostly miss values, beside others: the sparse ones read both ways."""
+    random = np.random.default_rng(5)
+    rows = random.normal(size=(400, 24)).astype(np.float32)
+    rows[:, 6:] = np.where(random.random((400, 18)) < 0.9, np.float32(0.2), np.round(rows[:, 6:], 1))
+    rows[:, 18:] = np.where(rows[:, 18:] == np.float32(0.2), np.nan, rows[:, 18:])
+    rows[:, 12:18] = np.where(random.random((400, 6)) < 0.04, np.nan, rows[:, 12:18])
+    derivatives = np.concatenate([random.normal(size=(400, 3)), random.random((400, 3))], 1).astype(np.float32)
+    listed = make_bins(rows)
+    assert (listed.default[6:] >= 0).all() and (listed.default[:6] < 0).all()
+    every = listed._replace(default=np.full(24, -1, np.int32))
+    shape = Shape(6, None, 0.3, Newton(1.0, 2, 0.1, random=True))
+    splits = 0
+    for draws in range(30):
+        features = np.sort(random.permutation(24)[:16])
+        own = np.sort(random.permutation(400)[:300]).astype(np.int32)
+        trees = [
+            Grower(bins, threads, Collective(), CPU).grow(derivatives, own.copy(), features, shape, draws)
+            for bins in (listed, every)
+        ]
+        for name in ("feature", "threshold", "missing_left", "child"):
+            np.testing.assert_array_equal(getattr(trees[0], name), getattr(trees[1], name))
+        np.testing.assert_allclose(trees[0].gain, trees[1].gain, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(trees[0].values, trees[1].values, rtol=1e-5)
+        splits += np.isin(trees[0].feature, np.arange(6, 24)).sum()
+    assert splits > 100

@@ -66,8 +66,8 @@ def fit_max_ent(
     shape = (target.shape[1], rows.shape[1] + 1)
     units = np.ones(shape)
     if variance is not None:
-        mean = target.mean(0) / target.sum(1).mean()
-        curvature = np.maximum(mean * (1 - mean), LEAST)[:, None]
+        mean = target.mean(0)
+        curvature = np.maximum(mean * (1 - mean / mean.sum()), LEAST)[:, None]
         units = 1 / np.sqrt(np.concatenate([curvature * variance + l2, curvature], 1))
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from unittest.mock import MagicMock
+
 import numpy as np
 import pytest
 import torch
@@ -158,8 +161,10 @@ def test_principal_axes_leave_the_minimum_where_it_is(count: int, width: int, l2
     assert choose_l2(turned, target, 2000, 1e-7, variance=variance) == choose_l2(rows, target, 2000, 1e-7)
 
 
-def test_principal_axes_take_a_fraction_of_the_steps() -> None:
+@pytest.mark.parametrize("mass", [1.0, 5.0])
+def test_principal_axes_take_a_fraction_of_the_steps(mass: float) -> None:
     rows, target = _entangled(400, 20, seed=0)
+    target *= mass
     axes = principal_axes(rows)
     steps = {"plain": 0, "turned": 0}
 
@@ -172,6 +177,24 @@ def test_principal_axes_take_a_fraction_of_the_steps() -> None:
     )
     np.testing.assert_allclose(along_features(turned, axes)[:, :-1], plain[:, :-1], atol=5e-3)
     assert steps["turned"] < steps["plain"] / 5
+
+
+def test_whoever_starts_at_the_minimum_stays_there() -> None:
+    rows, target = _entangled(60, 8, seed=1)
+    axes = principal_axes(rows)
+    steps: list[None] = []
+    fit = partial(fit_max_ent, axes.transform(rows), target, 0.03, 500, variance=axes.explained_variance_)
+    found = fit(tolerance=1e-8)
+    np.testing.assert_array_equal(fit(tolerance=1e-5, start=found, step=lambda: steps.append(None)), found)
+    assert not steps
+
+
+def test_penalties_are_compared_in_the_same_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, target = _entangled(60, 8, seed=1)
+    axes, spy = principal_axes(rows), MagicMock(wraps=fit_max_ent)
+    monkeypatch.setattr(max_ent, "fit_max_ent", spy)
+    choose_l2(axes.transform(rows), target, 500, 1e-5, variance=axes.explained_variance_)
+    assert len(spy.call_args_list) >= 5 and all(call.args[5] is axes.explained_variance_ for call in spy.call_args_list)
 
 
 def test_one_row_is_fitted_too() -> None:

@@ -197,6 +197,18 @@ def test_penalties_are_compared_in_the_same_units(monkeypatch: pytest.MonkeyPatc
     assert len(spy.call_args_list) >= 5 and all(call.args[5] is axes.explained_variance_ for call in spy.call_args_list)
 
 
+def test_without_a_penalty_features_are_taken_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are published of runs that were stopped early, which ends elsewhere in other units."""
+    spy = MagicMock(wraps=fit_max_ent)
+    monkeypatch.setattr("ldl.heads.max_ent.fit_max_ent", spy)
+    features, target = _problem()
+    early = _fitted(l2=0.0, iterations=3)
+    plain = fit_max_ent(features.numpy(), target.numpy(), 0.0, 3, 1e-5)
+    np.testing.assert_array_equal(early.weight.numpy(), plain[:, :-1])
+    _fitted(l2=0.1)
+    assert [call.args[5] is None for call in spy.call_args_list] == [True, False]
+
+
 def test_one_row_is_fitted_too() -> None:
     head = MaxEnt(l2=0.1)
     head.build(3, LABELS)

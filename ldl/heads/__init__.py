@@ -9,6 +9,7 @@ from ldl.heads.ldlf import LDLF
 from ldl.heads.max_ent import MaxEnt
 from ldl.heads.mean_predictor import MeanPredictor
 from ldl.heads.milboost import MILBoost
+from ldl.heads.mirrored import Mirrored
 from ldl.heads.mplboost import MPLBoost
 from ldl.heads.mslp import MSLP
 from ldl.heads.pool import Pool
@@ -30,6 +31,7 @@ __all__ = [
     "MPLBoost",
     "MaxEnt",
     "MeanPredictor",
+    "Mirrored",
     "Pool",
     "Scaled",
     "Softmax",

@@ -16,6 +16,7 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead, Head, ImageHead, wanted_of
 from ldl.heads.max_ent import MaxEnt
+from ldl.heads.mirrored import Mirrored
 from ldl.heads.scaled import Scaled
 from ldl.heads.structrf import StructRF
 from ldl.heads.trained import Trained
@@ -151,8 +152,8 @@ class Pool(FittedHead):
 
     @property
     def names(self) -> list[str]:
-        """The members by class, of ``Trained`` and ``Scaled`` that of the head; numbered where several are equal."""
-        found = [type(m.head if isinstance(m, Trained | Scaled) else m).__name__ for m in self.members]
+        """The members by class, of ``Trained`` and such that of the head; numbered where several are equal."""
+        found = [type(m.head if isinstance(m, Mirrored | Scaled | Trained) else m).__name__ for m in self.members]
         counts, seen = Counter(found), Counter[str]()
         for number, name in enumerate(found):
             seen[name] += 1

@@ -35,7 +35,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     for count in (4, 5, 6):
         np.savez(
-            folder / f"{count}.npz", features=rng.exponential(size=(60, 7)), labels=rng.dirichlet(np.ones(count), 60)
+            folder / f"{count}.npz", features=rng.exponential(size=(60, 59)), labels=rng.dirichlet(np.ones(count), 60)
         )
     bags = [f"{bag % 2},{bag},{rng.normal():.3f},{rng.normal() + bag % 2:.3f}\n" for bag in range(20) for _ in range(3)]
     (folder / "bags.csv").write_text("".join(bags))
@@ -118,8 +118,9 @@ SMALL: dict[str, dict[str, int]] = {
     "BoostedTrees": {"rounds": 3},
     "LDLF": {"trees": 2},
     "MaxEnt": {"iterations": 5},
+    "Pool": {"folds": 2},
     "StructRF": {"trees": 2},
-    "Trained": {"epochs": 1},
+    "Trained": {"epochs": 1, "repeats": 1},
 }
 """The same of members of pools."""
 
@@ -142,6 +143,8 @@ def _quick(head: Any) -> list[str]:
     options = [f"--model.head.{option}" for option in QUICKER.get(name, [])]
     if name == "Pool":
         options.append(f"--model.head.members={json.dumps(_few(head['init_args']['members']))}")
+    if name == "Mirrored":
+        options.append(f"--model.head.head={json.dumps(_few(head['init_args']['head']))}")
     return options
 
 
@@ -179,7 +182,7 @@ ROWS = sorted(
 )
 
 
-@pytest.mark.parametrize("head", ROWS)
+@pytest.mark.parametrize("head", sorted({*ROWS} - {"mirrored"}))  # it wants features that a mirror makes change places
 @pytest.mark.parametrize("data", ["tabular", "fgnet", "utkface"])
 def test_every_head_that_takes_rows_has_a_run(data: str, head: str) -> None:
     assert find_config(f"configs/runs/{data}_{head}.yaml") == str(CONFIGS / "runs" / data / f"{head}.yaml")

@@ -253,10 +253,18 @@ def test_bold_is_what_the_corrected_test_does_not_tell_from_the_best() -> None:
 
 
 def test_the_pool_is_measured_beside_each_of_its_members() -> None:
-    """And is that of the run that users have."""
+    """And is that of the run that users have, in the table of heads and peers, too."""
     methods = yaml.safe_load((ROOT / "benchmarks/tables/pool.yaml").read_text())["methods"]
+    everything = yaml.safe_load((ROOT / "benchmarks/tables/tabular.yaml").read_text())["methods"]
+    assert everything["Pool"] == methods["Pool"]
     run = yaml.safe_load((ROOT / "configs/runs/tabular/pool.yaml").read_text())["model"]["head"]
     assert methods.pop("Pool") == run
     assert methods.pop("random forest")["class_path"] == "sklearn.ensemble.RandomForestRegressor"  # the foil
     alone = [{"init_args": {}, **method} for method in methods.values()]
     assert alone == [{"init_args": {}, **member} for member in run["init_args"]["members"]]
+
+
+def test_what_knows_the_mirror_is_a_run_that_users_have() -> None:
+    measured = yaml.safe_load((ROOT / "benchmarks/tables/tabular.yaml").read_text())["methods"]["Pool, mirrored"]
+    run = yaml.safe_load((ROOT / "configs/runs/sjaffe/mirrored.yaml").read_text())["model"]["head"]
+    assert {name: measured[name] for name in run} == run

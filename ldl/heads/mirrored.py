@@ -33,8 +33,7 @@ class Mirrored(FittedHead):
             scales features goes inside, since features change places first.
         mirror: For every feature the number of the one whose place it takes, a permutation that is its own inverse; or
             ``lbp``, where features are a histogram of uniform local binary patterns in the order of their codes
-            (:func:`ldl.methods.lbp.mirrored_bins`), as those of SJAFFE and SBU_3DFE are. None is no mirror, and the
-            head alone.
+            (``ldl.methods.lbp``), as those of SJAFFE and SBU_3DFE are. None is no mirror, and the head alone.
 
     Attributes:
         places: (F,) that permutation.

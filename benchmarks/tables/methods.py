@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytorch_lightning as pl
 import torch
+from scipy.sparse import csr_matrix
 
 import ldl.heads
 from benchmarks.common.folds import fit_rows, inputs_of
@@ -26,7 +27,10 @@ from ldl.task import Task
 os.environ.setdefault("KERAS_BACKEND", "torch")  # python-ldl is built on Keras, which else wants TensorFlow
 
 Model = Callable[[torch.Tensor], torch.Tensor]
+Matrix = np.ndarray | csr_matrix
 
+SPARSE = 0.1
+"""Share of numbers other than zero below which a peer that takes sparse rows gets them."""
 FLOOR = 1e-12
 """Least probability of peers that predict no distribution, before they are normalised."""
 
@@ -44,6 +48,7 @@ class Method:
         training: ``epochs``, ``batch_size``, ``lr``, ``weight_decay`` of heads that are trained by gradient.
         scaling: Of the features, see ``TabularLDL``.
         seeded: Name of the argument that takes the seed, of peers that have one.
+        sparse: Whether a peer takes sparse rows, in which it finds the same in less time.
         fitting: Arguments of a peer's ``fit``; of quick methods alone, so that it is no part of what cells depend on.
     """
 
@@ -55,6 +60,7 @@ class Method:
     training: dict[str, float] = field(default_factory=dict)
     scaling: Scaling = "standard"
     seeded: str | None = None
+    sparse: bool = field(default=False, repr=False)
     fitting: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -130,10 +136,15 @@ def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
 def _fit_peer(method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, seed: int) -> Model:
     model = find_class(method.class_path)(**arguments, **({method.seeded: seed} if method.seeded else {}))
     train = data.split.train
-    model.fit(inputs[train], data.columns["target"].numpy()[train], **method.fitting)
+    is_sparse = method.sparse and np.count_nonzero(inputs) < SPARSE * inputs.size
+
+    def handed(rows: np.ndarray) -> Matrix:
+        return csr_matrix(rows) if is_sparse else rows
+
+    model.fit(handed(inputs[train]), data.columns["target"].numpy()[train], **method.fitting)
 
     def predict(inputs: torch.Tensor) -> torch.Tensor:
-        output = np.maximum(np.asarray(model.predict(inputs.numpy()), np.float64), FLOOR)
+        output = np.maximum(np.asarray(model.predict(handed(inputs.numpy())), np.float64), FLOOR)
         return torch.from_numpy(output / output.sum(1, keepdims=True))
 
     return predict

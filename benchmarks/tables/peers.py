@@ -22,7 +22,7 @@ class Repeated(NamedTuple):
     """Rows for learners of classes.
 
     Attributes:
-        features: (R, F).
+        features: (R, F), sparse if they are.
         label: (R,) the class of each, 0 to C - 1.
         weight: (R,) its mass, above 0.
     """
@@ -91,7 +91,10 @@ class Booster(ABC):
 
 @dataclass
 class XGBoost(Booster):
-    """``multi:softprob`` of XGBoost on histograms; its ``min_child_weight`` is in second derivatives, its default 1."""
+    """``multi:softprob`` of XGBoost on histograms; its ``min_child_weight`` is in second derivatives, its default 1.
+
+    What sparse rows do not list is missing to it, and goes to the side where it gains most.
+    """
 
     min_child_weight: float = 1.0
 

@@ -15,7 +15,7 @@ OWN = ("config", "stage", "ckpt_path", "run_dir", "select", "jobs", "scheduler",
 """Options of the command itself, on the first page."""
 
 TEXTS = {
-    "config": "Configuration, by its name (tabular_ldlf, heads/softmax) or its file; several compose.",
+    "config": "Configuration, by name (heads/softmax) or file; several compose.",
     "seed_everything": "Seed of the run; false for none.",
     "print_config": "Print the whole configuration, and run nothing.",
 }
@@ -119,12 +119,14 @@ def _classes(base: str, schema: Schema) -> str:
 
 
 def _option(name: str, entry: OptionEntry) -> list[str]:
-    """A line of type, range and default, and the description below."""
+    """A line of type, range and default, and the description below, or beside the name where there are none."""
     kind = " | ".join(entry.choices) if entry.choices else entry.kind
     accepted = "" if entry.range.startswith("one of") else entry.range
     default = f"default {entry.default}" if entry.default else ""
-    head = f"  {name}  {'; '.join(filter(None, (kind, accepted, default)))}".rstrip()
-    return [head, *_wrapped(TEXTS.get(entry.name, entry.text), 6)]
+    says, text = "; ".join(filter(None, (kind, accepted, default))), TEXTS.get(entry.name, entry.text)
+    if not says and len(name) < LEFT and len(text) < page_width() - LEFT - 3:
+        return [_row(name, text)]
+    return [f"  {name}  {says}".rstrip(), *_wrapped(text, 6)]
 
 
 def _row(name: str, text: str) -> str:

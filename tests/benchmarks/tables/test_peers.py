@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from benchmarks.tables import peers
 
@@ -53,6 +54,21 @@ def test_each_library_learns(library: str) -> None:
     other = PEERS[library](**SMALL, seed=1)
     other.fit(features[:180], target[:180])
     assert not np.array_equal(other.predict(features[180:]), predicted)
+
+
+@pytest.mark.parametrize("library", PEERS)
+def test_sparse_rows_teach_the_same(library: str) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    _, target = problem()
+    rng = np.random.default_rng(1)
+    features = (rng.random((240, 30)) < 0.05 + 0.2 * target[:, rng.integers(0, 5, 30)]).astype(np.float32)
+    predicted = []
+    for rows in (features, csr_matrix(features)):
+        peer = PEERS[library](**{**SMALL, "columns": 1.0, "sampling": 1.0})
+        peer.fit(rows[:180], target[:180])
+        predicted.append(peer.predict(rows[180:]))
+    assert np.abs(predicted[0] - target[180:].mean(0)).max() > 0.05
+    np.testing.assert_allclose(*predicted, atol=1e-5)
 
 
 @pytest.mark.parametrize("library", PEERS)

@@ -10,17 +10,21 @@ from collections.abc import Callable
 from functools import partialmethod
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
 import yaml
 from places import BENCHMARKS, ROOT
+from scipy.sparse import csr_matrix
 
-from benchmarks.tables import peers, tabular
+from benchmarks.common.folds import inputs_of
+from benchmarks.tables import methods, peers, tabular
 from benchmarks.tables.cells import read_cells
 from benchmarks.tables.report import folds_of, full_tables, leaders, ranks, summary
 from ldl.cli import main
+from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.heads import MaxEnt
 
@@ -128,6 +132,24 @@ def test_cells_come_back_from_their_file_but_for_failures(run: Run, tmp_path: Pa
         (cell,) = [cell for cell in cells if all(cell[name] == value for name, value in key.items())]
         assert measured["setting"] == cell["setting"] and measured["seconds"] == pytest.approx(cell["seconds"])
         assert measured["measures"] == pytest.approx(cell["measures"], rel=1e-6)
+
+
+@pytest.mark.parametrize(("share", "handed"), [(0.05, True), (0.3, False)])
+def test_sparse_rows_are_handed_to_peers_that_take_them(share: float, handed: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    features = (rng.random((200, 40)) < share).astype(float)
+    np.savez(tmp_path / "sparse.npz", features=features, labels=rng.dirichlet([1, 1, 1], 200))
+    data = TabularLDL(path=str(tmp_path / "sparse.npz"), scaling="none", val_fraction=0.0, folds=5)
+    data.setup()
+    arguments = {"n_estimators": 20, "random_state": 0, "max_features": 1.0}
+    predicted = []
+    for takes in (True, False):
+        method = tabular.Method("trees", "sklearn.ensemble.RandomForestRegressor", arguments, sparse=takes)
+        with patch.object(methods, "csr_matrix", wraps=csr_matrix) as spy:
+            predicted.append(methods.fit(method, {}, data, 0)(inputs_of(data)[data.split.test]))
+        assert spy.called == (takes and handed)
+    # Ties between features are broken by the order in which they are drawn.
+    torch.testing.assert_close(*predicted, atol=0.2, rtol=0)
 
 
 def test_cells_of_other_settings_leave_the_file(run: Run, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ class Method:
         scaling: Of the features, see ``TabularLDL``.
         seeded: Name of the argument that takes the seed, of peers that have one.
         sparse: Whether a peer takes sparse rows, in which it finds the same in less time.
+        sets: The sets whose features it is meant for; None is all.
         fitting: Arguments of a peer's ``fit``; of quick methods alone, so that it is no part of what cells depend on.
     """
 
@@ -61,12 +62,17 @@ class Method:
     scaling: Scaling = "standard"
     seeded: str | None = None
     sparse: bool = field(default=False, repr=False)
+    sets: list[str] | None = field(default=None, repr=False)
     fitting: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def is_head(self) -> bool:
         """Whether it is a head of ldl, and no peer."""
         return hasattr(ldl.heads, self.class_path)
+
+    def is_for(self, name: str) -> bool:
+        """Whether it is meant for a set."""
+        return self.sets is None or name in self.sets
 
     def settings(self) -> list[dict[str, Any]]:
         """All points of the grid."""

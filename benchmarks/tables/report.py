@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,14 +50,26 @@ def full_tables(cells: Cells, sets: list[str], methods: list[str], protocol: str
     return "\n".join(text + _comparison(cells, sets, methods) + _failures(cells))
 
 
-def summary(cells: Cells, sets: list[str], methods: list[str], measure: str, protocol: str) -> str:
-    """One measure of all methods and sets, :data:`BOLD` by set."""
+def seeds_of(cells: Cells, name: str, method: str) -> int:
+    """How many seeds a method was measured with on a set."""
+    return len({cell["seed"] for cell in cells if (cell["set"], cell["method"]) == (name, method)})
+
+
+def summary(
+    cells: Cells, sets: list[str], methods: list[str], measure: str, protocol: str,
+    absent: Collection[tuple[str, str]] = (),
+) -> str:  # fmt: skip
+    """One measure of all methods and sets, :data:`BOLD` by set; a dash for an ``absent`` method on a set."""
     values = {m: {s: folds_of(cells, s, m, measure) for s in sets} for m in methods}
     bold = {name: leaders({m: columns[name] for m, columns in values.items()}, measure) for name in sets}
     rows = []
     for method, columns in values.items():
-        row = [_cell(folds, method in bold[name]) for name, folds in columns.items()]
-        if any(row):
+        row = [
+            _cell(folds, method in bold[name], seeds_of(cells, name, method))
+            or ("–" if (method, name) in absent else "")
+            for name, folds in columns.items()
+        ]
+        if any(len(folds) for folds in columns.values()):
             rows.append([method, *row])
     return f"{protocol} {BOLD}\n\n{markdown([measure, *sets], rows)}\n"
 
@@ -73,9 +85,10 @@ def leaders(folds: Mapping[str, np.ndarray], measure: str) -> set[str]:
     return {best_of(there, measure), *(method for method, value in p.items() if value >= 1 - CONFIDENCE)}
 
 
-def _cell(folds: np.ndarray, bold: bool) -> str:
+def _cell(folds: np.ndarray, bold: bool, seeds: int = 1) -> str:
     text = spread(folds, 4)
-    return f"**{text}**" if text and bold else text
+    text = f"**{text}**" if text and bold else text
+    return f"{text} ({seeds})" if text and seeds > 1 else text
 
 
 def _comparison(cells: Cells, sets: list[str], methods: list[str]) -> list[str]:

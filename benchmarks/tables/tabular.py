@@ -11,8 +11,9 @@ shuffle=True, random_state=0)`` of the rows, as published, which leaks persons. 
 chooses among the settings of the configuration, by its ``choose_by`` and ``inner_folds``; the method is then fitted on
 all of it and tested once.
 Every cell is written as soon as it is measured: the same command goes on where it was stopped, and retries failures.
-``--jobs`` measures several cells at a time. ``--cells`` goes on from a file of cells that were measured elsewhere, and
-adds its own to it, so that a table of many hours can be filled on many days.
+``--jobs`` measures several cells at a time. Of ``--seeds`` those count that have all their folds: ``--seeds 3
+--methods LDLF`` adds two to one method, and ``--seeds 3 --report`` shows them. ``--cells`` goes on from a file of cells
+that were measured elsewhere, and adds its own to it, so that a table of many hours can be filled on many days.
 
 ``--runs`` adds cross-validations of ``train.py`` over the same folds, with the settings of their ``config.yaml``, as
 methods of their own: ``LDLF, tuned``.
@@ -86,6 +87,7 @@ def main() -> None:
         (key_of(column, method, seed, fold, specs), partial(measure, OnSet(column, method, seed), fold, choice))
         for column in columns
         for method in methods
+        if method.is_for(column.name)
         for seed in seeds
         for fold in range(folds)
     ]
@@ -94,7 +96,7 @@ def main() -> None:
         if options.cells:
             current = [cell for cell in store.rows if specs.get(cell["method"]) == cell["spec"]]
             write_cells(options.cells, [cell for cell in current if "error" not in cell])
-    mine = complete([cell for key, _ in wanted if (cell := store.find(key))], options.seeds * folds)
+    mine = complete([cell for key, _ in wanted if (cell := store.find(key))], folds)
     mine += [cell for path in options.runs for cell in read_run(path, config["sets"], folds)]
     write_cells(options.out / "cells.csv", mine)
     mine = titled(mine, columns)
@@ -106,7 +108,7 @@ def main() -> None:
     tuned = "; `tuned`: as in the run's configuration" if options.runs else ""
     protocol = (
         f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0) of the rows or, under `persons`, of the "
-        f"persons; {options.seeds} seed(s); mean ± standard deviation over the folds. {settings}{tuned}."
+        f"persons; {seeds_in_words(options.seeds)}; mean ± standard deviation over the folds. {settings}{tuned}."
     )
     table = full_tables(mine, sets, names, protocol)
     (options.out / "table.md").write_text(table)
@@ -115,7 +117,11 @@ def main() -> None:
         draw_ranks(whole, ranked, options.out / "ranks.png")
     print(table)
     if options.page:
-        write_block(options.page, options.block or options.config.stem, summary(mine, sets, names, "kl", protocol))
+        absent = {
+            (method.name, column.title) for method in methods for column in columns if not method.is_for(column.name)
+        }
+        text = summary(mine, sets, names, "kl", protocol, absent)
+        write_block(options.page, options.block or options.config.stem, text)
 
 
 def key_of(column: Column, method: Method, seed: int, fold: int, specs: dict[str, int]) -> Row:
@@ -139,10 +145,16 @@ def fill(store: Store, wanted: Sequence[tuple[Row, Callable[[], Row]]], options:
             progress.advance(bar)
 
 
-def complete(cells: list[Row], count: int) -> list[Row]:
-    """Those of methods that have all ``count`` cells on a set: means over some folds do not compare."""
-    found = Counter((cell["set"], cell["protocol"], cell["method"]) for cell in cells)
-    return [cell for cell in cells if found[cell["set"], cell["protocol"], cell["method"]] == count]
+def complete(cells: list[Row], folds: int) -> list[Row]:
+    """Those of methods and seeds that have all folds of a set: means over some of them do not compare."""
+    names = "set", "protocol", "method", "seed"
+    found = Counter(tuple(cell[name] for name in names) for cell in cells)
+    return [cell for cell in cells if found[tuple(cell[name] for name in names)] == folds]
+
+
+def seeds_in_words(most: int) -> str:
+    """How many seeds there are behind a figure."""
+    return "1 seed" if most == 1 else "1 seed, or the mean of as many as stand in brackets"
 
 
 def digest(method: Method, choice: Choice, quick: bool) -> int:

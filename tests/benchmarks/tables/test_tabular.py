@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable
-from functools import partialmethod
 from importlib.util import find_spec
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
 import yaml
-from places import BENCHMARKS, ROOT
-from scipy.sparse import csr_matrix
+from places import BENCHMARKS
 
-from benchmarks.common.folds import inputs_of
-from benchmarks.tables import methods, peers, tabular
+from benchmarks.tables import peers, tabular
 from benchmarks.tables.cells import read_cells
-from benchmarks.tables.report import folds_of, full_tables, leaders, ranks, summary
+from benchmarks.tables.report import folds_of
 from ldl.cli import main
-from ldl.data import TabularLDL
 from ldl.errors import LDLError
-from ldl.heads import MaxEnt
 
 Run = Callable[..., list[dict]]
 
@@ -134,44 +129,12 @@ def test_cells_come_back_from_their_file_but_for_failures(run: Run, tmp_path: Pa
         assert measured["measures"] == pytest.approx(cell["measures"], rel=1e-6)
 
 
-@pytest.mark.parametrize(("share", "handed"), [(0.05, True), (0.3, False)])
-def test_sparse_rows_are_handed_to_peers_that_take_them(share: float, handed: bool, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    features = (rng.random((200, 40)) < share).astype(float)
-    np.savez(tmp_path / "sparse.npz", features=features, labels=rng.dirichlet([1, 1, 1], 200))
-    data = TabularLDL(path=str(tmp_path / "sparse.npz"), scaling="none", val_fraction=0.0, folds=5)
-    data.setup()
-    arguments = {"n_estimators": 20, "random_state": 0, "max_features": 1.0}
-    predicted = []
-    for takes in (True, False):
-        method = tabular.Method("trees", "sklearn.ensemble.RandomForestRegressor", arguments, sparse=takes)
-        with patch.object(methods, "csr_matrix", wraps=csr_matrix) as spy:
-            predicted.append(methods.fit(method, {}, data, 0)(inputs_of(data)[data.split.test]))
-        assert spy.called == (takes and handed)
-    # Ties between features are broken by the order in which they are drawn.
-    torch.testing.assert_close(*predicted, atol=0.2, rtol=0)
-
-
 def test_cells_of_other_settings_leave_the_file(run: Run, tmp_path: Path) -> None:
     file, config = tmp_path / "known.csv", tmp_path / "config.yaml"
     run("--methods", "constant", "AA-kNN", "--cells", str(file))
     config.write_text(config.read_text().replace("54", "53"))
     run("--methods", "constant", "--cells", str(file))
     assert "constant" in file.read_text() and "AA-kNN" not in file.read_text()
-
-
-def test_other_defaults_of_a_head_are_another_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = {"members": [{"class_path": "MaxEnt"}, {"class_path": "MeanPredictor"}]}
-    methods = [tabular.Method("one", "MaxEnt"), tabular.Method("pool", "Pool", pool), tabular.Method("kNN", "a.Peer")]
-
-    def digests() -> list[int]:
-        return [tabular.digest(method, tabular.Choice(), False) for method in methods]
-
-    before = digests()
-    assert digests() == before and len({*before}) == 3
-    plain = MaxEnt.__init__
-    monkeypatch.setattr(MaxEnt, "__init__", partialmethod(plain, l2=0.5))
-    assert [old == new for old, new in zip(before, digests())] == [False, False, True]
 
 
 def test_a_quick_run_leaves_the_file_of_cells_alone(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -240,53 +203,39 @@ def test_quick_on_real_data(run: Run, ldl_data: Path, tmp_path: Path, monkeypatc
     assert len(cells) == 2 * len(yaml.safe_load((BENCHMARKS / "tables" / "tabular.yaml").read_text())["methods"])
 
 
-def test_seeds_are_averaged_before_folds_are_compared() -> None:
-    def cell(method: str, seed: int, fold: int, value: float) -> dict:
-        measures = dict.fromkeys(tabular.DISTRIBUTION_METRICS, value)
-        return {"set": "s", "method": method, "seed": seed, "fold": fold, "measures": measures}
-
-    cells = [cell("a", seed, fold, seed + 10 * fold) for seed in range(3) for fold in range(2)]
-    cells += [cell("b", 0, fold, 100.0) for fold in range(2)]
-    np.testing.assert_allclose(folds_of(cells, "s", "a", "kl"), [1, 11])
-    names, table = ranks(cells, ["s"], ["a", "b", "never run"])
-    assert names == ["a", "b"] and table.tolist() == [[1, 2]]
-    text = full_tables(cells, ["s"], ["a", "b", "never run"], "the protocol")
-    assert "| a | **6.0000 ± 7.0711**" in text and "never run | " in text
-
-
-def test_bold_is_what_the_corrected_test_does_not_tell_from_the_best() -> None:
-    best = np.linspace(1, 2, 10)
-    gaps = np.tile([-1.0, 1.0], 5)
-    # Its p is .009 of independent folds and .060 corrected, which counts twice beside a rival of whom less is known.
-    near, wild = best + gaps + 1.04, best + 9 * gaps + 2
-    assert leaders({"best": best, "near": near}, "kl") == {"best"}
-    assert leaders({"best": best, "near": near, "far": near + 5}, "kl") == {"best"}
-    assert leaders({"best": best, "near": near, "wild": wild}, "kl") == {"best", "near", "wild"}
-    assert leaders({"best": -best, "near": -near, "wild": -wild}, "cosine") == {"best", "near", "wild"}
-    assert leaders({"best": best, "few": best[:9]}, "kl") == leaders({"best": best, "absent": best[:0]}, "kl") == set()
-    assert leaders({"best": best[:1], "other": near[:1]}, "kl") == leaders({}, "kl") == set()
-    cells = [
-        {"set": name, "method": method, "seed": 0, "fold": fold, "measures": {"kl": value}}
-        for name, method, values in (("s", "best", best), ("s", "near", near), ("alone", "near", near))
-        for fold, value in enumerate(values)
-    ]
-    rows = [line.split(" | ") for line in summary(cells, ["s", "alone"], ["best", "near"], "kl", "Folds.").splitlines()]
-    assert [[cell.startswith("**") for cell in row[1:]] for row in rows[-2:]] == [[True, False], [False, False]]
+def test_a_method_has_a_dash_where_it_is_not_meant_for_a_set(run: Run, tmp_path: Path) -> None:
+    config, page = tmp_path / "config.yaml", tmp_path / "page.md"
+    page.write_text("<!-- begin config -->\n<!-- end config -->\n")
+    entries = yaml.safe_load(config.read_text())
+    entries["sets"]["other"] = entries["sets"]["small"]
+    entries["methods"]["AA-kNN"]["sets"] = ["other"]
+    config.write_text(yaml.safe_dump(entries))
+    cells = run("--methods", "AA-kNN", "--sets", "small", "--page", str(page))
+    assert cells == [] and "AA-kNN" not in page.read_text()
+    cells = run("--methods", "AA-kNN", "--page", str(page))
+    assert {cell["set"] for cell in cells} == {"other"}
+    assert re.search(r"\n\| AA-kNN \| 0\.[^|]+ \| – \|", page.read_text())
+    run("--methods", "AA-kNN", "constant", "--report", "--page", str(page))
+    assert "constant" not in page.read_text()
+    run("--methods", "AA-kNN", "constant", "--sets", "small", "--page", str(page))
+    assert "\n| constant | 0." in page.read_text() and "AA-kNN" not in page.read_text()
 
 
-def test_the_pool_is_measured_beside_each_of_its_members() -> None:
-    """And is that of the run that users have, in the table of heads and peers, too."""
-    methods = yaml.safe_load((ROOT / "benchmarks/tables/pool.yaml").read_text())["methods"]
-    everything = yaml.safe_load((ROOT / "benchmarks/tables/tabular.yaml").read_text())["methods"]
-    assert everything["Pool"] == methods["Pool"]
-    run = yaml.safe_load((ROOT / "configs/runs/tabular/pool.yaml").read_text())["model"]["head"]
-    assert methods.pop("Pool") == run
-    assert methods.pop("random forest")["class_path"] == "sklearn.ensemble.RandomForestRegressor"  # the foil
-    alone = [{"init_args": {}, **method} for method in methods.values()]
-    assert alone == [{"init_args": {}, **member} for member in run["init_args"]["members"]]
-
-
-def test_what_knows_the_mirror_is_a_run_that_users_have() -> None:
-    measured = yaml.safe_load((ROOT / "benchmarks/tables/tabular.yaml").read_text())["methods"]["Pool, mirrored"]
-    run = yaml.safe_load((ROOT / "configs/runs/sjaffe/mirrored.yaml").read_text())["model"]["head"]
-    assert {name: measured[name] for name in run} == run
+def test_seeds_count_where_they_have_all_folds(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin config -->\n<!-- end config -->\n")
+    run("--methods", "constant", "tree", "--page", str(page))
+    assert "; 1 seed; " in page.read_text()
+    first = next(line for line in page.read_text().splitlines() if line.startswith("| tree"))
+    cells = run("--methods", "tree", "--seeds", "3")
+    assert Counter(cell["seed"] for cell in cells if cell["method"] == "tree") == {0: 10, 1: 10, 2: 10}
+    run("--methods", "constant", "tree", "--seeds", "3", "--report", "--page", str(page))
+    text = page.read_text()
+    assert "; 1 seed, or the mean of as many as stand in brackets; " in text
+    (constant,) = [line for line in text.splitlines() if line.startswith("| constant")]
+    (tree,) = [line for line in text.splitlines() if line.startswith("| tree")]
+    assert tree.endswith(" (3) |") and "(" not in constant and tree[:20] != first[:20]
+    last = [path for path in (tmp_path / "out" / "cells").glob("*/results.json") if '"seed": 2' in path.read_text()]
+    shutil.rmtree(last[0].parent)
+    run("--methods", "constant", "tree", "--seeds", "3", "--report", "--page", str(page))
+    assert " (2) |" in page.read_text()

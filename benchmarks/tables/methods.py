@@ -27,7 +27,6 @@ from ldl.task import Task
 os.environ.setdefault("KERAS_BACKEND", "torch")  # python-ldl is built on Keras, which else wants TensorFlow
 
 Model = Callable[[torch.Tensor], torch.Tensor]
-Matrix = np.ndarray | csr_matrix
 
 SPARSE = 0.1
 """Share of numbers other than zero below which a peer that takes sparse rows gets them."""
@@ -144,7 +143,7 @@ def _fit_peer(method: Method, arguments: dict[str, Any], data: LDLDataModule, in
     train = data.split.train
     is_sparse = method.sparse and np.count_nonzero(inputs) < SPARSE * inputs.size
 
-    def handed(rows: np.ndarray) -> Matrix:
+    def handed(rows: np.ndarray) -> Any:
         return csr_matrix(rows) if is_sparse else rows
 
     model.fit(handed(inputs[train]), data.columns["target"].numpy()[train], **method.fitting)

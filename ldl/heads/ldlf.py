@@ -122,11 +122,14 @@ class LDLF(AlternatingHead):
             scores = scores.flatten(-2)
         with torch.autocast(features.device.type, enabled=False):
             scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-            # One index_select over the flat units is much faster, its backward too, than an index per tree.
-            nodes = scores.index_select(-1, self.units.flatten()).unflatten(-1, self.units.shape)
+            # One index_select over the flat units is much faster, its backward too, than an index per tree; node by
+            # node, so that samples come last in memory, as routing wants them.
+            units = self.units.t()
+            by_unit = scores.reshape(-1, scores.shape[-1]).t()
+            nodes = by_unit.index_select(0, units.flatten()).unflatten(0, units.shape).permute(2, 1, 0)
             if self.anneal != 1:
                 nodes = nodes * (1 + (self.anneal - 1) * (self.steps / self.anneal_steps).clamp_max(1))
-            return route(torch.sigmoid(nodes))
+            return route(torch.sigmoid(nodes)).reshape(*scores.shape[:-1], *self.leaves.shape[:2])
 
     def forward(self, features: Tensor) -> Tensor:
         """Mean of the trees' outputs: (..., F) to (..., C)."""
@@ -171,7 +174,8 @@ class LDLF(AlternatingHead):
     @torch.no_grad()
     def update(self, collective: Collective) -> None:
         """Solve the leaves on the ring of all ranks (Algorithm 1, line 8)."""
-        kept, target = (torch.cat(part) for part in zip(*self._ring))
+        kept, target = (torch.cat([part.movedim(0, -1) for part in parts], -1) for parts in zip(*self._ring))
+        kept, target = kept.movedim(-1, 0), target.t()
         if self.routing == "current":
             training = self.training
             self.eval()

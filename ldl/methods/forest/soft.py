@@ -2,6 +2,9 @@
 
 Pure functions, vectorised over K trees. A tree of depth h has 2^(h-1) - 1 split nodes in heap order (children
 of n are 2n+1, left, and 2n+2, right) and L = 2^(h-1) leaves, from left to right.
+
+In memory samples come last, whatever the shapes say: libraries multiply matrices of few labels and many columns several
+times as fast as matrices of many rows and few labels, and levels of a tree are joined without interleaving numbers.
 """
 
 from __future__ import annotations
@@ -21,20 +24,24 @@ def route(decisions: Tensor) -> Tensor:
         decisions: (..., L - 1), the probability of going left at each split node, in heap order.
 
     Returns:
-        (..., L), on the simplex.
+        (..., L), on the simplex, with the first dimension last in memory.
     """
-    depth = (int(decisions.shape[-1]) + 1).bit_length() - 1
-    reach = torch.ones_like(decisions[..., :1])
+    reverse = tuple(range(decisions.ndim - 1, -1, -1))
+    nodes = decisions.permute(reverse)
+    depth = (int(nodes.shape[0]) + 1).bit_length() - 1
+    reach = torch.ones_like(nodes[:1])
     # One split: the backward of a slice a level would fill and add a whole tensor for each.
-    for level in decisions.split([2**d for d in range(depth)], dim=-1):
+    for level in nodes.split([2**d for d in range(depth)]):
         left = reach * level
-        reach = torch.stack([left, reach - left], dim=-1).flatten(-2)
-    return reach
+        reach = torch.stack([left, reach - left], dim=1).flatten(0, 1)
+    return reach.permute(reverse)
 
 
 def mix(routing: Tensor, leaves: Tensor) -> Tensor:
     """Output of each tree, Eq. 2: routing (..., K, L) and leaves (K, L, C) give (..., K, C)."""
-    return torch.einsum("...kl,klc->...kc", routing, leaves)
+    by_tree = routing.reshape(-1, *routing.shape[-2:]).permute(1, 2, 0)
+    output = torch.bmm(leaves.transpose(1, 2), by_tree).permute(2, 0, 1)
+    return output.reshape(*routing.shape[:-1], leaves.shape[-1])
 
 
 @torch.no_grad()
@@ -70,24 +77,24 @@ def update_leaves(
     collective = collective or Collective()
     dtype = torch.promote_types(leaves.dtype, torch.float32)
     with torch.autocast(leaves.device.type, enabled=False):
-        by_tree = routing.to(dtype).permute(1, 0, 2).contiguous()
-        target = target.to(dtype)
-        leaves = leaves.to(dtype)
-        prior = torch.zeros_like(leaves[0, 0])
+        by_tree = routing.to(dtype).permute(1, 2, 0).contiguous()
+        target = target.to(dtype).t().contiguous()
+        leaves = leaves.to(dtype).transpose(1, 2)
+        prior = torch.zeros_like(leaves[0, :, :1])
         # Products of smaller numbers are subnormal, with which processors count 20 times slower.
         negligible = torch.finfo(dtype).tiny ** (2 / 3)
         if smoothing > 0:
-            mass = collective.sum(target.sum(0))
+            mass = collective.sum(target.sum(1, keepdim=True))
             prior = smoothing * mass / mass.sum().clamp_min(KL_FLOOR)
         for _ in range(iterations):
-            output = torch.bmm(by_tree, leaves).clamp_min_(KL_FLOOR)
+            output = torch.bmm(leaves, by_tree).clamp_min_(KL_FLOOR)
             weighted = torch.div(target, output, out=output)
-            numerator = leaves * torch.bmm(by_tree.transpose(1, 2), weighted)
+            numerator = leaves * torch.bmm(weighted, by_tree.transpose(1, 2))
             numerator = collective.sum(numerator) + prior
-            total = numerator.sum(-1, keepdim=True)
+            total = numerator.sum(1, keepdim=True)
             leaves = torch.where(total > torch.finfo(dtype).tiny, numerator / total, leaves)
             leaves = threshold(leaves, negligible, 0.0)
         if floor > 0:
             leaves = leaves.clamp_min(floor)
-            leaves = leaves / leaves.sum(-1, keepdim=True)
-    return leaves
+            leaves = leaves / leaves.sum(1, keepdim=True)
+    return leaves.transpose(1, 2).contiguous()

@@ -6,7 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.ldlf import age, digits
+import pytest
+import torch
+
+from benchmarks.ldlf import age, digits, layout
 
 
 def test_digits(command: Callable[..., str], tmp_path: Path, page: Callable[[str], Path]) -> None:
@@ -30,3 +33,19 @@ def test_ages() -> None:
     ldlf, ridge = age.tabulate(figures)
     assert ldlf[:3] == ["ldlf", "6.500 ± 0.707", "-"] and ldlf[-1] == "12"
     assert ridge[:3] == ["ridge", "5.000", "-"] and ridge[-1] == "-"
+
+
+@pytest.mark.parametrize("sizes", [(7, 3, 4, 5, 20), (5, 2, 2, 9, 3)])
+def test_both_layouts_compute_the_same(sizes: tuple[int, ...]) -> None:
+    work = layout.problem(*sizes)
+    for part in layout.PARTS:
+        first, last = (work[part, way]() for way in layout.WAYS)
+        torch.testing.assert_close(last, first, atol=1e-6, rtol=1e-5)
+        assert first.numel() == 1 or first.std() > 1e-4
+
+
+def test_layouts(command: Callable[..., str], page: Callable[[str], Path]) -> None:
+    written = page("ldlf_layout")
+    command(layout, "--quick", "--rounds", 1, "--page", written)
+    rows = [line.split(" | ") for line in written.read_text().splitlines() if "leaf update" in line and ";" in line]
+    assert len(rows) == 4 and all(float(row[-1].strip(" |")) > 0 for row in rows)

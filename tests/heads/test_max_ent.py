@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.model_selection import KFold
 
 from ldl.collective import Collective
@@ -171,11 +171,18 @@ def test_principal_axes_take_a_fraction_of_the_steps(mass: float) -> None:
     def count(name: str) -> None:
         steps[name] += 1
 
+    def loss(both: np.ndarray) -> float:
+        logs = log_softmax(rows @ both[:, :-1].T + both[:, -1], axis=1)
+        return float(0.005 * (both[:, :-1] ** 2).sum() - (target * logs).sum() / len(rows))
+
     plain = fit_max_ent(rows, target, 0.01, 5000, 1e-5, step=lambda: count("plain"))
-    turned = fit_max_ent(
-        axes.transform(rows), target, 0.01, 5000, 1e-5, axes.explained_variance_, step=lambda: count("turned")
-    )
-    np.testing.assert_allclose(along_features(turned, axes)[:, :-1], plain[:, :-1], atol=5e-3)
+    fit = partial(fit_max_ent, axes.transform(rows), target, 0.01, variance=axes.explained_variance_)
+    turned = along_features(fit(iterations=5000, tolerance=1e-5, step=lambda: count("turned")), axes)
+    minimum = along_features(fit(iterations=20_000, tolerance=1e-10), axes)
+    np.testing.assert_allclose(turned[:, :-1], minimum[:, :-1], atol=1e-3)
+    # Where the plain one stops on its long way there differs from machine to machine.
+    np.testing.assert_allclose(plain[:, :-1], minimum[:, :-1], atol=2e-2)
+    assert loss(minimum) <= loss(turned) < loss(plain) < loss(minimum) + 1e-5
     assert steps["turned"] < steps["plain"] / 5
 
 

@@ -149,6 +149,20 @@ def test_the_ring_holds_the_last_batches_with_the_routing_of_their_step() -> Non
     torch.testing.assert_close(head.leaves, expected)
 
 
+@pytest.mark.parametrize("shape", [(7,), (2, 3, 4)])
+def test_samples_come_last_in_memory(shape: tuple[int, ...]) -> None:
+    """Nothing that is computed of the routing copies it, which is what makes it fast."""
+    head = made()
+    features, target = batch(shape=shape)
+    routing = head.loss(features, target)["memory"]
+    rows = routing.flatten(0, -3)
+    assert rows.data_ptr() == routing.data_ptr() and rows.permute(2, 1, 0).is_contiguous()
+    head.observe(routing, target)
+    ((kept, _),) = head._ring
+    assert kept.permute(2, 1, 0).is_contiguous() and torch.equal(kept, rows)
+    torch.testing.assert_close(routing, head.route(features.flatten(0, -2)).reshape(routing.shape))
+
+
 def test_current_routing_uses_the_split_function_of_the_update() -> None:
     head = made(routing="current", hidden=[16], dropout=0.5)
     parts = [batch(5, seed) for seed in range(4)]

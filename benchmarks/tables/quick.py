@@ -13,12 +13,14 @@ LARGEST = {"epochs": 2, "folds": 2, "rounds": 5, "trees": 5, "n_estimators": 5, 
 
 
 def quickened(method: Method) -> Method:
-    """The method with the first setting of its grid alone, and small; the heads in it, too."""
+    """The method with the first setting of its grid alone, and small, the heads in it, too; for any set."""
     training = {**method.training, "epochs": LARGEST["epochs"]} if method.training else {}
     grid = {name: values[:1] for name, values in method.grid.items()}
     spec = _small({"class_path": method.class_path, "init_args": method.init_args})
     fitting = {name: LARGEST[name] for name in _defaults(method.class_path, "fit") if name in LARGEST}
-    return replace(method, init_args=spec["init_args"], grid=grid, tuning={}, training=training, fitting=fitting)
+    return replace(
+        method, init_args=spec["init_args"], grid=grid, tuning={}, training=training, fitting=fitting, sets=None
+    )
 
 
 def _small(spec: Any) -> Any:

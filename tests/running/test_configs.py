@@ -143,7 +143,7 @@ def _quick(head: Any) -> list[str]:
     options = [f"--model.head.{option}" for option in QUICKER.get(name, [])]
     if name == "Pool":
         options.append(f"--model.head.members={json.dumps(_few(head['init_args']['members']))}")
-    if name == "Mirrored":
+    if name in ("Mirrored", "Scaled"):
         options.append(f"--model.head.head={json.dumps(_few(head['init_args']['head']))}")
     return options
 

@@ -115,6 +115,18 @@ def test_help_has_everything(schema: Schema) -> None:
     assert help_page(["--model.optimizer.help", "SGD"], schema, {}) is None
 
 
+def test_a_short_option_takes_a_line_and_loses_nothing(schema: Schema, monkeypatch: pytest.MonkeyPatch) -> None:
+    for width, beside in (("100", True), ("60", False)):
+        monkeypatch.setenv("COLUMNS", width)
+        lines = (help_page(["--help"], schema, {}) or "").splitlines()
+        (at,) = (place for place, line in enumerate(lines) if line.startswith("  -c, --config"))
+        assert ("several compose." in lines[at]) is beside
+        assert "by name" in lines[at + 1 - beside]
+        assert "several compose." in "".join(lines[at : at + 3])
+        (jobs,) = (place for place, line in enumerate(lines) if line.startswith("  --jobs"))
+        assert lines[jobs].endswith("default 1") and "Processes" in lines[jobs + 1]
+
+
 def test_help_on_faces_names_columns_and_protocols(schema: Schema) -> None:
     page = help_page(["--data.help=FaceFolder"], schema, {}) or ""
     assert "stratified" in page and "x0, y0, x1, y1" in page and "person" in page

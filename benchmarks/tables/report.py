@@ -59,7 +59,9 @@ def summary(
     cells: Cells, sets: list[str], methods: list[str], measure: str, protocol: str,
     absent: Collection[tuple[str, str]] = (),
 ) -> str:  # fmt: skip
-    """One measure of all methods and sets, :data:`BOLD` by set; a dash for an ``absent`` method on a set."""
+    """One measure of all methods and sets with cells, :data:`BOLD` by set; a dash for an ``absent`` method on a set."""
+    known = {cell["set"] for cell in cells}
+    sets = [name for name in sets if name in known]
     values = {m: {s: folds_of(cells, s, m, measure) for s in sets} for m in methods}
     bold = {name: leaders({m: columns[name] for m, columns in values.items()}, measure) for name in sets}
     rows = []

@@ -38,5 +38,7 @@ def test_bold_is_what_the_corrected_test_does_not_tell_from_the_best() -> None:
         for name, method, values in (("s", "best", best), ("s", "near", near), ("alone", "near", near))
         for fold, value in enumerate(values)
     ]
-    rows = [line.split(" | ") for line in summary(cells, ["s", "alone"], ["best", "near"], "kl", "Folds.").splitlines()]
+    sets = ["s", "never run", "alone"]
+    rows = [line.split(" | ") for line in summary(cells, sets, ["best", "near"], "kl", "Folds.").splitlines()]
+    assert rows[-4] == ["| kl", "s", "alone |"]
     assert [[cell.startswith("**") for cell in row[1:]] for row in rows[-2:]] == [[True, False], [False, False]]

@@ -43,7 +43,7 @@ def full_tables(cells: Cells, sets: list[str], methods: list[str], protocol: str
         values = {m: columns for m, columns in values.items() if len(columns["kl"])}
         bold = {s: leaders({m: columns[s] for m, columns in values.items()}, s) for s in DISTRIBUTION_METRICS}
         rows = [
-            [method, *(_cell(folds, method in bold[measure]) for measure, folds in columns.items())]
+            [method, *(_cell(folds, method in bold[s], seeds_of(cells, name, method)) for s, folds in columns.items())]
             for method, columns in values.items()
         ]
         text += [f"## {name}", "", markdown(["method", *DISTRIBUTION_METRICS], rows), ""]
@@ -87,7 +87,7 @@ def leaders(folds: Mapping[str, np.ndarray], measure: str) -> set[str]:
     return {best_of(there, measure), *(method for method, value in p.items() if value >= 1 - CONFIDENCE)}
 
 
-def _cell(folds: np.ndarray, bold: bool, seeds: int = 1) -> str:
+def _cell(folds: np.ndarray, bold: bool, seeds: int) -> str:
     text = spread(folds, 4)
     text = f"**{text}**" if text and bold else text
     return f"{text} ({seeds})" if text and seeds > 1 else text

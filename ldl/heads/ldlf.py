@@ -174,6 +174,7 @@ class LDLF(AlternatingHead):
     @torch.no_grad()
     def update(self, collective: Collective) -> None:
         """Solve the leaves on the ring of all ranks (Algorithm 1, line 8)."""
+        # Joined with samples last in memory, as they lie in the ring.
         kept, target = (torch.cat([part.movedim(0, -1) for part in parts], -1) for parts in zip(*self._ring))
         kept, target = kept.movedim(-1, 0), target.t()
         if self.routing == "current":

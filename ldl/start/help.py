@@ -124,8 +124,8 @@ def _option(name: str, entry: OptionEntry) -> list[str]:
     accepted = "" if entry.range.startswith("one of") else entry.range
     default = f"default {entry.default}" if entry.default else ""
     says, text = "; ".join(filter(None, (kind, accepted, default))), TEXTS.get(entry.name, entry.text)
-    if not says and len(name) < LEFT and len(text) < page_width() - LEFT - 3:
-        return [_row(name, text)]
+    if not says and text and len(name) < LEFT and (row := _row(name, text)).endswith(text):
+        return [row]
     return [f"  {name}  {says}".rstrip(), *_wrapped(text, 6)]
 
 

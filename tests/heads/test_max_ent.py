@@ -180,8 +180,9 @@ def test_principal_axes_take_a_fraction_of_the_steps(mass: float) -> None:
     turned = along_features(fit(iterations=5000, tolerance=1e-5, step=lambda: count("turned")), axes)
     minimum = along_features(fit(iterations=20_000, tolerance=1e-10), axes)
     np.testing.assert_allclose(turned[:, :-1], minimum[:, :-1], atol=1e-3)
-    # Where the plain one stops on its long way there differs from machine to machine.
-    np.testing.assert_allclose(plain[:, :-1], minimum[:, :-1], atol=2e-2)
+    # Where the plain one stops on its long way there differs from machine to machine, unless it goes on.
+    further = fit_max_ent(rows, target, 0.01, 20_000, 1e-7)
+    np.testing.assert_allclose(turned[:, :-1], further[:, :-1], atol=5e-3)
     assert loss(minimum) <= loss(turned) < loss(plain) < loss(minimum) + 1e-5
     assert steps["turned"] < steps["plain"] / 5
 

@@ -19,7 +19,7 @@ def test_seeds_are_averaged_before_folds_are_compared() -> None:
     names, table = ranks(cells, ["s"], ["a", "b", "never run"])
     assert names == ["a", "b"] and table.tolist() == [[1, 2]]
     text = full_tables(cells, ["s"], ["a", "b", "never run"], "the protocol")
-    assert "| a | **6.0000 ± 7.0711**" in text and "never run | " in text
+    assert "| a | **6.0000 ± 7.0711** (3) |" in text and "± 0.0000 |" in text and "never run | " in text
 
 
 def test_bold_is_what_the_corrected_test_does_not_tell_from_the_best() -> None:

@@ -40,7 +40,9 @@ class CostSensitiveForest(FittedHead):
 
     Rules where the paper is silent: the intercept is not penalised, and costs are divided by their mean in the node;
     features are centred and divided by one number, so that their mean squared norm is 1 and ``penalty`` has no unit;
-    a node of equal labels, or that no set of features splits, is a leaf. NaN is refused in training.
+    where costs, by which the rarer cluster weighs more than the other, lead a machine to give it all rows, these are
+    parted at their mean score; a node of equal labels, or that no set of features splits, is a leaf. NaN is refused in
+    training.
 
     The same seed gives the same forest for any number of threads and processes; processes share the trees.
 

@@ -175,12 +175,17 @@ def _best_split(
             direction, bias = regress(part, aim, costs, rules.penalty, rules.epsilon, gram)
         else:
             direction, bias = separate(part, aim, costs, rules.penalty)
-        left = part @ direction < cut - bias
+        scores, threshold = part @ direction, cut - bias
+        left = scores < threshold
+        if not truth.regresses and (left.all() or not left.any()):
+            # The costs of a rare cluster outweigh the common one, and the machine may give it all rows.
+            threshold = scores @ draws / draws.sum()
+            left = scores < threshold
         if left.all() or not left.any():
             continue
         loss = sum(_impurity(truth, codes[side], places[side], weights[side]) for side in (left, ~left))
         if loss < least:
-            best, least = _Split(columns, direction, cut - bias, left), loss
+            best, least = _Split(columns, direction, threshold, left), loss
     return best
 
 

@@ -162,6 +162,25 @@ def test_the_set_of_features_with_the_largest_gain_of_balanced_labels_is_kept(or
     assert set(choices) == {0, 1}
 
 
+def test_rows_that_all_go_to_the_rare_cluster_are_parted_at_their_mean_score() -> None:
+    """Signs that hardly tell: costs, which outweigh shares, make all rows the rare cluster's."""
+    rng = np.random.default_rng(0)
+    rare = rng.random(300) < 0.15
+    features = np.where(rng.random((300, 4)) < 0.5 + 0.1 * rare[:, None], 0.5, -0.5)
+    truth = Truth(np.eye(2)[rare.astype(int)], rare.astype(int), False, False)
+    rows, draws = bootstrap(300, 1.0, True, 0, 0)
+    cluster = halve(truth.codes[rows], draws)
+    costs = label_costs(cluster, draws, 100.0) * draws
+    direction, bias = separate(features[rows], cluster, costs, 5.0)
+    scores = features[rows] @ direction
+    assert (scores + bias > 0).all() or (scores + bias < 0).all()
+    (tree,) = grow_oblique(features, truth, ObliqueRules(1, 2, 4, 5, 5.0, 100.0, 0.0, False), range(1), 1.0, True, 0)
+    left = scores < np.average(scores, weights=draws)
+    assert 0 < left.sum() < len(rows)
+    np.testing.assert_array_equal(np.sort(tree.rows[: tree.sizes[0]]), rows[left])
+    np.testing.assert_array_equal(features[rows] @ tree.weights[0] < tree.threshold[0], left)
+
+
 def test_depth_and_least_rows_end_growth() -> None:
     assert int(fitted(depth=0).forest.sizes.numel()) == 5
     forest = fitted(depth=2, features=1.0).forest

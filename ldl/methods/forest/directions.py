@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import solve
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC, LinearSVR
+from scipy.linalg.lapack import dposv
 
 from ldl.methods.forest.relabel import two_means
 
 Direction = tuple[np.ndarray, float]
 """Weights (D,) and bias; rows whose score is below the node's threshold go left."""
+Missed = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Of scores (n,): which rows lose, and the score at which each would not."""
+ROUNDS, HALVINGS = 100, 40
+"""At most; few machines need more than ten rounds, and few steps are halved."""
+PRECISION = 1e-12
+"""Share of the loss below which a gain ends the rounds."""
 
 
 def label_costs(labels: np.ndarray, draws: np.ndarray, cap: float) -> np.ndarray:
@@ -40,52 +44,102 @@ def regress(
     """Linear support vector regression, squared epsilon-insensitive loss, intercept not penalised (Eq. 10).
 
     minimise ||w||^2 + penalty * sum of costs * max(0, |value - w.x - b| - epsilon)^2. Without a tube it is ridge
-    regression, which has a closed form; with one it is liblinear's.
+    regression, which has a closed form.
 
     Args:
         rows: (n, D).
         values: (n,).
-        costs: (n,) at least 0.
+        costs: (n,) above 0.
         penalty: C.
         epsilon: Half the width of the tube.
         gram: (n, n) scalar products of the rows, where they are known.
     """
-    total = costs.sum()
-    shares = costs / total
-    centre, middle = shares @ rows, shares @ values
-    if epsilon > 0:
-        # liblinear halves ||w||^2, and penalises the intercept, for which centred rows leave little.
-        svr = LinearSVR(
-            C=penalty / 2, epsilon=epsilon, loss="squared_epsilon_insensitive", dual=False, intercept_scaling=10.0
-        )
-        _fit_quietly(svr, rows - centre, values - middle, costs)
-        weights, bias = svr.coef_, float(np.ravel(svr.intercept_)[0])
-    else:
-        weights, bias = _ridge(rows, values - middle, shares, np.sqrt(costs), 1 / penalty, gram), 0.0
-    return weights, middle + bias - centre @ weights
+    if epsilon == 0:
+        return _ridge(rows, values, costs, penalty, gram)
+
+    def missed(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        short = values - scores
+        return np.abs(short) > epsilon, values - np.copysign(epsilon, short)
+
+    return _newton(rows, costs, penalty, missed)
 
 
-def _fit_quietly(model: LinearSVR | LinearSVC, rows: np.ndarray, target: np.ndarray, costs: np.ndarray) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(rows, target, costs)
+def separate(rows: np.ndarray, cluster: np.ndarray, costs: np.ndarray, penalty: float) -> Direction:
+    """Linear support vector machine, squared hinge loss, between a node's two clusters (Eq. 9).
+
+    minimise ||w||^2 + penalty * sum of costs * max(0, 1 - y (w.x + b))^2 with y = 1 in cluster 1, whose scores are
+    above 0, and -1 in cluster 0; ``cluster`` (n,) is 0 or 1, both occur. The rest as for :func:`regress`.
+    """
+    side = np.where(cluster, 1.0, -1.0)
+    return _newton(rows, costs, penalty, lambda scores: (side * scores < 1, side))
+
+
+def _newton(rows: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed) -> Direction:
+    """Least squares on the rows that miss their aim, until these are the same (Keerthi & DeCoste 2005).
+
+    The loss is quadratic as long as the same rows miss, so that a full step solves it; steps that raise the loss are
+    halved.
+    """
+    weights, bias, scores = np.zeros(rows.shape[1]), 0.0, np.zeros(len(rows))
+    loss, own, aims = _loss(weights, scores, costs, penalty, missed)
+    for _ in range(ROUNDS):
+        to = (np.zeros_like(weights), bias)
+        if own.any():
+            to = _ridge(rows[own], aims[own], costs[own], penalty)
+        turn, shift = to[0] - weights, to[1] - bias
+        change = rows @ turn + shift
+        step, before = 1.0, loss
+        for _ in range(HALVINGS):
+            now = weights + step * turn, scores + step * change
+            loss, own, aims = _loss(*now, costs, penalty, missed)
+            if loss <= before:
+                break
+            step /= 2
+        (weights, scores), bias = now, bias + step * shift
+        if before - loss <= PRECISION * before:
+            break
+    return weights, bias
+
+
+def _loss(
+    weights: np.ndarray, scores: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed
+) -> tuple[float, np.ndarray, np.ndarray]:
+    own, aims = missed(scores)
+    return weights @ weights + penalty * costs[own] @ np.square((aims - scores)[own]), own, aims
 
 
 def _ridge(
+    rows: np.ndarray, values: np.ndarray, costs: np.ndarray, penalty: float, gram: np.ndarray | None = None
+) -> Direction:
+    """Weighted ridge regression, intercept not penalised; in the smaller of its two forms."""
+    shares, roots = costs / costs.sum(), np.sqrt(costs)
+    centre, middle = shares @ rows, shares @ values
+    weights = _centred_ridge(rows, values - middle, shares, roots, 1 / penalty, gram)
+    return weights, middle - centre @ weights
+
+
+def _centred_ridge(
     rows: np.ndarray, values: np.ndarray, shares: np.ndarray, roots: np.ndarray, ridge: float, gram: np.ndarray | None
 ) -> np.ndarray:
-    """Of rows counted from their mean by ``shares``, each times its root; in the smaller of the two forms."""
+    """Of rows counted from their mean by ``shares``, each times its root."""
     if len(rows) >= rows.shape[1]:
         rows = (rows - shares @ rows) * roots[:, None]
-        gram = rows.T @ rows
-        gram[np.diag_indices_from(gram)] += ridge
-        return solve(gram, rows.T @ (values * roots), assume_a="pos", check_finite=False)
+        return _solve(rows.T @ rows, rows.T @ (values * roots), ridge)
     gram = rows @ rows.T if gram is None else gram
     means = gram @ shares
     gram = (gram - means[:, None] - means + shares @ means) * roots[:, None] * roots
-    gram[np.diag_indices_from(gram)] += ridge
-    dual = solve(gram, values * roots, assume_a="pos", check_finite=False) * roots
+    dual = _solve(gram, values * roots, ridge) * roots
     return dual @ rows - dual.sum() * (shares @ rows)
+
+
+def _solve(gram: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
+    """Of a positive definite matrix, to whose diagonal ``ridge`` is added in place."""
+    gram.flat[:: len(gram) + 1] += ridge
+    # LAPACK's own: of so small a matrix, scipy.linalg.solve takes most of its time for what it checks.
+    _, solution, failed = dposv(gram, right, overwrite_a=True)
+    if failed:
+        raise np.linalg.LinAlgError(f"a node's least squares are singular: ridge {ridge:g} is too small for its rows")
+    return solution
 
 
 def halve(codes: np.ndarray, draws: np.ndarray) -> np.ndarray:
@@ -95,15 +149,3 @@ def halve(codes: np.ndarray, draws: np.ndarray) -> np.ndarray:
     codes = np.ascontiguousarray(codes, np.float32)
     two_means(codes, own, draws.astype(np.int32), own, 0, count, np.empty_like(codes), cluster)
     return cluster
-
-
-def separate(rows: np.ndarray, cluster: np.ndarray, costs: np.ndarray, penalty: float) -> Direction:
-    """Linear support vector machine, squared hinge loss, between a node's two clusters (Eq. 9), by liblinear.
-
-    ``cluster`` (n,) is 0 or 1, and scores of 1 are above 0; the rest as for :func:`regress`.
-    """
-    centre = costs @ rows / costs.sum()
-    svc = LinearSVC(C=penalty / 2, loss="squared_hinge", dual=False)
-    _fit_quietly(svc, rows - centre, cluster, costs)
-    weights = svc.coef_[0]
-    return weights, float(svc.intercept_[0] - centre @ weights)

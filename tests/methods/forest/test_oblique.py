@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.svm import LinearSVR
+from sklearn.svm import LinearSVC, LinearSVR
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
@@ -91,6 +91,48 @@ def test_a_machine_tells_the_clusters_apart() -> None:
     assert len(set(cluster[:30])) == len(set(cluster[30:])) == 1 and cluster[0] != cluster[-1]
     weights, bias = separate(rows, cluster, label_costs(cluster, np.ones(40), 100.0), 1.0)
     np.testing.assert_array_equal(rows @ weights + bias > 0, cluster == 1)
+
+
+def test_a_machine_gives_liblinears_solution() -> None:
+    rng = np.random.default_rng(3)
+    rows, costs = rng.normal(size=(80, 5)), rng.uniform(0.1, 3, 80)
+    cluster = (rows[:, 0] + rng.normal(size=80) > 0.8).astype(np.uint8)
+    weights, bias = separate(rows, cluster, costs, 2.0)
+    # liblinear halves ||w||^2, and penalises the intercept, of which so large a scale leaves little.
+    peer = LinearSVC(C=1.0, loss="squared_hinge", dual=False, intercept_scaling=100.0, tol=1e-8, max_iter=100_000)
+    peer.fit(rows, cluster, costs)
+    np.testing.assert_allclose(weights, peer.coef_[0], atol=1e-4)
+    assert bias == pytest.approx(peer.intercept_[0], abs=1e-3)
+
+
+@pytest.mark.parametrize("case", range(60))
+def test_machines_are_where_the_gradient_is_0(case: int) -> None:
+    """Of narrow and wide problems, such as can be told apart and such as cannot, a few rows among them."""
+    rng = np.random.default_rng(case)
+    count, width = int(rng.integers(4, 60)), int(rng.integers(1, 30))
+    rows, costs, penalty = rng.normal(1, 2, (count, width)), rng.uniform(0.01, 10, count), 10 ** rng.uniform(-2, 3)
+    score = rows @ rng.normal(size=width)
+    scale = rng.uniform(0, 2) * score.std()
+    noisy = score + scale * rng.normal(size=count)
+    if case % 2:
+        epsilon = rng.uniform(0.01, 1) * noisy.std()
+        weights, bias = regress(rows, noisy, costs, penalty, epsilon)
+        short = noisy - rows @ weights - bias
+        lost = costs * np.sign(short) * np.maximum(0, np.abs(short) - epsilon)
+    else:
+        cluster = noisy > np.median(noisy)
+        weights, bias = separate(rows, cluster, costs, penalty)
+        side = np.where(cluster, 1.0, -1.0)
+        lost = costs * side * np.maximum(0, 1 - side * (rows @ weights + bias))
+    scale = penalty * costs @ np.abs(rows).sum(1)
+    np.testing.assert_allclose(2 * weights - 2 * penalty * lost @ rows, 0, atol=1e-6 * scale)
+    assert lost.sum() == pytest.approx(0, abs=1e-6 * costs.sum())
+
+
+def test_a_tube_that_holds_all_rows_needs_no_weights() -> None:
+    weights, bias = regress(X, np.linspace(-1, 1, len(X)), np.ones(len(X)), 1.0, 1.5)
+    np.testing.assert_array_equal(weights, 0)
+    assert bias == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"features": 1.0}, {"features": 0.5, "split_at": "median"}])

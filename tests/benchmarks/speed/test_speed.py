@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from benchmarks.speed import gpu, head_cost, large_tables, loader, max_ent
+from benchmarks.speed import gpu, head_cost, large_tables, loader, machines, max_ent
 from ldl.data import TabularLDL
 
 
@@ -63,3 +63,11 @@ def test_max_ent_page(command: Callable[..., str], page: Callable[[str], Path], 
     command(max_ent, "--sets", "SJAFFE", "--rounds", 1, "--page", written)
     row = next(line for line in written.read_text().splitlines() if line.startswith("| SJAFFE | 60 x 5 x 4 | "))
     assert float(row.split(" | ")[-1].rstrip(" |")) < 1e-4
+
+
+def test_machines_page(command: Callable[..., str], page: Callable[[str], Path]) -> None:
+    written = page("machines")
+    command(machines, "--sizes", 30, "--nodes", 5, "--rounds", 1, "--page", written)
+    row = next(line for line in written.read_text().splitlines() if line.startswith("| 30 | "))
+    above = float(row.split(" | ")[-1].split()[2])
+    assert 0 <= above < 1e-3

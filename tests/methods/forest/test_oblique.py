@@ -112,8 +112,7 @@ def test_machines_are_where_the_gradient_is_0(case: int) -> None:
     count, width = int(rng.integers(4, 60)), int(rng.integers(1, 30))
     rows, costs, penalty = rng.normal(1, 2, (count, width)), rng.uniform(0.01, 10, count), 10 ** rng.uniform(-2, 3)
     score = rows @ rng.normal(size=width)
-    scale = rng.uniform(0, 2) * score.std()
-    noisy = score + scale * rng.normal(size=count)
+    noisy = score + rng.uniform(0, 2) * score.std() * rng.normal(size=count)
     if case % 2:
         epsilon = rng.uniform(0.01, 1) * noisy.std()
         weights, bias = regress(rows, noisy, costs, penalty, epsilon)

@@ -49,6 +49,13 @@ def _place(names: dict[str, Any]) -> int:
     return 1 if STARTS_PROCESSES & names.keys() else 2
 
 
+@pytest.fixture(autouse=True)
+def no_seed_left() -> Iterator[None]:
+    """The seed of a run in this process, which Lightning keeps in the environment, is not the next test's."""
+    yield
+    os.environ.pop("PL_GLOBAL_SEED", None)
+
+
 @pytest.fixture(scope="session")
 def ldl_data() -> Path:
     """Folder of the real data sets; skips the test where there is none."""

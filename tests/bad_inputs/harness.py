@@ -114,7 +114,6 @@ def patience() -> Iterator[None]:
         for (number, timer, _), handler in zip(timers, before):
             signal.setitimer(timer, 0)
             signal.signal(number, handler)
-        os.environ.pop("PL_GLOBAL_SEED", None)
 
 
 def write_table(path: Path, rows: int = 30, features: int = 4, labels: int = 3) -> Path:

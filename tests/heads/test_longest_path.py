@@ -19,7 +19,7 @@ from ldl.trust.learned import longest_path
 MADE: dict[str, Callable[[], FittedHead]] = {
     "structrf": lambda: StructRF(trees=3, depth=60, min_leaf=20, out_of_bag=False),
     "boostedtrees": lambda: BoostedTrees(rounds=3, depth=60, min_leaf=20, patience=None),
-    "the best depth": lambda: BoostedTrees(rounds=3, min_leaf=60),
+    "the best depth": lambda: BoostedTrees(rounds=3, min_leaf=20),
     "costsensitiveforest": lambda: CostSensitiveForest(trees=3, depth=60, min_samples=60),
 }
 

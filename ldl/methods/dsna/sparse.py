@@ -5,10 +5,9 @@
 over the weights a of the m members L (m, F) of a query's cluster. The paper prints the plain norm, and so is it here;
 with ``squared`` it is ||q - L^T a||^2 / 2.
 
-It is solved by ADMM with one splitting, a = z: a takes the residual norm, z both penalties. In the eigenvectors of
-L L^T the step of a is closed for the squared norm; for the plain norm one number is missing, the residual norm t that
-it ends with, the root of a secular equation as in trust-region methods (More & Sorensen 1983). The step size then
-costs nothing to change, and is balanced for each query (Boyd et al. 2011, 3.4.1).
+Of the two penalties the heavier holds nearly all weights where it wants them, at their anchors or at 0. So the problem
+is solved for a working set of the others: it takes in the members that the residual pulls away harder than their
+penalties hold them, and grows until none is left, when the optimality conditions of the whole problem are met.
 """
 
 from __future__ import annotations
@@ -18,18 +17,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ldl.methods.spectrum import eigh
+from ldl.methods.dsna.admm import solve
 
-RELAXATION = 1.6
-"""Over-relaxation (Boyd et al. 2011, 3.4.3)."""
-CHECKED = 10
-"""Residuals are looked at, and step sizes changed, once in so many iterations."""
-ADAPTED = 200
-"""Step sizes change in the first so many iterations; with one that changed for ever ADMM need not converge."""
-NEWTON = 30
-"""Newton steps for the residual norm, at most; from the last iteration's norm it takes two or three."""
-RANK = 1e-12
-"""Eigenvalues that are a smaller share of the largest count as 0."""
+FIRST = 32
+"""A working set grows by as many members as it has, and by so many at least."""
 
 
 class Approximation(NamedTuple):
@@ -38,24 +29,6 @@ class Approximation(NamedTuple):
     weights: Tensor
     objective: Tensor
     iterations: Tensor
-
-
-class Spectrum(NamedTuple):
-    """What the problem looks like in the eigenvectors of L L^T.
-
-    Attributes:
-        vectors: (B, m, r), r = min(m, F); 0 where the eigenvalue is.
-        squares: (B, r) eigenvalues.
-        scales: (B, r) their roots.
-        query: (B, r) the query in the directions that the members span.
-        outside: (B,) squared norm of the part of the query that they do not span.
-    """
-
-    vectors: Tensor
-    squares: Tensor
-    scales: Tensor
-    query: Tensor
-    outside: Tensor
 
 
 def objective(
@@ -68,7 +41,7 @@ def objective(
     squared: bool = False,
 ) -> Tensor:
     """What is minimised, (B,); the arguments as in :func:`approximate`."""
-    residual = (queries - (weights.unsqueeze(1) @ members).squeeze(1)).norm(dim=1)
+    residual = _residual(members, queries, weights).norm(dim=1)
     fit = residual.square() / 2 if squared else residual
     return fit + sparsity * weights.abs().sum(1) + attraction * (weights - anchors).abs().sum(1)
 
@@ -93,95 +66,53 @@ def approximate(
         sparsity: Weight of the l1 norm, lambda.
         attraction: Weight of the distance to ``anchors``, gamma.
         squared: Half the squared norm of the residual in place of the norm.
-        tolerance: A query is done when its primal and dual residuals are at most this share of their terms.
-        iterations: At most so many.
+        tolerance: ADMM is done when its primal and dual residuals are at most this share of their terms, and a member
+            stays where it is when it is pulled by at most this share more than its penalties.
+        iterations: ADMM takes at most so many for a working set.
     """
-    part, anchor = _decompose(members, queries), anchors
-    weights, taken = anchors.clone(), torch.full(anchors.shape[:1], iterations, device=anchors.device)
+    weights = anchors.clone() if attraction >= sparsity else torch.zeros_like(anchors)
+    middle, reach = _hold(anchors, sparsity, attraction)
+    inside = torch.zeros_like(anchors, dtype=torch.bool)
+    taken = torch.zeros(len(anchors), dtype=torch.long, device=anchors.device)
     rows = torch.arange(len(anchors), device=anchors.device)
-    z, u = anchors.clone(), torch.zeros_like(anchors)
-    rho = part.squares.amax(1).clamp_min(torch.finfo(anchors.dtype).tiny).sqrt()
-    norm = torch.ones_like(rho) if squared else queries.norm(dim=1).clamp_min(torch.finfo(anchors.dtype).tiny)
-    for step in range(1, iterations + 1):
-        if not len(rows):
+    own = members
+    while True:
+        residual = _residual(own, queries[rows], weights[rows])
+        pull = (own @ residual.unsqueeze(2)).squeeze(2)
+        if not squared:
+            pull = pull / residual.norm(dim=1, keepdim=True).clamp_min(torch.finfo(pull.dtype).tiny)
+        excess = (pull - middle[rows]).abs() - reach[rows]
+        excess[inside[rows]] = -torch.inf
+        outside = excess > tolerance * (sparsity + attraction)
+        some = outside.any(1)
+        if not some.any():
             break
-        a, norm = _fit(part, z - u, rho, norm, squared)
-        relaxed = RELAXATION * a + (1 - RELAXATION) * z
-        before, z = z, _shrink(relaxed + u, anchor, sparsity / rho, attraction / rho)
-        u = u + relaxed - z
-        if step % CHECKED and step < iterations:
-            continue
-        primal, dual = (a - z).norm(dim=1), rho * (z - before).norm(dim=1)
-        primal_scale, dual_scale = torch.maximum(a.norm(dim=1), z.norm(dim=1)), rho * u.norm(dim=1)
-        weights[rows] = z
-        done = (primal <= tolerance * primal_scale) & (dual <= tolerance * dual_scale)
-        taken[rows[done]] = step
-        balance = (primal * dual_scale / (dual * primal_scale)).nan_to_num(1.0).clamp(0.01, 100).sqrt()
-        unbalanced = ((balance > 2) | (balance < 0.5)) & (step <= ADAPTED)
-        factor = torch.where(unbalanced, balance, torch.ones_like(balance))
-        rho, u = rho * factor, u / factor[:, None]
-        if done.any():
-            kept = ~done
-            rows, z, u, rho, norm, anchor = (x[kept] for x in (rows, z, u, rho, norm, anchor))
-            part = Spectrum(*(x[kept] for x in part))
+        if not some.all():
+            rows, own, residual, pull, excess, outside = (x[some] for x in (rows, own, residual, pull, excess, outside))
+        rank = excess.argsort(dim=1, descending=True).argsort(dim=1)
+        inside[rows] |= outside & (rank < inside[rows].sum(1, keepdim=True).clamp_min(FIRST))
+        # The working set's members first, and as few columns as the largest needs.
+        count = inside[rows].sum(1, keepdim=True)
+        order = (~inside[rows]).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(count.max())]
+        real = torch.arange(order.shape[1], device=order.device) < count
+        start, anchor, dual = (x.gather(1, order) * real for x in (weights[rows], anchors[rows], pull))
+        chosen = own.gather(1, order.unsqueeze(2).expand(-1, -1, own.shape[2])) * real.unsqueeze(2)
+        left = residual + (start.unsqueeze(1) @ chosen).squeeze(1)
+        found, steps = solve(chosen, left, anchor, start, dual, sparsity, attraction, squared, tolerance, iterations)
+        weights[rows] = weights[rows].scatter(1, order, torch.where(real, found, weights[rows].gather(1, order)))
+        taken[rows] += steps
     return Approximation(weights, objective(members, queries, weights, anchors, sparsity, attraction, squared), taken)
 
 
-def _decompose(members: Tensor, queries: Tensor) -> Spectrum:
-    tiny = torch.finfo(members.dtype).tiny
-    wide = members.shape[1] > members.shape[2]
-    squares, vectors = eigh(members.mT @ members if wide else members @ members.mT)
-    squares = torch.where(squares > RANK * squares[:, -1:], squares, 0.0)
-    scales = squares.sqrt()
-    if wide:
-        vectors = members @ vectors * torch.where(scales > 0, 1 / scales.clamp_min(tiny), 0.0).unsqueeze(1)
-    spanned = (members @ queries.unsqueeze(2)).mT @ vectors
-    query = torch.where(scales > 0, spanned.squeeze(1) / scales.clamp_min(tiny), 0.0)
-    outside = (queries.square().sum(1) - query.square().sum(1)).clamp_min(0)
-    return Spectrum(vectors, squares, scales, query, outside)
+def _residual(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
+    return queries - (weights.unsqueeze(1) @ members).squeeze(1)
 
 
-def _fit(part: Spectrum, v: Tensor, rho: Tensor, norm: Tensor, squared: bool) -> tuple[Tensor, Tensor]:
-    """argmin over a of the residual norm + rho/2 ||a - v||^2, and the residual norm there (1 where squared)."""
-    d = (v.unsqueeze(1) @ part.vectors).squeeze(1)
-    gap = part.query - part.scales * d
-    if not squared:
-        norm = _residual_norm(part, gap, rho, norm)
-    change = part.scales * gap / (part.squares + (rho * norm)[:, None]).clamp_min(torch.finfo(d.dtype).tiny)
-    return v + (part.vectors @ change.unsqueeze(2)).squeeze(2), norm
+def _hold(anchors: Tensor, sparsity: float, attraction: float) -> tuple[Tensor, Tensor]:
+    """Middle and reach, (B, m) each, of the pulls that move no weight from where the heavier penalty holds it.
 
-
-def _residual_norm(part: Spectrum, gap: Tensor, rho: Tensor, norm: Tensor) -> Tensor:
-    """The root t of outside / t^2 + sum rho^2 gap^2 / (squares + rho t)^2 = 1, about 0 where there is none.
-
-    Newton on 1 / sqrt(.), which is nearly linear in t and concave, so that it converges from any t.
+    They are the subdifferential of both penalties at the anchor or at 0.
     """
-    tiny = torch.finfo(gap.dtype).tiny ** 0.25
-    # The root lies below this, the norm without any fit.
-    most = (part.outside + gap.square().sum(1)).sqrt().clamp_min(tiny)
-    t = torch.minimum(norm, most).clamp_min(tiny)
-    for _ in range(NEWTON):
-        share = rho[:, None] * gap / (part.squares + (rho * t)[:, None])
-        alone = part.outside / t.square()
-        value = alone + share.square().sum(1)
-        slope = alone / t + (share.square() * rho[:, None] / (part.squares + (rho * t)[:, None])).sum(1)
-        step = value * (value.sqrt() - 1) / slope.clamp_min(tiny)
-        t, before = torch.minimum(t + step, most).clamp_min(tiny), t
-        if bool(((t - before).abs() <= 1e-10 * before).all()):
-            break
-    return t
-
-
-def _shrink(x: Tensor, anchor: Tensor, sparsity: Tensor, attraction: Tensor) -> Tensor:
-    """argmin over z of sparsity |z| + attraction |z - anchor| + (z - x)^2 / 2, elementwise."""
-    sparsity, attraction = sparsity[:, None], attraction[:, None]
-    low, high = anchor.clamp_max(0), anchor.clamp_min(0)
+    middle = min(sparsity, attraction) * anchors.sign() * (1 if attraction >= sparsity else -1)
     both = sparsity + attraction
-    between = x - anchor.sign() * (sparsity - attraction)
-    return (
-        torch.minimum(x + both, low)
-        + torch.minimum(torch.maximum(between, low), high)
-        - low
-        + torch.maximum(x - both, high)
-        - high
-    )
+    return middle, torch.where(anchors == 0, both, max(sparsity, attraction)).to(anchors)

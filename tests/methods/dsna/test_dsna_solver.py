@@ -8,9 +8,10 @@ import torch
 from scipy.optimize import linprog, minimize
 from torch import Tensor
 
+from ldl.methods.dsna.admm import _shrink
 from ldl.methods.dsna.clusters import label_factor, nearest_hull, overlapping_clusters, widest_gap
 from ldl.methods.dsna.simplex import onto_simplex
-from ldl.methods.dsna.sparse import _shrink, approximate, objective
+from ldl.methods.dsna.sparse import approximate, objective
 
 
 def problem(seed: int) -> tuple[Tensor, Tensor, Tensor, float, float]:

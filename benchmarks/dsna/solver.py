@@ -1,18 +1,18 @@
-"""DSNA's solver: speed against a straightforward loop over queries.
+"""DSNA's solver, by working sets: speed beside the same ADMM on all members, and beside a plain loop over queries.
 
-    python benchmarks/dsna/solver.py [--sizes 100 200 300]
+    python benchmarks/dsna/solver.py [--sizes 100 300 1000] [--page docs/results/faces.md]
 
 The loop is ADMM as the textbook has it, a query at a time: weights and residual are split off, the step is fixed, and
-every step solves its linear system. Both end when primal and dual residuals are at most 1e-4 of their terms, and run in
-turns in one process, on as many threads; medians of the rounds, seconds of one query. ``gap`` is how far the objective
-ends from the least one.
+every step solves its linear system. All end when primal and dual residuals are at most 1e-4 of their terms, and run in
+turns in one process, on as many threads; medians of the rounds, the processor's milliseconds a query. The gap is how
+far the solver's objective ends from the least one, as a share of it, at worst.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -25,27 +25,34 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from benchmarks.common.command import launch, make_parser
+from benchmarks.common.tables import show, write_block
 from benchmarks.common.timing import seconds, take_turns
+from ldl.methods.dsna.admm import solve
 from ldl.methods.dsna.sparse import approximate
+from ldl.reports.files import markdown
 
 SPARSITY, ATTRACTION = 0.05, 0.5
 TOLERANCE = 1e-4
 FEATURES = 250
+WAYS = ("working sets", "all members", "loop")
+HEADER = ("members", *(f"{way}, ms" for way in WAYS), "than all members", "than the loop", "gap")
 
 
 def main() -> None:
-    """Print a line a size."""
-    parser = make_parser(__doc__, threads=1)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200, 300], help="members of a cluster")
+    """Measure every size, then print the table."""
+    parser = make_parser(__doc__, block="solver", threads=1)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300, 1000], help="members (default: %(default)s)")
     parser.add_argument("--queries", type=int, default=32, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    print(f"{'members':>8}{'solver':>10}{'CPU':>10}{'loop':>10}{'CPU':>10}{'ratio':>8}{'worst gap':>12}")
     # The loop is numpy's, whose own threads torch does not set.
     with threadpool_limits(options.threads):
-        for size in options.sizes:
-            measure(size, options.queries, options.rounds)
+        rows = [measure(size, options.queries, options.rounds) for size in options.sizes]
+    show("DSNA's solver", HEADER, rows)
+    if options.page:
+        text = f"{FEATURES} features, the processor's milliseconds a query, medians of {options.rounds} rounds."
+        write_block(options.page, "solver", f"{text}\n\n{markdown(HEADER, rows)}")
 
 
 def problems(count: int, members: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -90,25 +97,29 @@ def shrink(x: np.ndarray, anchor: np.ndarray, sparsity: float, attraction: float
     return candidates[value.argmin(0), np.arange(len(x))]
 
 
-def measure(members: int, queries: int, rounds: int) -> None:
-    """One line: seconds a query, of the clock and of the processor."""
+def measure(members: int, queries: int, rounds: int) -> list[str]:
+    """A row of the table."""
     points, query, anchors = problems(queries, members)
+    none = torch.zeros_like(anchors)
+    few = max(1, queries // 16)
+    count = dict(zip(WAYS, (queries, queries, few)))
+
+    def run(way: str) -> None:
+        if way == "working sets":
+            approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=TOLERANCE)
+        elif way == "all members":
+            solve(points, query, anchors, anchors, none, SPARSITY, ATTRACTION, False, TOLERANCE, 1000)
+        else:
+            for problem in zip(points[:few].numpy(), query.numpy(), anchors.numpy()):
+                loop(*problem)
+
+    times = take_turns(WAYS, rounds, lambda way, _: seconds(lambda: run(way), count[way]).processor)
+    took = {way: 1000 * median(times[way]) for way in WAYS}
     found = approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=TOLERANCE)
     exact = approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=1e-10, iterations=20000)
     gap = float(((found.objective - exact.objective) / exact.objective).max())
-    few = max(1, queries // 16)
-
-    def ours() -> None:
-        approximate(points, query, anchors, SPARSITY, ATTRACTION, tolerance=TOLERANCE)
-
-    def theirs() -> None:
-        for problem in zip(points[:few].numpy(), query.numpy(), anchors.numpy()):
-            loop(*problem)
-
-    count = {ours: queries, theirs: few}
-    times = take_turns(count, rounds, lambda solve, _: seconds(solve, count[solve]))
-    (wall, cpu), (slow, slow_cpu) = ((statistics.median(column) for column in zip(*times[solve])) for solve in count)
-    print(f"{members:8}{wall:10.4f}{cpu:10.4f}{slow:10.3f}{slow_cpu:10.3f}{slow / wall:8.0f}{gap:12.1e}", flush=True)
+    ratios = [f"{took[way] / took[WAYS[0]]:.0f}x" for way in WAYS[1:]]
+    return [str(members), *(f"{took[way]:.1f}" for way in WAYS), *ratios, f"{gap:.0e}"]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,13 @@ def test_loop_and_solver_agree() -> None:
     for number, objective in enumerate(found.objective.tolist()):
         own = solver.loop(points[number].numpy(), query[number].numpy(), anchors[number].numpy())
         assert own == pytest.approx(objective, rel=2e-3)
+
+
+def test_solver_page(command: Callable[..., str], page: Callable[[str], Path]) -> None:
+    written = page("solver")
+    command(solver, "--sizes", 40, "--queries", 3, "--rounds", 1, "--page", written)
+    row = next(line for line in written.read_text().splitlines() if line.startswith("| 40 | "))
+    assert float(row.split(" | ")[-1].rstrip(" |")) < 1e-4
 
 
 def test_forests_learn_the_made_up_direction() -> None:

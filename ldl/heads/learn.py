@@ -48,6 +48,7 @@ def learn(
     epochs = epochs if steps is None else max(1, min(epochs, round(steps / batches)))
     schedule = WarmupCosine(optimizer, 0.0, epochs * batches)
     wanted = wanted_columns(head)
+    columns = {name: column.contiguous() for name, column in columns.items()}
     head.train()
     for _ in track(range(epochs), epochs, f"training {type(head).__name__}", show):
         for part in torch.randperm(rows).to(device).split(batch_size):

@@ -98,7 +98,8 @@ class FeatureScaler:
                 f"{scaled[place, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose another "
                 "data.scaling"
             )
-        return torch.tensor(scaled, dtype=torch.float32)
+        # Row after row, as batches are taken; files of MATLAB have them column after column.
+        return torch.from_numpy(scaled.astype(np.float32, order="C"))
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FeatureScaler:

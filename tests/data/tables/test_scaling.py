@@ -81,6 +81,12 @@ def test_state_comes_back_without_unpickling(kind: str) -> None:
     np.testing.assert_array_equal(other.transform(OTHER), scaler.transform(OTHER))
 
 
+@pytest.mark.parametrize("kind", ["standard", "quantile_normal", "none"])
+def test_rows_lie_in_one_piece_whatever_order_the_file_has(kind: str) -> None:
+    columns = _scaled(kind).apply(np.asfortranarray(OTHER), "file")
+    assert columns.is_contiguous() and torch.equal(columns, _scaled(kind).apply(OTHER, "file"))
+
+
 def test_errors() -> None:
     with pytest.raises(LDLError, match="Bags.scaling 'log' must be one of standard"):
         Bags("t.csv", scaling="log").setup()  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import math
-import os
 import shlex
 import signal
 import traceback

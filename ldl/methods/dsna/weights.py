@@ -54,22 +54,25 @@ def neighbour_weights(
         ordered: Whether codes are values, not one-hot.
         settled: Rounds end when no code moves by more than this.
     """
-    members = overlapping_clusters(points, codes, real, rules.clusters, rules.overlap, rules.tau, ordered)
-    chosen = nearest_hull(points, queries, members, rules.energy)
-    real = members[torch.arange(len(members), device=chosen.device), chosen]
-    # The chosen cluster's members first, and as few columns as they need.
-    order = (~real).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(real.sum(1).max())]
-    count, real = real.shape[1], real.gather(1, order)
-    points = points.gather(1, order.unsqueeze(2).expand(-1, -1, points.shape[2]))
-    codes = codes.gather(1, order.unsqueeze(2).expand(-1, -1, codes.shape[2]))
+    count, order = real.shape[1], None
+    if rules.clusters > 1:
+        members = overlapping_clusters(points, codes, real, rules.clusters, rules.overlap, rules.tau, ordered)
+        chosen = nearest_hull(points, queries, members, rules.energy)
+        real = members[torch.arange(len(members), device=chosen.device), chosen]
+        # The chosen cluster's members first, and as few columns as they need.
+        order = (~real).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(real.sum(1).max())]
+        real = real.gather(1, order)
+        points = points.gather(1, order.unsqueeze(2).expand(-1, -1, points.shape[2]))
+        codes = codes.gather(1, order.unsqueeze(2).expand(-1, -1, codes.shape[2]))
     weight = real.to(points)
     share = weight / weight.sum(1, keepdim=True)
     centre = (share.unsqueeze(1) @ points).squeeze(1)
     estimate = _settle((share.unsqueeze(1) @ codes).squeeze(1) if start is None else start.clone(), ordered)
     widest = widest_gap(codes, real)
-    distances = (points - queries.unsqueeze(1)).norm(dim=2)
+    # What is as large as the points is made once.
+    distances = torch.cdist(points, queries.unsqueeze(1), compute_mode="donot_use_mm_for_euclid_dist").squeeze(2)
     distances = distances / (distances * share).sum(1, keepdim=True).clamp_min(torch.finfo(distances.dtype).tiny)
-    offsets = (points - centre.unsqueeze(1)) * weight.unsqueeze(2)
+    offsets = (points - centre.unsqueeze(1)).mul_(weight.unsqueeze(2))
     whole, open_ = share.clone(), torch.arange(len(queries), device=queries.device)
     for _ in range(rules.rounds):
         gap = (codes[open_] - estimate[open_].unsqueeze(1)).norm(dim=2) * weight[open_]
@@ -86,7 +89,7 @@ def neighbour_weights(
         open_ = open_[moved]
         if not len(open_):
             break
-    return whole.new_zeros(len(whole), count).scatter(1, order, whole), estimate
+    return whole if order is None else whole.new_zeros(len(whole), count).scatter(1, order, whole), estimate
 
 
 def _settle(codes: Tensor, ordered: bool) -> Tensor:

@@ -75,17 +75,18 @@ def neighbour_weights(
     offsets = (points - centre.unsqueeze(1)).mul_(weight.unsqueeze(2))
     whole, open_ = share.clone(), torch.arange(len(queries), device=queries.device)
     for _ in range(rules.rounds):
-        gap = (codes[open_] - estimate[open_].unsqueeze(1)).norm(dim=2) * weight[open_]
-        aware = distances[open_] * label_factor(gap, widest[open_], rules.tau, ordered)
-        anchors = (-aware / rules.width).masked_fill(~real[open_], -torch.inf).softmax(1)
+        some = slice(None) if len(open_) == len(queries) else open_  # which needs no copy of the offsets
+        gap = (codes[some] - estimate[some].unsqueeze(1)).norm(dim=2) * weight[some]
+        aware = distances[some] * label_factor(gap, widest[some], rules.tau, ordered)
+        anchors = (-aware / rules.width).masked_fill(~real[some], -torch.inf).softmax(1)
         weights = approximate(
-            offsets[open_], (queries - centre)[open_], anchors, rules.sparsity, rules.attraction, rules.squared,
+            offsets[some], (queries - centre)[some], anchors, rules.sparsity, rules.attraction, rules.squared,
             rules.tolerance,
         ).weights  # fmt: skip
-        whole[open_] = weights + (1 - weights.sum(1, keepdim=True)) * share[open_]
-        now = _settle((whole[open_].unsqueeze(1) @ codes[open_]).squeeze(1), ordered)
-        moved = ((now - estimate[open_]).abs() > settled).any(1)
-        estimate[open_] = now
+        whole[some] = weights + (1 - weights.sum(1, keepdim=True)) * share[some]
+        now = _settle((whole[some].unsqueeze(1) @ codes[some]).squeeze(1), ordered)
+        moved = ((now - estimate[some]).abs() > settled).any(1)
+        estimate[some] = now
         open_ = open_[moved]
         if not len(open_):
             break

@@ -34,7 +34,15 @@ def gather_leaves(forest: ObliqueForest, leaves: Tensor) -> Neighbourhood:
     found = forest.rows.long()[starts.unsqueeze(2) + torch.where(inside, place, 0)].flatten(1).sort(1).values
     first = torch.ones_like(found, dtype=torch.bool)
     first[:, 1:] = found[:, 1:] != found[:, :-1]
-    most = int(first.sum(1).max()) if len(found) else 0
-    order = (~first).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-    real = first.gather(1, order)
+    order, real = in_front(first)
     return Neighbourhood(torch.where(real, found.gather(1, order), 0), real)
+
+
+def in_front(chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """Places of what is chosen in each of B rows, (B, m) bool, rising and before others; and whether they are chosen.
+
+    Both are (B, k), of which k is the largest number that a row has.
+    """
+    most = int(chosen.sum(1).max()) if len(chosen) else 0
+    order = (~chosen).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
+    return order, chosen.gather(1, order)

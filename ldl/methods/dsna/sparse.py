@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ldl.methods.dsna.admm import solve
+from ldl.methods.dsna.neighbourhood import in_front
 
 FIRST = 32
 """A working set grows by as many members as it has, and by so many at least."""
@@ -91,10 +92,7 @@ def approximate(
             rows, own, residual, pull, excess, outside = (x[some] for x in (rows, own, residual, pull, excess, outside))
         rank = excess.argsort(dim=1, descending=True).argsort(dim=1)
         inside[rows] |= outside & (rank < inside[rows].sum(1, keepdim=True).clamp_min(FIRST))
-        # The working set's members first, and as few columns as the largest needs.
-        count = inside[rows].sum(1, keepdim=True)
-        order = (~inside[rows]).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(count.max())]
-        real = torch.arange(order.shape[1], device=order.device) < count
+        order, real = in_front(inside[rows])
         start, anchor, dual = (x.gather(1, order) * real for x in (weights[rows], anchors[rows], pull))
         chosen = own.gather(1, order.unsqueeze(2).expand(-1, -1, own.shape[2])) * real.unsqueeze(2)
         left = residual + (start.unsqueeze(1) @ chosen).squeeze(1)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ldl.methods.dsna.clusters import label_factor, nearest_hull, overlapping_clusters, widest_gap
+from ldl.methods.dsna.neighbourhood import in_front
 from ldl.methods.dsna.sparse import approximate
 
 
@@ -58,10 +59,7 @@ def neighbour_weights(
     if rules.clusters > 1:
         members = overlapping_clusters(points, codes, real, rules.clusters, rules.overlap, rules.tau, ordered)
         chosen = nearest_hull(points, queries, members, rules.energy)
-        real = members[torch.arange(len(members), device=chosen.device), chosen]
-        # The chosen cluster's members first, and as few columns as they need.
-        order = (~real).to(torch.uint8).argsort(dim=1, stable=True)[:, : int(real.sum(1).max())]
-        real = real.gather(1, order)
+        order, real = in_front(members[torch.arange(len(members), device=chosen.device), chosen])
         points = points.gather(1, order.unsqueeze(2).expand(-1, -1, points.shape[2]))
         codes = codes.gather(1, order.unsqueeze(2).expand(-1, -1, codes.shape[2]))
     weight = real.to(points)

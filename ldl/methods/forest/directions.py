@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
+from ldl.methods.forest.least_squares import Changing, Direction, ridge
 from ldl.methods.forest.relabel import two_means
 
-Direction = tuple[np.ndarray, float]
-"""Weights (D,) and bias; rows whose score is below the node's threshold go left."""
 Missed = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Of scores (n,): which rows lose, and the score at which each would not."""
 ROUNDS, HALVINGS = 100, 40
 """At most; few machines need more than ten rounds, and few steps are halved."""
+FEW = 2**14
+"""Entries of a node's rows."""
 PRECISION = 1e-12
 """Share of the loss below which a gain ends the rounds."""
 
@@ -55,7 +55,7 @@ def regress(
         gram: (n, n) scalar products of the rows, where they are known.
     """
     if epsilon == 0:
-        return _ridge(rows, values, costs, penalty, gram)
+        return ridge(rows, values, costs, penalty, gram)
 
     def missed(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         short = values - scores
@@ -81,11 +81,13 @@ def _newton(rows: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed)
     halved.
     """
     weights, bias, scores = np.zeros(rows.shape[1]), 0.0, np.zeros(len(rows))
+    # Of few numbers, sums cost less than to mind what changes.
+    solve = Changing(rows, costs, penalty).solve if rows.size > FEW else _afresh(rows, costs, penalty)
     loss, own, aims = _loss(weights, scores, costs, penalty, missed)
     for _ in range(ROUNDS):
         to = (np.zeros_like(weights), bias)
         if own.any():
-            to = _ridge(rows[own], aims[own], costs[own], penalty)
+            to = solve(own, aims)
         turn, shift = to[0] - weights, to[1] - bias
         change = rows @ turn + shift
         step, before = 1.0, loss
@@ -101,45 +103,15 @@ def _newton(rows: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed)
     return weights, bias
 
 
+def _afresh(rows: np.ndarray, costs: np.ndarray, penalty: float) -> Callable[[np.ndarray, np.ndarray], Direction]:
+    return lambda own, aims: ridge(rows[own], aims[own], costs[own], penalty)
+
+
 def _loss(
     weights: np.ndarray, scores: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed
 ) -> tuple[float, np.ndarray, np.ndarray]:
     own, aims = missed(scores)
     return weights @ weights + penalty * costs[own] @ np.square((aims - scores)[own]), own, aims
-
-
-def _ridge(
-    rows: np.ndarray, values: np.ndarray, costs: np.ndarray, penalty: float, gram: np.ndarray | None = None
-) -> Direction:
-    """Weighted ridge regression, intercept not penalised; in the smaller of its two forms."""
-    shares, roots = costs / costs.sum(), np.sqrt(costs)
-    centre, middle = shares @ rows, shares @ values
-    weights = _centred_ridge(rows, values - middle, shares, roots, 1 / penalty, gram)
-    return weights, middle - centre @ weights
-
-
-def _centred_ridge(
-    rows: np.ndarray, values: np.ndarray, shares: np.ndarray, roots: np.ndarray, ridge: float, gram: np.ndarray | None
-) -> np.ndarray:
-    """Of rows counted from their mean by ``shares``, each times its root."""
-    if len(rows) >= rows.shape[1]:
-        rows = (rows - shares @ rows) * roots[:, None]
-        return _solve(rows.T @ rows, rows.T @ (values * roots), ridge)
-    gram = rows @ rows.T if gram is None else gram
-    means = gram @ shares
-    gram = (gram - means[:, None] - means + shares @ means) * roots[:, None] * roots
-    dual = _solve(gram, values * roots, ridge) * roots
-    return dual @ rows - dual.sum() * (shares @ rows)
-
-
-def _solve(gram: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
-    """Of a positive definite matrix, to whose diagonal ``ridge`` is added in place."""
-    gram.flat[:: len(gram) + 1] += ridge
-    # LAPACK's own: of so small a matrix, scipy.linalg.solve takes most of its time for what it checks.
-    _, solution, failed = dposv(gram, right, overwrite_a=True)
-    if failed:
-        raise np.linalg.LinAlgError(f"a node's least squares are singular: ridge {ridge:g} is too small for its rows")
-    return solution
 
 
 def halve(codes: np.ndarray, draws: np.ndarray) -> np.ndarray:

@@ -50,8 +50,6 @@ def overlapping_clusters(
     ``points`` (B, m, F) have the ``codes`` (B, m, c), values where they are ``ordered``, else one-hot labels; ``real``
     (B, m) says which there are. ``overlap`` is at least 0, ``tau`` as in :func:`label_factor`.
     """
-    if clusters == 1:
-        return real.unsqueeze(1)
     weight = real.to(points)
     centred = (codes - (weight.unsqueeze(1) @ codes) / weight.sum(1)[:, None, None]) * weight.unsqueeze(2)
     axis = eigh(centred.mT @ centred)[1][..., -1:]
@@ -81,8 +79,6 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
     with all of them, a hull of more members than dimensions would leave no distance. ``points`` are (B, m, F),
     ``queries`` (B, F), ``members`` (B, K, m) bool.
     """
-    if members.shape[1] == 1:
-        return torch.zeros(len(points), dtype=torch.int64, device=points.device)
     weight = members.to(points)
     # A neighbourhood of fewer rows than clusters leaves some empty.
     means = weight @ points / weight.sum(2, keepdim=True).clamp_min(1)

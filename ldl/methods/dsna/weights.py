@@ -67,7 +67,7 @@ def neighbour_weights(
     centre = (share.unsqueeze(1) @ points).squeeze(1)
     estimate = _settle((share.unsqueeze(1) @ codes).squeeze(1) if start is None else start.clone(), ordered)
     widest = widest_gap(codes, real)
-    # What is as large as the points is made once.
+    # The offsets are the only difference as large as the points.
     distances = torch.cdist(points, queries.unsqueeze(1), compute_mode="donot_use_mm_for_euclid_dist").squeeze(2)
     distances = distances / (distances * share).sum(1, keepdim=True).clamp_min(torch.finfo(distances.dtype).tiny)
     offsets = (points - centre.unsqueeze(1)).mul_(weight.unsqueeze(2))

@@ -21,7 +21,7 @@ from ldl.methods.dsna.admm import solve
 from ldl.methods.dsna.neighbourhood import in_front
 
 FIRST = 32
-"""A working set grows by as many members as it has, and by so many at least."""
+"""A working set grows by as many members as it has, and by so many at least; no more are solved for at once."""
 
 
 class Approximation(NamedTuple):
@@ -71,6 +71,25 @@ def approximate(
             stays where it is when it is pulled by at most this share more than its penalties.
         iterations: ADMM takes at most so many for a working set.
     """
+    rules = sparsity, attraction, squared, tolerance, iterations
+    if anchors.shape[1] <= FIRST:
+        weights, taken = solve(members, queries, anchors, anchors, torch.zeros_like(anchors), *rules)
+    else:
+        weights, taken = _grow(members, queries, anchors, *rules)
+    return Approximation(weights, objective(members, queries, weights, anchors, sparsity, attraction, squared), taken)
+
+
+def _grow(
+    members: Tensor,
+    queries: Tensor,
+    anchors: Tensor,
+    sparsity: float,
+    attraction: float,
+    squared: bool,
+    tolerance: float,
+    iterations: int,
+) -> tuple[Tensor, Tensor]:
+    """Weights (B, m) and iterations (B,) by working sets."""
     weights = anchors.clone() if attraction >= sparsity else torch.zeros_like(anchors)
     middle, reach = _hold(anchors, sparsity, attraction)
     inside = torch.zeros_like(anchors, dtype=torch.bool)
@@ -99,7 +118,7 @@ def approximate(
         found, steps = solve(chosen, left, anchor, start, dual, sparsity, attraction, squared, tolerance, iterations)
         weights[rows] = weights[rows].scatter(1, order, torch.where(real, found, weights[rows].gather(1, order)))
         taken[rows] += steps
-    return Approximation(weights, objective(members, queries, weights, anchors, sparsity, attraction, squared), taken)
+    return weights, taken
 
 
 def _residual(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:

@@ -75,21 +75,15 @@ def approximate(
     if anchors.shape[1] <= FIRST:
         weights, taken = solve(members, queries, anchors, anchors, torch.zeros_like(anchors), *rules)
     else:
-        weights, taken = _grow(members, queries, anchors, *rules)
+        weights, taken = _grow(members, queries, anchors, rules)
     return Approximation(weights, objective(members, queries, weights, anchors, sparsity, attraction, squared), taken)
 
 
 def _grow(
-    members: Tensor,
-    queries: Tensor,
-    anchors: Tensor,
-    sparsity: float,
-    attraction: float,
-    squared: bool,
-    tolerance: float,
-    iterations: int,
+    members: Tensor, queries: Tensor, anchors: Tensor, rules: tuple[float, float, bool, float, int]
 ) -> tuple[Tensor, Tensor]:
-    """Weights (B, m) and iterations (B,) by working sets."""
+    """Weights (B, m) and iterations (B,) by working sets; ``rules`` are the last arguments of :func:`approximate`."""
+    sparsity, attraction, squared, tolerance, _ = rules
     weights = anchors.clone() if attraction >= sparsity else torch.zeros_like(anchors)
     middle, reach = _hold(anchors, sparsity, attraction)
     inside = torch.zeros_like(anchors, dtype=torch.bool)
@@ -115,7 +109,7 @@ def _grow(
         start, anchor, dual = (x.gather(1, order) * real for x in (weights[rows], anchors[rows], pull))
         chosen = own.gather(1, order.unsqueeze(2).expand(-1, -1, own.shape[2])) * real.unsqueeze(2)
         left = residual + (start.unsqueeze(1) @ chosen).squeeze(1)
-        found, steps = solve(chosen, left, anchor, start, dual, sparsity, attraction, squared, tolerance, iterations)
+        found, steps = solve(chosen, left, anchor, start, dual, *rules)
         weights[rows] = weights[rows].scatter(1, order, torch.where(real, found, weights[rows].gather(1, order)))
         taken[rows] += steps
     return weights, taken

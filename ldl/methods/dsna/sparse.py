@@ -21,7 +21,7 @@ from ldl.methods.dsna.admm import solve
 from ldl.methods.dsna.neighbourhood import in_front
 
 FIRST = 32
-"""A working set grows by as many members as it has, and by so many at least; no more are solved for at once."""
+"""A working set grows by as many members as it has, and by so many at least; of so few all are solved for."""
 
 
 class Approximation(NamedTuple):

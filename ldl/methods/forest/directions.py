@@ -14,7 +14,7 @@ Missed = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 ROUNDS, HALVINGS = 100, 40
 """At most; few machines need more than ten rounds, and few steps are halved."""
 FEW = 2**14
-"""Entries of a node's rows."""
+"""Entries of a node's rows, of which sums cost less than to mind what changes."""
 PRECISION = 1e-12
 """Share of the loss below which a gain ends the rounds."""
 
@@ -81,7 +81,6 @@ def _newton(rows: np.ndarray, costs: np.ndarray, penalty: float, missed: Missed)
     halved.
     """
     weights, bias, scores = np.zeros(rows.shape[1]), 0.0, np.zeros(len(rows))
-    # Of few numbers, sums cost less than to mind what changes.
     solve = Changing(rows, costs, penalty).solve if rows.size > FEW else _afresh(rows, costs, penalty)
     loss, own, aims = _loss(weights, scores, costs, penalty, missed)
     for _ in range(ROUNDS):

@@ -69,12 +69,17 @@ def _solve(people: People, setting: Setting) -> Row:
     for name, pull in PROBLEMS.items():
         problem = _problem(people, head, train, tested, labels=name == "DSNA")
         sparsity = ONE["sparsity"]
-        least = approximate(*problem, sparsity, pull, tolerance=1e-9, iterations=3000).objective
-        each = [approximate(*problem, sparsity, pull, tolerance=0.0, iterations=k).objective for k in STEPS]
+        least = approximate(*problem, sparsity, pull, tolerance=1e-9).objective
+        each = [
+            approximate(*problem, sparsity, pull, tolerance=0.0, iterations=k, finished=False).objective for k in STEPS
+        ]
         gaps = [float(((objective - least) / least).clamp_min(1e-12).median()) for objective in each]
         found[name] = {"objective": [float(objective.median()) for objective in each], "gaps": gaps}
     problem = _problem(people, head, train, tested, labels=True)
-    weaker = [approximate(*problem, ONE["sparsity"], pull, tolerance=0.0, iterations=10).objective for pull in WEAKER]
+    weaker = [
+        approximate(*problem, ONE["sparsity"], pull, tolerance=0.0, iterations=10, finished=False).objective
+        for pull in WEAKER
+    ]
     return found | {"weaker": [float(each.median()) for each in weaker], "settled": _settled(head, tested)}
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ldl.methods.dsna.penalties import shrink
 from ldl.methods.spectrum import eigh
 
 RELAXATION = 1.6
@@ -56,8 +57,8 @@ def solve(
     squared: bool,
     tolerance: float,
     iterations: int,
-) -> tuple[Tensor, Tensor]:
-    """Weights (B, m) of the members, and the iterations (B,) that each query took.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights (B, m) of the members, the iterations (B,) that each query took, and the rows of those that need more.
 
     Args:
         members: (B, m, F); clusters of fewer than m are filled up with rows of zeros, whose weights stay 0.
@@ -72,7 +73,7 @@ def solve(
         iterations: At most so many.
     """
     tiny = torch.finfo(anchors.dtype).tiny
-    part, anchor = _decompose(members, queries), anchors
+    part, anchor = decompose(members, queries), anchors
     weights, taken = start.clone(), torch.full(anchors.shape[:1], iterations, device=anchors.device)
     rows = torch.arange(len(anchors), device=anchors.device)
     rho = part.squares.amax(1).clamp_min(tiny).sqrt()
@@ -83,7 +84,7 @@ def solve(
             break
         a, norm = _fit(part, z - u, rho, norm, squared)
         relaxed = RELAXATION * a + (1 - RELAXATION) * z
-        before, z = z, _shrink(relaxed + u, anchor, sparsity / rho, attraction / rho)
+        before, z = z, shrink(relaxed + u, anchor, sparsity / rho, attraction / rho)
         u = u + relaxed - z
         if step % CHECKED and step < iterations:
             continue
@@ -100,10 +101,10 @@ def solve(
             kept = ~done
             rows, z, u, rho, norm, anchor = (x[kept] for x in (rows, z, u, rho, norm, anchor))
             part = Spectrum(*(x[kept] for x in part))
-    return weights, taken
+    return weights, taken, rows
 
 
-def _decompose(members: Tensor, queries: Tensor) -> Spectrum:
+def decompose(members: Tensor, queries: Tensor) -> Spectrum:
     tiny = torch.finfo(members.dtype).tiny
     wide = members.shape[1] > members.shape[2]
     squares, vectors = eigh(members.mT @ members if wide else members @ members.mT)
@@ -146,18 +147,3 @@ def _residual_norm(part: Spectrum, gap: Tensor, rho: Tensor, norm: Tensor) -> Te
         if bool(((t - before).abs() <= 1e-10 * before).all()):
             break
     return t
-
-
-def _shrink(x: Tensor, anchor: Tensor, sparsity: Tensor, attraction: Tensor) -> Tensor:
-    """argmin over z of sparsity |z| + attraction |z - anchor| + (z - x)^2 / 2, elementwise."""
-    sparsity, attraction = sparsity[:, None], attraction[:, None]
-    low, high = anchor.clamp_max(0), anchor.clamp_min(0)
-    both = sparsity + attraction
-    between = x - anchor.sign() * (sparsity - attraction)
-    return (
-        torch.minimum(x + both, low)
-        + torch.minimum(torch.maximum(between, low), high)
-        - low
-        + torch.maximum(x - both, high)
-        - high
-    )

@@ -8,6 +8,9 @@ with ``squared`` it is ||q - L^T a||^2 / 2.
 Of the two penalties the heavier holds nearly all weights where it wants them, at their anchors or at 0. So the problem
 is solved for a working set of the others: it takes in the members that the residual pulls away harder than their
 penalties hold them, and grows until none is left, when the optimality conditions of the whole problem are met.
+
+ADMM (:mod:`ldl.methods.dsna.admm`) takes the first steps, which are cheap and often enough; Newton's
+(:mod:`ldl.methods.dsna.newton`) end the others.
 """
 
 from __future__ import annotations
@@ -17,15 +20,34 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ldl.methods.dsna.admm import solve
+from ldl.methods.dsna import newton
+from ldl.methods.dsna.admm import RANK, decompose, solve
 from ldl.methods.dsna.neighbourhood import in_front
+from ldl.methods.dsna.penalties import hold
 
 FIRST = 32
-"""A working set grows by as many members as it has, and by so many at least; of so few all are solved for."""
+"""A working set grows by as many members as it has, and by so many at least; of twice as many all are solved for."""
+
+ITERATIONS = 50
+"""Of ADMM: what needs more is sooner ended by Newton steps."""
+
+SMALL, EARLIER = 32, 200
+"""Clusters of so few members get as many iterations as ever, so that earlier models predict what they did."""
+
+
+class Rules(NamedTuple):
+    """The last arguments of :func:`approximate`."""
+
+    sparsity: float
+    attraction: float
+    squared: bool
+    tolerance: float
+    iterations: int
+    finished: bool
 
 
 class Approximation(NamedTuple):
-    """Weights (B, m) of the members, the objective (B,) there, and the iterations (B,) that each query took."""
+    """Weights (B, m) of the members, the objective (B,) there, and ADMM's iterations (B,) for each query."""
 
     weights: Tensor
     objective: Tensor
@@ -55,7 +77,8 @@ def approximate(
     attraction: float,
     squared: bool = False,
     tolerance: float = 1e-6,
-    iterations: int = 1000,
+    iterations: int | None = None,
+    finished: bool = True,
 ) -> Approximation:
     """Solve the problem of every query.
 
@@ -69,32 +92,31 @@ def approximate(
         squared: Half the squared norm of the residual in place of the norm.
         tolerance: ADMM is done when its primal and dual residuals are at most this share of their terms, and a member
             stays where it is when it is pulled by at most this share more than its penalties.
-        iterations: ADMM takes at most so many for a working set.
+        iterations: ADMM takes at most so many for a working set; None takes 50, or 200 where m is at most 32.
+        finished: Whether Newton steps end what ADMM has not ended by then.
     """
-    rules = sparsity, attraction, squared, tolerance, iterations
-    if anchors.shape[1] <= FIRST:
-        weights, taken = solve(members, queries, anchors, anchors, torch.zeros_like(anchors), *rules)
+    if iterations is None:
+        iterations = EARLIER if anchors.shape[1] <= SMALL else ITERATIONS
+    rules = Rules(sparsity, attraction, squared, tolerance, iterations, finished)
+    if anchors.shape[1] <= 2 * FIRST:
+        weights, _, taken = _solve(members, queries, anchors, anchors, torch.zeros_like(anchors), rules)
     else:
         weights, taken = _grow(members, queries, anchors, rules)
     return Approximation(weights, objective(members, queries, weights, anchors, sparsity, attraction, squared), taken)
 
 
-def _grow(
-    members: Tensor, queries: Tensor, anchors: Tensor, rules: tuple[float, float, bool, float, int]
-) -> tuple[Tensor, Tensor]:
-    """Weights (B, m) and iterations (B,) by working sets; ``rules`` are the last arguments of :func:`approximate`."""
-    sparsity, attraction, squared, tolerance, _ = rules
+def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+    """Weights (B, m) and iterations (B,) by working sets."""
+    sparsity, attraction, squared, tolerance = rules[:4]
     weights = anchors.clone() if attraction >= sparsity else torch.zeros_like(anchors)
-    middle, reach = _hold(anchors, sparsity, attraction)
+    slopes = _slope(_residual(members, queries, weights), squared)
+    middle, reach = hold(anchors, sparsity, attraction)
     inside = torch.zeros_like(anchors, dtype=torch.bool)
     taken = torch.zeros(len(anchors), dtype=torch.long, device=anchors.device)
     rows = torch.arange(len(anchors), device=anchors.device)
     own = members
     while True:
-        residual = _residual(own, queries[rows], weights[rows])
-        pull = (own @ residual.unsqueeze(2)).squeeze(2)
-        if not squared:
-            pull = pull / residual.norm(dim=1, keepdim=True).clamp_min(torch.finfo(pull.dtype).tiny)
+        pull = (own @ slopes[rows].unsqueeze(2)).squeeze(2)
         excess = (pull - middle[rows]).abs() - reach[rows]
         excess[inside[rows]] = -torch.inf
         outside = excess > tolerance * (sparsity + attraction)
@@ -102,28 +124,54 @@ def _grow(
         if not some.any():
             break
         if not some.all():
-            rows, own, residual, pull, excess, outside = (x[some] for x in (rows, own, residual, pull, excess, outside))
+            rows, own, pull, excess, outside = (x[some] for x in (rows, own, pull, excess, outside))
         rank = excess.argsort(dim=1, descending=True).argsort(dim=1)
         inside[rows] |= outside & (rank < inside[rows].sum(1, keepdim=True).clamp_min(FIRST))
         order, real = in_front(inside[rows])
         start, anchor, dual = (x.gather(1, order) * real for x in (weights[rows], anchors[rows], pull))
         chosen = own.gather(1, order.unsqueeze(2).expand(-1, -1, own.shape[2])) * real.unsqueeze(2)
-        left = residual + (start.unsqueeze(1) @ chosen).squeeze(1)
-        found, steps = solve(chosen, left, anchor, start, dual, *rules)
+        left = _residual(own, queries[rows], weights[rows]) + (start.unsqueeze(1) @ chosen).squeeze(1)
+        found, slopes[rows], steps = _solve(chosen, left, anchor, start, dual, rules)
         weights[rows] = weights[rows].scatter(1, order, torch.where(real, found, weights[rows].gather(1, order)))
         taken[rows] += steps
     return weights, taken
+
+
+def _solve(
+    members: Tensor, queries: Tensor, anchors: Tensor, start: Tensor, pull: Tensor, rules: Rules
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights (B, m), slopes of the fit (B, F) and iterations (B,) of problems that are solved whole."""
+    weights, taken, left = solve(members, queries, anchors, start, pull, *rules[:5])
+    slopes = _slope(_residual(members, queries, weights), rules.squared)
+    if rules.finished and len(left):
+        weights[left], slopes[left] = _finish(members[left], queries[left], anchors[left], weights[left], rules)
+    return weights, slopes, taken
+
+
+def _finish(members: Tensor, queries: Tensor, anchors: Tensor, weights: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
+    """Weights (B, m) and slopes (B, F) by Newton steps, in the directions that the members span and one more.
+
+    The last direction is that of the query's part outside of what they span.
+    """
+    part = decompose(members, queries)
+    outside = torch.where(part.outside > RANK * queries.square().sum(1), part.outside, 0.0).sqrt()[:, None]
+    spanned = torch.nn.functional.pad(part.vectors * part.scales.unsqueeze(1), (0, 1))
+    problem = newton.Problem(spanned, torch.cat([part.query, outside], 1), anchors, *rules[:3])
+    weights, slopes = newton.finish(problem, weights, rules.tolerance)
+    along = torch.where(outside > 0, slopes[:, -1:] / outside, 0.0)
+    inside = torch.where(part.scales > 0, (slopes[:, :-1] - along * part.query) / part.scales, 0.0)
+    shares = (part.vectors @ inside.unsqueeze(2)).mT
+    return weights, (shares @ members).squeeze(1) + along * queries
 
 
 def _residual(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
     return queries - (weights.unsqueeze(1) @ members).squeeze(1)
 
 
-def _hold(anchors: Tensor, sparsity: float, attraction: float) -> tuple[Tensor, Tensor]:
-    """Middle and reach, (B, m) each, of the pulls that move no weight from where the heavier penalty holds it.
-
-    They are the subdifferential of both penalties at the anchor or at 0.
-    """
-    middle = min(sparsity, attraction) * anchors.sign() * (1 if attraction >= sparsity else -1)
-    both = sparsity + attraction
-    return middle, torch.where(anchors == 0, both, max(sparsity, attraction)).to(anchors)
+def _slope(residual: Tensor, squared: bool) -> Tensor:
+    """By what members are pulled, (B, F): the gradient of the fit in the residual."""
+    return (
+        residual
+        if squared
+        else residual / residual.norm(dim=1, keepdim=True).clamp_min(torch.finfo(residual.dtype).tiny)
+    )

@@ -8,8 +8,8 @@ import torch
 from scipy.optimize import linprog, minimize
 from torch import Tensor
 
-from ldl.methods.dsna.admm import _shrink
 from ldl.methods.dsna.clusters import label_factor, nearest_hull, overlapping_clusters, widest_gap
+from ldl.methods.dsna.penalties import shrink
 from ldl.methods.dsna.simplex import onto_simplex
 from ldl.methods.dsna.sparse import approximate, objective
 
@@ -132,7 +132,7 @@ def test_shrinking_is_the_least_of_a_fine_grid() -> None:
         x, anchor = (torch.tensor([[rng.uniform(-2, 2)]], dtype=torch.float64) for _ in range(2))
         sparsity, attraction = (torch.tensor([rng.uniform(0, 1.5)], dtype=torch.float64) for _ in range(2))
         value = sparsity * grid.abs() + attraction * (grid - anchor[0]).abs() + (grid - x[0]).square() / 2
-        assert float(_shrink(x, anchor, sparsity, attraction)) == pytest.approx(float(grid[value.argmin()]), abs=2e-4)
+        assert float(shrink(x, anchor, sparsity, attraction)) == pytest.approx(float(grid[value.argmin()]), abs=2e-4)
 
 
 def test_projection_is_the_nearest_distribution() -> None:

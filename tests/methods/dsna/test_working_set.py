@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from ldl.methods.dsna import sparse
-from ldl.methods.dsna.admm import _shrink, solve
+from ldl.methods.dsna.admm import solve
+from ldl.methods.dsna.penalties import hold, shrink
 
 PENALTIES = [(0.02, 0.3), (0.3, 0.02), (0.1, 0.1), (0.3, 0.0), (0.0, 0.3)]
 
@@ -29,7 +30,7 @@ def problems(seed: int, members: int = 90, width: int = 40) -> tuple[Tensor, Ten
 @pytest.mark.parametrize(("sparsity", "attraction"), PENALTIES)
 def test_the_optimality_conditions_of_the_whole_problem_hold(sparsity: float, attraction: float, squared: bool) -> None:
     members, queries, anchors = problems(int(100 * sparsity))
-    found = sparse.approximate(members, queries, anchors, sparsity, attraction, squared, 1e-9, 20_000)
+    found = sparse.approximate(members, queries, anchors, sparsity, attraction, squared, 1e-9)
     residual = queries - torch.einsum("bm,bmf->bf", found.weights, members)
     pull = torch.einsum("bmf,bf->bm", members, residual)
     if not squared:
@@ -51,7 +52,7 @@ def test_the_objective_is_that_of_the_solver_on_all_members(sparsity: float, att
     start = torch.zeros_like(anchors)
     whole = solve(members, queries, anchors, start, start, *options, 1e-9, 20_000)[0]
     least = sparse.objective(members, queries, whole, anchors, *options)
-    ours = sparse.approximate(members, queries, anchors, *options, 1e-9, 20_000).objective
+    ours = sparse.approximate(members, queries, anchors, *options, 1e-9).objective
     torch.testing.assert_close(ours, least, rtol=1e-6, atol=1e-9)
 
 
@@ -61,7 +62,7 @@ def test_few_of_many_members_are_ever_solved_for(
 ) -> None:
     sizes = []
 
-    def counted(members: Tensor, *others: object) -> tuple[Tensor, Tensor]:
+    def counted(members: Tensor, *others: object) -> tuple[Tensor, Tensor, Tensor]:
         sizes.append(members.shape[1])
         return solve(members, *others)  # type: ignore[arg-type]
 
@@ -70,14 +71,23 @@ def test_few_of_many_members_are_ever_solved_for(
     assert sizes[:3] == [32, 64, 128] and max(sizes) < 200
 
 
-def test_a_query_that_its_members_fit_exactly() -> None:
-    members, queries, anchors = problems(3, members=60, width=6)
-    options = (0.004, 0.002, False)
-    found = sparse.approximate(members, queries, anchors, *options, 1e-9, 2000)
-    assert float((queries - torch.einsum("bm,bmf->bf", found.weights, members)).norm(dim=1).min()) < 1e-6
-    start = torch.zeros_like(anchors)
-    whole = solve(members, queries, anchors, start, start, *options, 1e-9, 2000)[0]
-    assert bool((found.objective <= 1.001 * sparse.objective(members, queries, whole, anchors, *options)).all())
+def test_where_members_fit_queries_exactly_slopes_still_tell_which_are_pulled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The residual, which is rounding there, does not: with it, working sets take in most of the members."""
+    members, queries, anchors = problems(3, members=300, width=6)
+    options = (0.004, 0.002, False, 1e-9)
+    sizes = []
+
+    def counted(members: Tensor, *others: object) -> tuple[Tensor, Tensor, Tensor]:
+        sizes.append(members.shape[1])
+        return solve(members, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sparse, "solve", counted)
+    found = sparse.approximate(members, queries, anchors, *options)
+    assert float((queries - torch.einsum("bm,bmf->bf", found.weights, members)).norm(dim=1).max()) < 1e-6
+    assert max(sizes) < 150
+    monkeypatch.setattr(sparse, "FIRST", 1000)
+    whole = sparse.approximate(members, queries, anchors, *options).objective
+    torch.testing.assert_close(found.objective, whole, rtol=1e-6, atol=1e-9)
 
 
 def test_a_query_that_its_anchors_fit_exactly_keeps_them() -> None:
@@ -92,7 +102,7 @@ def test_pulls_that_hold_are_those_after_which_the_penalties_put_a_weight_back(
 ) -> None:
     anchors = torch.tensor([[-0.7, -0.2, 0.0, 0.2, 0.7]]).double()
     home = anchors if attraction >= sparsity else torch.zeros_like(anchors)
-    middle, reach = sparse._hold(anchors, sparsity, attraction)
+    middle, reach = hold(anchors, sparsity, attraction)
     for pull in torch.linspace(-0.83, 0.83, 61, dtype=torch.float64):
-        back = _shrink(home + pull, anchors, torch.tensor([sparsity]).double(), torch.tensor([attraction]).double())
+        back = shrink(home + pull, anchors, torch.tensor([sparsity]).double(), torch.tensor([attraction]).double())
         assert torch.equal((back - home).abs() < 1e-9, (pull - middle).abs() <= reach), pull

@@ -17,15 +17,15 @@ from torch import Tensor
 
 from ldl.methods.dsna.penalties import shrink
 
-ROUNDS = 25
+ROUNDS = 12
 """Rounds of the proximal point algorithm, at most; five to eight are usual."""
+GROWTH = 5.0
+"""Each round's proximal steps are so much longer than the last one's."""
 STEPS = 50
 """Newton steps of a round, at most."""
 HALVINGS = 30
 """A Newton step is halved so many times, at most, until it descends enough."""
-GROWTH, MOST = 5.0, 1e6
-"""Each round's proximal steps are so much longer than the last one's, to so many times the first."""
-DAMPING, LEAST = 1e-3, 1e-10
+DAMPING, LEAST = 1e-6, 1e-12
 """The Hessian is damped by these shares of its diagonal: times the share of the query that is missed, and at least."""
 
 
@@ -63,8 +63,8 @@ def finish(problem: Problem, weights: Tensor, tolerance: float) -> tuple[Tensor,
     Args:
         problem: What is solved.
         weights: (B, m) the first.
-        tolerance: A query is done when it is missed by at most a tenth of this share of it, and when its weights and
-            residual moved in the last round by at most this share of what a slope of full length moves them.
+        tolerance: A query is done when it is missed by at most a tenth of this share of it, and no member is pulled by
+            more than this share of both penalties otherwise than these and the fit allow.
     """
     weights, slopes = weights.clone(), torch.zeros_like(problem.queries)
     rows = torch.arange(len(weights), device=weights.device)
@@ -72,24 +72,20 @@ def finish(problem: Problem, weights: Tensor, tolerance: float) -> tuple[Tensor,
     a, r = weights, problem.queries - (weights.unsqueeze(1) @ problem.members).squeeze(1)
     length = problem.queries.norm(dim=1).clamp_min(tiny)
     y = r if problem.squared else r / r.norm(dim=1, keepdim=True).clamp_min(tiny)
+    size = problem.members.norm(dim=2).amax(1).clamp_min(tiny)
     tau = torch.ones_like(length) if problem.squared else length
-    sigma = tau / problem.members.norm(dim=2).amax(1).clamp_min(tiny).square()
-    longest = MOST * sigma
+    sigma = tau / size.square()
     for _ in range(ROUNDS):
         y, point = _minimise(problem, y, a, r, sigma, tau, length, tolerance)
-        moved = torch.maximum(
-            (point.weights - a).norm(dim=1) / sigma / problem.members.norm(dim=2).amax(1).clamp_min(tiny),
-            (point.residuals - r).norm(dim=1) / tau,
-        )
+        moved = (point.weights - a).abs().amax(1) / sigma, size * (point.residuals - r).norm(dim=1) / tau
         a, r = point.weights, point.residuals
         weights[rows], slopes[rows] = a, y
-        open_ = moved > tolerance * (length if problem.squared else 1)
+        open_ = torch.maximum(*moved) > tolerance * (problem.sparsity + problem.attraction)
         if not open_.any():
             break
         problem = problem.rows(open_)
-        rows, a, r, y, length, sigma, tau, longest = (x[open_] for x in (rows, a, r, y, length, sigma, tau, longest))
-        growth = torch.minimum(longest / sigma, torch.full_like(sigma, GROWTH))
-        sigma, tau = sigma * growth, tau * growth
+        rows, a, r, y, length, size, sigma, tau = (x[open_] for x in (rows, a, r, y, length, size, sigma, tau))
+        sigma, tau = GROWTH * sigma, GROWTH * tau
     return weights, slopes
 
 
@@ -98,9 +94,10 @@ def _minimise(
 ) -> tuple[Tensor, Point]:
     """Slopes by whose point a query is missed by at most a tenth of ``tolerance`` of its ``length``, and the point."""
     point = _at(problem, y, a, r, sigma, tau)
+    stuck = torch.zeros_like(length, dtype=torch.bool)
     for _ in range(STEPS):
         missed = point.gradient.norm(dim=1) / length
-        open_ = missed > tolerance / 10
+        open_ = (missed > tolerance / 10) & ~stuck
         if not open_.any():
             break
         free = ((point.weights != 0) & (point.weights != problem.anchors)).to(y) * sigma[:, None]
@@ -117,6 +114,9 @@ def _minimise(
             if not high.any():
                 break
             share = torch.where(high, share / 2, share)
+        else:  # rounding leaves no way down
+            stuck, share = stuck | high, torch.where(high, 0.0, share)
+            tried = _at(problem, y + share[:, None] * step, a, r, sigma, tau)
         y, point = y + share[:, None] * step, tried
     return y, point
 

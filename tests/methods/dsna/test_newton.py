@@ -143,3 +143,22 @@ def test_problems_without_extent(squared: bool) -> None:
     assert torch.equal(weights[0], anchors[0]) and not weights[2].any() and bool(slopes.isfinite().all())
     alone = newton.finish(Problem(members[3:], queries[3:], anchors[3:], 0.02, 0.05, squared), anchors[3:], 1e-9)
     torch.testing.assert_close(weights[3:], alone[0], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 6, 10, 13, 24, 32, 41, 50])
+def test_its_objective_is_that_of_a_thousand_steps_of_admm_or_lower(seed: int) -> None:
+    """Whatever the scales: members of small extent, queries out of reach, anchors of 0, copies, penalties of 1e-5."""
+    rng = np.random.default_rng(seed)
+    count, width = int(rng.integers(2, 60)), int(rng.integers(1, 20))
+    scale = 10 ** rng.uniform(-3, 3)
+    members = scale * rng.normal(size=(8, count, width)) * np.geomspace(1, 10 ** rng.uniform(-3, 0), width)
+    shares = rng.dirichlet(np.full(count, 0.1), 8)
+    queries = (shares[:, None] @ members)[:, 0] if seed % 2 else scale * rng.normal(size=(8, width))
+    if seed % 4 == 0:
+        members[:, : count // 2] = members[:, count - count // 2 :]
+    anchors = rng.dirichlet(np.full(count, 0.2), 8) * (seed % 5 > 0)
+    penalties = 10 ** rng.uniform(-5, 0, 2) * scale
+    problem = [torch.from_numpy(part) for part in (members, queries, anchors)]
+    rules = *map(float, penalties), seed % 3 == 0, 1e-5
+    ours = approximate(*problem, *rules).objective
+    assert bool((ours <= approximate(*problem, *rules, 1000, False).objective * (1 + 1e-6)).all())

@@ -72,19 +72,17 @@ def finish(problem: Problem, weights: Tensor, tolerance: float) -> tuple[Tensor,
     a, r = weights, problem.queries - (weights.unsqueeze(1) @ problem.members).squeeze(1)
     length = problem.queries.norm(dim=1).clamp_min(tiny)
     y = r if problem.squared else r / r.norm(dim=1, keepdim=True).clamp_min(tiny)
-    size = problem.members.norm(dim=2).amax(1).clamp_min(tiny)
     tau = torch.ones_like(length) if problem.squared else length
-    sigma = tau / size.square()
+    sigma = tau / problem.members.norm(dim=2).amax(1).clamp_min(tiny).square()
     for _ in range(ROUNDS):
         y, point = _minimise(problem, y, a, r, sigma, tau, length, tolerance)
-        moved = (point.weights - a).abs().amax(1) / sigma, size * (point.residuals - r).norm(dim=1) / tau
+        open_ = (point.weights - a).abs().amax(1) / sigma > tolerance * (problem.sparsity + problem.attraction)
         a, r = point.weights, point.residuals
         weights[rows], slopes[rows] = a, y
-        open_ = torch.maximum(*moved) > tolerance * (problem.sparsity + problem.attraction)
         if not open_.any():
             break
         problem = problem.rows(open_)
-        rows, a, r, y, length, size, sigma, tau = (x[open_] for x in (rows, a, r, y, length, size, sigma, tau))
+        rows, a, r, y, length, sigma, tau = (x[open_] for x in (rows, a, r, y, length, sigma, tau))
         sigma, tau = GROWTH * sigma, GROWTH * tau
     return weights, slopes
 

@@ -105,6 +105,7 @@ def solve(
 
 
 def decompose(members: Tensor, queries: Tensor) -> Spectrum:
+    """The problems of members (B, m, F) and queries (B, F) in the eigenvectors of L L^T."""
     tiny = torch.finfo(members.dtype).tiny
     wide = members.shape[1] > members.shape[2]
     squares, vectors = eigh(members.mT @ members if wide else members @ members.mT)

@@ -170,8 +170,6 @@ def _residual(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
 
 def _slope(residual: Tensor, squared: bool) -> Tensor:
     """By what members are pulled, (B, F): the gradient of the fit in the residual."""
-    return (
-        residual
-        if squared
-        else residual / residual.norm(dim=1, keepdim=True).clamp_min(torch.finfo(residual.dtype).tiny)
-    )
+    if squared:
+        return residual
+    return residual / residual.norm(dim=1, keepdim=True).clamp_min(torch.finfo(residual.dtype).tiny)

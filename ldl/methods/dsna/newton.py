@@ -57,6 +57,18 @@ class Point(NamedTuple):
     hessian: Tensor
 
 
+def missed_by(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
+    """Residuals (B, d) that weights (B, m) of members (B, m, d) leave of queries (B, d)."""
+    return queries - (weights.unsqueeze(1) @ members).squeeze(1)
+
+
+def slope_at(residual: Tensor, squared: bool) -> Tensor:
+    """By what members are pulled, (B, d): the gradient of the fit in the residual."""
+    if squared:
+        return residual
+    return residual / residual.norm(dim=1, keepdim=True).clamp_min(torch.finfo(residual.dtype).tiny)
+
+
 def finish(problem: Problem, weights: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
     """Weights (B, m) and slopes (B, d) that solve the problems; a member's pull is its product with the slope.
 
@@ -69,9 +81,9 @@ def finish(problem: Problem, weights: Tensor, tolerance: float) -> tuple[Tensor,
     weights, slopes = weights.clone(), torch.zeros_like(problem.queries)
     rows = torch.arange(len(weights), device=weights.device)
     tiny = torch.finfo(weights.dtype).tiny ** 0.25
-    a, r = weights, problem.queries - (weights.unsqueeze(1) @ problem.members).squeeze(1)
+    a, r = weights, missed_by(problem.members, problem.queries, weights)
     length = problem.queries.norm(dim=1).clamp_min(tiny)
-    y = r if problem.squared else r / r.norm(dim=1, keepdim=True).clamp_min(tiny)
+    y = slope_at(r, problem.squared)
     tau = torch.ones_like(length) if problem.squared else length
     sigma = tau / problem.members.norm(dim=2).amax(1).clamp_min(tiny).square()
     for _ in range(ROUNDS):

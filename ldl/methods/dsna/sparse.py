@@ -23,6 +23,7 @@ from torch import Tensor
 from ldl.methods.dsna import newton
 from ldl.methods.dsna.admm import RANK, decompose, solve
 from ldl.methods.dsna.neighbourhood import in_front
+from ldl.methods.dsna.newton import missed_by, slope_at
 from ldl.methods.dsna.penalties import hold
 
 FIRST = 32
@@ -64,7 +65,7 @@ def objective(
     squared: bool = False,
 ) -> Tensor:
     """What is minimised, (B,); the arguments as in :func:`approximate`."""
-    residual = _residual(members, queries, weights).norm(dim=1)
+    residual = missed_by(members, queries, weights).norm(dim=1)
     fit = residual.square() / 2 if squared else residual
     return fit + sparsity * weights.abs().sum(1) + attraction * (weights - anchors).abs().sum(1)
 
@@ -109,7 +110,7 @@ def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: Rules) -> tu
     """Weights (B, m) and iterations (B,) by working sets."""
     sparsity, attraction, squared, tolerance = rules[:4]
     weights = anchors.clone() if attraction >= sparsity else torch.zeros_like(anchors)
-    slopes = _slope(_residual(members, queries, weights), squared)
+    slopes = slope_at(missed_by(members, queries, weights), squared)
     middle, reach = hold(anchors, sparsity, attraction)
     inside = torch.zeros_like(anchors, dtype=torch.bool)
     taken = torch.zeros(len(anchors), dtype=torch.long, device=anchors.device)
@@ -130,7 +131,7 @@ def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: Rules) -> tu
         order, real = in_front(inside[rows])
         start, anchor, dual = (x.gather(1, order) * real for x in (weights[rows], anchors[rows], pull))
         chosen = own.gather(1, order.unsqueeze(2).expand(-1, -1, own.shape[2])) * real.unsqueeze(2)
-        left = _residual(own, queries[rows], weights[rows]) + (start.unsqueeze(1) @ chosen).squeeze(1)
+        left = missed_by(own, queries[rows], weights[rows]) + (start.unsqueeze(1) @ chosen).squeeze(1)
         found, slopes[rows], steps = _solve(chosen, left, anchor, start, dual, rules)
         weights[rows] = weights[rows].scatter(1, order, torch.where(real, found, weights[rows].gather(1, order)))
         taken[rows] += steps
@@ -142,7 +143,7 @@ def _solve(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Weights (B, m), slopes of the fit (B, F) and iterations (B,) of problems that are solved whole."""
     weights, taken, left = solve(members, queries, anchors, start, pull, *rules[:5])
-    slopes = _slope(_residual(members, queries, weights), rules.squared)
+    slopes = slope_at(missed_by(members, queries, weights), rules.squared)
     if rules.finished and len(left):
         weights[left], slopes[left] = _finish(members[left], queries[left], anchors[left], weights[left], rules)
     return weights, slopes, taken
@@ -162,14 +163,3 @@ def _finish(members: Tensor, queries: Tensor, anchors: Tensor, weights: Tensor, 
     inside = torch.where(part.scales > 0, (slopes[:, :-1] - along * part.query) / part.scales, 0.0)
     shares = (part.vectors @ inside.unsqueeze(2)).mT
     return weights, (shares @ members).squeeze(1) + along * queries
-
-
-def _residual(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
-    return queries - (weights.unsqueeze(1) @ members).squeeze(1)
-
-
-def _slope(residual: Tensor, squared: bool) -> Tensor:
-    """By what members are pulled, (B, F): the gradient of the fit in the residual."""
-    if squared:
-        return residual
-    return residual / residual.norm(dim=1, keepdim=True).clamp_min(torch.finfo(residual.dtype).tiny)

@@ -13,6 +13,19 @@ from ldl.methods.dsna.newton import Problem
 from ldl.methods.dsna.sparse import Rules, _finish, approximate
 
 
+@pytest.fixture
+def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by how many queries the dual function is evaluated for, whenever it is."""
+    found, one = [], newton._at
+
+    def counted(*args: Tensor) -> newton.Point:
+        found.append(len(args[1]))
+        return one(*args)
+
+    monkeypatch.setattr(newton, "_at", counted)
+    return found
+
+
 def exact_fits(seed: int, count: int = 5, members: int = 40, width: int = 5) -> tuple[Tensor, Tensor, Tensor]:
     """Queries that many weights fit exactly: members, queries and anchors, of which the last have both signs."""
     rng = np.random.default_rng(seed)
@@ -46,19 +59,13 @@ def test_of_all_weights_that_fit_a_query_it_finds_those_of_least_penalty(seed: i
 
 @pytest.mark.parametrize("penalties", [(0.004, 0.007), (0.05, 0.2)])
 def test_it_ends_in_a_few_steps_what_admm_does_not_in_a_thousand(
-    penalties: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+    penalties: tuple[float, float], evaluations: list[int]
 ) -> None:
     problem = exact_fits(10)
     alone = approximate(*problem, *penalties, tolerance=1e-9, iterations=1000, finished=False)
-    steps, one = [], newton._at
-
-    def counted(*args: Tensor) -> newton.Point:
-        steps.append(len(args[1]))
-        return one(*args)
-
-    monkeypatch.setattr(newton, "_at", counted)
+    assert not evaluations
     found = approximate(*problem, *penalties, tolerance=1e-9)
-    assert int(alone.iterations.max()) == 1000 and 0 < len(steps) < 150
+    assert int(alone.iterations.max()) == 1000 and 0 < len(evaluations) < 150
     assert bool((found.objective <= alone.objective * (1 + 1e-8)).all())
 
 
@@ -165,14 +172,7 @@ def test_its_objective_is_that_of_a_thousand_steps_of_admm_or_lower(seed: int) -
     assert bool((ours <= approximate(*problem, *rules, 1000, False).objective * (1 + 1e-6)).all())
 
 
-def test_where_rounding_leaves_no_way_down_no_more_steps_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_rounding_leaves_no_way_down_no_more_steps_are_tried(evaluations: list[int]) -> None:
     problem, (y, a, r, sigma, tau) = random_point(False, 1)
-    evaluations, one = [], newton._at
-
-    def counted(*args: Tensor) -> newton.Point:
-        evaluations.append(len(args[1]))
-        return one(*args)
-
-    monkeypatch.setattr(newton, "_at", counted)
     y, point = newton._minimise(problem, y, a, r, sigma, tau, problem.queries.norm(dim=1), 0.0)
     assert float(point.gradient.abs().max()) < 1e-12 and len(evaluations) < 300

@@ -14,6 +14,19 @@ from ldl.methods.dsna.penalties import hold, shrink
 PENALTIES = [(0.02, 0.3), (0.3, 0.02), (0.1, 0.1), (0.3, 0.0), (0.0, 0.3)]
 
 
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by the members of every working set that is solved for."""
+    found = []
+
+    def counted(members: Tensor, *others: object) -> tuple[Tensor, Tensor, Tensor]:
+        found.append(members.shape[1])
+        return solve(members, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sparse, "solve", counted)
+    return found
+
+
 def problems(seed: int, members: int = 90, width: int = 40) -> tuple[Tensor, Tensor, Tensor]:
     """Six queries, of which the last one's anchors have both signs and the first one's last 30 members are none."""
     rng = np.random.default_rng(seed)
@@ -57,31 +70,17 @@ def test_the_objective_is_that_of_the_solver_on_all_members(sparsity: float, att
 
 
 @pytest.mark.parametrize(("sparsity", "attraction"), [(0.02, 0.3), (0.3, 0.02)])
-def test_few_of_many_members_are_ever_solved_for(
-    sparsity: float, attraction: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes = []
-
-    def counted(members: Tensor, *others: object) -> tuple[Tensor, Tensor, Tensor]:
-        sizes.append(members.shape[1])
-        return solve(members, *others)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(sparse, "solve", counted)
+def test_few_of_many_members_are_ever_solved_for(sparsity: float, attraction: float, sizes: list[int]) -> None:
     sparse.approximate(*problems(1, members=600), sparsity, attraction)
     assert sizes[:3] == [32, 64, 128] and max(sizes) < 200
 
 
-def test_where_members_fit_queries_exactly_slopes_still_tell_which_are_pulled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_members_fit_queries_exactly_slopes_still_tell_which_are_pulled(
+    sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The residual, which is rounding there, does not: with it, working sets take in most of the members."""
     members, queries, anchors = problems(3, members=300, width=6)
     options = (0.004, 0.002, False, 1e-9)
-    sizes = []
-
-    def counted(members: Tensor, *others: object) -> tuple[Tensor, Tensor, Tensor]:
-        sizes.append(members.shape[1])
-        return solve(members, *others)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(sparse, "solve", counted)
     found = sparse.approximate(members, queries, anchors, *options)
     assert float((queries - torch.einsum("bm,bmf->bf", found.weights, members)).norm(dim=1).max()) < 1e-6
     assert max(sizes) < 150

@@ -13,14 +13,15 @@ import torch
 from benchmarks.common.folds import numbered, read_set
 from benchmarks.common.timing import Seconds, seconds
 from benchmarks.structrf.speed import start_of_peak, status_mb
+from benchmarks.tables.peers import Rows, XGBoost, repeat
 from ldl.collective import Collective
 from ldl.heads import BoostedTrees
 from ldl.metrics.functional import kl
 
-OURS, OURS_RANDOM, OURS_LABEL, THEIRS = MODELS = (
+OURS, OURS_RANDOM, OURS_LABEL, THEIRS, THEIRS_SOFT = MODELS = (
     "BoostedTrees", "BoostedTrees, random cuts", "BoostedTrees, a tree a label", "XGBoost, repeated rows",
+    "XGBoost, objective from outside",
 )  # fmt: skip
-Rows = tuple[np.ndarray, np.ndarray]
 
 
 class Setting(NamedTuple):
@@ -57,7 +58,7 @@ def made(rows: int, features: int, labels: int) -> Rows:
     bends = np.tanh(2 * inputs) + inputs * np.roll(inputs, 1, axis=1)
     scores = bends @ rng.normal(size=(features, labels)) * (1.5 / features**0.5) + 0.3 * rng.normal(size=(rows, labels))
     mass = np.exp(scores - scores.max(1, keepdims=True))
-    return inputs, (mass / mass.sum(1, keepdims=True)).astype(np.float32)
+    return Rows(inputs, (mass / mass.sum(1, keepdims=True)).astype(np.float32))
 
 
 def load(source: str) -> Rows:
@@ -66,7 +67,7 @@ def load(source: str) -> Rows:
         rows, features, labels = map(int, source.split("x"))
         return made(rows, features, labels)
     inputs, target = read_set(source)
-    return inputs.numpy(), target.numpy()
+    return Rows(inputs.numpy(), target.numpy())
 
 
 def fit(model: str, rows: Rows, setting: Setting) -> Callable[[np.ndarray], np.ndarray]:
@@ -78,9 +79,8 @@ def fit(model: str, rows: Rows, setting: Setting) -> Callable[[np.ndarray], np.n
     """
     features, target = rows
     if model == THEIRS:
-        # Here, because it is no dependency.
-        from benchmarks.tables.peers import XGBoost
-
+        return fit_repeated(rows, setting)
+    if model == THEIRS_SOFT:
         peer = XGBoost(
             rounds=setting.rounds, patience=None, learning_rate=setting.eta, depth=setting.depth, l2=setting.l2,
             sampling=1.0, columns=1.0, min_child_weight=0.0, bins=setting.bins, threads=setting.threads,
@@ -98,14 +98,31 @@ def fit(model: str, rows: Rows, setting: Setting) -> Callable[[np.ndarray], np.n
     return lambda inputs: head(torch.from_numpy(inputs)).numpy()
 
 
+def fit_repeated(rows: Rows, setting: Setting) -> Callable[[np.ndarray], np.ndarray]:
+    """XGBoost's own multi-class loss on rows repeated once a label; what predicts."""
+    # Here, because it is no dependency.
+    import xgboost
+
+    repeated = repeat(rows)
+    options = {
+        "objective": "multi:softprob", "num_class": rows.target.shape[1], "tree_method": "hist",
+        "max_bin": setting.bins, "eta": setting.eta, "max_depth": setting.depth, "lambda": setting.l2,
+        "min_child_weight": 0.0, "nthread": setting.threads,
+    }  # fmt: skip
+    data = xgboost.QuantileDMatrix(
+        repeated.features, repeated.label, weight=repeated.weight, max_bin=setting.bins, nthread=setting.threads
+    )
+    return xgboost.train(options, data, setting.rounds, verbose_eval=False).inplace_predict
+
+
 def measure(model: str, source: str, setting: Setting, memory: bool) -> Measured:
     """Fit one round, then all; a tenth of the rows is for the test."""
     features, target = load(source)
     cut = len(target) - len(target) // 10
-    train = features[:cut], target[:cut]
+    train = Rows(features[:cut], target[:cut])
     one = setting._replace(rounds=1)
     # Compilation and imports are paid here.
-    fit(model, (features[:200], target[:200]), one)
+    fit(model, Rows(features[:200], target[:200]), one)
     first = seconds(lambda: fit(model, train, one))
     before = start_of_peak() if memory else np.nan
     predict = []

@@ -1,7 +1,10 @@
-"""BoostedTrees beside XGBoost on rows that are repeated once a label: seconds a round, memory, test KL, and growth.
+"""BoostedTrees beside XGBoost: seconds a round, memory, test KL, and growth with the size of the data.
 
     python benchmarks/boosted_trees/speed.py [--sets 30542x36x68 Movie] [--page docs/results/speed.md]
     python benchmarks/boosted_trees/speed.py --quick
+
+XGBoost learns distributions in two ways that end in the same trees: by its own loss on rows that are repeated once a
+label, or by an objective from outside, see ``benchmarks/tables/peers.py``.
 
 Equal depth, bins, step and penalty, no sampling, the same number of rounds. Sets are names of .mat files under
 LDL_DATA/ldl, or shapes of made-up rows. In every turn each competitor runs in a process of its own, odd turns
@@ -21,7 +24,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.boosted_trees.models import MODELS, OURS, THEIRS, Measured, Setting, measure, measure_apart
+from benchmarks.boosted_trees.models import MODELS, OURS, THEIRS, THEIRS_SOFT, Measured, Setting, measure, measure_apart
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.tables import write_block
 from benchmarks.common.timing import Seconds, take_turns
@@ -42,7 +45,7 @@ def middle(runs: list[Measured]) -> Measured:
 
 
 def compare(source: str, options: argparse.Namespace) -> str:
-    """One set: a row a competitor, and how many times as long XGBoost takes."""
+    """One set: a row a competitor, and how many times as long either XGBoost takes."""
     setting = Setting(options.rounds, options.depth, options.bins, threads=options.threads)
     # Starting processes takes longer than a small set.
     one = partial(measure, memory=True) if options.quick else measure_apart
@@ -54,14 +57,14 @@ def compare(source: str, options: argparse.Namespace) -> str:
         for name, one in found.items()
     ]  # fmt: skip
     text = markdown((source, *HEADER[1:]), rows)
-    if THEIRS in found:
-        theirs = found.pop(THEIRS)
+    for other in [name for name in (THEIRS, THEIRS_SOFT) if name in found]:
+        theirs = found[other]
         ratios = [
-            f"{name}: a round takes 1/{theirs.each.clock / one.each.clock:.1f} of XGBoost's time (of the processor's "
+            f"{name}: a round takes 1/{theirs.each.clock / one.each.clock:.1f} of its time (of the processor's "
             f"1/{theirs.each.processor / one.each.processor:.1f}), memory 1/{theirs.memory / max(one.memory, 1.0):.1f}"
-            for name, one in found.items()
-        ]
-        text += "\n\n" + "; ".join(ratios) + "."
+            for name, one in found.items() if name not in (THEIRS, THEIRS_SOFT)
+        ]  # fmt: skip
+        text += f"\n\nBeside {other}: {'; '.join(ratios)}."
     return text
 
 
@@ -87,9 +90,10 @@ def main() -> None:
     """Measure, print, and write the block of a page."""
     options = parse()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    if THEIRS in options.models and find_spec("xgboost") is None:
+    theirs = [name for name in options.models if name in (THEIRS, THEIRS_SOFT)]
+    if theirs and find_spec("xgboost") is None:
         raise LDLError(
-            f"{THEIRS!r} needs xgboost, which is not installed: pip install -e '.[peers]', or name other --models"
+            f"{theirs[0]!r} needs xgboost, which is not installed: pip install -e '.[peers]', or name other --models"
         )
     head = (
         f"Depth {options.depth}, {options.bins} bins, {options.rounds} rounds, {options.threads} threads; "

@@ -103,11 +103,16 @@ def inputs_of(data: LDLDataModule) -> Tensor:
         return torch.cat([batch["input"] for batch in data.whole_dataloader()])
 
 
+def known_columns(data: LDLDataModule) -> set[str]:
+    """Names of the columns that training may use: groups only where folds keep them apart."""
+    return data.columns.keys() - ({"group"} if data.leak else set())
+
+
 def fit_rows(head: H, data: LDLDataModule, features: Tensor, rows: np.ndarray) -> H:
     """The head, built for ``features`` (size, ..., F) of all instances and fitted on some rows."""
     index = torch.from_numpy(rows)
     head.build(features.shape[-1], data.labels)
-    known = data.columns.keys() - ({"group"} if data.leak else set())
+    known = known_columns(data)
     extra = {name: data.columns[name][index] if name in known else None for name in wanted_columns(head)}
     head.fit(features[index], data.columns["target"][index], Collective(), **extra)
     return head

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ldl.cli import main
+from ldl.errors import LDLError
 from ldl.running.quiet import silence
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -34,11 +35,29 @@ def quiet_trainer(epochs: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def finished(folder: Path, config: Path, arguments: list[str]) -> dict[str, Any]:
-    """Results of a run with the configuration; one that its folder holds already is read."""
-    results = folder / "results.json"
+def finished(folder: Path, config: Path, arguments: list[str], jobs: int | None = None) -> dict[str, Any]:
+    """Results of a run with the configuration; one that its folder holds already is read.
+
+    Args:
+        folder: Of the run; what was asked of it stands beside it.
+        config: The configuration.
+        arguments: The rest of the command line.
+        jobs: Processes, on which no figure depends.
+
+    Raises:
+        LDLError: The folder holds a run of another command line, or of a configuration that was another then.
+    """
+    results, asked = folder / "results.json", folder.with_name(f"{folder.name}.asked")
+    command = "\n".join([*arguments, config.name, config.read_text(encoding="utf-8")])
+    if asked.is_file() and asked.read_text(encoding="utf-8") != command or results.is_file() and not asked.is_file():
+        raise LDLError(
+            f"{folder} holds a run that was asked for otherwise than by {' '.join(arguments)} with {config.name} as it "
+            f"is; give another --out, or delete {folder} and {asked.name} beside it"
+        )
     if not results.is_file():
-        main(["-c", str(config), *arguments, "--run_dir", str(folder)])
+        asked.parent.mkdir(parents=True, exist_ok=True)
+        asked.write_text(command, encoding="utf-8")
+        main(["-c", str(config), *arguments, *([f"--jobs={jobs}"] if jobs else []), "--run_dir", str(folder)])
     return json.loads(results.read_text(encoding="utf-8"))
 
 
@@ -49,5 +68,5 @@ def tested(folder: Path, config: Path, arguments: list[str]) -> dict[str, float]
 
 def crossvalidated(folder: Path, config: Path, seed: int, jobs: int, *arguments: str) -> dict[str, Any]:
     """Results of all folds, by so many processes; a run that was stopped goes on."""
-    options = ["--stage", "crossval", "--seed_everything", str(seed), "--jobs", str(jobs)]
-    return finished(folder, config, [*options, "--trainer.enable_checkpointing", "false", *arguments])
+    options = ["--stage", "crossval", "--seed_everything", str(seed), "--trainer.enable_checkpointing", "false"]
+    return finished(folder, config, [*options, *arguments], jobs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import itertools
 import os
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 import ldl.heads
-from benchmarks.common.folds import fit_rows, inputs_of
+from benchmarks.common.folds import fit_rows, inputs_of, known_columns
 from ldl.backbones.base import Identity
 from ldl.data import LDLDataModule
 from ldl.data.tables.scaling import Scaling
@@ -146,7 +147,10 @@ def _fit_peer(method: Method, arguments: dict[str, Any], data: LDLDataModule, in
     def handed(rows: np.ndarray) -> Any:
         return csr_matrix(rows) if is_sparse else rows
 
-    model.fit(handed(inputs[train]), data.columns["target"].numpy()[train], **method.fitting)
+    fitting = dict(method.fitting)
+    if "group" in inspect.signature(model.fit).parameters and "group" in known_columns(data):
+        fitting["group"] = data.columns["group"].numpy()[train]
+    model.fit(handed(inputs[train]), data.columns["target"].numpy()[train], **fitting)
 
     def predict(inputs: torch.Tensor) -> torch.Tensor:
         output = np.maximum(np.asarray(model.predict(handed(inputs.numpy())), np.float64), FLOOR)

@@ -1,21 +1,37 @@
-"""XGBoost, LightGBM and CatBoost on label distributions: each row is repeated once a label, with its mass as weight.
+"""XGBoost, LightGBM and CatBoost on label distributions.
 
-None of the three takes a distribution as target. Over the repeated rows their weighted multi-class loss is the
-cross-entropy with the whole distributions, sum_i sum_c -d_ic ln p_ic, and so has the same minimum as the KL divergence;
-it costs as many rows as there are labels with mass. Boosting stops on a tenth of the rows that are given, cut off
-before they are repeated, so that no row is on both sides.
+None of the three takes a distribution as target, but two take an objective from outside: XGBoost and LightGBM are given
+the cross-entropy with the whole distributions, sum_i sum_c -d_ic ln p_ic, whose minimum is that of the KL divergence.
+Its derivatives are those of their own multi-class loss on rows that are repeated once a label, with its mass as weight,
+and so are the trees, for as many times less work as labels have mass. An objective for CatBoost would be Python, row by
+row: it is given the repeated rows.
+
+The number of rounds is found on a tenth of the rows that are given, which comes of whole groups where there are groups;
+then all rows are boosted for as many.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import log_softmax, softmax
 
 from ldl.protocols import with_validation
+
+LEAST = 1e-6
+"""Least mean mass of a label at the start of boosting, which is in logarithms."""
+
+
+class Rows(NamedTuple):
+    """Rows to learn or to watch: features (n, F), sparse if they are, and distributions (n, C)."""
+
+    features: np.ndarray
+    target: np.ndarray
 
 
 class Repeated(NamedTuple):
@@ -32,10 +48,21 @@ class Repeated(NamedTuple):
     weight: np.ndarray
 
 
-def repeat(features: np.ndarray, target: np.ndarray) -> Repeated:
-    """Rows (N, F) once for each label that has mass in ``target`` (N, C)."""
-    row, label = np.nonzero(target)
-    return Repeated(features[row], label, target[row, label])
+def repeat(rows: Rows) -> Repeated:
+    """Each row once for each label that has mass."""
+    row, label = np.nonzero(rows.target)
+    return Repeated(rows.features[row], label, rows.target[row, label])
+
+
+def cross_entropy(scores: np.ndarray, target: np.ndarray) -> float:
+    """Mean of distributions (n, C) and the softmax of scores (n, C)."""
+    return float(-(target * log_softmax(scores, axis=1)).sum(1).mean())
+
+
+def derivatives(scores: np.ndarray, target: np.ndarray, factor: float) -> tuple[np.ndarray, np.ndarray]:
+    """First derivatives of the cross-entropies by the scores (n, C), and ``factor`` p (1 - p), at least 1e-16."""
+    predicted = softmax(scores, axis=1)
+    return predicted - target, np.maximum(factor * predicted * (1 - predicted), 1e-16)
 
 
 @dataclass
@@ -45,10 +72,11 @@ class Booster(ABC):
     Attributes:
         rounds: Rounds at most.
         patience: Rounds without a lower validation loss after which boosting stops; None boosts all, on all rows.
+        refit: Whether all rows are boosted once the number of rounds is known; else the model of nine tenths is kept.
         learning_rate: Shrinkage of each tree.
         depth: Splits on the longest path.
         l2: Penalty of leaf values.
-        sampling: Share of the repeated rows that a round draws.
+        sampling: Share of the rows that a round draws.
         columns: Share of the features that a tree draws.
         bins: Bins of a feature, at most.
         seed: Of everything random.
@@ -57,6 +85,7 @@ class Booster(ABC):
 
     rounds: int = 1000
     patience: int | None = 50
+    refit: bool = True
     learning_rate: float = 0.05
     depth: int = 4
     l2: float = 1.0
@@ -68,21 +97,26 @@ class Booster(ABC):
 
     def fit(self, features: np.ndarray, target: np.ndarray, group: np.ndarray | None = None) -> None:
         """Boost on (N, F) and distributions (N, C); rows of one ``group`` (N,) are watched or learned together."""
-        self.labels = target.shape[1]
-        train, watched = np.arange(len(target)), np.arange(0)
+        rounds = self.rounds
+        self.start = np.log(np.maximum(target.mean(0), LEAST))
         if self.patience is not None:
-            fold = with_validation(train, watched, 0.1, self.seed, groups=group)
-            train, watched = fold.train, fold.val
-        held_out = repeat(features[watched], target[watched]) if self.patience is not None else None
-        self.model = self.train(repeat(features[train], target[train]), held_out)
+            fold = with_validation(np.arange(len(target)), np.arange(0), 0.1, self.seed, groups=group)
+            learned, watched = (Rows(features[part], target[part]) for part in (fold.train, fold.val))
+            self.model, rounds = self.train(learned, watched, rounds)
+        if self.patience is None or self.refit:
+            self.model, _ = self.train(Rows(features, target), None, rounds)
 
     @abstractmethod
-    def train(self, rows: Repeated, watched: Repeated | None) -> Any:
-        """The library's model, boosted on ``rows`` until the loss of ``watched`` stops falling."""
+    def train(self, rows: Rows, watched: Rows | None, rounds: int) -> tuple[Any, int]:
+        """The library's model of ``rows``, and its rounds: the best for ``watched`` where that is given."""
 
     @abstractmethod
     def predict(self, features: np.ndarray) -> np.ndarray:
-        """Distributions of (n, F), (n, C), by the best round."""
+        """Distributions of (n, F), (n, C)."""
+
+    def starts(self, features: np.ndarray) -> np.ndarray:
+        """Scores (n, C) before the first round: logarithms of the mean distribution."""
+        return np.tile(self.start.astype(np.float32), (features.shape[0], 1))
 
     def count_threads(self) -> int:
         """How many threads to use."""
@@ -91,86 +125,103 @@ class Booster(ABC):
 
 @dataclass
 class XGBoost(Booster):
-    """``multi:softprob`` of XGBoost on histograms; its ``min_child_weight`` is in second derivatives, its default 1.
+    """Trees of XGBoost on histograms; its ``min_child_weight`` is in second derivatives, its default 1.
 
     What sparse rows do not list is missing to it, and goes to the side where it gains most.
     """
 
     min_child_weight: float = 1.0
 
-    def train(self, rows: Repeated, watched: Repeated | None) -> Any:
+    def train(self, rows: Rows, watched: Rows | None, rounds: int) -> tuple[Any, int]:
         import xgboost
 
-        def matrix(part: Repeated, **reference: Any) -> Any:
+        def matrix(part: Rows, **reference: Any) -> Any:
             return xgboost.QuantileDMatrix(
-                part.features, part.label, weight=part.weight, max_bin=self.bins, nthread=self.count_threads(),
+                part.features, base_margin=self.starts(part.features), max_bin=self.bins, nthread=self.count_threads(),
                 **reference,
             )  # fmt: skip
 
         options = {
-            "objective": "multi:softprob", "num_class": self.labels, "tree_method": "hist", "max_bin": self.bins,
-            "eta": self.learning_rate, "max_depth": self.depth, "lambda": self.l2, "subsample": self.sampling,
-            "colsample_bytree": self.columns, "min_child_weight": self.min_child_weight, "seed": self.seed,
-            "nthread": self.count_threads(),
+            "num_class": rows.target.shape[1], "disable_default_eval_metric": True, "tree_method": "hist",
+            "max_bin": self.bins, "eta": self.learning_rate, "max_depth": self.depth, "lambda": self.l2,
+            "subsample": self.sampling, "colsample_bytree": self.columns, "min_child_weight": self.min_child_weight,
+            "seed": self.seed, "nthread": self.count_threads(),
         }  # fmt: skip
         data = matrix(rows)
-        watching = {} if watched is None else {
+        watching: dict[str, Any] = {} if watched is None else {
             "evals": [(matrix(watched, ref=data), "watched")], "early_stopping_rounds": self.patience,
+            "custom_metric": lambda scores, _: ("cross-entropy", cross_entropy(scores, watched.target)),
         }  # fmt: skip
-        return xgboost.train(options, data, self.rounds, verbose_eval=False, **watching)
+        model = xgboost.train(
+            options, data, rounds, obj=lambda scores, _: derivatives(scores, rows.target, 2.0), verbose_eval=False,
+            **watching,
+        )  # fmt: skip
+        if watched is not None:
+            model = model[: model.best_iteration + 1]
+        return model, model.num_boosted_rounds()
 
     def predict(self, features: np.ndarray) -> np.ndarray:
-        used = (0, 0) if self.patience is None else (0, self.model.best_iteration + 1)
-        return self.model.inplace_predict(features, iteration_range=used)
+        scores = self.model.inplace_predict(features, predict_type="margin", base_margin=self.starts(features))
+        return softmax(scores, axis=1)
 
 
 @dataclass
 class LightGBM(Booster):
-    """``multiclass`` of LightGBM, with as many leaves as ``depth`` allows."""
+    """Trees of LightGBM, with as many leaves as ``depth`` allows."""
 
-    def train(self, rows: Repeated, watched: Repeated | None) -> Any:
+    def train(self, rows: Rows, watched: Rows | None, rounds: int) -> tuple[Any, int]:
         import lightgbm
 
+        labels = rows.target.shape[1]
+        objective: Callable[..., Any] = lambda scores, _: derivatives(scores, rows.target, labels / (labels - 1))  # noqa: E731
         options = {
-            "objective": "multiclass", "num_class": self.labels, "learning_rate": self.learning_rate,
+            "objective": objective, "metric": "None", "num_class": labels, "learning_rate": self.learning_rate,
             "max_depth": self.depth, "num_leaves": 2**self.depth, "lambda_l2": self.l2,
             "bagging_fraction": self.sampling, "bagging_freq": 1, "feature_fraction": self.columns,
             "max_bin": self.bins, "seed": self.seed, "deterministic": True, "force_col_wise": True,
             "num_threads": self.count_threads(), "verbosity": -1,
         }  # fmt: skip
-        data = lightgbm.Dataset(rows.features, rows.label, weight=rows.weight, params=options)
+        data = lightgbm.Dataset(rows.features, init_score=self.starts(rows.features), params=options)
         watching: dict[str, Any] = {}
         if watched is not None and self.patience is not None:
-            stop = lightgbm.early_stopping(self.patience, verbose=False)
-            held_out = data.create_valid(watched.features, watched.label, weight=watched.weight)
-            watching = {"valid_sets": [held_out], "callbacks": [stop]}
-        return lightgbm.train(options, data, self.rounds, **watching)
+            held_out = data.create_valid(watched.features, init_score=self.starts(watched.features))
+            watching = {
+                "valid_sets": [held_out], "callbacks": [lightgbm.early_stopping(self.patience, verbose=False)],
+                "feval": lambda scores, _: ("cross-entropy", cross_entropy(scores, watched.target), False),
+            }  # fmt: skip
+        model = lightgbm.train(options, data, rounds, **watching)
+        # Without watched rows the best iteration is 0, which stands for all.
+        return model, model.best_iteration or model.current_iteration()
 
     def predict(self, features: np.ndarray) -> np.ndarray:
-        # Without watched rows the best iteration is 0, which stands for all.
-        return self.model.predict(features, num_iteration=self.model.best_iteration, num_threads=self.count_threads())
+        scores = self.model.predict(features, raw_score=True, num_threads=self.count_threads())
+        return softmax(scores + self.starts(features), axis=1)
 
 
 @dataclass
 class CatBoost(Booster):
-    """``MultiClass`` of CatBoost, whose trees are symmetric."""
+    """``MultiClass`` of CatBoost, whose trees are symmetric, on repeated rows."""
 
-    def train(self, rows: Repeated, watched: Repeated | None) -> Any:
+    def train(self, rows: Rows, watched: Rows | None, rounds: int) -> tuple[Any, int]:
         import catboost
 
         model = catboost.CatBoost({
-            "loss_function": "MultiClass", "classes_count": self.labels, "iterations": self.rounds,
+            "loss_function": "MultiClass", "classes_count": rows.target.shape[1], "iterations": rounds,
             "learning_rate": self.learning_rate, "depth": self.depth, "l2_leaf_reg": self.l2,
             "bootstrap_type": "Bernoulli", "subsample": self.sampling, "rsm": self.columns,
             "border_count": min(self.bins, 254), "random_seed": self.seed, "thread_count": self.count_threads(),
             "logging_level": "Silent", "allow_writing_files": False,
         })  # fmt: skip
-        held_out = None if watched is None else catboost.Pool(*watched[:2], weight=watched.weight)
+
+        def pool(part: Rows) -> Any:
+            repeated = repeat(part)
+            return catboost.Pool(repeated.features, repeated.label, weight=repeated.weight)
+
         model.fit(
-            catboost.Pool(*rows[:2], weight=rows.weight), eval_set=held_out, early_stopping_rounds=self.patience,
-            use_best_model=held_out is not None,
+            pool(rows), eval_set=None if watched is None else pool(watched), use_best_model=watched is not None,
+            early_stopping_rounds=None if watched is None else self.patience,
         )  # fmt: skip
-        return model
+        return model, model.tree_count_
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         return self.model.predict(features, prediction_type="Probability", thread_count=self.count_threads())

@@ -3,15 +3,18 @@
     python benchmarks/uncertainty/coverage.py [--sets UTKFace] [--page docs/results/uncertainty.md]
 
 A split is 60% of the rows for training, 20% for calibration and 20% for the test, of whole groups where there are
-groups (persons of FG-NET, digits that are turned); heads as ``HEADS`` says, on features of a frozen ImageNet network
-for pictures. Where there are groups, several ways to calibrate are compared, cross-conformal ones on the 80% in five
-folds. Every cell is written as soon as it is measured: the same command goes on where it was stopped.
+groups (persons of FG-NET, SJAFFE and SBU_3DFE, digits that are turned); heads as ``HEADS`` says, on features of a
+frozen ImageNet network for pictures. Where there are groups and values, several ways to calibrate are compared,
+cross-conformal ones on the 80% in five folds. Every cell is written as soon as it is measured: the same command goes on
+where it was stopped.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
+import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -33,10 +36,11 @@ from benchmarks.uncertainty.sets import NOMINAL, VALUED, Valued
 from ldl.cells.store import Row, Store
 from ldl.collective import Collective
 from ldl.head import FittedHead
-from ldl.heads import MaxEnt, StructRF
+from ldl.heads import MaxEnt, Scaled, StructRF
 from ldl.methods.conformal import Conformal, CrossConformal
 from ldl.protocols import kfold
 from ldl.reports.files import markdown
+from ldl.spec import to_spec
 
 HEADS: dict[str, Callable[[], FittedHead]] = {
     "StructRF": partial(StructRF, trees=50, features=0.1, search="random", min_leaf=2, out_of_bag=False),
@@ -71,18 +75,22 @@ def main() -> None:
         table = (VALUED | NOMINAL)[name]()
         jobs = [(head, split) for head in options.heads for split in range(options.splits)]
         for head, split in track(jobs, description=name):
-            store.cell({"set": name, "head": head, "split": split}, partial(evaluate, table, head, split))
-    text = []
-    for title, sets in (("coverage", list(VALUED)), ("sets", list(NOMINAL))):
-        header, lines = tabulate(store.rows, [name for name in sets if name in options.sets], options.splits)
-        show(title, header, lines)
-        text.append(markdown(header, lines))
-    header, lines = compare_ways(store.rows, options.splits)
-    show("90%, of new groups", header, lines)
-    if options.page:
-        splits = f"Mean ± standard deviation over {options.splits} splits."
-        for block, table_text in zip(("coverage", "label_sets", "coverage_groups"), [*text, markdown(header, lines)]):
-            write_block(options.page, block, f"{splits}\n\n{table_text}")
+            key = {"set": name, "head": head, "split": split, "spec": digest(head)}
+            store.cell(key, partial(evaluate, table, head, split))
+    blocks = {}
+    for block, sets in (("coverage", list(VALUED)), ("label_sets", list(NOMINAL))):
+        blocks[block] = tabulate(store.rows, [name for name in sets if name in options.sets], options.splits)
+    blocks["coverage_groups"] = compare_ways(store.rows, options.splits)
+    for block, (header, lines) in blocks.items():
+        show(block, header, lines)
+        if options.page and lines:
+            spread = f"Mean ± standard deviation over {options.splits} splits."
+            write_block(options.page, block, f"{spread}\n\n{markdown(header, lines)}")
+
+
+def digest(head: str) -> int:
+    """Changes with the settings that a cell depends on."""
+    return zlib.crc32(f"{json.dumps(to_spec(HEADS[head]()), sort_keys=True)} {FOLDS} {LEVELS}".encode())
 
 
 def evaluate(table: Valued, head: str, split: int) -> Row:
@@ -105,7 +113,7 @@ def evaluate(table: Valued, head: str, split: int) -> Row:
     ways: dict[str, tuple[Any, np.ndarray]] = {
         "split": (Conformal.fit(table.labels, model(held), table.truth[held]), prediction)
     }
-    if groups is not None:
+    if groups is not None and table.truth.ndim == 1:
         ways |= grouped_ways(table, head, groups, (train, held, test), model, rng)
     for way, (calibration, predicted) in ways.items():
         for level in LEVELS:
@@ -140,7 +148,7 @@ def grouped_ways(
 
 def predictor(table: Valued, name: str, rows: np.ndarray) -> Any:
     """A head fitted on some rows, as a function of rows."""
-    head: FittedHead = HEADS[name]()
+    head = Scaled(HEADS[name](), table.scaling)
     head.build(table.features.shape[1], table.labels)
     torch.manual_seed(0)
     index = torch.from_numpy(rows)
@@ -173,7 +181,7 @@ def tabulate(cells: list[Row], sets: list[str], splits: int) -> tuple[list[str],
     lines = []
     for name in sets:
         for head in HEADS:
-            mean, spread = means(cells, {"set": name, "head": head}, splits)
+            mean, spread = means(cells, {"set": name, "head": head, "spec": digest(head)}, splits)
             line = [name, head]
             for level in LEVELS if mean else ():
                 for way in ("plain", "split"):
@@ -192,7 +200,7 @@ def compare_ways(cells: list[Row], splits: int) -> tuple[list[str], list[list[st
     lines = []
     for name in VALUED:
         for head in HEADS:
-            mean, spread = means(cells, {"set": name, "head": head}, splits)
+            mean, spread = means(cells, {"set": name, "head": head, "spec": digest(head)}, splits)
             for way in ("plain", *WAYS):
                 if "by_group" in (figures := mean.get(f"{way} 90", {})):
                     over = spread[f"{way} 90"]

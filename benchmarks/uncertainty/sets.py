@@ -18,6 +18,7 @@ from benchmarks.common.folds import inputs_of
 from ldl.backbones.reuse import reuse_features
 from ldl.backbones.timm import Timm
 from ldl.data import FGNET, FGNETAAM, LDLDataModule, RotatedDigits, TabularLDL, UTKFace
+from ldl.data.tables.scaling import Scaling
 from ldl.labels import LabelSpace
 
 
@@ -31,6 +32,7 @@ class Valued:
         truth: (N,) true values; of nominal labels the distributions (N, C).
         labels: Their space.
         groups: (N,) such as persons, of which new ones are tested; None where rows are.
+        scaling: Of the features, learned from the training rows of every split.
     """
 
     features: Tensor
@@ -38,6 +40,7 @@ class Valued:
     truth: np.ndarray
     labels: LabelSpace
     groups: np.ndarray | None = None
+    scaling: Scaling = "none"
 
 
 def _faces(data: LDLDataModule) -> Valued:
@@ -58,11 +61,11 @@ def _rows(data: LDLDataModule) -> Valued:
 def _table(name: str, values: bool) -> Valued:
     """A public table; the mean of its five ratings is the value."""
     ratings = range(1, 6) if values else None
-    data = TabularLDL(path=f"ldl/{name}.mat", label_values=ratings, protocol="random_kfold")
+    data = TabularLDL(path=f"ldl/{name}.mat", label_values=ratings, scaling="none")
     data.setup()
     target = data.columns["target"]
     truth = data.labels.decode(target.double()) if values else target.double()
-    return Valued(inputs_of(data), target, truth.numpy(), data.labels)
+    return Valued(inputs_of(data), target, truth.numpy(), data.labels, data.groups, "standard")
 
 
 def _diabetes() -> Valued:

@@ -1,12 +1,16 @@
-"""Peers that learn classes, on repeated rows: the loss is that of the distributions, and each library learns."""
+"""Peers that learn classes: their loss is that of the distributions, and each library learns."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.special import log_softmax
 
 from benchmarks.tables import peers
+from ldl.protocols import with_validation
 
 PEERS = {"xgboost": peers.XGBoost, "lightgbm": peers.LightGBM, "catboost": peers.CatBoost}
 SMALL = {"rounds": 60, "patience": 10, "learning_rate": 0.3, "depth": 3, "threads": 1}
@@ -31,7 +35,7 @@ def test_repeated_rows_have_the_loss_of_the_distributions() -> None:
     features, target = problem()
     target = target.astype(np.float64)
     predicted = np.random.default_rng(1).dirichlet(np.ones(5), len(target))
-    rows = peers.repeat(np.arange(len(features)), target)
+    rows = peers.repeat(peers.Rows(np.arange(len(features)), target))
     hard = -(rows.weight * np.log(predicted[rows.features, rows.label])).sum()
     soft = -(target * np.log(predicted)).sum()
     assert hard == pytest.approx(soft, rel=1e-12)
@@ -76,24 +80,55 @@ def test_boosting_stops_on_whole_rows_that_it_did_not_see(library: str, monkeypa
     pytest.importorskip(library, reason=f"{library} is not installed")
     features, target = problem()
     features[:, 0] = np.arange(len(features))
-    parts: list[peers.Repeated] = []
-    train = PEERS[library].train
-    monkeypatch.setattr(PEERS[library], "train", lambda self, *both: parts.extend(both) or train(self, *both))
+    asked: list[tuple[peers.Rows, peers.Rows | None, int]] = []
+    answered: list[int] = []
+
+    def train(self: peers.Booster, *given: Any) -> tuple[Any, int]:
+        asked.append(given)
+        model, rounds = own(self, *given)
+        answered.append(rounds)
+        return model, rounds
+
+    own = PEERS[library].train
+    monkeypatch.setattr(PEERS[library], "train", train)
     group = np.arange(len(features)) // 8
-    peer = PEERS[library](**{**SMALL, "rounds": 5})
+    peer = PEERS[library](**{**SMALL, "rounds": 1000})
     peer.fit(features, target, group)
-    seen, watched = ({*part.features[:, 0].astype(int)} for part in parts)
+    seen, watched = ({*part.features[:, 0].astype(int)} for part in asked[0][:2] if part)
     assert not seen & watched and seen | watched == {*range(240)} and len(watched) == 24
     assert not {*group[[*seen]]} & {*group[[*watched]]}
+    assert asked[0][2] == 1000 > answered[0] + SMALL["patience"]
+    rows, none, rounds = asked[1]
+    assert len(rows.target) == 240 and none is None and rounds == answered[0] == answered[1]
+    alone = PEERS[library](**{**SMALL, "rounds": rounds, "patience": None})
+    alone.fit(features, target)
+    assert np.array_equal(alone.predict(features), peer.predict(features))
 
 
-def test_xgboost_measures_the_cross_entropy_with_the_distributions() -> None:
-    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+@pytest.mark.parametrize("library", PEERS)
+def test_without_refit_the_best_round_of_nine_tenths_stays(library: str) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
     features, target = problem()
-    peer = peers.XGBoost(**{**SMALL, "patience": None, "rounds": 10})
+    peer = PEERS[library](**{**SMALL, "rounds": 1000}, refit=False)
     peer.fit(features, target)
-    rows = peers.repeat(features, target)
-    data = xgboost.DMatrix(rows.features, rows.label, weight=rows.weight)
-    measured = float(peer.model.eval(data).split(":")[1])
-    soft = -(target * np.log(np.maximum(peer.predict(features), 1e-12))).sum() / len(target)
-    assert measured == pytest.approx(soft, rel=1e-4)
+    fold = with_validation(np.arange(240), np.arange(0), 0.1, 0)
+    watched = [divergence(PEERS[library].predict(peer, features[fold.val]), target[fold.val])]
+    for rounds in (1, 1000):
+        other = PEERS[library](**{**SMALL, "rounds": rounds, "patience": None})
+        other.fit(features[fold.train], target[fold.train])
+        watched.append(divergence(other.predict(features[fold.val]), target[fold.val]))
+    assert watched[0] < min(watched[1:])
+
+
+def test_derivatives_are_those_of_the_cross_entropy() -> None:
+    _, target = problem(20)
+    target = target.astype(np.float64)
+    scores = np.random.default_rng(0).normal(size=target.shape)
+    first, second = peers.derivatives(scores, target, 1.0)
+    step = 1e-4
+    for label in range(5):
+        moved = [scores + sign * step * np.eye(5)[label] for sign in (-1, 0, 1)]
+        low, here, high = (-(target * log_softmax(one, 1)).sum(1) for one in moved)
+        np.testing.assert_allclose((high - low) / (2 * step), first[:, label], atol=1e-7)
+        np.testing.assert_allclose((high - 2 * here + low) / step**2, second[:, label], atol=1e-6)
+    assert peers.cross_entropy(scores, target) == pytest.approx(-(target * log_softmax(scores, 1)).sum(1).mean())

@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.uncertainty import coverage
 from benchmarks.uncertainty.measures import measure, one_row_a_group, plain
-from benchmarks.uncertainty.sets import Valued
+from benchmarks.uncertainty.sets import NOMINAL, Valued
 from ldl.cells.store import Store
 from ldl.heads import MaxEnt
 from ldl.labels import LabelSpace
@@ -48,6 +48,15 @@ def test_it_measures_every_way_and_writes_its_blocks(
     before = Store(tmp_path / "out" / "cells").rows
     command(coverage, *arguments, "--report")
     assert page.read_text() == text and Store(tmp_path / "out" / "cells").rows == before
+    monkeypatch.setattr(coverage, "HEADS", {"MaxEnt": lambda: MaxEnt(iterations=6)})
+    command(coverage, *arguments, "--report")
+    assert page.read_text() == text, "cells of other settings were taken, or blocks emptied"
+
+
+def test_persons_of_tables_are_kept_apart(ldl_data: Path) -> None:
+    table = NOMINAL["SJAFFE"]()
+    assert table.groups is not None and len(set(table.groups)) == 10
+    assert table.scaling == "standard" and 0 < table.features.min() < table.features.max() < 1
 
 
 def test_parts_of_a_split_share_no_group(monkeypatch: pytest.MonkeyPatch) -> None:

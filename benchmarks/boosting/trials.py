@@ -81,6 +81,7 @@ def _measured(work: Work, methods: Methods, draws: tuple[int, ...], measure: Any
         for number in range(count):
             for method, options in methods.items():
                 key = {"method": method, "options": options, "draw_seed": draw_seed, "trial": number}
+                key |= {"quick": True} if work.quick else {}
                 chart = (
                     work.folder / f"{re.sub(r'[^a-z0-9]+', '_', method.lower())}.png"
                     if (draw_seed, number) == (0, 0)

@@ -87,7 +87,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Measured:
-    """What an item came to, and the seconds of the processor that its cells took."""
+    """What an item came to, and the seconds of the processor that it took, without cells that others had measured."""
 
     claims: tuple[Claim, ...]
     seconds: float

@@ -61,7 +61,7 @@ def _section(paper: Paper, item: Item, measured: Measured | None) -> str:
             for claim in measured.claims
         ]
         parts.append(markdown(["", "published", "ours", "verdict"], rows))
-        parts.append(f"Processor time: {_duration(measured.seconds)}.")
+        parts.append(f"Processor time, without what items before it had measured: {_duration(measured.seconds)}.")
     if item.absent:
         parts.append(f"Not run: {item.absent}.")
     if item.why:

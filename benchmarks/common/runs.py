@@ -36,7 +36,7 @@ def quiet_trainer(epochs: int) -> dict[str, Any]:
 
 
 def finished(folder: Path, config: Path, arguments: list[str], jobs: int | None = None) -> dict[str, Any]:
-    """Results of a run with the configuration; one that its folder holds already is read.
+    """Results of a run with the configuration; one that its folder holds already, or that was put there, is read.
 
     Args:
         folder: Of the run; what was asked of it stands beside it.
@@ -48,8 +48,10 @@ def finished(folder: Path, config: Path, arguments: list[str], jobs: int | None 
         LDLError: The folder holds a run of another command line, or of a configuration that was another then.
     """
     results, asked = folder / "results.json", folder.with_name(f"{folder.name}.asked")
+    if results.is_file() and not asked.is_file():
+        return json.loads(results.read_text(encoding="utf-8"))
     command = "\n".join([*arguments, config.name, config.read_text(encoding="utf-8")])
-    if asked.is_file() and asked.read_text(encoding="utf-8") != command or results.is_file() and not asked.is_file():
+    if asked.is_file() and asked.read_text(encoding="utf-8") != command:
         raise LDLError(
             f"{folder} holds a run that was asked for otherwise than by {' '.join(arguments)} with {config.name} as it "
             f"is; give another --out, or delete {folder} and {asked.name} beside it"

@@ -45,7 +45,8 @@ def ages(work: Work) -> Iterator[Claim]:
     found = Ages(work)
     errors = {name: found.error(name) for name in (*TABLE1_AGE, *(name for name in FOILS if name not in TABLE1_AGE))}
     for name, error in errors.items():
-        yield Number(f"age, {name}", (float(error.mean()),), TABLE1_AGE.get(name), digits=2)
+        printed = TABLE1_AGE.get(name)
+        yield Number(f"age, {name}", (float(error.mean()),), printed, digits=2, peer=name in FOILS)
     persons = found.people.persons[found.people.rows]
     for one, other in (("RF", FOREST), ("RED-SVM", FOREST), (FOREST, SHIPPED), (HULL, SHIPPED)):
         yield better(f"age, {other} is better than {one}", persons, errors[one], errors[other])
@@ -83,7 +84,7 @@ def table2(work: Work) -> Iterator[Claim]:
     found = Ages(work)
     ours = {name: float(found.error(name).mean()) for name in ("RED-SVM", "OHRank", SHIPPED)}
     for name, error in ours.items():
-        yield Number(f"FG-NET, {name}", (error,), TABLE2_FGNET[name], digits=2)
+        yield Number(f"FG-NET, {name}", (error,), TABLE2_FGNET[name], digits=2, peer=name in FOILS)
     best = min((error, name) for name, error in TABLE2_FGNET.items() if name != SHIPPED)
     yield Statement(
         f"FG-NET, CS-RF+DSNA is better than the best of the others that are printed, {best[1]}",

@@ -14,8 +14,8 @@ FOLDS = (
     "neither its folds nor deviations. In every fold the six measures choose together, by their mean rank over three "
     "inner folds of the training part, among neighbours k of 5 to 80 and the rest: of MSLP kernel and scaling, with "
     "the metric `commute`, which is ours; of MSLP as printed (linear, features not centred, at most as many "
-    "dimensions as labels) ratio and scaling; of LPP, NPE, PCA and CCA, linear too (the talk allows them a kernel), "
-    "the ratio; of AA-kNN the scaling. Figures without a published one stand beside. The talk's other eight methods "
+    "dimensions as labels) ratio and scaling; of LPP, NPE, PCA and CCA ratio, kernel and scaling; of AA-kNN the "
+    "scaling. Figures without a published one stand beside. The talk's other eight methods "
     "are not compared."
 )
 ZEROS = (

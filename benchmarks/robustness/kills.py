@@ -221,7 +221,8 @@ def main() -> None:
         for number, (title, case) in enumerate(known.items()):
             own = list(islice(sent, number, None, len(known)))
             keys = [
-                {"case": title, "processes": case.processes, "signal": s.name, "number": n} for n, s in enumerate(own)
+                {"seed": options.seed, "case": title, "processes": case.processes, "signal": s.name, "number": n}
+                for n, s in enumerate(own)
             ]
             todo = [(key, s) for key, s in zip(keys, own) if store.find(key) is None]
             if not todo or not title.startswith(options.only or ""):
@@ -234,7 +235,7 @@ def main() -> None:
                 print(title, key["signal"], {part: value for part, value in row.items() if part != "said"}, flush=True)
     finally:
         shutil.rmtree(scratch)
-    rows = tabulate(store.rows)
+    rows = tabulate([row for row in store.rows if row["seed"] == options.seed])
     show(f"Runs that were killed, seed {options.seed}", HEADER, rows)
     if options.page:
         write_block(options.page, "kills", markdown(HEADER, rows))

@@ -11,6 +11,7 @@ from benchmarks.common.claims import Claim, Number, Statement
 from benchmarks.common.items import Work
 from benchmarks.structrf.methods import fold_scores, folds_of
 from benchmarks.structrf.published import MEASURES, TABLE_21
+from ldl.comparison.figures import mean_and_deviation
 
 FOLDS = 3
 LARGEST = 0.0003
@@ -50,7 +51,7 @@ def table_21(work: Work) -> Iterator[Claim]:
         printed = ", ".join(TABLE_21[name].split())
         yield Statement(f"{name}: the differences are no larger than printed", _small(mean), words, printed)
         rows = [fold_scores(work, name, "StructRF", fold) for fold in range(folds_of(work, FOLDS))]
-        deviation = [np.std([row[measure] for row in rows]) for measure in MEASURES]
+        deviation = [mean_and_deviation([row[measure] for row in rows])[1] for measure in MEASURES]
         modest.append(max(np.abs(mean) / np.maximum(deviation, 1e-12)))
     worst = max(modest)
     yield Statement(

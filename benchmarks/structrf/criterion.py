@@ -3,7 +3,7 @@
     python benchmarks/structrf/criterion.py [--sets SJAFFE M2B] [--trees 100] [--search exact random] [--page FILE.md]
 
 Folds 0 and 1 of ``KFold(10, shuffle=True, random_state=0)``: their training parts are cut into five inner folds, of
-which the first ``--inner`` are measured, so that no test row is looked at. Both criteria grow on the same rows and
+which the first ``--inner`` are measured. Other folds test these rows. Both criteria grow on the same rows and
 seed: a third of the features a node, all rows a tree, minimal leaf 2. The change is that of the mean KL divergence.
 """
 

@@ -38,6 +38,7 @@ from ldl.head import FittedHead, wanted_of
 from ldl.metrics.functional import kl
 from ldl.protocols import kfold
 from ldl.reports.files import markdown
+from ldl.spec import to_spec
 
 CONFIG = Path(__file__).with_suffix(".yaml")
 FOIL = "extra trees"
@@ -92,8 +93,8 @@ def settings_of(entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def digest(spec: dict[str, Any]) -> int:
-    """Changes with the specification."""
-    return zlib.crc32(yaml.safe_dump(spec).encode())
+    """Changes with the specification, and with the defaults of its head."""
+    return zlib.crc32(yaml.safe_dump(to_spec(make_head(spec))).encode())
 
 
 def measure(spec: dict[str, Any], rows: Rows, fold: int) -> Row:

@@ -45,6 +45,7 @@ from rich.progress import track
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.folds import inputs_of
+from benchmarks.common.runs import run_config
 from benchmarks.common.tables import show, write_block
 from benchmarks.tables.natures import NATURES, draw_table
 from ldl.cells.store import Row, Store
@@ -81,7 +82,7 @@ def main() -> None:
         logging.getLogger(name).setLevel(logging.ERROR)
     rows, fresh, draws = (60, 200, 1) if options.quick else (options.rows, options.fresh, options.draws)
     store = Store(options.out / "cells")
-    spec = zlib.crc32(json.dumps(yaml.safe_load(options.config.read_text())).encode())
+    spec = digest(options.config)
     keys = [
         {"nature": nature, "draw": options.first + draw, "rows": rows, "fresh": fresh, "spec": spec}
         for draw in range(draws)
@@ -95,6 +96,14 @@ def main() -> None:
     if options.page:
         said = f"Tables of {rows} rows, five folds; the best on {fresh:,} fresh rows."
         write_block(options.page, "recommend", f"{said}\n\n{markdown(HEADER, lines)}")
+
+
+def digest(config: Path) -> int:
+    """Changes with the configuration, and with the runs that its candidates name."""
+    content = yaml.safe_load(config.read_text())
+    named = [entry["run"] for entry in content["candidates"].values() if isinstance(entry["run"], str)]
+    runs = [yaml.safe_load(run_config(*name.split("/")).read_text()) for name in named]
+    return zlib.crc32(json.dumps([content, runs]).encode())
 
 
 def measure(config: Path, key: Row, out: Path) -> Row:

@@ -85,6 +85,9 @@ def test_seeds_and_their_ensemble(
     monkeypatch.setattr(runs, "main", None)  # what is there is read, not run again
     finetuned.main()
     assert page.read_text() == before
+    monkeypatch.setattr(sys, "argv", ["finetuned.py", *arguments, "--options", "model.decoder=expectation"])
+    with pytest.raises(LDLError, match="softmax_0 holds a run that was asked for otherwise than by .*expectation"):
+        finetuned.main()
     for seed in (0, 1):
         (tmp_path / "out" / f"ldlf_{seed}").symlink_to(tmp_path / "out" / f"softmax_{seed}")
     monkeypatch.setattr(sys, "argv", ["finetuned.py", "--heads", f"ldlf={model}", *arguments[1:]])

@@ -18,8 +18,10 @@ from ldl.cli import main, training
 from ldl.cli.command import VERBS
 from ldl.data import RotatedDigits
 from ldl.inference import Predictions
-from ldl.metrics import registry
+from ldl.labels import LabelSpace
+from ldl.metrics import measures, registry
 from ldl.plugins import discover
+from ldl.reports.edges import CRISP, FIGURES
 from ldl.running.comparison_file import read_comparison
 from ldl.running.tune_file import read_tuning
 
@@ -192,6 +194,16 @@ def test_benchmarks_find_their_blocks() -> None:
     for block in blocks:
         assert re.findall(f"<!-- begin {block} -->\n.*?<!-- end {block} -->", pages, re.DOTALL), block
         assert pages.count(f"<!-- begin {block} -->") == 1, block
+
+
+def test_every_measure_is_explained() -> None:
+    """By its name, or as one of a family that differs in a number or a group."""
+    text = (ROOT / "docs" / "results" / "measures.md").read_text()
+    spaces = LabelSpace.ordinal(range(101), "years"), LabelSpace.nominal(list("abc")), LabelSpace.nominal(["no", "yes"])
+    names = {measure.name for labels in spaces for measure in measures(labels)} - registry._registered.keys()
+    names |= {*FIGURES, *CRISP, "disagreement"}
+    stems = {re.sub(r"(_(many|medium|few|\d+_\d+)|\d+)$", "", name) for name in names}
+    assert len(stems) > 30 and [stem for stem in stems if not re.search(rf"`{stem}(_|\d|`)", text)] == []
 
 
 def test_readme_is_one_page() -> None:

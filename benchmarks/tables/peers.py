@@ -7,7 +7,7 @@ and so are the trees, for as many times less work as labels have mass. An object
 row: it is given the repeated rows.
 
 The number of rounds is found on a tenth of the rows that are given, which comes of whole groups where there are groups;
-then all rows are boosted for as many.
+with ``refit`` all rows are then boosted for as many.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Booster(ABC):
     Attributes:
         rounds: Rounds at most.
         patience: Rounds without a lower validation loss after which boosting stops; None boosts all, on all rows.
-        refit: Whether all rows are boosted once the number of rounds is known; else the model of nine tenths is kept.
+        refit: Whether all rows are boosted once the number of rounds is known; else the model of nine tenths stays.
         learning_rate: Shrinkage of each tree.
         depth: Splits on the longest path.
         l2: Penalty of leaf values.
@@ -85,7 +85,7 @@ class Booster(ABC):
 
     rounds: int = 1000
     patience: int | None = 50
-    refit: bool = True
+    refit: bool = False
     learning_rate: float = 0.05
     depth: int = 4
     l2: float = 1.0

@@ -92,7 +92,7 @@ def test_boosting_stops_on_whole_rows_that_it_did_not_see(library: str, monkeypa
     own = PEERS[library].train
     monkeypatch.setattr(PEERS[library], "train", train)
     group = np.arange(len(features)) // 8
-    peer = PEERS[library](**{**SMALL, "rounds": 1000})
+    peer = PEERS[library](**{**SMALL, "rounds": 1000}, refit=True)
     peer.fit(features, target, group)
     seen, watched = ({*part.features[:, 0].astype(int)} for part in asked[0][:2] if part)
     assert not seen & watched and seen | watched == {*range(240)} and len(watched) == 24
@@ -109,7 +109,7 @@ def test_boosting_stops_on_whole_rows_that_it_did_not_see(library: str, monkeypa
 def test_without_refit_the_best_round_of_nine_tenths_stays(library: str) -> None:
     pytest.importorskip(library, reason=f"{library} is not installed")
     features, target = problem()
-    peer = PEERS[library](**{**SMALL, "rounds": 1000}, refit=False)
+    peer = PEERS[library](**{**SMALL, "rounds": 1000})
     peer.fit(features, target)
     fold = with_validation(np.arange(240), np.arange(0), 0.1, 0)
     watched = [divergence(PEERS[library].predict(peer, features[fold.val]), target[fold.val])]

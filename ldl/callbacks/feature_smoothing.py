@@ -45,6 +45,11 @@ class FeatureSmoothing(pl.Callback):
         self.width, self.momentum, self.start = width, momentum, start
         self._state: dict[str, Tensor] = {}
 
+    def setup(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
+        if stage == "fit":
+            # Of a fit before; a resumed one reads its own from the checkpoint afterwards.
+            self._state = {}
+
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, labels = pl_module.head, pl_module.labels
         if isinstance(head, FittedHead | ImageHead) or pl_module.gives_maps:

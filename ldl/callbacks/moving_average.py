@@ -35,6 +35,8 @@ class MovingAverage(WeightAveraging):
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         # Lightning asks callbacks first, and a Task has no weights before its own setup.
         if stage == "fit":
+            # Of a fit before; a resumed one reads its step from the checkpoint afterwards.
+            self._latest_update_step, self._swapped = 0, False
             if isinstance(head := getattr(pl_module, "head", None), FittedHead):
                 raise LDLError(
                     f"MovingAverage: {type(head).__name__} is fitted in one go; take it out of the callbacks"

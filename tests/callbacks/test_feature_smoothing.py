@@ -125,6 +125,14 @@ def test_a_resumed_run_goes_on_exactly(data: TabularValues, tmp_path: Path) -> N
         assert torch.equal(value, expected[name]), name
 
 
+def test_a_second_fit_begins_anew(data: TabularValues) -> None:
+    callback, found = FeatureSmoothing(), []
+    for _ in range(2):
+        _fit(data, Softmax(), callback, 2)
+        found.append(callback._state)
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("options", [{"width": 0}, {"momentum": 1.0}, {"start": 0}])
 def test_options_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(LDLError, match="FeatureSmoothing: width"):

@@ -41,7 +41,12 @@ def table(tmp_path: Path) -> Path:
 
 
 def trained(
-    table: Path, epochs: int, recorder: Recorder, resume: Path | None = None, precision: Any = "32-true"
+    table: Path,
+    epochs: int,
+    recorder: Recorder,
+    resume: Path | None = None,
+    precision: Any = "32-true",
+    average: MovingAverage | None = None,
 ) -> tuple[Task, Path]:
     """A task after so many epochs, and its last checkpoint."""
     pl.seed_everything(1)
@@ -50,7 +55,7 @@ def trained(
     )
     keep = pl.callbacks.ModelCheckpoint(table.parent / f"{epochs}", save_last=True)
     trainer = pl.Trainer(
-        max_epochs=epochs, callbacks=[recorder, MovingAverage(0.8), keep], accelerator="cpu", logger=False,
+        max_epochs=epochs, callbacks=[recorder, average or MovingAverage(0.8), keep], accelerator="cpu", logger=False,
         default_root_dir=table.parent, precision=precision,
         enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
@@ -85,6 +90,12 @@ def test_the_average_is_kept_and_a_resumed_run_goes_on_exactly(table: Path, prec
     loaded = Task.load_from_checkpoint(last).state_dict()
     kept = {name: value.to(loaded[name].dtype) for name, value in task.state_dict().items()}
     torch.testing.assert_close(dict(loaded), kept, rtol=0, atol=0)
+
+
+def test_a_second_fit_begins_anew(table: Path) -> None:
+    average = MovingAverage(0.8)
+    first, second = (trained(table, 1, Recorder(), average=average)[0].state_dict() for _ in range(2))
+    torch.testing.assert_close(second, first, rtol=0, atol=0)
 
 
 def test_what_it_cannot_average_is_named() -> None:

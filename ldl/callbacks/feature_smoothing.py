@@ -8,6 +8,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from ldl.batch import with_counts
 from ldl.collective import current_collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead, ImageHead
@@ -44,6 +45,7 @@ class FeatureSmoothing(pl.Callback):
             )
         self.width, self.momentum, self.start = width, momentum, start
         self._state: dict[str, Tensor] = {}
+        self._real = slice(None)
 
     def setup(self, trainer: pl.Trainer, pl_module: Any, stage: str) -> None:
         if stage == "fit":
@@ -63,10 +65,14 @@ class FeatureSmoothing(pl.Callback):
                 return plain(features, target, **extra)
             value = extra.get("value")
             bins = nearest(labels, labels.decode(target) if value is None else value)
-            self._note(features.detach(), bins, len(labels))
+            self._note(features.detach()[self._real], bins[self._real], len(labels))
             return plain(self._smoothed(features, bins, trainer.current_epoch), target, **extra)
 
         vars(head)["loss"] = loss
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        # A process without real rows has one of padding.
+        self._real = slice(None if with_counts(batch, train=True).get("rows") else 0)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         measured = current_collective().sum(self._state["sums"])

@@ -10,6 +10,7 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from ldl.callbacks import FeatureSmoothing
 from ldl.callbacks.feature_smoothing import nearest, neighbourhood
@@ -18,6 +19,7 @@ from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import LDLF, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
+from ldl.reports.rows import instances
 from ldl.task import Task
 
 
@@ -42,13 +44,17 @@ def data(tmp_path: Path) -> TabularValues:
     return made
 
 
-def _fit(data: Any, head: Head, callback: FeatureSmoothing, epochs: int, resume: Path | None = None) -> pl.Trainer:
-    pl.seed_everything(1)
-    task = Task(head, None, lambda p: torch.optim.SGD(p, lr=0.01))
-    trainer = pl.Trainer(
+def _trainer(callback: FeatureSmoothing, epochs: int) -> pl.Trainer:
+    return pl.Trainer(
         max_epochs=epochs, callbacks=[callback], accelerator="cpu", logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
+
+
+def _fit(data: Any, head: Head, callback: FeatureSmoothing, epochs: int, resume: Path | None = None) -> pl.Trainer:
+    pl.seed_everything(1)
+    task = Task(head, None, lambda p: torch.optim.SGD(p, lr=0.01))
+    trainer = _trainer(callback, epochs)
     trainer.fit(task, data, ckpt_path=resume, weights_only=resume is not None)
     return trainer
 
@@ -129,6 +135,16 @@ def test_a_second_fit_begins_anew(data: TabularValues) -> None:
     callback, found = FeatureSmoothing(), []
     for _ in range(2):
         _fit(data, Softmax(), callback, 2)
+        found.append(callback._state)
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+
+def test_padding_is_not_measured(data: TabularValues) -> None:
+    batch, found = instances(data, np.arange(20)), []
+    for batches in ([batch], [batch, {**batch, "weight": torch.zeros(20)}]):
+        callback, task = FeatureSmoothing(), Task(Softmax(), None, lambda p: torch.optim.SGD(p, lr=0.01))
+        task.build(data.labels, data.input_shape)
+        _trainer(callback, 1).fit(task, DataLoader(batches, batch_size=None))
         found.append(callback._state)
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
 

@@ -54,7 +54,7 @@ class Task(pl.LightningModule):
         lr_scheduler: Any torch scheduler, or None.
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
         lr_monitor: What ReduceLROnPlateau watches.
-        mixup: Mix pairs of training instances with shares from Beta(mixup, mixup); 0 mixes none.
+        mixup: Mix pairs of training instances, no bags, with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value, recorded with the errors: ``expectation``, ``argmax``, ``median``.
         check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.

@@ -17,7 +17,7 @@ from ldl.checks.precision import warn_of_bf16
 from ldl.data import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import LDLF, MeanPredictor, Softmax
+from ldl.heads import LDLF, Bagged, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
 from ldl.task import Task
 
@@ -111,6 +111,11 @@ def test_built_for_one_label_space_only() -> None:
 def test_mixup_must_not_be_negative() -> None:
     with pytest.raises(LDLError, match=r"model\.mixup -1 must be in 0\.\.1000, 0 for none"):
         Task(Softmax(), mixup=-1)
+
+
+def test_bags_are_not_mixed() -> None:
+    with pytest.raises(LDLError, match=r"model\.mixup 0\.4 mixes single instances, and Bagged takes bags; set it to 0"):
+        Task(Bagged(), mixup=0.4)
 
 
 def test_bf16_is_warned_of_where_it_may_give_nan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,14 @@ from ldl.labels import Decoder
 
 
 def check_settings(head: Head, gives_maps: bool, mixup: float, crisp: float, decoder: str) -> None:
-    """Raise LDLError for numbers out of range, an unknown decoder, or ridges to trace where there are none."""
+    """Raise LDLError: numbers out of range, an unknown decoder, bags to mix, or no ridges where some are traced."""
     if not 0 <= mixup <= 1000:
         raise LDLError(f"model.mixup {mixup!r} must be in 0..1000, 0 for none")
+    if mixup and head.takes_bags and not isinstance(head, FittedHead):
+        # Instances beyond the smaller of two bags would become NaN, which is none.
+        raise LDLError(
+            f"model.mixup {mixup!r} mixes single instances, and {type(head).__name__} takes bags; set it to 0"
+        )
     if decoder not in (decoders := get_args(Decoder)):
         raise LDLError(f"model.decoder {decoder!r} must be one of {', '.join(decoders)}")
     if not 0 <= crisp <= 10:

@@ -112,11 +112,12 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     # A number of the host, drawn there: a tensor would have to be waited for on its way to the device.
     share = float(torch.distributions.Beta(alpha, alpha).sample())
     partner = torch.randperm(len(target), device=target.device)
-    mixed: dict[str, Tensor] = {
-        name: (share * batch[name] + (1 - share) * batch[name][partner]).to(batch[name].dtype)
-        for name in ("input", "maps", "features", "target", "value")
-        if name in batch
-    }
+    mixed: dict[str, Tensor] = {}
+    for name in ("input", "maps", "features", "target", "value"):
+        if name in batch:
+            column = batch[name]
+            mix = share * column + (1 - share) * column[partner]
+            mixed[name] = (mix if column.is_floating_point() else mix.round()).to(column.dtype)
     return {**batch, **mixed}
 
 

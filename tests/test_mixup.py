@@ -30,3 +30,9 @@ def test_keeps_what_it_was_given() -> None:
     torch.testing.assert_close(mixed["input"], batch["input"])
     torch.testing.assert_close(mixed["target"], batch["target"])
     assert mixed.keys() == batch.keys()
+
+
+def test_pixels_are_rounded() -> None:
+    torch.manual_seed(0)
+    batch = {"input": torch.tensor([[0], [255]], dtype=torch.uint8), "target": torch.eye(2)}
+    assert all(int(mixup(batch, 1.0)["input"].sum()) == 255 for _ in range(20))

@@ -109,8 +109,7 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     are, the rest stays.
     """
     target = batch["target"]
-    # A number of the host, drawn there: a tensor would have to be waited for on its way to the device.
-    share = float(torch.distributions.Beta(alpha, alpha).sample())
+    share = _draw_share(alpha)
     partner = torch.randperm(len(target), device=target.device)
     mixed: dict[str, Tensor] = {}
     for name in ("input", "maps", "features", "target", "value"):
@@ -119,6 +118,16 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
             mix = share * column + (1 - share) * column[partner]
             mixed[name] = (mix if column.is_floating_point() else mix.round()).to(column.dtype)
     return {**batch, **mixed}
+
+
+def _draw_share(alpha: float) -> float:
+    """From Beta(alpha, alpha), on the host: a tensor would have to be waited for on its way to the device."""
+    if alpha >= 0.01:
+        return float(torch.distributions.Beta(alpha, alpha).sample())
+    # Both of the gamma variables, of which torch makes it, may be 0 even in float64; their logarithms are finite.
+    uniform = torch.rand(2, dtype=torch.float64).log()
+    gamma = torch.distributions.Gamma(alpha + 1.0, 1.0).sample((2,)).log()
+    return float((uniform.diff() / alpha + gamma.diff()).sigmoid())
 
 
 def run_seed(seed: int | None = None) -> int:

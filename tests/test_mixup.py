@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from ldl.batch import mixup
@@ -36,3 +37,12 @@ def test_pixels_are_rounded() -> None:
     torch.manual_seed(0)
     batch = {"input": torch.tensor([[0], [255]], dtype=torch.uint8), "target": torch.eye(2)}
     assert all(int(mixup(batch, 1.0)["input"].sum()) == 255 for _ in range(20))
+
+
+@pytest.mark.parametrize("alpha", [0.01, 1e-3, 1e-6, 1e-310])
+def test_a_low_alpha_mixes_little(alpha: float) -> None:
+    torch.manual_seed(0)
+    mixed = torch.stack([mixup({"target": torch.eye(2)}, alpha)["target"] for _ in range(200)])
+    # Shares between .1 and .9 have a probability of about 2.2 alpha, those of .01 of .022.
+    assert ((mixed.amin((1, 2)) > 0.1) & (mixed.amax((1, 2)) < 0.9)).double().mean() < 0.05
+    assert torch.equal(mixed.sum(2), torch.ones(200, 2))

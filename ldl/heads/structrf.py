@@ -71,7 +71,8 @@ class StructRF(FittedHead):
         alpha: Longest adaptive step, as a share of the node's rows.
         beta: How fast the adaptive step shortens near good gains.
         bins: Bins of a feature for ``histogram``, 2 to 256.
-        out_of_bag: Whether to measure the mean KL divergence of each training row under the trees that did not see it.
+        out_of_bag: Whether to measure the mean KL divergence of each training row under the trees that did not see it,
+            nor another row of its group.
         seed: Seed of the forest; None takes the run's.
         threads: Threads of a CPU; None takes torch's.
 
@@ -81,6 +82,7 @@ class StructRF(FittedHead):
     """
 
     exact: ClassVar[tuple[str, ...]] = ("threshold",)
+    uses_group: ClassVar[bool] = True
     roots: Tensor = buffer()
     importances: Tensor = buffer()
     out_of_bag_kl: Tensor = buffer()
@@ -117,8 +119,11 @@ class StructRF(FittedHead):
         self._longest = 0
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Grow the forest on (N, F) and (N, C). Raises LDLError: no rows, or a feature that is not finite."""
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
+        """Grow the forest on (N, F) and (N, C), and maybe groups (N,), which matter to the out-of-bag estimate alone.
+
+        Raises LDLError: no rows, or a feature that is not finite.
+        """
         check_rows(type(self).__name__, features, target)
         rows = features.float().cpu().numpy()
         distributions = np.ascontiguousarray(target.float().cpu().numpy())
@@ -143,7 +148,8 @@ class StructRF(FittedHead):
         gain = interleave(collective.gather(torch.from_numpy(gains).to(features.device))).sum(0)
         self.importances = (gain / gain.sum() if gain.sum() > 0 else gain).float()
         if self.out_of_bag:
-            self.out_of_bag_kl = self._measure_out_of_bag(rows, distributions, collective).to(features.device)
+            groups = np.arange(len(rows), dtype=np.int32) if group is None else group.cpu().numpy()
+            self.out_of_bag_kl = self._measure_out_of_bag(rows, distributions, groups, collective).to(features.device)
 
     def forward(self, features: Tensor) -> Tensor:
         """Mean over the trees of the leaves reached: (..., F) to (..., C), at least float32.
@@ -182,15 +188,17 @@ class StructRF(FittedHead):
         """The out-of-bag estimate, where there is one."""
         return {} if bool(self.out_of_bag_kl.isnan()) else {"out_of_bag_kl": float(self.out_of_bag_kl)}
 
-    def _measure_out_of_bag(self, rows: np.ndarray, distributions: np.ndarray, collective: Collective) -> Tensor:
+    def _measure_out_of_bag(
+        self, rows: np.ndarray, distributions: np.ndarray, group: np.ndarray, collective: Collective
+    ) -> Tensor:
         """Processes share the rows; each row's sum runs over the trees in order, so the bits agree."""
-        own, held = (part[collective.rank :: collective.world_size] for part in (rows, distributions))
+        own, held, places = (part[collective.rank :: collective.world_size] for part in (rows, distributions, group))
         seen = np.zeros((self.trees, -(-len(own) // 8)), np.uint8)
-        whole = np.zeros(len(rows), np.bool_)
+        whole = np.zeros(group.max() + 1, np.bool_)
         for number in range(self.trees):
             whole[:] = False
-            whole[bootstrap(len(rows), self.sampling, self.replace, run_seed(self.seed), number)[0]] = True
-            seen[number] = np.packbits(whole[collective.rank :: collective.world_size], bitorder="little")
+            whole[group[bootstrap(len(rows), self.sampling, self.replace, run_seed(self.seed), number)[0]]] = True
+            seen[number] = np.packbits(whole[places], bitorder="little")
         on_cpu = FlatForest(*(tensor.cpu() for tensor in self.forest))
         divergence = torch.empty(len(own), dtype=torch.float64)
         for first in range(0, len(own), PART):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,16 +80,20 @@ def test_few_rows_teach_more() -> None:
     assert losses[1] < 0.7 * losses[0]
 
 
-def test_a_row_and_its_image_stay_together() -> None:
+@pytest.mark.parametrize(
+    "make",
+    [partial(BoostedTrees, rounds=20, seed=0, validation=0.3), partial(StructRF, trees=20, sampling=0.3, seed=0)],
+    ids=["validation", "out_of_bag"],
+)
+def test_a_row_and_its_image_stay_together(make: Callable[[], FittedHead]) -> None:
     features, target = problem()
-    head = Mirrored(BoostedTrees(rounds=20, seed=0, validation=0.3), MIRROR)
     both = torch.cat([features, features[:, MIRROR]]), torch.cat([target, target])
-    alone = fitted(BoostedTrees(rounds=20, seed=0, validation=0.3), *both, group=torch.arange(60).repeat(2))
-    assert fitted(head, features, target).summary() == alone.summary()
+    alone = fitted(make(), *both, group=torch.arange(60).repeat(2))
+    assert fitted(Mirrored(make(), MIRROR), features, target).summary() == alone.summary()
     group = torch.arange(60) // 6
-    head = Mirrored(BoostedTrees(rounds=20, seed=0, validation=0.3), MIRROR)
-    grouped = fitted(BoostedTrees(rounds=20, seed=0, validation=0.3), *both, group=group.repeat(2))
-    assert fitted(head, features, target, group=group).summary() == grouped.summary() != alone.summary()
+    grouped = fitted(make(), *both, group=group.repeat(2))
+    found = fitted(Mirrored(make(), MIRROR), features, target, group=group)
+    assert found.summary() == grouped.summary() != alone.summary()
 
 
 def test_values_go_with_rows_and_come_as_means() -> None:

@@ -28,10 +28,10 @@ pytestmark = pytest.mark.usefixtures("blank_charts")
 LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
 
 
-def fitted(features: Tensor, target: Tensor, **arguments: object) -> StructRF:
+def fitted(features: Tensor, target: Tensor, group: Tensor | None = None, **arguments: object) -> StructRF:
     head = StructRF(**{"trees": 9, "seed": 3, **arguments})  # type: ignore[arg-type]
     head.build(features.shape[1], LABELS)
-    head.fit(features, target, Collective())
+    head.fit(features, target, Collective(), group)
     return head.eval()
 
 
@@ -116,13 +116,16 @@ def test_importances_name_the_features_that_matter() -> None:
     check_importances(fitted(features, target, min_leaf=10))
 
 
-def test_out_of_bag_estimate_is_that_of_trees_that_did_not_see_the_row() -> None:
+@pytest.mark.parametrize("size", [1, 2])
+def test_out_of_bag_estimate_is_that_of_trees_that_saw_no_row_of_the_group(size: int) -> None:
     features, target = problem()
-    head = fitted(features, target)
+    group = torch.arange(len(features)) % (len(features) // size)
+    head = fitted(features, target, None if size == 1 else group)
     leaves = reach(features, head.forest, head.depth)
     divergences = []
     for row in range(len(features)):
-        blind = [tree for tree in range(9) if row not in bootstrap(len(features), 0.8, True, 3, tree)[0]]
+        drawn = [group[bootstrap(len(features), 0.8, True, 3, tree)[0]] for tree in range(9)]
+        blind = [tree for tree in range(9) if group[row] not in drawn[tree]]
         if blind:
             prediction = head.values[leaves[row, blind].long()].mean(0)
             divergences.append(float(kl(prediction, target[row])))

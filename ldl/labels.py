@@ -62,7 +62,7 @@ class LabelSpace:
     def ordinal(cls, values: Sequence[float], unit: str = "") -> LabelSpace:
         """Labels on a line, such as ages. Raises LDLError unless ``values`` rise strictly."""
         axis = _rising(values)
-        return cls("ordinal", tuple(f"{value:g}" for value in axis), (axis,), unit)
+        return cls("ordinal", _named([(value,) for value in axis]), (axis,), unit)
 
     @classmethod
     def grid(
@@ -100,7 +100,7 @@ class LabelSpace:
                 raise LDLError(f"only must name pairs of the grid once each and at least one, got {len(only)}")
             cells = tuple(number for number, pair in enumerate(pairs) if pair in wanted)
             pairs = [pairs[number] for number in cells]
-        return cls("grid", tuple(f"{a:g},{b:g}" for a, b in pairs), axes, unit, tuple(axis_names), cells)
+        return cls("grid", _named(pairs), axes, unit, tuple(axis_names), cells)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -250,6 +250,8 @@ class LabelSpace:
                 made = cls.ordinal(axis, state["unit"])
             else:
                 made = cls._grid_of(axes, cells, state["unit"], state.get("axis_names", ()))
+            if len(set(names)) < len(names) == len(made):
+                state = {**state, "names": made.names}  # they all had six digits once
             texts = isinstance(made.unit, str) and all(isinstance(name, str) for name in made.names + made.axis_names)
             if texts and made == cls(**{name: _tuples(value) for name, value in state.items()}):
                 return made
@@ -275,6 +277,12 @@ def check_count(count: float, fix: str = "give fewer") -> None:
     """Raise LDLError for more than ``MOST_LABELS`` labels; ``fix`` says what makes them fewer."""
     if not count <= MOST_LABELS:
         raise LDLError(f"there would be {count:,.6g} labels, more than {MOST_LABELS:,}; {fix}")
+
+
+def _named(points: Sequence[tuple[float, ...]]) -> tuple[str, ...]:
+    """Names of six digits a number, or of the fewest more that tell all points apart; 17 do for any."""
+    texts = (tuple(",".join(f"{value:.{digits}g}" for value in point) for point in points) for digits in range(6, 18))
+    return next(names for names in texts if len(set(names)) == len(names))
 
 
 def _rising(values: Sequence[float]) -> tuple[float, ...]:

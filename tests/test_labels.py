@@ -20,6 +20,7 @@ POSE = LabelSpace.grid([-30, 0, 30], [-20, -10, 0, 10], "degrees")
 SOME = LabelSpace.grid(
     [-90, 0, 90], [-20, 0, 20], "degrees", ("pitch", "yaw"), [(90, 0), *((0, y) for y in (-20, 0, 20)), (-90, 0)]
 )
+DAYS = LabelSpace.ordinal(range(2459000, 2459050), "days")
 MOODS = LabelSpace.nominal(["happy", "sad", "surprised"])
 
 
@@ -185,7 +186,22 @@ def test_bad_grids_are_refused(options: dict, message: str) -> None:
         LabelSpace.grid([0, 1], [0, 1], **options)
 
 
-@pytest.mark.parametrize("labels", [AGES, UNEVEN, POSE, SOME, MOODS], ids=["ages", "uneven", "pose", "some", "moods"])
+def test_names_have_as_many_digits_as_tell_them_apart() -> None:
+    assert DAYS.names == tuple(map(str, range(2459000, 2459050)))
+    assert LabelSpace.ordinal([0, 0.1234567, 2459000]).names == ("0", "0.123457", "2.459e+06")
+    assert LabelSpace.grid([1000000, 1000001], [0, 0.12345678]).names[::3] == ("1000000,0", "1000001,0.1234568")
+    # The nearest in float32 are 16777216 and 16777218.
+    assert len(set(LabelSpace.ordinal([16777217 - 2**-20, 16777217 + 2**-20]).names)) == 2
+
+
+def test_names_that_repeated_are_made_anew() -> None:
+    state = DAYS.to_dict() | {"names": [f"{value:g}" for value in DAYS.axes[0]]}
+    assert LabelSpace.from_dict(state) == DAYS
+
+
+@pytest.mark.parametrize(
+    "labels", [AGES, UNEVEN, DAYS, POSE, SOME, MOODS], ids=["ages", "uneven", "days", "pose", "some", "moods"]
+)
 def test_dict_round_trip_through_json(labels: LabelSpace) -> None:
     again = LabelSpace.from_dict(json.loads(json.dumps(labels.to_dict())))
     assert again == labels

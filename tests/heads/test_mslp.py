@@ -170,10 +170,11 @@ def test_labels_help_where_most_features_are_noise() -> None:
     assert errors[0] < 0.5 * errors[1]
 
 
+@pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("rows", [1, 2, 3])
-def test_few_rows(rows: int) -> None:
+def test_few_rows(rows: int, centred: bool) -> None:
     features, target = _problem(0, rows)
-    output = _fitted(features, target)(torch.randn(5, 6))
+    output = _fitted(features, target, centred=centred)(torch.randn(5, 6))
     torch.testing.assert_close(output, torch.tensor(target.mean(0)).float().expand(5, 4), atol=1e-6, rtol=0)
 
 

@@ -91,6 +91,8 @@ def preserve(
         return np.zeros((features.shape[1], 0)), np.zeros(0)
     points = features @ basis
     right = points.T @ (drawn.sum(1)[:, None] * points)
+    if not right.trace():
+        return np.zeros((features.shape[1], 0)), np.zeros(0)  # no pairs
     drawing = right - points.T @ (drawn @ points)
     pushing = points.T @ (pushed.sum(1)[:, None] * points) - points.T @ (pushed @ points)
     penalty = ridge * right.trace() / len(right) * np.eye(len(right))

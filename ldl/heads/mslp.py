@@ -143,7 +143,9 @@ class MSLP(FittedHead):
     def _similarity(self, rows: Tensor) -> Tensor:
         if traced():
             return rbf(rows, self.landmark, self.width)
-        return (-self.width * torch.cdist(rows, self.landmark).square()).exp()
+        # As in rbf: of many rows cdist computes distances from dot products.
+        centre = self.landmark.mean(0)
+        return (-self.width * torch.cdist(rows - centre, self.landmark - centre).square()).exp()
 
     def _map(self, rows: Tensor) -> Tensor:
         return self._similarity(rows) @ self.root if len(self.landmark) else rows

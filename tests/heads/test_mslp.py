@@ -12,6 +12,7 @@ from ldl.errors import LDLError
 from ldl.heads import AAKNN, MSLP
 from ldl.labels import LabelSpace
 from ldl.methods.embedding import locality
+from ldl.methods.embedding.kernels import rbf
 from ldl.methods.embedding.locality import neighbour_graphs, preserve, varying_directions
 from ldl.testing import check_head
 
@@ -114,6 +115,18 @@ def test_no_unit_of_the_features_matters() -> None:
     queries = torch.tensor(_problem(1)[0])
     expected = _fitted(features, target)(queries)
     torch.testing.assert_close(_fitted(1000 * features + 5, target)(1000 * queries + 5), expected)
+
+
+def test_no_offset_matters_to_the_kernel() -> None:
+    """The offset and the features, in 64ths, add up without rounding."""
+    features, target = _problem(0)
+    features = np.round(64 * features) / 64
+    rows = torch.tensor(features).float()
+    head, moved = (_fitted(features + offset, target, kernel="rbf") for offset in (0, 4096))
+    torch.testing.assert_close(moved(rows + 4096), head(rows), atol=0.01, rtol=0)
+    similarity = head._similarity(rows)
+    torch.testing.assert_close(moved._similarity(rows + 4096), similarity)
+    torch.testing.assert_close(rbf(rows + 4096, moved.landmark, moved.width), similarity)
 
 
 def test_all_landmarks_are_the_kernel_form() -> None:

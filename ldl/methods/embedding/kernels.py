@@ -9,6 +9,9 @@ from ldl.methods.spectrum import eigh
 
 def rbf(rows: Tensor, landmarks: Tensor, gamma: Tensor | float) -> Tensor:
     """exp(-gamma ||x - z||^2) of rows (..., F) and landmarks (m, F): (..., m)."""
+    # Distances are computed from dot products, whose rounding grows with the distance from the origin.
+    centre = landmarks.mean(0)
+    rows, landmarks = rows - centre, landmarks - centre
     squares = rows.square().sum(-1, keepdim=True) + landmarks.square().sum(1) - 2 * rows @ landmarks.T
     return (-gamma * squares.clamp_min(0)).exp()
 

@@ -115,7 +115,8 @@ class DSNA(CostSensitiveForest):
         """``forward`` and ``point_estimate``, which one solution gives."""
         rows = features.reshape(-1, features.shape[-1])
         dtype = torch.promote_types(features.dtype, torch.float32)
-        step = max(1, PART // (self.points.shape[1] * min(len(self.points), 100)))
+        neighbours = min(len(self.points), len(self.forest.roots) * int(self.forest.sizes.max()))
+        step = max(1, PART // (self.points.shape[1] * neighbours))
         with torch.autocast(features.device.type, enabled=False):
             parts = [self._approximate(part) for part in rows.split(step)]
         whole = (torch.cat(part).to(dtype) for part in zip(*parts))

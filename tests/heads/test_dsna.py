@@ -10,10 +10,11 @@ import torch
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
-from ldl.heads import DSNA, CostSensitiveForest
+from ldl.heads import DSNA, CostSensitiveForest, dsna
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.neighbourhood import gather_leaves
 from ldl.methods.dsna.sparse import approximate
+from ldl.methods.dsna.weights import neighbour_weights
 from ldl.testing import check_head
 
 AGES = LabelSpace.ordinal(range(0, 61), "years")
@@ -47,6 +48,19 @@ def test_neighbours_are_the_union_of_the_leaves() -> None:
         for leaf in leaves[query].tolist():
             union |= set(head.forest.rows[ends[leaf] - int(head.forest.sizes[leaf]) : ends[leaf]].tolist())
         assert found.rows[query][found.real[query]].tolist() == sorted(union)
+
+
+def test_no_more_numbers_of_neighbours_are_held_than_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, held = fitted(min_samples=100, rounds=1), []
+
+    def weigh(points: torch.Tensor, *rest: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        held.append(points.numel())
+        return neighbour_weights(points, *rest)
+
+    monkeypatch.setattr(dsna, "neighbour_weights", weigh)
+    monkeypatch.setattr(dsna, "PART", 3000)
+    head(torch.from_numpy(X[:20]))
+    assert len(held) < 20 and max(held) <= 3000
 
 
 def looped(

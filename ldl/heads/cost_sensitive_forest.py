@@ -229,7 +229,7 @@ class CostSensitiveForest(FittedHead):
         self.centre = features.mean(0)
         scale = (features - self.centre).square().sum(1).mean().sqrt()
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-        self.landmark = features[:0]
+        self.landmark = features.new_zeros(0, features.shape[1])
         if self.kernel != "linear":
             generator = torch.Generator().manual_seed(run_seed(self.seed))
             chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].sort().values

@@ -10,6 +10,7 @@ from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.embedding.neighbours import nearest
 from ldl.methods.evidence import Evidence, weigh
+from ldl.methods.mapped import kept
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.trust.learned import check_numbers, check_shapes, check_simplex
@@ -39,7 +40,7 @@ class AAKNN(FittedHead):
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
         """Keep features (N, F) and ``target`` (N, C). Raises LDLError for a feature that is not finite."""
         check_rows(type(self).__name__, features, target)
-        self.points, self.distributions = features.float(), target.float()
+        self.points, self.distributions = kept(features, torch.float32), kept(target, torch.float32)
 
     def check_state(self) -> None:
         """Raise LDLError where the buffers are no points with distributions."""

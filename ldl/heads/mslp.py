@@ -15,6 +15,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.embedding.kernels import inverse_root, rbf
 from ldl.methods.embedding.locality import neighbour_graphs, preserve
 from ldl.methods.embedding.neighbours import nearest
+from ldl.methods.mapped import kept
 from ldl.methods.rows import check_rows
 from ldl.methods.traced import traced
 from ldl.options import buffer, option, options
@@ -109,7 +110,7 @@ class MSLP(FittedHead):
         self.centre = centre.to(features)
         self.projection = (projection / spread).to(features) if spread else torch.zeros_like(mapped[:1]).T.to(features)
         self.points = self.embed(features) if spread else self.projection.new_zeros(1, 1)
-        self.distributions = target if spread else target.mean(0, keepdim=True)
+        self.distributions = kept(target, torch.float32) if spread else target.mean(0, keepdim=True)
 
     def check_state(self) -> None:
         """Raise LDLError where the buffers are no embedding of points with distributions."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
@@ -98,6 +99,11 @@ def may_drop(table: np.ndarray | Tensor) -> bool:
     except OSError:
         pass  # a system without /proc keeps the pages as long as it likes
     return found
+
+
+def kept(table: Tensor, dtype: torch.dtype) -> Tensor:
+    """A table for a head to keep, in this type: a copy of its own, unless the table lies in a map of a file."""
+    return table.to(dtype, copy=not may_drop(table))
 
 
 def _address(table: np.ndarray | Tensor) -> int:

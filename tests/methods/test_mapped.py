@@ -42,6 +42,12 @@ def test_pages_of_a_map_are_given_back_unless_they_were_written_to(table: np.nda
     assert table[ROWS // 2, 3] == -1
 
 
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system does not tell what is mapped")
+def test_what_is_kept_is_copied_unless_it_is_mapped(table: np.ndarray) -> None:
+    for rows, copied in ((torch.from_numpy(table), False), (torch.from_numpy(table.copy()), True)):
+        assert (mapped.kept(rows, torch.float32).data_ptr() != rows.data_ptr()) == copied
+
+
 def test_blocks_are_the_table(table: np.ndarray) -> None:
     firsts, parts = zip(*mapped.blocks(table, 100_000))
     assert len(parts) > 300 and np.array_equal(np.concatenate(parts), table)

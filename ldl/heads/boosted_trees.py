@@ -53,7 +53,8 @@ class BoostedTrees(FittedHead):
 
     A missing value (NaN) goes to the side where it gains most in training; where a feature misses none in a node, to
     the side with more rows. Boosting ends early where no tree of a round finds a split, as with features that are
-    constant. The same seed gives the same bits for any number of threads and processes; they share the features.
+    constant; where rows, features or cuts are drawn, of 50 rounds in a row. The same seed gives the same bits for any
+    number of threads and processes; they share the features.
 
     Features are binned, to a byte each, in blocks of rows: they may lie in a map of a file that is larger than
     memory. Fitting holds about F + 16 C + 13 bytes of a training row, and up to 1 GB of columns while it bins. Bins of

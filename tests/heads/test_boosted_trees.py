@@ -178,13 +178,16 @@ def test_random_cuts_are_trees_of_their_own() -> None:
     assert len(set(label.threshold[label.feature >= 0].tolist())) == 4
 
 
-def test_a_round_whose_random_cuts_all_leave_too_few_rows_does_not_end_boosting() -> None:
+def test_a_round_whose_draws_leave_no_split_does_not_end_boosting() -> None:
+    """Of random cuts that all leave too few rows, and of features drawn that are all constant."""
     generator = torch.Generator().manual_seed(4)
     features = torch.randn(60, 1, generator=generator)
     target = torch.stack([features[:, 0].sigmoid(), 1 - features[:, 0].sigmoid()], 1)
     head = fitted(features, target, rounds=100, min_leaf=20, patience=None, sampling=1.0)
     assert head.summary()["rounds"] == 100
     assert all(head.feature[head.roots.long()] == 0)
+    wide = torch.cat([features, torch.ones(60, 399)], 1)
+    assert fitted(wide, target, search="histogram", depth=1, patience=None).summary()["rounds"] == 30
 
 
 def test_missing_values_say_something() -> None:

@@ -22,7 +22,7 @@ from ldl.methods.mapped import LARGE, blocks, release
 Trees = Literal["vector", "label"]
 Search = Literal["histogram", "random"]
 IDLE = 50
-"""Rounds in a row of which no random cut can be made, after which there is none to be made."""
+"""Rounds in a row whose draws, of rows, features or cuts, leave no split, after which there is none to be made."""
 WORTH_THREADS = 50_000
 """Derivatives below which starting threads costs more than it saves."""
 
@@ -75,7 +75,7 @@ def boost(
     device: torch.device,
     watched: Rows | None = None,
 ) -> Generator[Round, None, None]:
-    """Yield round after round, fewer where no tree of one finds a split, or with random cuts of many in a row.
+    """Yield round after round, fewer where no tree of one finds a split, or of many in a row where something is drawn.
 
     Args:
         train: What is learned from; every process has all rows.
@@ -94,10 +94,11 @@ def boost(
     seen = None if watched is None else np.tile(start, (len(watched.target), 1))
     derivatives = np.empty((len(target), 2 * labels), np.float32)
     loss = number_of(plan.loss)
+    draws_anew = plan.shape.newton.random or plan.sampling < 1 or plan.features < 1
     try:
         done, idle = 0, 0
         for number in count():
-            if done == rounds or idle == (IDLE if plan.shape.newton.random else 1):
+            if done == rounds or idle == (IDLE if draws_anew else 1):
                 return
             _by_rows(grower, len(target), labels, partial(_derive, scores, target, loss, derivatives))
             rows = subset(len(target), plan.sampling, plan.seed, number)

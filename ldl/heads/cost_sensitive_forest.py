@@ -6,6 +6,7 @@ import math
 from typing import ClassVar, Literal
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ldl.batch import run_seed
@@ -17,6 +18,7 @@ from ldl.methods.embedding.kernels import inverse_root, rbf
 from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique
 from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_means, reach
+from ldl.methods.one_thread import one_thread
 from ldl.methods.rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
@@ -123,7 +125,9 @@ class CostSensitiveForest(FittedHead):
         check_rows(type(self).__name__, features, target)
         target = target.double()
         values = self._values(target, value)
-        mapped = self._learn_map(features.double())
+        # One thread, because sums of several depend on how many there are.
+        with one_thread(), threadpool_limits(1):
+            mapped = self._learn_map(features.double(), collective)
         truth = self._truth(target, values)
         width = mapped.shape[1]
         share = width**-0.5 if self.features is None else self.features
@@ -225,10 +229,11 @@ class CostSensitiveForest(FittedHead):
         similarity = rbf(rows, landmarks, self.gamma)
         return similarity + rows @ landmarks.T if self.kernel == "sum" else similarity
 
-    def _learn_map(self, features: Tensor) -> Tensor:
-        self.centre = features.mean(0)
+    def _learn_map(self, features: Tensor, collective: Collective) -> Tensor:
+        """What the trees see of the training rows, by the map of the first process; another machine has other bits."""
+        self.centre = collective.broadcast(features.mean(0))
         scale = (features - self.centre).square().sum(1).mean().sqrt()
-        self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        self.scale = collective.broadcast(torch.where(scale > 0, scale, torch.ones_like(scale)))
         self.landmark = features.new_zeros(0, features.shape[1])
         if self.kernel != "linear":
             generator = torch.Generator().manual_seed(run_seed(self.seed))
@@ -238,5 +243,7 @@ class CostSensitiveForest(FittedHead):
             self.landmark = landmark
             mapped = self.map(features)
             spread = (mapped - mapped.mean(0)).square().sum(1).mean().sqrt()
-            self.root = self.root / torch.where(spread > 0, spread, torch.ones_like(spread))
+            root = self.root / torch.where(spread > 0, spread, torch.ones_like(spread))
+            # By columns, of which each process may have another number.
+            self.root = collective.gather(root.T)[0].T.contiguous()
         return self.map(features)

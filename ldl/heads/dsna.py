@@ -15,6 +15,7 @@ from ldl.methods.dsna.simplex import onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.mapped import kept
+from ldl.methods.one_thread import one_thread
 from ldl.options import buffer, option, options
 from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex
 
@@ -88,7 +89,9 @@ class DSNA(CostSensitiveForest):
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
         """Grow the forest and keep the training rows. As :meth:`CostSensitiveForest.fit`."""
         super().fit(features, target, collective, value)
-        self.points, self.targets = self.map(features), kept(target, torch.float64)
+        with one_thread():
+            self.points = self.map(features)
+        self.targets = kept(target, torch.float64)
         self.codes = kept(self._codes(self.targets, self._values(self.targets, value)), torch.float64)
 
     def check_state(self) -> None:

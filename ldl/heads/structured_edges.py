@@ -24,6 +24,7 @@ from ldl.errors import LDLError
 from ldl.head import ImageHead
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules as Weighting
+from ldl.methods.one_thread import one_thread
 from ldl.options import buffer, option, options
 from ldl.progress import track
 
@@ -199,12 +200,8 @@ class StructuredEdges(ImageHead):
     @contextmanager
     def _threads(self) -> Iterator[int]:
         """How many threads to use, while torch uses one: where its own cut an array, ``pow`` has other last bits."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with one_thread() as before:
             yield self.threads or before
-        finally:
-            torch.set_num_threads(before)
 
     def _load_from_state_dict(self, *args: Any) -> None:
         self._detector = None

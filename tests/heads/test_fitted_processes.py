@@ -20,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("blank_charts")
 
 DSNA = """
 model:
-  head: {class_path: DSNA, init_args: {trees: 3, features: 1.0, log_offset: 2.0, min_samples: 20, rounds: 1}}
+  head:
+    class_path: DSNA
+    init_args: {trees: 3, features: 1.0, log_offset: 2.0, min_samples: 20, rounds: 1, kernel: sum}
 data: {class_path: TabularValues, init_args: {path: ages.npz, folds: 4, scaling: none, val_fraction: 0}}
 trainer: {max_epochs: 1, accelerator: cpu, enable_progress_bar: false, log_every_n_steps: 1}
 wandb: {mode: disabled}

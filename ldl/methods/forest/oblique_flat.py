@@ -61,7 +61,7 @@ def reach(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
         while len(row):
             here = node[row, tree]
             split = forest.split[here].long()
-            score = (part[row].gather(1, forest.columns[split].long()) * forest.weights[split]).sum(1)
+            score = (part[row[:, None], forest.columns[split].long()] * forest.weights[split]).sum(1)
             here = forest.child[here].long() + (score >= forest.threshold[here])
             node[row, tree] = here
             going = forest.split[here] >= 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.svm import LinearSVC, LinearSVR
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ldl.collective import Collective
 from ldl.errors import LDLError
@@ -147,6 +148,26 @@ def test_rows_reach_the_leaf_that_holds_them(options: dict[str, Any]) -> None:
             own = slice(int(ends[leaf] - forest.sizes[leaf]), int(ends[leaf]))
             place = forest.rows[own].tolist().index(row)
             assert int(forest.draws[own][place]) == drawn
+
+
+class _Largest(TorchDispatchMode):
+    """How many numbers the largest tensor has that is made."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor):
+            self.numbers = max(self.numbers, made.numel())
+        return made
+
+
+def test_of_wide_rows_only_the_columns_of_a_split_are_read() -> None:
+    wide = np.random.default_rng(0).normal(size=(150, 400))
+    head = fitted(wide, depth=1, sets=1)
+    with _Largest() as largest:
+        reach(torch.from_numpy(wide), head.forest, head.depth)
+    assert largest.numbers <= wide.size
 
 
 def test_leaves_hold_the_mean_over_their_draws() -> None:

@@ -75,7 +75,7 @@ def grow(
     right = np.zeros(size, np.uint8)
     packed = np.empty(size, np.int32)
     clusters = rules.criterion == CLUSTERS
-    cluster = np.zeros(size if clusters else 0, np.uint8)
+    cluster = np.zeros(size, np.uint8)
     centred = np.empty((size if clusters else 0, codes.shape[1]), np.float32)
     mass = make_mass(codes, samples, weights, not clusters)
     unordered = 0 if ordered else size

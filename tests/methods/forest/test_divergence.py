@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import forest_problems
 import numpy as np
 import pytest
 from forest_problems import RULES, plant, problem
 
+from ldl.methods.forest import grower
 from ldl.methods.forest.draws import bootstrap, next_share, stream
 from ldl.methods.forest.grower import Tree
 from ldl.methods.forest.search import EXACT, HISTOGRAM, LOG_LOSS, RANDOM
@@ -142,3 +144,13 @@ def test_min_gain_counts_in_divergence() -> None:
     assert stump.feature[0] >= 0
     assert plant(x, d, LOSS._replace(depth=1, min_gain=gain * 1.001)).feature[0] < 0
     assert plant(x, d, LOSS._replace(depth=1, min_gain=gain * 0.999)).feature[0] >= 0
+
+
+def test_no_place_is_read_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Python, which refuses what machine code does not."""
+    for module in (forest_problems, grower):
+        for name, function in vars(module).copy().items():
+            if hasattr(function, "py_func"):
+                monkeypatch.setattr(module, name, function.py_func)
+    tree = plant(np.zeros((20, 1), np.float32), np.eye(2, dtype=np.float32)[[0, 1] * 10], LOSS)
+    assert tree.feature.tolist() == [-1]

@@ -59,11 +59,13 @@ def search(
     The first ``alive`` features of ``live[0]`` are tried, those that are kept are written to ``live[1]``. Features
     that are constant here are not kept, and do not count as tried.
     """
-    best = Split(np.int32(-1), np.float32(0), node.impurity - node.n * rules.min_gain, 0)
+    most = node.impurity - node.n * rules.min_gain
+    # The adaptive step is one of the best gain so far, be it too small for a split.
+    best = Split(np.int32(-1), np.float32(0), node.impurity if rules.search == ADAPTIVE else most, 0)
     keeps, tried, k = 0, 0, 0
     # Small nodes gain nothing from blocks.
     block = min(rules.block, max(1, node.count // 8))
-    while k < alive and tried < rules.tries and best.impurity > TIE * node.n:
+    while k < alive and tried < rules.tries and min(best.impurity, most) > TIE * node.n:
         if rules.tries < alive:
             other = k + int(next_bits(state) % np.uint64(alive - k))
             live[0, k], live[0, other] = live[0, other], live[0, k]
@@ -96,6 +98,8 @@ def search(
             tried += 1
             live[1, keeps] = f
             keeps += 1
+    if best.impurity >= most - TIE * node.n:
+        best = Split(np.int32(-1), np.float32(0), most, best.evaluations)
     # Those that were not looked at may still vary.
     left = alive - k
     live[1, keeps : keeps + left] = live[0, k:alive]

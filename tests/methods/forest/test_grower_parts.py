@@ -122,9 +122,10 @@ def test_adaptive_step_is_that_of_equation_5(beta: float) -> None:
         x = rng.permutation(500).astype(np.float32)[:, None]
         d = np.eye(2, dtype=np.float32)[(x[:, 0] + rng.normal(0, 90, 500) > 260).astype(int)]
         rules = RULES._replace(depth=1, block=1, search=ADAPTIVE, alpha=0.05, beta=beta)
-        rows = np.arange(500, dtype=np.int32)
-        tree = grow(
-            make_columns(x, LAYOUTS[ADAPTIVE]), rows, np.ones(500, np.int32), d, log_table(500), rules, stream(0, 0)
+        columns, rows, once = make_columns(x, LAYOUTS[ADAPTIVE]), np.arange(500, dtype=np.int32), np.ones(500, np.int32)
+        tree, other = (
+            grow(columns, rows, once, d, log_table(500), rules._replace(min_gain=least), stream(0, 0))
+            for least in (0.0, 0.1)
         )  # fmt: skip
         ones = d[np.argsort(x[:, 0]), 1]
 
@@ -140,8 +141,8 @@ def test_adaptive_step_is_that_of_equation_5(beta: float) -> None:
             most = max(looked_at.values())
             left += max(1, int(0.05 * 500 / (1 + np.exp(beta * (gain / most - 0.5)))))
         best = max(looked_at, key=lambda left: looked_at[left])
-        assert tree.evaluations == len(looked_at)
-        assert tree.threshold[0] == best - 0.5
+        assert tree.evaluations == other.evaluations == len(looked_at)
+        assert tree.threshold[0] == other.threshold[0] == best - 0.5
 
 
 def test_adaptive_step_of_one_is_exact() -> None:
@@ -163,11 +164,13 @@ def test_gain_adds_up_to_the_information_of_the_splits() -> None:
     assert np.flatnonzero(stump.gain).tolist() == [stump.feature[0]]
 
 
-def test_min_gain_stops_growth() -> None:
+@pytest.mark.parametrize("search", SEARCHES)
+def test_min_gain_stops_growth(search: str) -> None:
     x, d = smooth()
-    gain = first_gain(plant(x, d, RULES._replace(depth=1)), d)
-    assert len(plant(x, d, RULES._replace(min_gain=gain * 1.001)).feature) == 1
-    assert len(plant(x, d, RULES._replace(min_gain=gain * 0.999)).feature) > 1
+    rules = RULES._replace(search=SEARCHES[search])
+    gain = first_gain(plant(x, d, rules._replace(depth=1)), d)
+    assert len(plant(x, d, rules._replace(min_gain=gain * 1.001)).feature) == 1
+    assert len(plant(x, d, rules._replace(min_gain=gain * 0.999)).feature) > 1
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -48,11 +48,16 @@ stop = Stop()
 
 def track(items: Iterable[T], total: int, what: str, show: bool) -> Iterator[T]:
     """Yield the items, of which there are ``total``; if ``show``, with a bar behind the words ``what``."""
+    items = _till_told(items)
     if not show:
-        for item in items:
-            stop.leave()
-            yield item
+        yield from items
         return
     parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn()) as progress:
         yield from progress.track(items, total, description=what)
+
+
+def _till_told(items: Iterable[T]) -> Iterator[T]:
+    for item in items:
+        stop.leave()
+        yield item

@@ -8,6 +8,7 @@ import numpy as np
 
 from ldl.methods.forest.binning import BINS, bin_features
 from ldl.methods.forest.compiled import compiled, inlined
+from ldl.methods.mapped import scratch
 
 MOST_BINS = BINS - 1
 """Bins of a feature, besides that of missing values."""
@@ -79,9 +80,8 @@ def _make_share(bins: Bins, first: int, last: int) -> Share:
     start = np.zeros(bins.codes.shape[1] + 1, np.int64)
     _count_listed(bins, first, last, start)
     np.cumsum(start, out=start)
-    listed = np.empty(start[-1], np.int32)
-    _list(bins, first, last, start[:-1].copy(), listed)
-    owner = (np.searchsorted(bins.offset, listed, "right") - 1).astype(np.int32)
+    listed, owner = (scratch((int(start[-1]),), np.int32) for _ in range(2))
+    _list(bins, first, last, start[:-1].copy(), listed, owner)
     return Share(first, last, start, listed, owner)
 
 
@@ -99,9 +99,10 @@ def _count_listed(bins: Bins, first: int, last: int, start: np.ndarray) -> None:
 
 
 @compiled
-def _list(bins: Bins, first: int, last: int, place: np.ndarray, listed: np.ndarray) -> None:
+def _list(bins: Bins, first: int, last: int, place: np.ndarray, listed: np.ndarray, owner: np.ndarray) -> None:
     for f in range(first, last):
         for row in range(bins.codes.shape[1]):
             if is_listed(bins, f, row):
                 listed[place[row]] = bins.offset[f] + bins.codes[f, row]
+                owner[place[row]] = f
                 place[row] += 1

@@ -71,6 +71,26 @@ def test_bins_are_those_of_brute_force_wherever_the_table_lies(
         assert all(np.array_equal(one, two) for one, two in zip(binned, other))
 
 
+def test_what_rows_list_of_sparse_features_lies_in_scratch_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(0)
+    features = random.normal(size=(3000, 5)).astype(np.float32)
+    features[:, 1:] *= random.random((3000, 4)) < 0.3
+    bins = make_bins(features)
+    monkeypatch.setenv("LDL_CACHE", str(tmp_path))
+    for name in ("BLOCK", "LARGE"):
+        monkeypatch.setattr(mapped, name, 1000)
+    for share in make_shares(bins, 2):
+        rows = np.repeat(np.arange(3000), np.diff(share.start))
+        wanted = np.argwhere(bins.default != bins.codes.T)
+        wanted = wanted[np.isin(wanted[:, 1], np.arange(max(1, share.first), share.last))]
+        assert np.array_equal(np.stack([rows, share.owner], 1), wanted)
+        assert np.array_equal(share.listed - bins.offset[share.owner], bins.codes[share.owner, rows])
+        assert share.listed.dtype == share.owner.dtype == np.int32
+        assert mapped.may_drop(share.listed) and mapped.may_drop(share.owner)
+
+
 def test_rows_end_by_their_bins_where_their_values_lead() -> None:
     torn = 0
     for seed in range(40):

@@ -38,7 +38,7 @@ def subset(rows: int, sampling: float, seed: int, tree: int) -> np.ndarray:
         random = np.random.default_rng([seed, tree])
         return np.sort(random.choice(rows, draws, replace=False)).astype(np.int32)
     picked = np.empty(draws, np.int32)
-    _pick(rows, stream(seed, tree), picked)
+    _pick(rows, _state(seed, tree, 4), picked)
     return picked
 
 
@@ -54,7 +54,11 @@ def _count(drawn: np.ndarray, counts: np.ndarray) -> None:
 
 def stream(seed: int, tree: int) -> np.ndarray:
     """State of the generator that the growing tree draws from, (1,) uint64; another stream than the bootstrap's."""
-    return np.random.default_rng([seed, tree, 1]).integers(2**64, size=1, dtype=np.uint64)
+    return _state(seed, tree, 1)
+
+
+def _state(seed: int, tree: int, purpose: int) -> np.ndarray:
+    return np.random.default_rng([seed, tree, purpose]).integers(2**64, size=1, dtype=np.uint64)
 
 
 @inlined

@@ -16,7 +16,7 @@ from ldl.methods.forest.bins import make_bins, make_shares
 from ldl.methods.forest.boosted_forest import add_leaves, join_boosted
 from ldl.methods.forest.boosted_tree import Grower, Shape
 from ldl.methods.forest.coded_tree import add_coded, code_tree
-from ldl.methods.forest.draws import MANY, bootstrap, subset
+from ldl.methods.forest.draws import MANY, bootstrap, next_share, stream, subset
 from ldl.methods.forest.histograms import Histogram, accumulate, total
 from ldl.methods.forest.newton import Newton
 
@@ -134,6 +134,9 @@ def test_large_samples_are_as_random_as_small_ones() -> None:
     assert 30 < ((held - MANY / 256) ** 2 / (MANY / 256 * 0.75)).sum() < 110
     assert np.mean(np.diff(picked) == 1) == pytest.approx(0.25, abs=0.005)
     assert not np.array_equal(picked, subset(MANY, 0.25, 3, 8))
+    state = stream(3, 7)
+    grows_by = np.array([next_share(state) < 0.25 for _ in range(64)])
+    assert not np.array_equal(np.isin(np.arange(64), picked), grows_by)
     drawn, counts = bootstrap(2 * MANY, 0.9, True, 1, 2)
     at_once = np.bincount(np.random.default_rng([1, 2]).integers(2 * MANY, size=round(1.8 * MANY)), minlength=2 * MANY)
     assert np.array_equal(drawn, np.flatnonzero(at_once)) and np.array_equal(counts, at_once[drawn])

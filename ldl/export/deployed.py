@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -34,7 +36,8 @@ class Deployed(nn.Module):
         input_dtype: Type of its numbers.
 
     Raises:
-        LDLError: the task is not trained, or a head or a backbone says why there can be no graph of it.
+        LDLError: the task is not trained, its pictures go through ``eval_transforms``, or a head or a backbone says why
+            there can be no graph of it.
     """
 
     def __init__(self, task: Task) -> None:
@@ -45,6 +48,7 @@ class Deployed(nn.Module):
             if isinstance(part, Head | Backbone) and part.no_graph:
                 raise LDLError(f"{type(part).__name__} cannot be exported: {part.no_graph}")
         known, shape = task.preprocessing or {}, task.input_shape
+        _check_transforms(known)
         self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
         self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration
         self.scaling, self.clip = "none", None
@@ -83,3 +87,16 @@ class Deployed(nn.Module):
             rows = inputs.reshape(-1, self.input_shape[-1])
             inputs = scale(rows, self.scaling, self.clip, learned).reshape(inputs.shape)
         return inputs.float()
+
+
+def _check_transforms(known: dict[str, Any]) -> None:
+    """Raise LDLError for pictures that are transformed before the network sees them, by what is not torch."""
+    if "transforms" not in known:
+        return
+    from ldl.data.faces.transforms import Pipeline  # albumentations takes seconds, and tables do without
+
+    if names := [type(transform).__name__ for transform in Pipeline.from_dict(known["transforms"]).transforms]:
+        raise LDLError(
+            f"data.eval_transforms {', '.join(names)} cannot be exported: they are albumentations', not "
+            "torch's; train without eval_transforms"
+        )

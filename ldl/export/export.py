@@ -49,8 +49,8 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
         force: Replace a file that is there.
 
     Raises:
-        LDLError: another format, a file that is there, a head or a backbone of which there can be no graph, a package
-            that is not installed, or a file that does not say what the task says.
+        LDLError: another format, a file that is there, a task that :class:`Deployed` refuses, a package that is not
+            installed, or a file that does not say what the task says.
     """
     if to not in FORMATS:
         raise LDLError(f"format {to!r} is none of {', '.join(FORMATS)}{did_you_mean(to, FORMATS)}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import albumentations as A
 import pytest
 import torch
 from small_tasks import AGES, NO_YES
 
-from ldl.backbones import HOG, EachInstance
+from ldl.backbones import HOG, EachInstance, Identity
 from ldl.backbones.timm import Timm
+from ldl.data.faces.transforms import Pipeline
 from ldl.errors import LDLError
 from ldl.export import Deployed, export
 from ldl.heads import Bagged, MaxEnt, Softmax
@@ -40,3 +42,13 @@ def test_a_backbone_without_a_graph_is_refused(tmp_path: Path) -> None:
     task.build(AGES, (1, 28, 28))
     with pytest.raises(LDLError, match="^HOG cannot be exported: its histograms are scikit-image's, not torch's$"):
         export(task, tmp_path / "model.onnx")
+
+
+def test_transforms_of_evaluation_are_refused() -> None:
+    task = Task(Softmax(), Identity(flatten=True))
+    task.build(AGES, (3, 8, 8))
+    task.preprocessing = {"crop_size": 8, "transforms": Pipeline([]).to_dict()}
+    assert Deployed(task).takes_pictures
+    task.preprocessing["transforms"] = Pipeline([A.ToGray(p=1), A.CLAHE(p=1)]).to_dict()
+    with pytest.raises(LDLError, match="^data.eval_transforms ToGray, CLAHE cannot be exported: .*; train without"):
+        Deployed(task)

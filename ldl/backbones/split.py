@@ -23,7 +23,7 @@ class Split:
 
     Args:
         network: The network.
-        fixed: Its fixed modules.
+        fixed: Its fixed modules, those of :func:`whole`.
         example: Inputs to try it on.
 
     Raises:
@@ -32,7 +32,7 @@ class Split:
 
     def __init__(self, network: nn.Module, fixed: Sequence[nn.Module], example: Tensor) -> None:
         self.network = network
-        order = _in_order(network, _whole(network, fixed), example)
+        order = _in_order(network, fixed, example)
         self.skipped, self.last = order[:-1], order[-1]
         with _evaluating(network), torch.no_grad():
             try:
@@ -97,24 +97,23 @@ def _same(given: Tensor, *others: Any) -> Tensor:
     return given
 
 
-def _whole(network: nn.Module, fixed: Sequence[nn.Module]) -> list[nn.Module]:
-    """The fixed modules, and in place of all the parts of a larger one, that."""
-    held = {parameter for module in fixed for parameter in module.parameters()}
-    whole: list[nn.Module] = []
+def whole(network: nn.Module, held: set[nn.Parameter]) -> list[nn.Module]:
+    """The largest modules of which all parameters are among those held."""
+    found: list[nn.Module] = []
 
     def visit(module: nn.Module) -> None:
         own = list(module.parameters())
         if own and held.issuperset(own):
-            whole.append(module)
+            found.append(module)
         else:
             for child in module.children():
                 visit(child)
 
     visit(network)
-    return whole
+    return found
 
 
-def _in_order(network: nn.Module, modules: list[nn.Module], example: Tensor) -> list[nn.Module]:
+def _in_order(network: nn.Module, modules: Sequence[nn.Module], example: Tensor) -> list[nn.Module]:
     """The modules in the order in which the network runs them."""
     order: list[nn.Module] = []
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ldl.backbones.base import Backbone
-from ldl.backbones.split import Split
+from ldl.backbones.split import Split, whole
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
 from ldl.errors import LDLError, did_you_mean
@@ -190,21 +190,21 @@ class Timm(TimmNetwork):
 
     def _freeze(self) -> None:
         if self.freeze:
-            self._fixed = [self.network]
+            self._fixed = [self.network.requires_grad_(False)]
         elif self.freeze_groups:
-            from timm.models import group_modules
+            from timm.models import group_parameters
 
-            groups = group_modules(self.network, self.network.group_matcher(coarse=False))
-            numbers = sorted(number for number in groups if number != float("inf"))
-            if not 0 < self.freeze_groups < len(numbers):
+            groups = group_parameters(self.network, self.network.group_matcher(coarse=False))
+            if not 0 < self.freeze_groups < len(groups):
                 raise LDLError(
-                    f"Timm.freeze_groups {self.freeze_groups} must be in 0..{len(numbers) - 1}, "
+                    f"Timm.freeze_groups {self.freeze_groups} must be in 0..{len(groups) - 1}, "
                     f"the groups of layers of {self.name}"
                 )
-            modules = dict(self.network.named_modules())
-            self._fixed = [modules[name] for number in numbers[: self.freeze_groups] for name in groups[number]]
-        for module in self._fixed:
-            module.requires_grad_(False)
+            names = [name for number in sorted(groups)[: self.freeze_groups] for name in groups[number]]
+            held = {self.network.get_parameter(name) for name in names}
+            self._fixed = whole(self.network, held)
+            for parameter in held:
+                parameter.requires_grad_(False)
 
     def _cut(self) -> Split:
         """The network in two parts."""

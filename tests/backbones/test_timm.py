@@ -74,6 +74,21 @@ def test_the_first_groups_keep_weights_and_statistics(groups: int) -> None:
     assert not backbone.is_fixed
 
 
+def test_fixed_layers_drop_nothing() -> None:
+    backbone = Timm("test_resnet", freeze_groups=3, drop_path_rate=0.9)
+    backbone.build(SHAPE)
+    drops = {name: module.training for name, module in backbone.train().named_modules() if name.endswith("drop_path")}
+    assert drops == {f"network.layer{layer}.0.drop_path": layer > 2 for layer in (2, 3, 4)}
+
+
+def test_tokens_and_positions_belong_to_the_fixed_stem() -> None:
+    backbone = Timm("test_vit", freeze_groups=2)
+    backbone.build((3, 160, 160))
+    learns = {name for name, parameter in backbone.network.named_parameters() if parameter.requires_grad}
+    assert not [name for name in learns if name.startswith(("cls_token", "pos_embed", "patch_embed", "blocks.0."))]
+    assert "blocks.1.attn.qkv.weight" in learns
+
+
 def test_frozen_statistics_stay_while_scales_learn() -> None:
     backbone, plain = _build(freeze_statistics=True), _build()
     torch.testing.assert_close(backbone.train()(_pictures()), plain.eval()(_pictures()))

@@ -71,7 +71,7 @@ class TimmNetwork(Backbone):
             return network
         except Exception as error:  # those of torch, safetensors and timm have no common base
             if from_hub and self.pretrained == "auto":
-                rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: training from scratch")
+                rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: all its layers are random")
                 not_on_hub.add(self.name)
                 return self._create(what, False, **options)
             raise LDLError(f"timm cannot make {what}: {' '.join(str(error).split())[:300]}") from error
@@ -91,7 +91,8 @@ class Timm(TimmNetwork):
 
     Args:
         weights: A local weights file (.safetensors, .pth), or a checkpoint of ldl (.ckpt), to load instead.
-        freeze: Keep the network fixed, normalisation statistics included. Its features are then computed once.
+        freeze: Keep the network fixed, normalisation statistics included. Its features are then computed once. This
+            and ``freeze_groups`` are refused where ``pretrained: auto`` finds no weights.
         freeze_groups: Keep the first groups of layers fixed, counted as timm does for layer-wise learning rates
             (``group_matcher``): the stem, then block after block.
         freeze_statistics: Keep the statistics by which batches are normalised as they were loaded, in training too, so
@@ -145,6 +146,13 @@ class Timm(TimmNetwork):
                 self._take(saved, input_shape[0])
             except Exception as error:  # those of torch and timm have no common base
                 raise LDLError(f"{file} holds no weights that fit {self.name}: {error}") from error
+        kept = "freeze" if self.freeze else f"freeze_groups {self.freeze_groups}" if self.freeze_groups else ""
+        if kept and load_weights and self.pretrained == "auto" and not self.pretrained_from:
+            raise LDLError(
+                f"Timm.{kept} would keep random layers: no pretrained weights of {self.name} are at hand or on "
+                f"the hub; put a file {self.name}*.safetensors into LDL_WEIGHTS, or set pretrained: false for random "
+                "ones"
+            )
         config = self.network.pretrained_cfg
         self._register_pixel_scale(config["mean"], config["std"], input_shape[0])
         self._freeze()

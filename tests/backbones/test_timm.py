@@ -179,6 +179,11 @@ def test_auto_goes_on_without_weights_and_asks_the_hub_once(monkeypatch: pytest.
     with pytest.warns(UserWarning, match=f"no pretrained weights of {SMALL} at hand or on the hub"):
         _build(pretrained="auto")
     _build(pretrained="auto")
+    for options, said in (({"freeze": True}, "freeze"), ({"freeze_groups": 2}, "freeze_groups 2")):
+        with pytest.raises(LDLError, match=rf"^Timm\.{said} would keep random layers: .* LDL_WEIGHTS, or set"):
+            _build(pretrained="auto", **options)
+        _build(pretrained=False, **options)
+        Timm(SMALL, pretrained="auto", **options).build(SHAPE, load_weights=False)
     assert asked == [SMALL]
     with pytest.raises(LDLError, match="timm cannot make mobilenetv2_035: no route to the hub"):
         _build(pretrained=True)

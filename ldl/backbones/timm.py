@@ -190,7 +190,8 @@ class Timm(TimmNetwork):
 
         first = self.network.pretrained_cfg["first_conv"]
         for layer in [first] if isinstance(first, str) else first:
-            if f"{layer}.weight" in saved:
+            # Of other numbers than 1 and 3 timm takes no weights, not even where they fit.
+            if f"{layer}.weight" in saved and saved[f"{layer}.weight"].shape[1] != channels:
                 saved[f"{layer}.weight"] = adapt_input_conv(channels, saved[f"{layer}.weight"])
         check_weights(self.network, saved)
         self.network.load_state_dict(saved)

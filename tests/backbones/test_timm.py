@@ -11,6 +11,7 @@ import pytorch_lightning as pl
 import timm
 import torch
 from fake_faces import utkface
+from small_tasks import EMOTIONS, saved
 
 from ldl.backbones import timm as module
 from ldl.backbones.timm import Timm, local_weights
@@ -202,6 +203,14 @@ def test_a_run_gives_its_backbone_to_the_next(tmp_path: Path, monkeypatch: pytes
     assert all(torch.equal(value, expected[name]) for name, value in backbone.state_dict().items())
     with pytest.raises(LDLError, match=f"holds a backbone {SMALL}, not mobilenetv2_050"):
         Timm("mobilenetv2_050", weights=str(tmp_path / "first.ckpt")).build(SHAPE)
+
+
+def test_a_checkpoint_of_four_channels_gives_its_backbone(tmp_path: Path) -> None:
+    task = Task(Softmax(), Timm("test_resnet"))
+    task.build(EMOTIONS, (4, 32, 32))
+    given = Timm("test_resnet", weights=str(saved(task, tmp_path / "first.ckpt")))
+    given.build((4, 32, 32))
+    torch.testing.assert_close(given.network.state_dict(), task.backbone.network.state_dict())
 
 
 def test_a_size_that_the_network_does_not_take_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -83,6 +84,22 @@ def test_a_sound_file_is_not_a_bomb(tmp_path: Path, no_slack: None) -> None:
     np.savez_compressed(tmp_path / "a.npz", **columns)
     for kind in ("mat", "npz"):
         assert read_table(tmp_path / f"a.{kind}").features.shape == (400, 30)
+
+
+def test_mat_files_of_version_4_and_of_the_other_byte_order_are_no_bombs(tmp_path: Path, no_slack: None) -> None:
+    def element(kind: int, data: bytes) -> bytes:
+        return struct.pack(">II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+    columns = {"features": np.random.default_rng(0).normal(size=(400, 30)), "labels": np.full((400, 2), 0.5)}
+    scipy.io.savemat(tmp_path / "4.mat", columns, format="4")
+    content = b"MATLAB 5.0".ljust(124) + b"\x01\x00MI"
+    for name, rows in columns.items():
+        parts = (6, struct.pack(">II", 6, 0)), (5, struct.pack(">ii", *rows.shape)), (1, name.encode())
+        numbers = element(9, rows.astype(">f8").tobytes("F"))
+        content += element(14, b"".join(element(*part) for part in parts) + numbers)
+    (tmp_path / "5.mat").write_bytes(content)
+    for version in (4, 5):
+        np.testing.assert_array_equal(read_table(tmp_path / f"{version}.mat").features, columns["features"])
 
 
 def test_sparse_matrices_are_bounded(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from ldl.errors import LDLError
-from ldl.trust.mat import check_elements
+from ldl.trust.mat import HEADER, check_elements, order_of
 
 ALWAYS = 2**30
 """Bytes to which any archive may unpack."""
@@ -52,9 +52,10 @@ def _check_unpacked(path: Path) -> None:
         return
     most, total = max(ALWAYS, RATIO * size), 0
     with path.open("rb") as file:
-        file.seek(128)
+        if not (order := order_of(file.read(HEADER))):
+            return  # nothing in it is packed, or scipy does not read it
         while len(tag := file.read(8)) == 8 and total <= most:
-            kind, length = struct.unpack("<II", tag)
+            kind, length = struct.unpack(f"{order}II", tag)
             end = file.tell() + length
             total += _unpacked(file.read(min(length, size)), most - total) if kind == 15 else length
             file.seek(end)

@@ -35,14 +35,21 @@ class _Damaged(Exception):
     """What is wrong, in words."""
 
 
+def order_of(header: bytes) -> str:
+    """Byte order of a .mat file of version 5 that begins with ``header``, as struct has it; empty for all others."""
+    if len(header) < HEADER or 0 in header[:4]:
+        return ""  # version 4, which scipy reads in Python
+    if header[124 + (header[126] == ord("I"))] != 1:
+        return ""  # version 7.3, or none: scipy says so
+    return "<" if header[126:HEADER] == b"IM" else ">"
+
+
 def check_elements(path: Path) -> None:
     """Raise LDLError for a .mat file of version 5 whose elements are not of their kind, or not inside of each other."""
     content = memoryview(path.read_bytes())
-    if len(content) < HEADER or 0 in content[:4]:
-        return  # version 4, which scipy reads in Python
-    if content[124 + (content[126] == ord("I"))] != 1:
-        return  # version 7.3, or none: scipy says so
-    order, at = "<" if content[126:128] == b"IM" else ">", HEADER
+    if not (order := order_of(bytes(content[:HEADER]))):
+        return
+    at = HEADER
     try:
         while at < len(content):
             kind, size = struct.unpack_from(f"{order}II", content, at)

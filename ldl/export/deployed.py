@@ -29,7 +29,7 @@ class Deployed(nn.Module):
     It gives a tuple, named by ``outputs``: ``distribution`` (B, C); and where labels have values ``value`` (B,) and
     ``interval_50``, ``interval_80`` and ``interval_90`` (B, 2), in the labels' unit: on a grid (B, 2) and (B, 2, 2).
     They are those of :class:`ldl.inference.Predictor`, calibrated where the task is. A row for which that raises, such
-    as one in which a tree asks for a feature that is NaN, is NaN.
+    as one with a feature that is infinite, or NaN where the head takes none, is NaN.
 
     Attributes:
         input_shape: Of one input.
@@ -70,7 +70,15 @@ class Deployed(nn.Module):
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, ...]:
         """Everything of a batch."""
-        features = self.backbone(self._prepared(inputs))
+        prepared = self._prepared(inputs)
+        outputs = self._outputs(prepared)
+        if len(self.input_shape) > 2:
+            return outputs
+        refused = self._refused(inputs, prepared)
+        return tuple(part.masked_fill(refused.reshape(-1, *[1] * (part.ndim - 1)), torch.nan) for part in outputs)
+
+    def _outputs(self, prepared: Tensor) -> tuple[Tensor, ...]:
+        features = self.backbone(prepared)
         features = features.unsqueeze(1) if self.head.takes_bags and features.ndim == 2 else features
         distribution, value = self.head.predict(features)
         distribution = temper(distribution, self.temperature)
@@ -78,6 +86,15 @@ class Deployed(nn.Module):
             return (distribution,)
         value = self.labels.decode(distribution, self.decoder) if value is None else value
         return distribution, value, *(interval(self.labels, distribution, level, self.calibration) for level in LEVELS)
+
+    def _refused(self, inputs: Tensor, prepared: Tensor) -> Tensor:
+        """Which rows or bags have features that ``Predictor`` refuses, as they are or scaled: (B,) of bool."""
+        known = inputs.float().isfinite() & prepared.isfinite()
+        if self.head.takes_missing:
+            known = known | inputs.isnan()
+        elif inputs.ndim == 3:  # bags may have fewer instances
+            known = known | inputs.isnan().all(-1, keepdim=True)
+        return ~known.flatten(1).all(1)
 
     def _prepared(self, inputs: Tensor) -> Tensor:
         if self.takes_pictures:

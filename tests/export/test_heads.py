@@ -103,6 +103,22 @@ def test_onnx_says_what_torch_says(graph: tuple[dict[str, Task], InferenceSessio
         assert parity.rows == 72 and parity.apart == 0 and parity.largest <= 1e-5, (name, parity)
 
 
+def test_what_predictor_refuses_is_nan(graph: tuple[dict[str, Task], InferenceSession]) -> None:
+    tasks, session = graph
+    for name, task in tasks.items():
+        some = draw(task, 4, np.random.default_rng(0))
+        some[1, ..., 0], some[2, ..., 0] = np.inf, np.nan
+        (found,) = session.run([f"{name}/distribution"], {"input": some})
+        assert np.isnan(found).any(1).tolist() == [False, True, not task.head.takes_missing, False], name
+
+
+def test_what_has_no_root_is_not_taken_for_missing() -> None:
+    task = small_task(BoostedTrees(rounds=3, patience=None, min_leaf=3), AGES, "hellinger")
+    some = torch.tensor([[1.0] * WIDTH, [-1.0] * WIDTH, [torch.nan] * WIDTH], dtype=torch.float64)
+    for output in Deployed(task)(some):
+        assert output.isnan().reshape(3, -1).all(1).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_a_task_can_be_traced_and_exported_by_torch(name: str, tasks: dict[str, Task]) -> None:
     task = tasks[name]

@@ -58,17 +58,18 @@ def bags(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
     if isinstance(given, str | Path) or is_frame(given):
         source = str(given) if isinstance(given, str | Path) else "data frame"
         owner, features = _owned(given, columns)
-        names = list(dict.fromkeys(owner))
-        parts = [features[np.array(owner) == name] for name in names]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(owner))}
+        names, bag = list(numbers), np.array([numbers[name] for name in owner])
+        order = bag.argsort(kind="stable")
+        scaled = list(scaler.apply(features, source)[order].split(np.bincount(bag).tolist()))
     elif not hasattr(given, "__len__"):
         shown = str(given)[:80]
         raise LDLError(f"bags are a list of arrays (J, F), an array (N, J, F), a frame or a file, not {shown!r}")
     else:
-        source = "inputs"
         parts = [_present(columns, bag, f"bag {number}") for number, bag in enumerate(given)]
-    if not parts:
+        scaled = [scaler.apply(part, "inputs") for part in parts]
+    if not scaled:
         raise LDLError("there is no bag to predict; give at least one array (instances, features)")
-    scaled = [scaler.apply(part, source) for part in parts]
     return Inputs(len(scaled), partial(_padded, scaled), names)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError
 from ldl.heads import MILBoost, Softmax
 from ldl.inference import Predictor
+from ldl.inference.rows import read_instances
 from ldl.labels import LabelSpace
 from ldl.task import Task
 
@@ -80,6 +82,17 @@ def test_bags(bags: tuple[Predictor, np.ndarray, np.ndarray], tmp_path: Path) ->
 def test_other_bags_are_refused(bags: tuple[Predictor, Any, Any], given: Any, words: str) -> None:
     with pytest.raises(LDLError, match=words):
         bags[0](given)
+
+
+def test_many_bags_are_gathered_at_once() -> None:
+    features = np.arange(40_000.0).reshape(-1, 2)
+    owner = [f"b{row % 10_000}" for row in range(20_000)]
+    frame = pd.DataFrame(features, columns=["x", "y"]).assign(bag=owner)
+    start = time.process_time()
+    found = read_instances(frame, (-1, 2), {"features": ["x", "y"]})
+    assert time.process_time() - start < 1
+    assert found.names == owner[:10_000]
+    np.testing.assert_array_equal(found.make(np.array([3, 9_999])), features[[[3, 10_003], [9_999, 19_999]]])
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import torch
 from ldl.data.loaded import Loaded
 from ldl.data.tables.checks import check_distributions
 from ldl.data.tables.distributions import LABEL_PREFIX
-from ldl.data.tables.label_grid import choose_grid
+from ldl.data.tables.label_grid import choose_grid, choose_sigma
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
 
@@ -56,4 +56,4 @@ def choose_labels(
         return labels, sigma or 1.0
     axis = min(labels.axes, key=len)
     spacing = min(float(np.diff(axis).min()) for axis in labels.axes if len(axis) > 1) if len(labels) > 1 else 1.0
-    return labels, choose_grid(y, axis[0], axis[-1], spacing).sigma
+    return labels, choose_sigma(spacing, float(axis[-1] - axis[0]))

@@ -62,6 +62,12 @@ def test_one_label_is_certain() -> None:
     assert np.array_equal(LDLRegressor().fit(X, np.full(40, 7.0)).predict(X), np.full(40, 7.0, np.float32))
 
 
+def test_labels_may_be_uneven() -> None:
+    labels = LabelSpace.ordinal(np.geomspace(1, 1e5, 50))
+    found = LDLRegressor(MeanPredictor(), labels=labels).fit(X, 1 + np.abs(VALUES))
+    assert found.sigma_ == pytest.approx(2 * (10 ** (5 / 49) - 1))
+
+
 def test_classes_can_be_made_distributions() -> None:
     names = np.where(X[:, :1] > 0, "yes", "no")
     encoder = OneHotEncoder(sparse_output=False).set_output(transform="pandas")

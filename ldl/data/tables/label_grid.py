@@ -58,7 +58,7 @@ def choose_grid(
     - ``step``: that of whole numbers, or of values with one to three decimals, where it makes at most 200 labels; else
       1, 2 or 5 times a power of ten, so that there are 40 to 100 labels, and more only where the middle half of the
       values would lie within fewer than ten.
-    - ``sigma``: two steps, or one where there are fewer than 20 labels.
+    - ``sigma``: see :func:`choose_sigma`.
     - ``low`` and ``high``: the lowest and highest value, rounded outwards to a multiple of ``step``.
 
     Raises LDLError for more than 10,000 labels, or where more than 1,000 would have to be chosen.
@@ -85,10 +85,11 @@ def choose_grid(
         )
     low = math.floor(first / step + slack) * step if low is None else low
     high = math.ceil(last / step - slack) * step if high is None else high
-    return LabelGrid(low, high, step, _sigma(step, high - low) if sigma is None else sigma)
+    return LabelGrid(low, high, step, choose_sigma(step, high - low) if sigma is None else sigma)
 
 
-def _sigma(step: float, span: float) -> float:
+def choose_sigma(step: float, span: float) -> float:
+    """The deviation for labels of this step over this span: two steps, or one where there are fewer than 20 labels."""
     return 2 * step if span / step >= 19 else step
 
 

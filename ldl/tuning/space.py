@@ -119,7 +119,7 @@ def _range(name: str, where: str, given: dict[str, Any]) -> Dimension:
         raise LDLError(f"{where} is empty: min {low} must be below max {high}")
     if log and low <= 0:
         raise LDLError(f"{where}: min {low} has no logarithm; give one above 0, or leave log out")
-    if step is not None and not 0 < step <= high - low:
+    if step is not None and not (step > 0 and _steps(low, high, step) >= 1):
         raise LDLError(f"{where}: step {step} must be above 0 and at most max - min, {high - low:g}")
     if not all(isinstance(number, int) for number in (low, high, step or 0)):
         low, high, step = float(low), float(high), None if step is None else float(step)

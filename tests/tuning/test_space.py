@@ -29,6 +29,7 @@ def test_ranges() -> None:
     # What lies beyond the last step is not drawn.
     assert one({"min": 1, "max": 8, "step": 3}) == Dimension("x", (), 1, 7, 3)
     assert one({"min": 0.0, "max": 0.3, "step": 0.1}).points == [0, 0.1, 0.2, 0.3]
+    assert one({"min": 0.2, "max": 0.3, "step": 0.1}).points == [0.2, 0.3]
 
 
 @given(low=st.integers(-50, 50), size=st.integers(1, 60), step=st.integers(1, 60))

@@ -34,7 +34,7 @@ class Split:
         self.network = network
         order = _in_order(network, fixed, example)
         self.skipped, self.last = order[:-1], order[-1]
-        with _evaluating(network), torch.no_grad():
+        with evaluating(network), torch.no_grad():
             try:
                 same = torch.allclose(self.upper(self.lower(example)), network(example), rtol=1e-4, atol=1e-5)
             except Exception:  # those of a network that is fed with what it does not expect have no common base
@@ -82,7 +82,7 @@ def _replaced(forwards: dict[nn.Module, Callable[..., Tensor]]) -> Iterator[None
 
 
 @contextmanager
-def _evaluating(network: nn.Module) -> Iterator[None]:
+def evaluating(network: nn.Module) -> Iterator[None]:
     """All of it in evaluation, for a while; then each module is as it was, of which fixed ones always evaluate."""
     modes = {module: module.training for module in network.modules()}
     network.eval()
@@ -121,7 +121,7 @@ def _in_order(network: nn.Module, modules: Sequence[nn.Module], example: Tensor)
         order.append(module)
 
     handles = [module.register_forward_hook(note) for module in modules]
-    with _evaluating(network), torch.no_grad():
+    with evaluating(network), torch.no_grad():
         network(example)
     for handle in handles:
         handle.remove()

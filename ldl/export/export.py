@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from ldl.backbones.split import evaluating
 from ldl.checkpoint import replacing
 from ldl.errors import LDLError, did_you_mean
 from ldl.export.deployed import Deployed
@@ -58,12 +61,13 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
     if file.exists() and not force:
         raise LDLError(f"{file} is there already; give --force to replace it, or another --out")
     task = source if isinstance(source, Task) else Task.load_from_checkpoint(source)
-    model = Deployed(task.cpu()).eval()
-    example = torch.from_numpy(draw(task, 7, np.random.default_rng(1)))
-    facts = metadata(task, model, licences(task, None if isinstance(source, Task) else source))
-    with quietly():
-        data = _written(model, example, facts, to)
-        parity = _measured(task, data, to)
+    with _lent(task):
+        model = Deployed(task).eval()
+        example = torch.from_numpy(draw(task, 7, np.random.default_rng(1)))
+        facts = metadata(task, model, licences(task, None if isinstance(source, Task) else source))
+        with quietly():
+            data = _written(model, example, facts, to)
+            parity = _measured(task, data, to)
     if parity is not None and parity.apart > (SHARE_APART * parity.rows if _jumps(task) else 0):
         raise LDLError(
             f"the {to} file of {type(task.head).__name__} is not kept: {parity.apart} of {parity.rows} rows differ "
@@ -72,6 +76,18 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
     with replacing(file) as opened:
         opened.write(data)
     return Exported(file, len(data), parity)
+
+
+@contextmanager
+def _lent(task: Task) -> Iterator[None]:
+    """The task on the CPU and in evaluation, for a while; then it is where and as it was."""
+    device = task.device
+    with evaluating(task):
+        try:
+            task.cpu()
+            yield
+        finally:
+            task.to(device)
 
 
 def _written(model: Deployed, example: torch.Tensor, facts: dict[str, str], to: str) -> bytes:

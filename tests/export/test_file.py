@@ -122,6 +122,14 @@ def test_a_file_that_says_something_else_is_not_kept(tmp_path: Path) -> None:
         export(task, tmp_path / "model.pt2", "exported")
 
 
+def test_a_task_stays_in_training(tmp_path: Path) -> None:
+    task = small_task(Softmax(), AGES).train()
+    task.backbone.eval()
+    before = [module.training for module in task.modules()]
+    export(task, tmp_path / "model.pt", "torchscript")
+    assert [module.training for module in task.modules()] == before
+
+
 def test_missing_packages_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -163,7 +163,10 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         return self._predict(X).label_set(level, calibrated=self.conformal is not None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of values, or minus the mean KL divergence of distributions: higher is better."""
+        """R^2 of values, or minus the mean KL divergence of distributions: higher is better.
+
+        Raises LDLError: rows that are no distributions.
+        """
         check_is_fitted(self)
         if self._of_values:
             return float(super().score(X, y, sample_weight))
@@ -174,7 +177,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     def measure(self, X: Any, y: Any) -> dict[str, float]:
         """All measures of ldl on test rows, by their names in ``results.json``: a ``scoring`` of ``cross_validate``.
 
-        Raises LDLError: values outside the labels.
+        Raises LDLError: values outside the labels, or rows that are no distributions.
         """
         found, true = self._predict(X), np.asarray(y, np.float64)
         labels, values = found.labels, self._of_values

@@ -25,8 +25,10 @@ def has_values(y: np.ndarray, labels: LabelSpace | None) -> bool:
 def read_distributions(y: np.ndarray, names: Sequence[object] | None, labels: LabelSpace | None) -> Loaded:
     """Labels and targets of rows (N, C); ``labels`` None are ``names``, those of the columns, or numbers.
 
-    Raises LDLError: a row that is no distribution, or another number of labels.
+    Raises LDLError: another shape, a row that is no distribution, or another number of labels.
     """
+    if y.ndim != 2:
+        raise LDLError(f"y has shape {y.shape}; give distributions, (N, {'C' if labels is None else len(labels)})")
     if labels is None:
         columns = range(y.shape[1]) if names is None else names
         labels = LabelSpace.nominal([str(column).removeprefix(LABEL_PREFIX) for column in columns])

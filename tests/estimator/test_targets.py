@@ -96,6 +96,15 @@ def test_other_targets_are_refused(target: np.ndarray, options: dict[str, Any], 
         LDLRegressor(MeanPredictor(), **options).fit(X, target)
 
 
+@pytest.mark.parametrize("ask", [LDLRegressor.score, LDLRegressor.measure])
+def test_other_truths_are_refused(ask: Any) -> None:
+    estimator = LDLRegressor(MeanPredictor()).fit(X, D)
+    with pytest.raises(LDLError, match=r"y has shape \(40,\); give distributions, \(N, 4\)"):
+        ask(estimator, X, VALUES)
+    with pytest.raises(LDLError, match=r"y: distribution row 3 sums to nan, not 1 \(1 such rows\)"):
+        ask(estimator, X, np.where(np.arange(40)[:, None] == 3, np.nan, D))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

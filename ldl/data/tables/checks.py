@@ -65,7 +65,7 @@ def check_distributions(rows: R, source: str, normalize: bool = False, fix: str 
     if normalize and len(empty := np.flatnonzero(sums <= 0)):
         source, row = origin(rows, source, empty[0])
         raise LDLError(f"{source}: distribution row {row} is all zero and cannot be normalised; remove it")
-    if not normalize and len(off := np.flatnonzero(np.abs(sums - 1) > 1e-3)):
+    if not normalize and len(off := np.flatnonzero(~(np.abs(sums - 1) <= 1e-3))):
         source, row = origin(rows, source, off[0])
         raise LDLError(
             f"{source}: distribution row {row} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); {fix}"

@@ -35,8 +35,7 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
     predictor = Predictor.from_checkpoint(checkpoint)
     finds = None if detector is None else find_detector(detector)
     title = f"{type(predictor.task.head).__name__}: {checkpoint}"
-    with tempfile.TemporaryDirectory(prefix="ldl_demo_") as folder:
-        os.environ["GRADIO_TEMP_DIR"] = folder
+    with tempfile.TemporaryDirectory(prefix="ldl_demo_") as folder, _temporary_files_in(folder):
         page = make_page(predictor, title, Path(folder), finds)
         # Its own fonts come from Google.
         theme = gradio.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"])
@@ -60,4 +59,16 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
             yield str(address)
         finally:
             page.close(verbose=False)
-            del os.environ["GRADIO_TEMP_DIR"]
+
+
+@contextmanager
+def _temporary_files_in(folder: str) -> Iterator[None]:
+    """gradio's files in this folder, for a while; then where they were."""
+    before = os.environ.get("GRADIO_TEMP_DIR")
+    os.environ["GRADIO_TEMP_DIR"] = folder
+    try:
+        yield
+    finally:
+        del os.environ["GRADIO_TEMP_DIR"]
+        if before is not None:
+            os.environ["GRADIO_TEMP_DIR"] = before

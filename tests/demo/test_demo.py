@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -146,7 +147,8 @@ def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert not any((tmp_path / "served").glob("ldl_demo_*"))  # pictures of faces are not left behind
 
 
-def test_what_cannot_be_shown(checkpoint: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_shown(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", "mine")
     with (
         pytest.raises(LDLError, match="not trained on crops of pictures; leave --detector out"),
         serving(checkpoint, 0, "mtcnn"),
@@ -158,6 +160,7 @@ def test_what_cannot_be_shown(checkpoint: Path, tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(LDLError, match=f"port {port} of 127.0.0.1 cannot be taken"), serving(checkpoint, port):
             pass
+    assert os.environ["GRADIO_TEMP_DIR"] == "mine"
 
 
 def test_the_command_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ldl import charts
+from ldl.errors import LDLError
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
@@ -35,6 +36,13 @@ def answer(found: Predictions) -> Table:
         columns = {"row": list(range(len(found)))}
     columns |= _likeliest(found) if found.value is None else _values(found)
     return {"headers": list(columns), "data": [list(row) for row in zip(*columns.values())]}
+
+
+def chosen(number: float | None, what: str) -> int:
+    """The whole number in a field, which is None where it is empty: raises LDLError."""
+    if number is None:
+        raise LDLError(f"the field '{what}' is empty; give a whole number")
+    return int(number)
 
 
 def _values(found: Predictions) -> dict[str, list[float]]:

@@ -27,14 +27,14 @@ class PicturePage:
     def __init__(self, predictor: Predictor, folder: Path, detector: Detector | None = None) -> None:
         self.predictor, self.folder, self.detector = predictor, folder, detector
 
-    def of_picture(self, picture: str | None, face: float) -> tuple[str, answer.Table, str, answer.Table]:
+    def of_picture(self, picture: str | None, face: float | None) -> tuple[str, answer.Table, str, answer.Table]:
         """Of the picture in a file: itself with its faces, a row a face, and chart and parts of one face, from 1."""
         if not picture:
             raise LDLError("choose a picture first")
-        path, row = Path(picture), int(face) - 1
+        path, row = Path(picture), answer.chosen(face, "face in the chart") - 1
         found = self.predictor.predict(path, detector=self.detector)
         if not 0 <= row < len(found):
-            raise LDLError(f"face {int(face)} must be in 1..{len(found)}, the faces of this picture")
+            raise LDLError(f"face {row + 1} must be in 1..{len(found)}, the faces of this picture")
         evidence = self.predictor.evidence(path, row, detector=self.detector)
         pixels = read_picture(path)
         height, width = pixels.shape[:2]

@@ -43,18 +43,19 @@ class RowPage:
         """Table, chart and parts of the row in the fields; an empty field is a missing feature."""
         return self._show(np.array([[np.nan if value is None else value for value in values]], dtype=float), 0)
 
-    def of_table(self, text: str | None, file: str | None, row: float) -> tuple[answer.Table, str, answer.Table]:
-        """The same of a file, or else of pasted text: all rows in the table, one row in the chart."""
+    def of_table(self, text: str | None, file: str | None, row: float | None) -> tuple[answer.Table, str, answer.Table]:
+        """The same of a file, or else of pasted text: the rows in the table, one row in the chart."""
+        chosen = answer.chosen(row, "row in the chart")
         if file:
-            return self._show(file, int(row))
+            return self._show(file, chosen)
         if not (text or "").strip():
             raise LDLError(f"paste a row of {self.count} features, or several, or choose a file")
         if (rows := _numbers(str(text))) is not None:
-            return self._show(rows, int(row))
+            return self._show(rows, chosen)
         with tempfile.TemporaryDirectory(dir=self.folder) as place:
             path = Path(place) / "pasted.csv"
             path.write_text(str(text).strip() + "\n", encoding="utf-8")
-            return self._show(path, int(row))
+            return self._show(path, chosen)
 
     def _show(self, given: Any, row: int) -> tuple[answer.Table, str, answer.Table]:
         found = self.predictor.predict(given)

@@ -17,6 +17,8 @@ from real_photographs import drawn_model, photographs
 
 from ldl.cli.command import command
 from ldl.data import TabularLDL, TabularValues
+from ldl.demo.picture_page import PicturePage
+from ldl.demo.row_page import RowPage
 from ldl.demo.server import serving
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -104,6 +106,14 @@ def test_a_file(page: Any, checkpoint: Path) -> None:
 def test_mistakes_are_told(text: str, row: int, message: str, page: Any) -> None:
     with pytest.raises(gradio_client.exceptions.AppError, match=message):
         page.predict(text, None, row, api_name="/predict_table")
+
+
+def test_an_empty_field_is_told(checkpoint: Path, tmp_path: Path) -> None:
+    predictor = Predictor.from_checkpoint(checkpoint)
+    with pytest.raises(LDLError, match="^the field 'row in the chart' is empty; give a whole number$"):
+        RowPage(predictor, tmp_path).of_table("1,2,3", None, None)
+    with pytest.raises(LDLError, match="^the field 'face in the chart' is empty"):
+        PicturePage(predictor, tmp_path).of_picture("a.png", None)
 
 
 def test_labels_without_values_and_many_features(tmp_path: Path) -> None:

@@ -61,8 +61,10 @@ class RowPage:
         found = self.predictor.predict(given)
         evidence = self.predictor.evidence(given, row)
         table = answer.answer(found)
-        shown = {**table, "data": table["data"][:MOST_ROWS]}
-        return shown, answer.chart(self.folder, found, row, evidence), answer.parts(evidence, found.labels)
+        if len(found) > MOST_ROWS:
+            first, *others = table["headers"]
+            table = {"headers": [f"{first} ({MOST_ROWS} of {len(found)})", *others], "data": table["data"][:MOST_ROWS]}
+        return table, answer.chart(self.folder, found, row, evidence), answer.parts(evidence, found.labels)
 
 
 def _numbers(text: str) -> np.ndarray | None:

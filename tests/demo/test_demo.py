@@ -108,6 +108,12 @@ def test_mistakes_are_told(text: str, row: int, message: str, page: Any) -> None
         page.predict(text, None, row, api_name="/predict_table")
 
 
+def test_a_long_table_says_that_it_is_cut(checkpoint: Path, tmp_path: Path) -> None:
+    page = RowPage(Predictor.from_checkpoint(checkpoint), tmp_path)
+    table, _, _ = page.of_table("61.5,1.1,-2\n" * 1001, None, 1000)
+    assert table["headers"][0] == "row (1000 of 1001)" and len(table["data"]) == 1000
+
+
 def test_an_empty_field_is_told(checkpoint: Path, tmp_path: Path) -> None:
     predictor = Predictor.from_checkpoint(checkpoint)
     with pytest.raises(LDLError, match="^the field 'row in the chart' is empty; give a whole number$"):

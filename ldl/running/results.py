@@ -141,7 +141,8 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
         measure = known.get(name)  # None of what callbacks log besides
         if measure is None or not measure.detail:
             label = name if measure is None else _label(measure, folds, labels.unit)
-            table.add_row(label.replace("[", r"\["), *(_number(column[name]) for column in columns.values()))
+            cells = (_number(column.get(name, math.nan)) for column in columns.values())
+            table.add_row(label.replace("[", r"\["), *cells)
     console = console or Console()
     console.print(title, highlight=False, soft_wrap=True)
     console.print(table)

@@ -95,6 +95,11 @@ def test_pooled_column_where_folds_are_many_or_unequal(sizes: list[int], shown: 
     assert (cells(printed(content), "kl")[2:] == ["0.4321"]) == shown
 
 
+def test_what_a_callback_logs_has_no_pooled_figure() -> None:
+    content = summary([fold(number, 5 + number, own=2.0) for number in range(2)], {"kl": 0.4, "mae": 3.0, "cs4": 0.5})
+    assert cells(printed(content), "own") == ["2.0000", "0.0000", "-"]
+
+
 @pytest.mark.parametrize(
     ("leaks", "text"),
     [

@@ -133,7 +133,8 @@ def make_trainer(
         if group is not None:
             name, options = f"{group}_fold_{data.fold}", replace(options, group=options.group or group)
         first_step, tells = checkpoint.get("global_step", 0), group is None or data.fold == 0
-        ours["logger"] = tracking.make_loggers(folder, options, yaml.safe_load(text), first_step, name, tells)
+        content, of_fold = yaml.safe_load(text), group is not None
+        ours["logger"] = tracking.make_loggers(folder, options, content, first_step, name, tells, of_fold)
     trainer = cli.make_trainer(config, callbacks, **ours)
     if config.stage == "fit" and config.select == "best":
         check_validates(trainer)

@@ -62,16 +62,17 @@ class QuietWandb(WandbLogger):
 
     Args:
         tells: Whether to print the line.
+        of_fold: Whether the line is of all folds of a cross-validation, which are one group.
         options: See ``WandbLogger``.
     """
 
-    def __init__(self, tells: bool = True, **options: Any) -> None:
+    def __init__(self, tells: bool = True, of_fold: bool = False, **options: Any) -> None:
         import wandb
 
         super().__init__(**options, settings=wandb.Settings(**QUIET))
         # Lightning hands it on, and wandb warns that it has no effect.
         self._wandb_init.pop("anonymous", None)
-        self.tells = tells
+        self.tells, self.of_fold = tells, of_fold
 
     @property
     @rank_zero_experiment
@@ -81,17 +82,16 @@ class QuietWandb(WandbLogger):
         with _no_launch():
             run = super().experiment
         if self.tells:
-            print(f"wandb: {_place(run)}", flush=True)
+            print(f"wandb: {_place(run, self.of_fold)}", flush=True)
         return run
 
 
-def _place(run: Any) -> str:
+def _place(run: Any, of_fold: bool) -> str:
     """Where a run, or the group of its fold, is to be seen, or how it gets there."""
     if not run.offline:
-        return f"group {run.group} of {run.project_url}" if run.group else str(run.url)
+        return f"group {run.group} of {run.project_url}" if of_fold else str(run.url)
     folder = Path(run.dir).parent
-    if run.group:
-        # Of all folds.
+    if of_fold:
         folder = folder.parents[2] / "fold_*" / "wandb" / "offline-run-*"
     folder = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
     return f"kept offline; `wandb login`, then `wandb sync {folder}` sends it"
@@ -124,6 +124,7 @@ def make_loggers(
     first_step: int = 0,
     name: str | None = None,
     tells: bool = True,
+    of_fold: bool = False,
 ) -> list[Logger]:
     """The loggers of one run: ``run_dir/metrics.csv``, and wandb unless disabled. Nothing is written yet.
 
@@ -134,6 +135,7 @@ def make_loggers(
         first_step: Step of the checkpoint that is resumed.
         name: Name of the run in wandb where ``options`` have none; None takes the run directory's.
         tells: Whether to say where wandb keeps the run.
+        of_fold: Whether the run is a fold, in a folder beside those of the others.
     """
     loggers: list[Logger] = [MetricsFile(run_dir, first_step)]
     if options.mode != "disabled" and process_rank() == 0:
@@ -146,6 +148,7 @@ def make_loggers(
         loggers.append(
             QuietWandb(
                 tells,
+                of_fold,
                 save_dir=run_dir,
                 project=options.project,
                 name=options.name or name or run_dir.name,

@@ -12,7 +12,7 @@ from wandb.proto import wandb_internal_pb2
 
 from ldl.cli import main
 from ldl.running.metrics_file import MetricsFile
-from ldl.running.tracking import WandbOptions, make_loggers, resolve_mode
+from ldl.running.tracking import WandbOptions, finish, make_loggers, resolve_mode
 
 GROUP = "digits_RotatedDigits_Softmax"
 
@@ -65,6 +65,20 @@ def test_crossval_is_a_group(tmp_path: Path) -> None:
             for item in record.history.item
         }
         assert {"train_loss", "val_kl", "test_kl", "predictions", "charts/distributions"} <= logged
+
+
+@pytest.mark.parametrize("of_fold", [False, True])
+def test_what_is_said_of_an_offline_run_finds_it(
+    of_fold: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = WandbOptions(mode="offline", group="several")
+    logger = make_loggers(tmp_path / "run" / "fold_0", options, {}, of_fold=of_fold)[1]
+    try:
+        lies = Path(logger.experiment.dir).parent
+    finally:
+        finish([logger])
+    place = capsys.readouterr().out.partition("`wandb sync ")[2].partition("`")[0]
+    assert list(Path("/").glob(place.removeprefix("/"))) == [lies] and ("*" in place) == of_fold
 
 
 def test_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

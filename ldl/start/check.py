@@ -33,7 +33,7 @@ def check(args: list[str], schema: Schema) -> None:
     given = list(options_of(args))
     names = [name for name, _ in given]
     configs = {value: read_config(value) for name, value in given if name in ("-c", "--config")}
-    if any({"candidates", "tune"} & set(content) for content in configs.values()):
+    if any({"candidates", "tune"} & set(content or ()) for content in configs.values()):
         return
     known: dict[str, ClassEntry | None] = {}
     if not configs and "--ckpt_path" not in names:
@@ -54,8 +54,8 @@ def options_of(args: list[str]) -> Iterator[tuple[str, str]]:
             yield name, value if equals else "" if follows.startswith("--") else follows
 
 
-def read_config(given: str) -> dict[str, Any]:
-    """A configuration by its name or path, or as YAML; empty where it is left to the parser to read it.
+def read_config(given: str) -> dict[str, Any] | None:
+    """A configuration by its name or path, or as YAML; None where it is left to the parser to read it.
 
     Raises:
         LDLError: there is no such configuration.
@@ -66,14 +66,14 @@ def read_config(given: str) -> dict[str, Any]:
         # An alias may stand for very much.
         content = yaml.safe_load(text) if "&" not in text else None
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        return None
+    return content if isinstance(content, dict) else None
 
 
-def take_classes(known: dict[str, ClassEntry | None], content: dict[str, Any], schema: Schema) -> None:
-    """Note the classes that a configuration names; None is one that is not known here."""
-    model = content.get("model")
-    if any("." in str(key) for key in content) or not isinstance(model, dict | None):
+def take_classes(known: dict[str, ClassEntry | None], content: dict[str, Any] | None, schema: Schema) -> None:
+    """Note the classes that a configuration names, None for one that is not known here; of None it may name any."""
+    model = (content or {}).get("model")
+    if content is None or any("." in str(key) for key in content) or not isinstance(model, dict | None):
         known.clear()
         return
     parts = {f"model.{name}": part for name, part in (model or {}).items()} | {"data": content.get("data")}

@@ -82,6 +82,8 @@ RIGHT = [
     ["-c", "default", "-c", "heads/softmax", "--model.head.hidden", "null", "--stage", "crossval"],
     ["--ckpt_path", "a/checkpoints/last.ckpt", "--data.anything", "3"],
     ["-c", "model: {head: LDLF}", "--model.head.trees", "3", "--data", "Bags", "--data.path=x"],
+    ["-c", "heads/softmax", "-c", "model: {head: LDLF}  # R&D", "--model.head.trees", "3"],
+    ["-c", "heads/softmax", "-c", "model: {head: [", "--model.head.trees", "3"],
     ["-c", "compare/tabular", "--stage", "compare", "--data.path", "x"],
     [*TABLE, "-c", "tune/tabular_ldlf", "--stage", "tune", "--data.path", "x", "--jobs", "2"],
     ["--model.backbone", "null", "--model.head", "{class_path: LDLF}", "--model.head.trees=3"],

@@ -68,6 +68,8 @@ def ordered(runs: list[Run], by: str) -> list[Run]:
     """
     if by == "when" or not runs:
         return runs
+    if by == "folds":
+        return sorted(runs, key=lambda run: len(run.folds))
     if by in FACTS:
         return sorted(runs, key=lambda run: facts(run)[FACTS.index(by)])
     known = {name for run in runs for name in run.mean}

@@ -11,7 +11,13 @@ from ldl.errors import LDLError
 from ldl.runs.listing import aligned, direction
 from ldl.runs.reading import Run
 
-FOLDS = ("data.class_path", "data.path", "data.root", "data.protocol", "data.folds", "data.fold_seed", "data.group_key")
+FOLDS = tuple(
+    f"data.{name}"
+    for name in (
+        *("class_path", "path", "root", "protocol", "split_list", "folds", "fold_seed", "group_key", "value_key"),
+        *("low", "high", "step", "detector", "skip_unreadable", "pictures", "draw_seed", "turns", "train_fraction"),
+    )
+)
 """Options that decide which rows are in which fold."""
 
 LEFT_OUT = ("run_dir", "wandb", "data.fold", "stage", "trainer.logger", "trainer.default_root_dir")
@@ -49,6 +55,8 @@ def unpaired(first: Run, second: Run) -> str | None:
     """Why folds of two runs cannot be paired; None where they are the same rows."""
     if min(len(first.folds), len(second.folds)) < 2:
         return "both must be cross-validations"
+    if (unknown := _unknown(first, second)) is not None:
+        return unknown
     for name in FOLDS:
         if first.options.get(name) != second.options.get(name):
             return f"{name} is {first.options.get(name)} and {second.options.get(name)}"
@@ -56,6 +64,11 @@ def unpaired(first: Run, second: Run) -> str | None:
     if sizes[0] != sizes[1]:
         return "their folds test different numbers of rows"
     return None
+
+
+def _unknown(first: Run, second: Run) -> str | None:
+    """Which run has no options that are known, such as a comparison of candidates; None where both have some."""
+    return next((f"the options of {run.folder} are not known" for run in (first, second) if not run.options), None)
 
 
 def _row(name: str, first: Run, second: Run, paired: bool) -> list[str]:
@@ -85,6 +98,8 @@ def _about(run: Run) -> str:
 
 
 def _options(first: Run, second: Run) -> list[str]:
+    if (unknown := _unknown(first, second)) is not None:
+        return [unknown]
     names = [*first.options, *(name for name in second.options if name not in first.options)]
     names = [name for name in names if not any(name == part or name.startswith(f"{part}.") for part in LEFT_OUT)]
     differ = [name for name in names if first.options.get(name) != second.options.get(name)]

@@ -6,6 +6,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from ldl.cli.command import command
 from ldl.comparison.statistics import p_value
 from ldl.labels import LabelSpace
 from ldl.metrics import measures
-from ldl.runs.listing import direction
+from ldl.runs.listing import direction, ordered
+from ldl.runs.pair import comparison, unpaired
 from ldl.runs.reading import read_run
 
 RNG = np.random.default_rng(0)
@@ -99,6 +101,22 @@ def test_compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         said(capsys, runs, "--compare", "mean", "elsewhere")
     assert "no run has this name" in capsys.readouterr().err
+
+
+def test_what_decides_the_folds_keeps_runs_unpaired(runs: Path) -> None:
+    run = read_run(runs / "mean")
+    assert unpaired(run, run) is None
+    for name in ("data.step", "data.value_key", "data.split_list"):
+        assert unpaired(run, replace(run, options={**run.options, name: "other"})) == f"{name} is None and other"
+    unknown = replace(run, options={})
+    assert unpaired(unknown, unknown) == f"the options of {run.folder} are not known"
+    assert comparison(run, unknown)[3] == f"the options of {run.folder} are not known"
+
+
+def test_folds_are_ordered_as_numbers(runs: Path) -> None:
+    run = read_run(runs / "mean")
+    several = [replace(run, folds=run.folds[:1] * count) for count in (10, 2, 82, 0, 5)]
+    assert [len(each.folds) for each in ordered(several, "folds")] == [0, 2, 5, 10, 82]
 
 
 def test_csv(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

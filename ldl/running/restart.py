@@ -1,4 +1,4 @@
-"""A run that torchrun or SLURM starts again goes on where it was, as with ``--ckpt_path last``.
+"""A run that torchrun or SLURM starts again goes on where it was, as with ``--ckpt_path last``, whatever it began with.
 
 A checkpoint notes the launch that has written it, so that a new run in the directory of an old one begins anew. Counts
 of restarts alone do not tell: torchrun counts processes that failed, not machines that were lost and came again.
@@ -61,22 +61,21 @@ def checkpoint_of(config: Namespace, text: str) -> dict[str, Any]:
         LDLError: there is none, or it cannot be read.
     """
     path, place = config.ckpt_path, config.run_dir
-    if path not in (None, LAST):
-        return read_checkpoint(path)
     if path == LAST and place is None:
         raise LDLError("--ckpt_path last is checkpoints/last.ckpt of --run_dir; give --run_dir, or the path of a file")
     if path == LAST and config.stage != "fit":
         config.ckpt_path = str(last_of(place))
         return read_checkpoint(config.ckpt_path)
-    config.ckpt_path = None
     asked = path == LAST or (config.stage == "fit" and _may_be_again())
-    if place is None or not asked or not os.path.isfile(last := last_of(place)):
-        return {}
-    checkpoint = read_checkpoint(last)
-    if path != LAST and checkpoint.get(KEY) != launch_of(text):
-        return {}
-    config.ckpt_path = str(last)
-    return checkpoint
+    if place is not None and asked and os.path.isfile(last := last_of(place)):
+        checkpoint = read_checkpoint(last)
+        if path == LAST or checkpoint.get(KEY) == launch_of(text):
+            config.ckpt_path = str(last)
+            return checkpoint
+    if path not in (None, LAST):
+        return read_checkpoint(path)
+    config.ckpt_path = None
+    return {}
 
 
 def _may_be_again() -> bool:

@@ -151,10 +151,12 @@ def test_only_what_the_launch_itself_has_saved_is_taken(
     last = restart.last_of(tmp_path)
     last.parent.mkdir()
     torch.save({**state, restart.KEY: restart.launch_of("a: 1")}, last)
+    given = unbroken / "checkpoints" / "best.ckpt"
     for text, taken in (("a: 1", again), ("a: 2", False)):
-        config = restart.Namespace(ckpt_path=None, run_dir=str(tmp_path), stage="fit")
-        assert bool(restart.checkpoint_of(config, text)) == taken
-        assert config.ckpt_path == (str(last) if taken else None)
+        for path in (None, str(given)):
+            config = restart.Namespace(ckpt_path=path, run_dir=str(tmp_path), stage="fit")
+            assert bool(restart.checkpoint_of(config, text)) == (taken or path is not None)
+            assert config.ckpt_path == (str(last) if taken else path)
 
 
 class _Other(Collective):

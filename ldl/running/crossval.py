@@ -26,6 +26,7 @@ from ldl.running import stopping
 from ldl.running.folds import FoldOutcome, Key, Rows, fold_folder, read_fold, restore, write_fold
 from ldl.running.metrics_file import MetricsFile
 from ldl.running.results import columns, summarize, write_results
+from ldl.running.together import Together
 from ldl.running.tracking import finish
 from ldl.running.training import Select, fit_and_test, make_checkpoints, seed_everything
 from ldl.task import Task
@@ -151,7 +152,7 @@ def fit_fold(
     task.build(data.labels, data.input_shape)
     made = trainer() if callable(trainer) else _make_trainer(trainer or {}, data, folder, select)
     report = _report(task, data, folder, draw=count <= MOST_DRAWN)
-    made.callbacks.append(report)  # type: ignore[attr-defined]
+    made.callbacks += [SameFold(number), report]  # type: ignore[attr-defined]
     try:
         entry, seconds = fit_and_test(made, task, data, select)
     finally:
@@ -160,6 +161,14 @@ def fit_fold(
     if folder is not None:
         write_fold(folder, outcome, task, data, key)
     return task, outcome
+
+
+class SameFold(Together):
+    """Holds the processes of a run to the same fold: each finds on its own disk which are done."""
+
+    def begins(self, number: int) -> str:
+        """The fold that is trained."""
+        return f"trains fold {number}"
 
 
 class Collect(Report):

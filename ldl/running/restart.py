@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from jsonargparse import Namespace
 
 from ldl.checkpoint import read_checkpoint
-from ldl.collective import current_collective
-from ldl.errors import LDLError, SharedError
+from ldl.errors import LDLError
+from ldl.running.together import Together
 
 LAST = "last"
 """The ``--ckpt_path`` that is ``checkpoints/last.ckpt`` of ``--run_dir``, where it is there."""
@@ -85,7 +84,7 @@ def _may_be_again() -> bool:
     return bool(again) or (restarts() and named)
 
 
-class Launch(pl.Callback):
+class Launch(Together):
     """Notes in checkpoints the launch they are of, and holds the processes of a run to the same beginning.
 
     Args:
@@ -93,25 +92,18 @@ class Launch(pl.Callback):
         step: Step of the checkpoint that this process goes on with; -1 for none.
     """
 
-    def __init__(self, launch: str | None, step: int) -> None:
-        self.launch, self.step = launch, step
+    shared = "--run_dir, or --ckpt_path,"
 
-    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        own = torch.tensor([self.step], device=trainer.strategy.root_device)
-        steps = torch.cat(current_collective().gather(own)).tolist()
-        for rank, step in enumerate(steps):
-            if step != steps[0]:
-                raise SharedError(
-                    f"process {rank} {_begins(step)}, but process 0 {_begins(steps[0])}; let --run_dir, or "
-                    "--ckpt_path, lie on a disk that all machines share"
-                )
+    def __init__(self, launch: str | None, step: int) -> None:
+        super().__init__(step)
+        self.launch = launch
+
+    def begins(self, number: int) -> str:
+        """Anew, or after a step."""
+        return "begins anew" if number < 0 else f"goes on after step {number}"
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         if self.launch is not None:
             checkpoint[KEY] = self.launch
-
-
-def _begins(step: int) -> str:
-    return "begins anew" if step < 0 else f"goes on after step {step}"

@@ -19,9 +19,11 @@ from ldl.backbones.base import Identity
 from ldl.backbones.timm import Timm
 from ldl.checkpoint import AtomicCheckpointIO, write_whole
 from ldl.cli import main
+from ldl.collective import Collective
 from ldl.data import BSDS500, RotatedDigits, TabularLDL, UTKFace
 from ldl.errors import LDLError
 from ldl.heads import MeanPredictor, Softmax
+from ldl.running import together
 from ldl.running.crossval import crossvalidate
 from ldl.task import Task
 
@@ -60,6 +62,20 @@ def test_same_as_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("predictions.csv", "metrics.csv", "checkpoints/best.ckpt", "results.json"):
         assert (tmp_path / "python/fold_1" / name).exists(), name
     assert (tmp_path / "python/charts/distributions.png").is_file() and not (tmp_path / "python/fold_1/charts").exists()
+
+
+class _Behind(Collective):
+    """With a second process that trains the first fold."""
+
+    def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        return [tensor, torch.zeros_like(tensor)]
+
+
+def test_processes_that_train_other_folds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them did not see on its disk that the first fold is done."""
+    monkeypatch.setattr(together, "current_collective", _Behind)
+    with pytest.raises(LDLError, match="process 1 trains fold 0, but process 0 trains fold 2; let --run_dir lie on"):
+        crossvalidate(_task, _digits(), [2], trainer=ONCE)
 
 
 def test_trainers_write_whole_checkpoints(tmp_path: Path) -> None:

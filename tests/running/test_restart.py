@@ -20,7 +20,7 @@ from ldl.cli import main, training
 from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.progress import stop
-from ldl.running import lock, restart, stopping
+from ldl.running import lock, restart, stopping, together
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 
@@ -169,7 +169,7 @@ class _Other(Collective):
 
 
 def test_processes_that_begin_with_other_steps_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restart, "current_collective", _Other)
+    monkeypatch.setattr(together, "current_collective", _Other)
     trainer = restart.pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
     restart.Launch(None, -1).setup(trainer, trainer, "fit")  # type: ignore[arg-type]
     with pytest.raises(LDLError, match="process 1 begins anew, but process 0 goes on after step 7; let --run_dir"):

@@ -9,7 +9,9 @@ from datetime import timedelta
 
 import pytorch_lightning as pl
 import torch.distributed as dist
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.strategies import DDPStrategy
+from pytorch_lightning.utilities import rank_zero_only
 
 from ldl.errors import LDLError
 
@@ -21,8 +23,19 @@ except ImportError:  # before torch 2.14
 VARIABLE = "LDL_RENDEZVOUS_SECONDS"
 """How long the processes wait for each other at the start."""
 DEFAULT = 600
+LAUNCHED = {"RANK", "LOCAL_RANK", "SLURM_PROCID"}
+"""Variables of which one is there where a launcher numbers the processes."""
 PATIENCE = 30
 """Seconds after which it is told what is waited for."""
+
+
+def take_rank(num_nodes: int) -> None:
+    """Let the process of a machine that was started by hand know that it is not the first, before a trainer is made.
+
+    The trainer, which knows how many processes a machine has, sets the number.
+    """
+    if num_nodes > 1 and not LAUNCHED & os.environ.keys() and (node := LightningEnvironment().node_rank()):
+        rank_zero_only.rank = node  # type: ignore[attr-defined]
 
 
 def meet(trainer: pl.Trainer) -> pl.Trainer:

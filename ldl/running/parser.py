@@ -21,7 +21,7 @@ from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
 from ldl.running.class_paths import check_factories
 from ldl.running.configs import find_config
-from ldl.running.nodes import meet
+from ldl.running.nodes import meet, take_rank
 from ldl.running.ranges import check_ranges
 from ldl.running.refusals import refusals
 from ldl.running.stopping import attend
@@ -68,6 +68,7 @@ class LDLCLI(LightningCLI):
                 load_from_checkpoint_support=False,
             )
         check_factories(self.config.model)
+        take_rank(self.config.trainer.num_nodes)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         parser.add_argument(

@@ -12,6 +12,12 @@ from ldl.errors import LDLError
 from ldl.progress import Stopped
 
 RESULTS = {"results.json", "predictions.csv"}
+WRITTEN = RESULTS | {
+    *("config.yaml", "metrics.csv", "model_card.md", "evaluation.json", "votes.json"),
+    *("charts", "checkpoints", "wandb", "maps", "edges", "strengths", "disagreement"),
+}
+"""Names of what a run writes into its directory, besides its folds."""
+FOLDS = "fold_*"
 
 
 def check_no_run(folder: Path, what: str) -> None:
@@ -24,7 +30,7 @@ def check_no_run(folder: Path, what: str) -> None:
 def nothing_left(folder: Path) -> Iterator[None]:
     """Where the block ends in LDLError, or was told to end, before there are checkpoints or results, remove its files.
 
-    What was in the folder before stays as it was.
+    What was in the folder before stays as it was, and so does what others make there, such as a run in a folder below.
     """
     there = _content(folder)
     missing = [place for place in (folder, *folder.parents) if not os.path.exists(place)]
@@ -44,4 +50,8 @@ def nothing_left(folder: Path) -> Iterator[None]:
 
 
 def _content(folder: Path) -> set[Path]:
-    return set(folder.rglob("*")) if os.path.isdir(folder) else set()
+    """What lies there under the names that runs write."""
+    if not os.path.isdir(folder):
+        return set()
+    own = {path for path in (*folder.glob(FOLDS), *map(folder.joinpath, WRITTEN)) if os.path.lexists(path)}
+    return own.union(*(path.rglob("*") for path in own if not path.is_symlink()))

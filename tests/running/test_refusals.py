@@ -100,9 +100,20 @@ def test_only_what_the_run_has_made_goes(tmp_path: Path) -> None:
     new = tmp_path / "runs" / "data_head" / "time"
     with pytest.raises(LDLError), nothing_left(new):
         write(new, config_yaml="after")
-        (new / "latest").symlink_to(old)
+        write(new / "fold_0" / "wandb")
+        (new / "fold_0" / "wandb" / "latest-run").symlink_to(old)
         raise LDLError("no")
     assert [path.name for path in tmp_path.iterdir()] == ["old"] and len(list(old.iterdir())) == 2
+
+
+def test_what_others_make_there_meanwhile_stays(tmp_path: Path) -> None:
+    """Where the folder of all runs, or the working directory, is given."""
+    with pytest.raises(LDLError), nothing_left(tmp_path):
+        write(tmp_path, config_yaml="ours", paper_txt="not")
+        write(tmp_path / "other", config_yaml="not", last_ckpt="not")
+        raise LDLError("no")
+    there = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")}
+    assert there == {"paper.txt", "other/config.yaml", "other/last.ckpt"}
 
 
 @pytest.mark.parametrize("kept", ["checkpoints/last.ckpt", "results.json", "predictions.csv", "fold_0/results.json"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from collections.abc import Callable
@@ -18,8 +17,8 @@ from ldl.comparison.choice import Candidate, Choice, Setting
 from ldl.data.base import LDLDataModule
 from ldl.data.column import pieces
 from ldl.errors import LDLError
-from ldl.protocols import Fold, leak, split_ratio
-from ldl.running.cell_key import check_one_process, data_text, depends_on
+from ldl.protocols import leak, split_ratio
+from ldl.running.cell_key import check_one_process, cut, data_text, depends_on
 from ldl.running.comparison_file import ComparisonFile, Entry
 from ldl.running.parser import LDLCLI
 from ldl.running.training import fit_and_test, seed_everything
@@ -171,12 +170,12 @@ def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
 def _check_same_rows(candidates: list[RunCandidate]) -> None:
     """Raise LDLError where candidates are not tested on the same rows: their means would not compare."""
     first = candidates[0].open(candidates[0].settings[0], 0)
-    tests = [_cut(first, fold).test for fold in range(first.num_folds)]
+    tests = [cut(first, fold).test for fold in range(first.num_folds)]
     for candidate in candidates:
         for setting in candidate.settings:
             data = candidate.open(setting, 0)
             same = data.num_folds == first.num_folds and _same(data, first)
-            if not same or any(not np.array_equal(_cut(data, fold).test, rows) for fold, rows in enumerate(tests)):
+            if not same or any(not np.array_equal(cut(data, fold).test, rows) for fold, rows in enumerate(tests)):
                 raise LDLError(
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {candidates[0].name}; "
                     "give options of data that decide rows and folds for all candidates"
@@ -189,19 +188,13 @@ def _same(data: LDLDataModule, other: LDLDataModule) -> bool:
     return all(one is not None and two is not None and torch.equal(one, two) for one, two in pairs)
 
 
-def _cut(data: LDLDataModule, fold: int) -> Fold:
-    other = copy.copy(data)
-    other.fold = fold
-    return other.cut()
-
-
 def worst_leak(data: LDLDataModule) -> float | None:
     """The leak audit of the fold that leaks most; None where nobody knows."""
     if data.leaky is None or data.groups is None:
         return None
-    return max(leak(_cut(data, fold), data.groups) for fold in range(data.num_folds))
+    return max(leak(cut(data, fold), data.groups) for fold in range(data.num_folds))
 
 
 def mean_split_ratio(data: LDLDataModule) -> float:
     """Tested rows for each row of the training part, of all folds."""
-    return split_ratio(_cut(data, fold) for fold in range(data.num_folds))
+    return split_ratio(cut(data, fold) for fold in range(data.num_folds))

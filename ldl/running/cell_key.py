@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import io
 import json
+import os
+from collections.abc import Iterator
+from contextlib import redirect_stdout
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import torch
 import yaml
 from jsonargparse import Namespace
@@ -14,6 +20,7 @@ from jsonargparse import Namespace
 from ldl.data.base import LDLDataModule
 from ldl.data.column import pieces
 from ldl.errors import LDLError
+from ldl.protocols import Fold
 
 PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers", "prefetch")
 """Options of data that change nothing where the content is the same."""
@@ -38,11 +45,27 @@ def depends_on(text: str) -> dict[str, Any]:
         content["trainer"].pop(name, None)
     for name in ELSEWHERE:
         content.pop(name, None)
+    if files := {file: _file_digest(file) for file in _files(content.get("model"))}:
+        content["files"] = files
     return content
 
 
+def _files(part: Any) -> Iterator[str]:
+    """What is named in a part of a configuration and is a file, such as weights to begin from."""
+    if isinstance(part, dict | list):
+        for each in part.values() if isinstance(part, dict) else part:
+            yield from _files(each)
+    elif isinstance(part, str) and os.path.isfile(part):
+        yield part
+
+
+def _file_digest(file: str) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def content_digest(data: LDLDataModule) -> str:
-    """Of inputs and columns of data that are set up."""
+    """Of inputs and columns of data that are set up, and of the rows of all folds."""
     digest = hashlib.sha256((data.content_key or "").encode())
     if data.content_key is None:
         with torch.random.fork_rng(devices=[]):
@@ -52,7 +75,19 @@ def content_digest(data: LDLDataModule) -> str:
         digest.update(f"{name} {len(data.columns[name])}".encode())
         for piece in pieces(data.columns[name]):
             digest.update(_bytes(piece))
+    with redirect_stdout(io.StringIO()):  # what a set says of a fold is said when it is trained
+        for fold in range(data.num_folds) or [data.fold]:
+            split = cut(data, fold)
+            for rows in (split.train, split.val, split.test):
+                digest.update(f"{len(rows)}".encode() + np.asarray(rows, np.int64).tobytes())
     return digest.hexdigest()
+
+
+def cut(data: LDLDataModule, fold: int) -> Fold:
+    """The rows of a fold of data that stay at theirs."""
+    other = copy.copy(data)
+    other.fold = fold
+    return other.cut()
 
 
 def _bytes(part: torch.Tensor) -> bytes:

@@ -18,7 +18,7 @@ from ldl.data.base import LDLDataModule
 from ldl.data.column import pieces
 from ldl.errors import LDLError
 from ldl.protocols import leak, split_ratio
-from ldl.running.cell_key import check_one_process, cut, data_text, depends_on
+from ldl.running.cell_key import check_one_process, content_digest, cut, data_text, depends_on
 from ldl.running.comparison_file import ComparisonFile, Entry
 from ldl.running.parser import LDLCLI
 from ldl.running.training import fit_and_test, seed_everything
@@ -74,10 +74,17 @@ class RunCandidate(Candidate):
         """Class of the head in the first setting."""
         return str(self._runs[0].config.model.head.class_path.rpartition(".")[2])
 
-    def spec(self, choice: Choice, content: str) -> str:
-        """Changes with anything that a cell of this candidate depends on; ``content`` is that of the data."""
+    def spec(self, choice: Choice, digests: dict[str, str]) -> str:
+        """Changes with anything that a cell of this candidate depends on.
+
+        ``digests`` are those of data that were read before, by their configuration; what is missing is added.
+        """
         known = [run.depends_on for run in [*self._runs, *self._quick]]
-        text = json.dumps([self.settings, known, str(choice), content, version("ldl")], sort_keys=True)
+        for run, setting in zip(self._runs, self.settings):
+            if run.data not in digests:
+                digests[run.data] = content_digest(self.open(setting, 0))
+        contents = [digests[run.data] for run in self._runs]
+        text = json.dumps([self.settings, known, str(choice), contents, version("ldl")], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def text(self, setting: Setting) -> str:
@@ -165,6 +172,12 @@ def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
     made = [*mean, *(candidate for candidate in made if candidate not in mean)]
     _check_same_rows(made)
     return made
+
+
+def specs_of(candidates: list[RunCandidate], choice: Choice) -> dict[str, str]:
+    """The :meth:`RunCandidate.spec` of each candidate, by its name."""
+    digests: dict[str, str] = {}
+    return {candidate.name: candidate.spec(choice, digests) for candidate in candidates}
 
 
 def _check_same_rows(candidates: list[RunCandidate]) -> None:

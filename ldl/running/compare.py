@@ -20,8 +20,7 @@ from ldl.comparison.report import HEADER, audit, table, words, write_report
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running import stopping
-from ldl.running.candidates import Parse, RunCandidate, make_candidates, mean_split_ratio, worst_leak
-from ldl.running.cell_key import content_digest
+from ldl.running.candidates import Parse, RunCandidate, make_candidates, mean_split_ratio, specs_of, worst_leak
 from ldl.running.comparison_file import ComparisonFile
 from ldl.running.console import bars
 from ldl.running.folder import check_no_run
@@ -78,8 +77,7 @@ def _measure_all(
     of = f"{type(data).__name__} {getattr(data, 'path', data.root)}"
     if any(row["of"] != of for row in store.rows):
         raise LDLError(f"--run_dir {folder} has the comparison of {store.rows[0]['of']}, not {of}; give another folder")
-    content = content_digest(data)
-    specs = {candidate.name: candidate.spec(choice, content) for candidate in candidates}
+    specs = specs_of(candidates, choice)
     folds = range(data.num_folds)
 
     def key(candidate: RunCandidate, fold: int | str) -> Row:

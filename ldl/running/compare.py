@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from ldl.running import stopping
 from ldl.running.candidates import Parse, RunCandidate, make_candidates, mean_split_ratio, specs_of, worst_leak
 from ldl.running.comparison_file import ComparisonFile
 from ldl.running.console import bars
+from ldl.running.crossval_stage import OTHER_WORKER
 from ldl.running.folder import check_no_run
 from ldl.running.lock import alone_in
 from ldl.running.naming import choose_folder
@@ -84,7 +85,7 @@ def _measure_all(
         return {"of": of, "candidate": candidate.name, "fold": fold, "spec": specs[candidate.name]}
 
     if workers.are_others:
-        asked = _Asked(str(folder.absolute()), file, parse)
+        asked = _Asked(str(folder.absolute()), tuple(specs.items()), file, parse)
         wanted = [
             (key(candidate, fold), partial(_measure_there, asked, candidate.name, fold))
             for fold in folds
@@ -128,9 +129,10 @@ def _measure_all(
 
 @dataclass(frozen=True)
 class _Asked:
-    """How another process comes to a comparison, whose run directory says which one it is."""
+    """How another process comes to a comparison; run directory and what the cells depend on say which one it is."""
 
     folder: str
+    specs: tuple[tuple[str, str], ...]
     file: ComparisonFile = field(compare=False)
     parse: Parse = field(compare=False)
 
@@ -140,10 +142,13 @@ def _measure_there(asked: _Asked, name: str, fold: int) -> Row:
     return measure(_open(asked)[name], fold, asked.file.choice)
 
 
-@cache
+@lru_cache(maxsize=1)
 def _open(asked: _Asked) -> dict[str, RunCandidate]:
     with refusals():
-        return {candidate.name: candidate for candidate in make_candidates(asked.file, asked.parse)}
+        candidates = make_candidates(asked.file, asked.parse)
+        if specs_of(candidates, asked.file.choice) != dict(asked.specs):
+            raise LDLError(OTHER_WORKER)
+        return {candidate.name: candidate for candidate in candidates}
 
 
 def _show(folder: Path, outcome: Outcome, setting: dict[str, Any], facts: dict[str, Any]) -> None:

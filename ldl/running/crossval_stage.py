@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ from ldl.running.training import seed_everything
 from ldl.task import Task
 
 Parse = Callable[[list[str]], LDLCLI]
+
+OTHER_WORKER = "a worker reads other data, or is of another version of ldl, than the process that asks it"
 
 
 def crossval(cli: LDLCLI, parse: Parse) -> None:
@@ -185,14 +187,14 @@ def _train_fold(plan: _Elsewhere, number: int) -> dict[str, Any]:
     return made[1].result
 
 
-@cache
+@lru_cache(maxsize=1)
 def _open(plan: _Elsewhere) -> FoldRuns:
     cli = plan.parse(["-c", plan.config])
     if plan.shared is None:
         data = cli.make_data(cli.config)
         data.setup()
         if cell_key(cli.dump(cli.config), data) != dict(plan.key):
-            raise LDLError("a worker reads other data, or is of another version of ldl, than the process that asks it")
+            raise LDLError(OTHER_WORKER)
     else:
         data = unshare(plan.shared)
     runs = FoldRuns(cli, data, Path(plan.folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from blank import save_blank
+from distributed import LocalCluster
 from matplotlib.figure import Figure
 
 from ldl import charts
@@ -207,6 +209,22 @@ def test_features_of_one_candidate_alone_are_measured_anew(
     assert kl(1) != kl(2)
     kept = [cell for cell in lines(tmp_path / "run") if cell["candidate"] == "MeanPredictor" and cell["fold"] != "all"]
     assert len(kept) == 2
+
+
+def test_workers_that_stay_measure_what_is_asked_now(
+    compare: Compare, table: Callable[..., Path], tmp_path: Path
+) -> None:
+    def kl(l2: float, *more: str) -> float:
+        one = {"MaxEnt": {"run": "tabular/maxent", "options": {"model.head.l2": l2}}}
+        return compare(tmp_path / "table.npz", one, *TWO, *more)["candidates"][1]["kl"]["mean"]
+
+    own = {"processes": False, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with LocalCluster(n_workers=1, threads_per_worker=1, **own) as cluster:
+        there = ["--scheduler", cluster.scheduler_address]
+        table()
+        first, other = kl(0.001, *there), kl(0.1, *there)
+        table(seed=1)
+        assert len({first, other, kl(0.001, *there)}) == 3
 
 
 def test_a_candidate_that_fails_is_in_the_table(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 import yaml
 from blank import save_blank
-from distributed import LocalCluster
 from matplotlib.figure import Figure
 
 from ldl import charts
@@ -66,12 +64,12 @@ def table(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def compare(tmp_path: Path) -> Compare:
-    """Compares candidates on a table, None for that of the file; returns comparison.json."""
+    """Compares candidates on a table; returns comparison.json."""
 
-    def go(path: Path | None, candidates: dict = CANDIDATES, *more: str, **others: object) -> dict:
+    def go(path: Path, candidates: dict = CANDIDATES, *more: str, **others: object) -> dict:
         file = tmp_path / "compare.yaml"
         file.write_text(yaml.safe_dump({"candidates": candidates, "choose": QUICK, **others}, sort_keys=False))
-        place = ["--data.folds=3", "--run_dir", str(tmp_path / "run")] + (["--data.path", str(path)] if path else [])
+        place = ["--data.path", str(path), "--data.folds=3", "--run_dir", str(tmp_path / "run")]
         main(["--stage", "compare", "-c", str(file), *place, *QUIET, *more])
         return json.loads((tmp_path / "run" / "comparison.json").read_text())
 
@@ -192,39 +190,6 @@ def test_what_changed_is_measured_anew(compare: Compare, table: Callable[..., Pa
     assert len(measured()) == 10
     compare(table(), one, *TWO)  # the first cells are there yet
     assert len(measured()) == 10
-
-
-def test_features_of_one_candidate_alone_are_measured_anew(
-    compare: Compare, table: Callable[..., Path], tmp_path: Path
-) -> None:
-    path, own = table(), tmp_path / "own.npz"
-    candidates = {"own": {"run": "tabular/aaknn", "options": {"data.path": str(own)}}}
-
-    def kl(seed: int) -> float:
-        features = np.random.default_rng(seed).normal(size=(90, 3))
-        np.savez(own, features=features, labels=np.load(path)["labels"])
-        found = compare(None, candidates, *TWO, data={"class_path": "TabularLDL", "init_args": {"path": str(path)}})
-        return found["candidates"][1]["kl"]["mean"]
-
-    assert kl(1) != kl(2)
-    kept = [cell for cell in lines(tmp_path / "run") if cell["candidate"] == "MeanPredictor" and cell["fold"] != "all"]
-    assert len(kept) == 2
-
-
-def test_workers_that_stay_measure_what_is_asked_now(
-    compare: Compare, table: Callable[..., Path], tmp_path: Path
-) -> None:
-    def kl(l2: float, *more: str) -> float:
-        one = {"MaxEnt": {"run": "tabular/maxent", "options": {"model.head.l2": l2}}}
-        return compare(tmp_path / "table.npz", one, *TWO, *more)["candidates"][1]["kl"]["mean"]
-
-    own = {"processes": False, "dashboard_address": None, "silence_logs": logging.CRITICAL}
-    with LocalCluster(n_workers=1, threads_per_worker=1, **own) as cluster:
-        there = ["--scheduler", cluster.scheduler_address]
-        table()
-        first, other = kl(0.001, *there), kl(0.1, *there)
-        table(seed=1)
-        assert len({first, other, kl(0.001, *there)}) == 3
 
 
 def test_a_candidate_that_fails_is_in_the_table(

@@ -65,4 +65,5 @@ def _mapped(parts: Iterator[Columns], first: Columns, rows: int, folder: Path) -
         for part in parts:
             for name, column in part.items():
                 writers[name].append(column.numpy())
-    return {name: torch.from_numpy(RowFile.open(file).map()) for name, file in files.items()}
+    # Heads may write: to files that nobody else has.
+    return {name: torch.from_numpy(RowFile.open(file).map("r+")) for name, file in files.items()}

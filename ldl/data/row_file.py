@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Literal
 
 import numpy as np
 
@@ -72,9 +72,10 @@ class RowFile:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def map(self) -> np.ndarray:
-        """All rows, as a map: read from the file where they are looked at, and writes stay in memory."""
-        return np.memmap(self.path, self.dtype, "c", self.offset, self.shape)
+    def map(self, mode: Literal["r", "r+"] = "r") -> np.ndarray:
+        """All rows, as a map: read from the file where they are looked at, and with ``r+`` written to it."""
+        # Not "c": a private map counts as memory, and one larger than that is refused.
+        return np.memmap(self.path, self.dtype, mode, self.offset, self.shape)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
         """A copy of some rows, by a slice or their numbers (B,), which are read from the lowest to the highest."""

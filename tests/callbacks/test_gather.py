@@ -37,7 +37,7 @@ def test_all_rows_in_order_and_no_file_left(tmp_path: Path, in_memory: float) ->
     assert {name: column.dtype for name, column in columns.items()} == {n: c.dtype for n, c in ROWS.items()}
     assert all(torch.equal(columns[name], column) for name, column in ROWS.items())
     assert list(tmp_path.rglob("*.npy")) == [] and (tmp_path / "scratch").is_dir() == (in_memory == 0)
-    columns["features"] += 1  # a head may write: into its own memory
+    columns["features"] += 1  # a head may write: nobody else has them
 
 
 def test_no_room_is_said_in_one_line(tmp_path: Path) -> None:

@@ -219,3 +219,13 @@ def test_rows_far_from_each_other_are_read_one_by_one(tmp_path: Path, monkeypatc
     assert np.array_equal(file[wanted], rows[wanted])
     monkeypatch.undo()
     assert file[wanted[:0]].shape == (0, 2, 3)
+
+
+def test_a_file_may_be_larger_than_memory(tmp_path: Path) -> None:
+    with (tmp_path / "rows.npy").open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (2**36, 16)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 2**42)  # sparse: it takes no room
+    rows = RowFile.open(tmp_path / "rows.npy")
+    assert not rows[:2].any() and not rows[np.array([2**36 - 1, 0])].any() and not next(rows.blocks())[1].any()
+    assert not rows.map("r+")[-1].any()

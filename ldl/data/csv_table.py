@@ -82,6 +82,16 @@ class CsvTable:
         rows = [[row[place] for place in kept] for row in self.rows]
         return CsvTable(self.path, [self.header[place] for place in kept], rows, self.lines)
 
+    def features(self, *others: str) -> CsvTable:
+        """The table without the columns that are no features. Raises LDLError where a feature has no name."""
+        rest = self.without(*others)
+        if "" in rest.header:
+            raise LDLError(
+                f"{self.path}: column {self.header.index('') + 1} has no name; give it one, or leave it out: pandas "
+                "writes no row numbers with index=False"
+            )
+        return rest
+
 
 def read_csv(path: Path, has_header: Callable[[list[str]], bool] = lambda row: True, blanks: bool = False) -> CsvTable:
     """Read a file of fields with commas between them; ``has_header`` tells whether the first row names the columns.

@@ -76,6 +76,13 @@ def test_missing_columns_are_named_with_what_was_meant(reader: str, tmp_path: Pa
     )
 
 
+@pytest.mark.parametrize("reader", ["distributions", "values", "bags"])
+def test_row_numbers_of_pandas_are_no_feature(reader: str, tmp_path: Path) -> None:
+    read, header, rows = READERS[reader]
+    with pytest.raises(LDLError, match="t.csv: column 1 has no name; give it one, or leave it out: .*index=False"):
+        read(write(tmp_path, "\n".join([f",{header}", *(f"{n},{row}" for n, row in enumerate(rows))])))
+
+
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r\r\n", "\r"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_lines_are_counted_as_an_editor_does(ends: str, mark: str, tmp_path: Path) -> None:

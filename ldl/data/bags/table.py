@@ -51,7 +51,7 @@ def read_bags(path: Path) -> BagTable:
     labels = table.numbers([label], hint)[:, 0]
     if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):
         table.refuse(wrong[0], table.place(label), "no label: these are 0 or -1 (negative) and 1 (positive)")
-    rest = table.without(label, bag)
+    rest = table.features(label, bag)
     features = rest.numbers(hint=hint)
     # The instances of a bag side by side.
     order = np.argsort(owner, kind="stable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -166,8 +166,8 @@ def _read_csv(
     labels, rest, group = _part(path, table.header, group_key, bool(table.rows))
     names, distributions = [name.removeprefix(LABEL_PREFIX) for name in labels], table.numbers(labels)
     groups = np.array(table.column(group)) if group else None
-    others = table.without(*labels, *([group] if group else []))
-    return others.numbers(missing=missing), distributions, names, groups, rest
+    features = table.features(*labels, *([group] if group else []))
+    return features.numbers(missing=missing), distributions, names, groups, rest
 
 
 def _pick_columns(
@@ -183,19 +183,19 @@ def _pick_columns(
             f"{parquet.path}: feature_key and target_key are for .mat and .npz; Parquet names its columns "
             f"{LABEL_PREFIX}NAME"
         )
-    labels, rest, group = _part(parquet.path, parquet.header, group_key, True)
+    labels, rest, group = _part(parquet.path, parquet.header, group_key, True, parquet.index)
     found = parquet.matrices({"features": rest, "labels": labels}, group, storage)
     names = [name.removeprefix(LABEL_PREFIX) for name in labels]
     return found["features"], found["labels"], names, found.get("groups"), rest
 
 
 def _part(
-    path: Path, header: Sequence[str], group_key: str | None, rows: bool
+    path: Path, header: Sequence[str], group_key: str | None, rows: bool, index: Container[str] = ()
 ) -> tuple[list[str], list[str], str | None]:
-    """The columns of the distribution, those of features, and that of the groups. Raises LDLError."""
+    """The columns of the distribution, those of features, none of ``index``, and that of groups. Raises LDLError."""
     labels = [name for name in header if name.startswith(LABEL_PREFIX)]
     group = find_group(path, header, group_key)
-    rest = [name for name in header if name not in (group, *labels)]
+    rest = [name for name in header if name not in (group, *labels) and name not in index]
     if not (labels and rest and rows):
         raise LDLError(
             f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; "

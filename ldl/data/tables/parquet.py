@@ -56,6 +56,13 @@ class Parquet:
             raise LDLError(f"{self.path}: column {doubled[0]!r} is there twice; give every column a name of its own")
         return names
 
+    @cached_property
+    def index(self) -> set[str]:
+        """The columns that pandas wrote a frame's index to: they name the rows. Raises LDLError."""
+        stored = (opened.schema_arrow.pandas_metadata or {} for opened in self._opened)
+        # A range has no column.
+        return {name for said in stored for name in said.get("index_columns", []) if isinstance(name, str)}
+
     def matrices(self, columns: Mapping[str, Sequence[str]], group: str | None, storage: Storage) -> dict[str, RowFile]:
         """Matrices of some columns each, by the names that ``columns`` gives them, from the cache or written now.
 

@@ -77,7 +77,7 @@ def _read_csv(path: Path, missing: bool, feature_key: str | None, *keys: str | N
     value, group = _names(path, table.header, *keys)
     groups = np.array(table.column(group)) if group else None
     values = table.numbers([value])
-    rest = table.without(value, *([group] if group else []))
+    rest = table.features(value, *([group] if group else []))
     return rest.numbers(missing=missing), values, groups, rest.header
 
 
@@ -88,7 +88,7 @@ def _pick_columns(
         raise LDLError(f"{parquet.path}: feature_key is for .mat and .npz; features are the columns left over")
     header: Sequence[str] = parquet.header
     value, group = _names(parquet.path, header, *keys)
-    rest = [name for name in header if name not in (value, group)]
+    rest = [name for name in header if name not in (value, group, *parquet.index)]
     if not rest:
         raise LDLError(f"{parquet.path}: needs feature columns beside {value!r}; its columns are {header[:6]}")
     found = parquet.matrices({"features": rest, "values": [value]}, group, storage)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -18,6 +19,8 @@ from ldl.data import TabularLDL, TabularValues, row_file
 from ldl.data.column import Made
 from ldl.data.row_file import RowFile, RowWriter
 from ldl.data.tables import parquet as parquet_tables
+from ldl.data.tables.distributions import read_table
+from ldl.data.tables.values import read_values
 from ldl.errors import LDLError
 
 RNG = np.random.default_rng(0)
@@ -130,6 +133,16 @@ def test_parquet_is_written_once_and_anew_where_it_changed(tmp_path: Path, capsy
     (tmp_path / "file").write_text("")
     with pytest.raises(LDLError, match="set data.cache_dir or LDL_CACHE"):
         opened(tmp_path, cache_dir=str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("name", [None, "picture", "person"])
+def test_the_index_of_pandas_is_no_feature(tmp_path: Path, name: str | None) -> None:
+    frame = pd.DataFrame({"x": [1.0, 2, 3, 4], "age": [5.0, 6, 7, 8], "label:a": 1.0}).iloc[[0, 2, 3]]
+    frame.rename_axis(name).to_parquet(tmp_path / "t.parquet")
+    table, values = read_table(tmp_path / "t.parquet"), read_values(tmp_path / "t.parquet")
+    assert (table.columns, values.columns) == (["x", "age"], ["x", "label:a"])
+    for groups in (table.groups, values.groups):
+        assert (None if groups is None else groups.tolist()) == ([0, 1, 2] if name == "person" else None)
 
 
 def test_what_is_wrong_is_named_with_file_row_and_column(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +90,22 @@ def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: P
 
 def _make(records: FaceRecords, size: int, margin: float | None, file: Path, failures: Path) -> None:
     temporary = file.with_suffix(".tmp")
-    array = open_memmap(temporary, mode="w+", dtype=np.uint8, shape=(len(records), size, size, 3))
+    try:
+        open_memmap(temporary, mode="w+", dtype=np.uint8, shape=(len(records), size, size, 3))
+        if hasattr(os, "posix_fallocate"):
+            # The map has holes, and a disk that is full where one is written to ends the process.
+            with temporary.open("r+b") as opened:
+                os.posix_fallocate(opened.fileno(), 0, temporary.stat().st_size)
+        failures.write_text(json.dumps(_fill(temporary, records, range(len(records)), size, margin)))
+        os.replace(temporary, file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _fill(file: Path, records: FaceRecords, rows: Sequence[int], size: int, margin: float | None) -> dict[int, str]:
+    """Write the crops of some pictures to a file that has room for all. Why pictures cannot be read, by row."""
+    array = open_memmap(file, mode="r+")
     failed: dict[int, str] = {}
 
     def make(row: int) -> None:
@@ -101,12 +117,13 @@ def _make(records: FaceRecords, size: int, margin: float | None, file: Path, fai
 
     threads = cv2.getNumThreads()
     cv2.setNumThreads(1)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(make, range(len(records))))
-    cv2.setNumThreads(threads)
+    try:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(make, rows))
+    finally:
+        cv2.setNumThreads(threads)
     array.flush()
-    failures.write_text(json.dumps(dict(sorted(failed.items()))))
-    os.replace(temporary, file)
+    return dict(sorted(failed.items()))
 
 
 def _key(records: FaceRecords, size: int, margin: float | None) -> str:

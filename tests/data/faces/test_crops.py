@@ -7,6 +7,7 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -93,6 +94,28 @@ def test_failures_are_kept_with_their_reasons(records: FaceRecords, tmp_path: Pa
         assert crops[4].any()
 
 
+def test_room_is_taken_before_pictures_are_cropped(records: FaceRecords, tmp_path: Path) -> None:
+    for path in records.paths()[1:]:
+        path.unlink()
+    status = cached_crops(records, 256, None, tmp_path / "cache").file.stat()
+    # Also that of pictures which are not there: a hole meets a full disk where it is mapped, which ends the process.
+    assert 512 * status.st_blocks >= status.st_size > 5 * 256 * 256 * 3
+
+
+def test_threads_of_opencv_are_as_before_where_a_crop_cannot_be_made(
+    records: FaceRecords, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "read_picture", lambda path: None)
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(3)
+    try:
+        with pytest.raises(AttributeError):
+            cached_crops(records, 16, None, tmp_path / "cache")
+        assert cv2.getNumThreads() == 3
+    finally:
+        cv2.setNumThreads(before)
+
+
 def test_a_loader_process_opens_the_file_itself(records: FaceRecords, tmp_path: Path) -> None:
     crops = cached_crops(records, 16, None, tmp_path / "cache")
     expected = crops[2]
@@ -118,5 +141,6 @@ def test_an_interrupted_run_leaves_no_half_cache(
         patched.setattr(module, "crop", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cached_crops(records, 16, None, tmp_path / "cache")
+        assert [path.suffix for path in (tmp_path / "cache" / "crops").iterdir()] in ([], [".lock"])
     crops = cached_crops(records, 16, None, tmp_path / "cache")
     assert all(crops[row].any() for row in range(5))

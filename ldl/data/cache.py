@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from filelock import FileLock
 
 from ldl.errors import LDLError
+
+BEGUN = time.time()
+"""When this process began."""
 
 
 def cache_root(given: str | None = None) -> Path:
@@ -25,6 +29,15 @@ def files_key(files: Sequence[Path], how: str) -> str:
         status = file.stat()
         digest.update(f"|{file.resolve()} {status.st_size} {status.st_mtime_ns}".encode())
     return digest.hexdigest()[:20]
+
+
+def of_earlier_run(file: Path) -> bool:
+    """Whether a file was written before this process began.
+
+    What could not be read then is tried again: the reason may have passed, such as a permission. What this run has
+    found stays, so that its processes and folds have the same rows.
+    """
+    return file.stat().st_mtime < BEGUN
 
 
 def cached_folder(folder: Path, make: Callable[[Path], None], what: str) -> Path:

@@ -16,7 +16,9 @@ import numpy as np
 from filelock import FileLock
 from numpy.lib.format import open_memmap
 
+from ldl.checkpoint import replacing
 from ldl.collective import process_rank
+from ldl.data.cache import of_earlier_run
 from ldl.data.faces.align import crop
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import read_picture
@@ -69,8 +71,8 @@ def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: P
     """The crops of all pictures, from the cache where they are there, else made now.
 
     The key is made of every picture's path, length and time of change, its anchor, and the options; so a changed
-    picture or landmark is cropped anew. Processes that ask at the same time wait for the first of them. ``size`` is
-    the side in pixels, ``margin`` that of ``align.placement``.
+    picture or landmark is cropped anew. Pictures that an earlier run could not read are tried again. Processes that ask
+    at the same time wait for the first of them. ``size`` is the side in pixels, ``margin`` that of ``align.placement``.
     """
     key = _key(records, size, margin)
     folder = cache / "crops"
@@ -81,11 +83,19 @@ def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: P
             if not (file.is_file() and failures.is_file()):
                 print(f"cropping {len(records)} pictures to {size}x{size} into {folder}", flush=True)
                 _make(records, size, margin, file, failures)
+            elif of_earlier_run(failures) and (failed := _read(failures)):
+                failed = _fill(file, records, list(failed), size, margin)
+                with replacing(failures) as stream:
+                    stream.write(json.dumps(failed).encode())
     except OSError as error:
         raise LDLError(
             f"the cache {folder} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE"
         ) from error
-    return Crops(file, key, {int(row): reason for row, reason in json.loads(failures.read_text()).items()})
+    return Crops(file, key, _read(failures))
+
+
+def _read(failures: Path) -> dict[int, str]:
+    return {int(row): reason for row, reason in json.loads(failures.read_text()).items()}
 
 
 def _make(records: FaceRecords, size: int, margin: float | None, file: Path, failures: Path) -> None:

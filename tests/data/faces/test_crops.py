@@ -14,7 +14,7 @@ from PIL import Image
 
 from ldl.data.faces import crops as module
 from ldl.data.faces.align import crop
-from ldl.data.faces.crops import cached_crops
+from ldl.data.faces.crops import Crops, cached_crops
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
@@ -92,6 +92,23 @@ def test_failures_are_kept_with_their_reasons(records: FaceRecords, tmp_path: Pa
         assert list(crops.failed) == [1, 3]
         assert "1.png cannot be read" in crops.failed[1] and "no picture at" in crops.failed[3]
         assert crops[4].any()
+
+
+def test_pictures_that_an_earlier_run_could_not_read_are_tried_again(records: FaceRecords, tmp_path: Path) -> None:
+    path = records.paths()[1]
+    content, time = path.read_bytes(), path.stat().st_mtime_ns
+
+    def cropped(content: bytes) -> Crops:
+        path.write_bytes(content)
+        os.utime(path, ns=(time, time))
+        return cached_crops(records, 16, None, tmp_path / "cache")
+
+    first = cropped(bytes(len(content)))
+    assert list(first.failed) == [1] == list(cropped(content).failed)
+    os.utime(first.file.with_suffix(".json"), (1, 1))
+    again = cropped(content)
+    assert again.failed == {} and again.key == first.key
+    np.testing.assert_array_equal(again[1], crop(read_picture(path), records.anchor(1), 16, None))
 
 
 def test_room_is_taken_before_pictures_are_cropped(records: FaceRecords, tmp_path: Path) -> None:

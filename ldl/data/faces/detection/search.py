@@ -13,6 +13,7 @@ import numpy as np
 from filelock import FileLock
 
 from ldl.checkpoint import replacing
+from ldl.data.cache import of_earlier_run
 from ldl.data.faces.detection.face import Detector, Face
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
@@ -45,7 +46,8 @@ class Found:
 def find_faces(paths: Sequence[Path], detector: Detector, cache: Path) -> Found:
     """The faces of all pictures, from the cache where it has them.
 
-    The key is made of the detector and every picture's path, length and time of change. Raises LDLError.
+    The key is made of the detector and every picture's path, length and time of change. Pictures that an earlier run
+    could not read are tried again. Raises LDLError.
     """
     file = cache / "detected" / f"{_key(paths, detector)}.json"
     try:
@@ -53,13 +55,12 @@ def find_faces(paths: Sequence[Path], detector: Detector, cache: Path) -> Found:
         with FileLock(file.with_suffix(".lock")):
             if not file.is_file():
                 print(f"{detector.name} looks for faces in {len(paths):,} pictures", flush=True)
-                with replacing(file) as stream:
-                    stream.write(json.dumps(_search(paths, detector)).encode())
+                _write(file, _search(paths, detector, range(len(paths)), [[] for _ in paths]))
+            elif of_earlier_run(file) and (found := _read(file)).failed:
+                _write(file, _search(paths, detector, list(found.failed), found.faces))
     except OSError as error:
         raise LDLError(f"the cache {file.parent} cannot be written: {error.strerror}; set LDL_CACHE") from error
-    said = json.loads(file.read_text())
-    faces = [[_unpack(numbers) for numbers in picture] for picture in said["faces"]]
-    return Found(faces, {int(number): reason for number, reason in said["failed"].items()})
+    return _read(file)
 
 
 def some_names(names: Sequence[str]) -> str:
@@ -68,16 +69,28 @@ def some_names(names: Sequence[str]) -> str:
     return ", ".join(names[:FEW]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _search(paths: Sequence[Path], detector: Detector) -> dict[str, object]:
-    faces: list[list[list[float]]] = []
+def _search(paths: Sequence[Path], detector: Detector, numbers: Sequence[int], faces: list[list[Face]]) -> Found:
+    """The faces of all pictures, where those of the pictures ``numbers`` are not known."""
     failed: dict[int, str] = {}
-    for number, path in enumerate(track(paths, len(paths), "finding faces", sys.stdout.isatty())):
+    for number in track(numbers, len(numbers), "finding faces", sys.stdout.isatty()):
+        path = paths[number]
         try:
-            faces.append([_pack(face) for face in detector(read_picture(path))])
+            faces[number] = detector(read_picture(path))
         except LDLError as error:
-            faces.append([])
             failed[number] = str(error) if str(path) in str(error) else f"{path}: {error}"
-    return {"faces": faces, "failed": failed}
+    return Found(faces, failed)
+
+
+def _write(file: Path, found: Found) -> None:
+    faces = [[_pack(face) for face in picture] for picture in found.faces]
+    with replacing(file) as stream:
+        stream.write(json.dumps({"faces": faces, "failed": found.failed}).encode())
+
+
+def _read(file: Path) -> Found:
+    said = json.loads(file.read_text())
+    faces = [[_unpack(numbers) for numbers in picture] for picture in said["faces"]]
+    return Found(faces, {int(number): reason for number, reason in said["failed"].items()})
 
 
 def _pack(face: Face) -> list[float]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torchvision.ops import nms
 
 from ldl.data.faces.detection.face import BOX_POINTS, Face
@@ -153,8 +155,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_faces_are_looked_for_once(tmp_path: Path) -> None:
-    from PIL import Image
-
     Image.fromarray(np.full((48, 64, 3), 242, np.uint8)).save(tmp_path / "a.png")
     (tmp_path / "b.png").write_bytes(b"?")
     detector, paths = OnnxDetector(ultraface(tmp_path / "a.onnx", [48, 64])), [tmp_path / "a.png", tmp_path / "b.png"]
@@ -170,3 +170,22 @@ def test_faces_are_looked_for_once(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):  # another picture is looked at
         (tmp_path / "a.png").write_bytes((tmp_path / "a.png").read_bytes() + b" ")
         find_faces(paths, Never(tmp_path / "a.onnx"), tmp_path / "cache")
+
+
+def test_pictures_that_an_earlier_run_could_not_read_are_tried_again(tmp_path: Path) -> None:
+    for name in "ab":
+        Image.fromarray(np.full((48, 64, 3), 242, np.uint8)).save(tmp_path / f"{name}.png")
+    detector, paths = OnnxDetector(ultraface(tmp_path / "a.onnx", [48, 64])), [tmp_path / "a.png", tmp_path / "b.png"]
+    content = paths[0].read_bytes()
+
+    def failed(content: bytes) -> list[int]:
+        paths[0].write_bytes(content)
+        os.utime(paths[0], (1, 1))
+        found = find_faces(paths, detector, tmp_path / "cache")
+        assert [number for number, faces in enumerate(found.faces) if not faces] == list(found.failed)
+        return list(found.failed)
+
+    assert failed(bytes(len(content))) == [0] == failed(content)
+    (file,) = (tmp_path / "cache" / "detected").glob("*.json")
+    os.utime(file, (1, 1))
+    assert failed(content) == []

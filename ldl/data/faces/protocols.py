@@ -66,6 +66,11 @@ class FaceProtocol:
 def _parts(cut: Cut) -> Rows:
     part = _fact(cut, "part", "train, val or test")
     train, val, test = (np.flatnonzero(part == name) for name in ("train", "val", "test"))
+    if lacking := [name for name, rows in (("train", train), ("test", test)) if not len(rows)]:
+        raise LDLError(
+            f"no picture of the list is in part {lacking[0]!r}; this protocol needs train and test: name pictures of "
+            "both in the column 'part', or choose another"
+        )
     return Fold(train, val, test) if len(val) else (train, test)
 
 

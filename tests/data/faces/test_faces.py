@@ -15,6 +15,7 @@ from fake_faces import fgnet, landmarks, picture, utkface, write_lines
 
 from ldl.data import FGNET, FaceFolder, UTKFace
 from ldl.data.faces.ages import FaceAges
+from ldl.data.faces.boxes import read_boxes
 from ldl.errors import LDLError
 from ldl.protocols import leak
 
@@ -129,6 +130,16 @@ def test_a_missing_box_is_named(tmp_path: Path) -> None:
         _open(FGNET, tmp_path, alignment="box")
 
 
+def test_two_boxes_of_one_name_are_refused(tmp_path: Path) -> None:
+    boxes = np.arange(16).reshape(2, 8).tolist()
+    entries = [{"img_path": name, "aligned_bbox": box} for name, box in zip(["a/1.jpg", "b/1.png"], boxes)]
+    (tmp_path / "boxes.json").write_text(json.dumps([*entries, entries[0]]))
+    with pytest.raises(LDLError, match="a/1.jpg and b/1.png have the same name and different boxes"):
+        read_boxes(tmp_path / "boxes.json")
+    (tmp_path / "boxes.json").write_text(json.dumps([entries[0], entries[0]]))
+    assert list(read_boxes(tmp_path / "boxes.json")) == ["1"]
+
+
 def test_utkface_reads_ages_of_irregular_names_too(tmp_path: Path) -> None:
     data = _open(UTKFace, utkface(tmp_path), protocol="holdout")
     assert data.values is not None and sorted(data.values) == list(range(1, 81, 2))
@@ -225,6 +236,8 @@ def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
         (["path,age", "a.png,3"], {"train_transforms": [A.RandomScale(p=1)]}, "pictures of several sizes"),
         (["path,age", "a.png,3"], {"eval_transforms": [A.Crop(0, 0, 64, 64)]}, "Crop cannot take a picture of"),
         (["path,age", "a.png,3"], {"protocol": "startified"}, "stratified"),
+        (["path,age,part", "a.png,3,train", "b.png,4,val"], {"protocol": "parts"}, "no picture .* is in part 'test'"),
+        (["path,age,part", "a.png,3,val", "b.png,4,test"], {"protocol": "parts"}, "no picture .* is in part 'train'"),
         (["path,age", "a.png,3"], {"split_list": "x.txt"}, "protocol stratified follows no list"),
     ],
 )

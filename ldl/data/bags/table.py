@@ -35,7 +35,7 @@ def read_bags(path: Path) -> BagTable:
     """Read a table of instances: label, bag, features; or in any order where a header names ``label`` and ``bag``.
 
     Raises LDLError: a missing or unreadable file or column, a field that is no finite number, a label other than 0, 1
-    or -1, or a bag with labels that differ.
+    or -1, a row without a bag, or a bag with labels that differ.
     """
     table = read_file(path, partial(read_csv, has_header=lambda first: bool(NAMES & set(first))))
     headed = bool(NAMES & set(table.header))
@@ -47,6 +47,8 @@ def read_bags(path: Path) -> BagTable:
         )
     names: dict[str, int] = {}
     owner = np.array([names.setdefault(name, len(names)) for name in table.column(bag)])
+    if "" in names:
+        table.refuse(table.column(bag).index(""), table.place(bag), "no name of a bag; give every row one")
     hint = "" if headed else "; a header must name the columns label and bag"
     labels = table.numbers([label], hint)[:, 0]
     if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):

@@ -61,6 +61,7 @@ def test_a_header_names_the_columns(tmp_path: Path) -> None:
         (["2,a,1"], r"line 1, column '1' is '2', no label: these are 0 or -1 \(negative\) and 1 \(positive\)"),
         (["1,a,1", "0,b,x"], "line 2, column '3' is 'x', not a finite number"),
         (["1,a,1", "0,b,nan"], "line 2, column '3' is 'nan', not a finite number"),
+        (["1,a,1", "0, ,2"], "line 2, column '2' is '', no name of a bag; give every row one"),
         (["1,a,1", "0,b"], "line 2 has 2 fields, line 1 has 3"),
         (["1,a"], "needs rows of label, bag and at least one feature"),
         ([""], "needs rows of label, bag and at least one feature"),

@@ -160,4 +160,5 @@ def _readable(file: Path) -> Iterator[None]:
 def _numbers(columns: Sequence[Any]) -> np.ndarray:
     from pyarrow import float64
 
-    return np.stack([column.cast(float64()).to_numpy(zero_copy_only=False) for column in columns], 1)
+    # Not safe: integers beyond 2^53 are rounded, as those of a .csv are.
+    return np.stack([column.cast(float64(), safe=False).to_numpy(zero_copy_only=False) for column in columns], 1)

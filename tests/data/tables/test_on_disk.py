@@ -135,6 +135,14 @@ def test_parquet_is_written_once_and_anew_where_it_changed(tmp_path: Path, capsy
         opened(tmp_path, cache_dir=str(tmp_path / "file"))
 
 
+def test_large_integers_are_rounded(tmp_path: Path) -> None:
+    numbers = [2**53 + 1, -(2**62) - 1, None]
+    table = pa.table({"x": numbers, "y": [True, False, None], "label:a": [1.0, 1.0, 1.0]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    expected = [[2.0**53, 1], [-(2.0**62), 0], [np.nan, np.nan]]
+    np.testing.assert_array_equal(read_table(tmp_path / "t.parquet", missing=True).features, expected)
+
+
 @pytest.mark.parametrize("name", [None, "picture", "person"])
 def test_the_index_of_pandas_is_no_feature(tmp_path: Path, name: str | None) -> None:
     frame = pd.DataFrame({"x": [1.0, 2, 3, 4], "age": [5.0, 6, 7, 8], "label:a": 1.0}).iloc[[0, 2, 3]]

@@ -7,6 +7,7 @@ import inspect
 import sys
 from typing import Any, TypeVar, get_type_hints
 
+import numpy as np
 from torch import nn
 
 from ldl.errors import LDLError
@@ -142,6 +143,8 @@ def _made(value: Any) -> Any:
 
 
 def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()  # np.float64 is a float, but no plain data
     if isinstance(value, list | tuple | nn.ModuleList):
         return [_plain(item, where) for item in value]
     if isinstance(value, nn.Module):

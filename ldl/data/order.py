@@ -99,11 +99,11 @@ def audit_order(features: np.ndarray, labels: np.ndarray, seed: int = 0) -> Orde
     share by labels tells a file that is sorted by label from one that is grouped.
 
     Args:
-        features: (N, F), finite.
+        features: (N, F), finite, or NaN, which counts as the mean of its column.
         labels: (N, C) distributions, or (N, 1) values.
         seed: Of the rows that are asked in a great table, and of the choice among equally near rows.
     """
-    size = len(features)
+    size, features = len(features), _filled(features)
     rng = np.random.default_rng(seed)
     asked = min(size, max(LEAST_ASKED, WORK // max(1, features.size)))
     queries = np.sort(rng.choice(size, asked, replace=False))
@@ -151,6 +151,15 @@ def standardised(features: np.ndarray) -> np.ndarray:
     # First to a range of 1: squares of numbers like 1e-200 vanish.
     centred /= np.maximum(np.abs(centred).max(0, initial=0), np.finfo(float).tiny)
     return np.asarray(centred / np.maximum(centred.std(0), np.finfo(float).tiny))
+
+
+def _filled(features: np.ndarray) -> np.ndarray:
+    """The features with the mean of what is known of a column, or 0, in place of NaN."""
+    known = ~np.isnan(features)
+    if known.all():
+        return features
+    mean = np.where(known, features, 0).sum(0) / np.maximum(known.sum(0), 1)
+    return np.where(known, features, mean)
 
 
 def row_ids(features: np.ndarray) -> np.ndarray:

@@ -73,6 +73,15 @@ def test_grouped_rows_are_found_and_their_mixture_is_not(seed: int) -> None:
     assert not mixed.ordered and mixed.warning is None and "random order" in mixed.verdict
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_is_missing_does_not_hide_groups() -> None:
+    features, labels = persons(0)
+    features[np.random.default_rng(0).random(features.shape) < 0.05] = np.nan
+    assert audit_order(features, labels).grouped
+    features[:, 0] = np.nan
+    assert audit_order(features, labels).grouped
+
+
 def test_a_file_sorted_by_label_is_not_grouped() -> None:
     rng = np.random.default_rng(0)
     values = np.sort(rng.normal(size=(600, 1)), 0)

@@ -62,7 +62,7 @@ def thin_listed(mask: np.ndarray, width: int, pixels: np.ndarray, count: int) ->
 
 def thin(mask: np.ndarray) -> np.ndarray:
     """Thin a binary map, (H, W) bool, until nothing changes; what lies outside the map counts as empty."""
-    padded = np.pad(np.asarray(mask, dtype=np.bool_), 1)
+    padded = np.ascontiguousarray(np.pad(np.asarray(mask, dtype=np.bool_), 1))  # or ravel is a copy
     pixels = np.flatnonzero(padded)
     thin_listed(padded.ravel(), padded.shape[1], pixels, len(pixels))
     return padded[1:-1, 1:-1].copy()

@@ -57,6 +57,7 @@ def test_thinning_is_guo_and_halls(share: float) -> None:
     for _ in range(3):
         mask = rng.random((17, 23)) < share
         np.testing.assert_array_equal(thin(mask), reference_thin(mask))
+        np.testing.assert_array_equal(thin(np.asfortranarray(mask)), reference_thin(mask))
 
 
 def test_a_bar_thins_to_a_line_and_a_line_stays() -> None:

@@ -15,6 +15,10 @@ MAX_DIST = 0.0075
 """How far apart corresponding pixels may be, as a share of the image's diagonal (BSDS500's benchmark)."""
 
 
+ROUNDING = 1e-6
+"""How far beyond 0..1 sums of 32 bits may come to lie."""
+
+
 class Counts(NamedTuple):
     """Pixels at each of T thresholds, (T,) int64 each; of several images, (N, T).
 
@@ -41,20 +45,24 @@ def count(
     """Compare one edge map with the annotators of its image.
 
     Args:
-        strength: (H, W) edge strength.
+        strength: (H, W) edge strength, in 0..1.
         boundaries: (A, H, W) bool, what each annotator drew.
         thresholds: (T,) rising; a pixel is an edge where its strength is at least the threshold.
         max_dist: See :data:`MAX_DIST`.
         thinning: Thin the map at every threshold.
 
     Raises:
-        LDLError: sizes that differ, thresholds that do not rise, or strengths that are no numbers.
+        LDLError: sizes that differ, thresholds that do not rise, or strengths that are no numbers in 0..1.
     """
     if strength.shape != boundaries.shape[1:]:
         sizes = " and ".join("x".join(map(str, shape)) for shape in (strength.shape, boundaries.shape[1:]))
         raise LDLError(f"edge map and ground truth differ in size, {sizes} pixels; evaluate at the size of the image")
     if not np.isfinite(strength).all():
         raise LDLError("the edge map holds NaN or infinity; strengths must be numbers in 0..1")
+    low, high = strength.min(initial=0), strength.max(initial=0)
+    if low < -ROUNDING or high > 1 + ROUNDING:
+        wrong = low if low < -ROUNDING else high
+        raise LDLError(f"the edge map holds {wrong:g}; strengths must be in 0..1: divide those of 8 bits by 255")
     if not len(thresholds) or not (np.diff(thresholds) > 0).all():
         raise LDLError(f"thresholds must rise and be at least one, got {np.asarray(thresholds).tolist()[:8]}")
     if not 0 < max_dist < 0.1:

@@ -69,6 +69,8 @@ def test_a_whole_image_takes_less_than_three_seconds() -> None:
     [
         ({"strength": np.zeros((4, 5))}, "differ in size, 4x5 and 20x20"),
         ({"strength": np.full((20, 20), np.nan)}, "NaN"),
+        ({"strength": np.full((20, 20), 255)}, "the edge map holds 255; strengths must be in 0..1: divide"),
+        ({"strength": np.full((20, 20), -0.5)}, "the edge map holds -0.5; strengths must be in 0..1"),
         ({"thresholds": np.array([0.5, 0.5])}, "must rise"),
         ({"max_dist": 0.0}, "max_dist 0.0"),
     ],

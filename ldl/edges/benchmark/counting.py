@@ -70,7 +70,7 @@ def count(
     height, width = strength.shape
     near = neighbours(max_dist * np.hypot(height, width), width)
     beside = (near.margin, near.margin)
-    padded = np.pad(np.searchsorted(thresholds, strength, side="right").astype(np.int16), near.margin)
+    padded = np.pad(np.searchsorted(thresholds, strength, side="right").astype(np.int32), near.margin)
     drawn = np.pad(boundaries, ((0, 0), beside, beside))
     recalled, correct, detected = _count(
         padded.ravel(), drawn.reshape(len(drawn), -1), len(thresholds), padded.shape[1], near, thinning

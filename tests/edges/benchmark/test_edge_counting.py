@@ -53,6 +53,11 @@ def test_no_edge_on_either_side() -> None:
     assert all((column == 0).all() for column in counts)
 
 
+def test_thresholds_may_be_many() -> None:
+    counts = count(np.eye(9), np.eye(9, dtype=bool)[None], np.linspace(0.1, 1, 2**15))
+    assert (counts.detected == 9).all() and (counts.correct == 9).all()
+
+
 def test_a_whole_image_takes_less_than_three_seconds() -> None:
     """321 x 481 pixels, 5 annotators, 99 thresholds, on a map whose every pixel has some strength."""
     rng = np.random.default_rng(0)

@@ -65,8 +65,11 @@ def test_maps_of_both_depths_are_read(tmp_path: Path) -> None:
         found, said = read_probability(tmp_path / f"{name}.png")
         assert said == steps
         np.testing.assert_allclose(found, strength, atol=1e-12)
-    with pytest.raises(LDLError, match="bad.png: probabilities must be in 0..1, these reach from 0 to 1.5"):
-        write_probability(tmp_path / "bad.png", 1.5 * strength)
+    for write in (write_probability, write_edge_map):
+        with pytest.raises(LDLError, match="bad.png: the values of a map must be in 0..1, these reach from 0 to 1.5"):
+            write(tmp_path / "bad.png", 1.5 * strength)
+        with pytest.raises(LDLError, match="these reach from nan to nan"):
+            write(tmp_path / "bad.png", np.nan * strength)
 
 
 def test_what_cannot_be_compared_is_said_in_a_line(

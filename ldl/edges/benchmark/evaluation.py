@@ -149,9 +149,22 @@ def read_edge_map(path: Path) -> np.ndarray:
 
 
 def write_edge_map(path: Path, strength: np.ndarray) -> None:
-    """Write (H, W) in 0..1 as a grey PNG of 8 bits, with its folder."""
+    """Write (H, W) in 0..1 as a grey PNG of 8 bits, with its folder. Raises LDLError for other values."""
+    write_grey(path, strength, np.uint8)
+
+
+def write_grey(path: Path, values: np.ndarray, dtype: type[np.unsignedinteger]) -> None:
+    """Write (H, W) in 0..1 as a grey PNG, with its folder; the greatest number of ``dtype`` stands for 1.
+
+    Raises LDLError for other values, unless rounding mends them.
+    """
+    most = np.iinfo(dtype).max
+    steps = np.round(most * np.asarray(values))
+    if not ((steps >= 0) & (steps <= most)).all():
+        low, high = np.min(values), np.max(values)
+        raise LDLError(f"{path}: the values of a map must be in 0..1, these reach from {low:g} to {high:g}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.round(255 * np.asarray(strength)).astype(np.uint8)).save(path)
+    Image.fromarray(steps.astype(dtype)).save(path)
 
 
 def human(names: Sequence[str], read: Callable[[str], GroundTruth], **options: Any) -> Evaluation:

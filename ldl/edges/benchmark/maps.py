@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from ldl.edges.benchmark.evaluation import read_edge_map
-from ldl.errors import LDLError
+from ldl.edges.benchmark.evaluation import read_edge_map, write_grey
 
 STEPS = 65535
 """The number that stands for 1 in 16 bits."""
@@ -16,11 +15,7 @@ STEPS = 65535
 
 def write_probability(path: Path, probability: np.ndarray) -> None:
     """Write (H, W) in 0..1 as a grey PNG of 16 bits, with its folder. Raises LDLError for other values."""
-    values = np.asarray(probability, np.float64)
-    if not ((values >= 0) & (values <= 1)).all():
-        raise LDLError(f"{path}: probabilities must be in 0..1, these reach from {values.min():g} to {values.max():g}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.round(STEPS * values).astype(np.uint16)).save(path)
+    write_grey(path, np.asarray(probability, np.float64), np.uint16)
 
 
 def read_probability(path: Path) -> tuple[np.ndarray, int]:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ldl.errors import LDLError
+from ldl.processors import processors
 from ldl.start.parent import end_with
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -64,8 +65,7 @@ def _of_loky(jobs: int) -> Iterator[Executor]:
 
 def threads_of(jobs: int) -> dict[str, str]:
     """Environment of each of ``jobs`` processes: its share of the threads that this one may have."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return {name: str(max(1, int(os.environ.get(name) or cores) // jobs)) for name in THREADS}
+    return {name: str(max(1, int(os.environ.get(name) or processors()) // jobs)) for name in THREADS}
 
 
 def devices_of(jobs: int, visible: str | None, count: int) -> list[str]:

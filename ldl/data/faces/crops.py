@@ -23,6 +23,7 @@ from ldl.data.faces.align import crop
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
+from ldl.processors import processors
 
 _VERSION = 1
 """Part of the key: raise it when the same arguments give other crops."""
@@ -128,7 +129,7 @@ def _fill(file: Path, records: FaceRecords, rows: Sequence[int], size: int, marg
     threads = cv2.getNumThreads()
     cv2.setNumThreads(1)
     try:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(processors()) as pool:
             list(pool.map(make, rows))
     finally:
         cv2.setNumThreads(threads)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -16,6 +15,7 @@ from ldl.edges.benchmark.counting import MAX_DIST, Counts, count
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.edges.benchmark.scores import Optimum, curve, optimum, scores
 from ldl.errors import LDLError
+from ldl.processors import processors
 from ldl.progress import track
 
 Load = Callable[[str], tuple[np.ndarray, GroundTruth]]
@@ -94,7 +94,7 @@ def evaluate(
             raise LDLError(f"{name}: {error}") from None
 
     # Threads are enough: counting does not hold the interpreter's lock. A mistake cancels the images that wait.
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+    with ThreadPoolExecutor(workers or processors()) as pool:
         done = list(track(pool.map(compare, names), len(names), "evaluating", show_progress))
     return Evaluation(list(names), steps, Counts(*(np.stack(column) for column in zip(*done))))
 

@@ -93,9 +93,13 @@ def evaluate(
         except LDLError as error:
             raise LDLError(f"{name}: {error}") from None
 
-    # Threads are enough: counting does not hold the interpreter's lock. A mistake cancels the images that wait.
+    # Threads are enough: counting does not hold the interpreter's lock.
     with ThreadPoolExecutor(workers or processors()) as pool:
-        done = list(track(pool.map(compare, names), len(names), "evaluating", show_progress))
+        try:
+            done = list(track(pool.map(compare, names), len(names), "evaluating", show_progress))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # or the images that wait would be compared first
+            raise
     return Evaluation(list(names), steps, Counts(*(np.stack(column) for column in zip(*done))))
 
 

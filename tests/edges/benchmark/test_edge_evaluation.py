@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import fake_edges
@@ -10,19 +11,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ldl import progress
 from ldl.edges.benchmark.counting import Counts
 from ldl.edges.benchmark.evaluation import (
     agreement,
+    evaluate,
     evaluate_folder,
     human,
     read_edge_map,
     thresholds,
     write_edge_map,
 )
-from ldl.edges.benchmark.ground_truth import read_ground_truth
+from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.edges.benchmark.scores import Curve, average_precision, curve, image_optimum, optimum, recall_at_half, scores
 from ldl.edges.evaluation import main
 from ldl.errors import LDLError
+from ldl.progress import Stop, Stopped
 
 
 @pytest.fixture
@@ -102,6 +106,20 @@ def test_the_number_of_workers_changes_nothing(folders: tuple[Path, Path]) -> No
     one, two = (evaluate_folder(*folders, workers=workers) for workers in (1, 2))
     for a, b in zip(one.counts, two.counts):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_run_that_is_told_to_end_leaves_the_images_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "stop", Stop())
+    read, drawn = [], np.eye(20, dtype=bool)
+
+    def load(name: str) -> tuple[np.ndarray, GroundTruth]:
+        progress.stop.signal = signal.SIGTERM
+        read.append(name)
+        return drawn.astype(float), GroundTruth(drawn[None], None)
+
+    with pytest.raises(Stopped):
+        evaluate([str(number) for number in range(1000)], load, workers=1)
+    assert len(read) < 1000
 
 
 def test_humans_are_compared_with_the_others(folders: tuple[Path, Path]) -> None:

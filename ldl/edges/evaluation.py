@@ -17,7 +17,7 @@ from ldl.edges.benchmark.counting import MAX_DIST
 from ldl.edges.benchmark.crispness import evaluate_crisp
 from ldl.edges.benchmark.evaluation import agreement, evaluate_folder, open_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth
-from ldl.edges.command import run
+from ldl.edges.command import check_chart, drawing, run
 from ldl.reports.files import write_json
 
 
@@ -47,6 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def evaluate(options: argparse.Namespace) -> None:
     """Write the JSON file, draw the chart, print the figures. Raises LDLError."""
+    check_chart(options.chart)
     shared = {"max_dist": options.max_dist, "workers": options.workers, "show_progress": sys.stderr.isatty()}
     folders, levels = (options.pred, options.gt, options.allow_empty), options.thresholds
     more: dict[str, Any] = {}
@@ -59,10 +60,10 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.human:
         point = agreement(evaluation.names, lambda name: read_ground_truth(options.gt / f"{name}.mat"), **shared)
         content["human"] = point and point._asdict()
-    if options.chart is not None:
-        precision_recall(options.chart, {options.pred.name: evaluation}, point)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     write_json(options.out, content)
+    if options.chart is not None:
+        with drawing(options.chart):
+            precision_recall(options.chart, {options.pred.name: evaluation}, point)
     print(" ".join(f"{name} {content[name]:.4f}" for name in ("ods", "ois", "ap", "r50", *(["ac"] if more else []))))
 
 

@@ -19,7 +19,7 @@ from ldl.edges.benchmark.ground_truth import read_ground_truth
 from ldl.edges.benchmark.maps import read_probability
 from ldl.edges.benchmark.proper import BINS
 from ldl.edges.benchmark.vote_counts import VoteCounts, count_votes, to_dict
-from ldl.edges.command import run
+from ldl.edges.command import check_chart, drawing, run
 from ldl.errors import LDLError
 from ldl.reports.files import write_json
 
@@ -44,15 +44,16 @@ def evaluate(options: argparse.Namespace) -> None:
         raise LDLError(f"--{missing} is missing: a calibration takes both, maps and ground truth of other images")
     if options.bins < 1:
         raise LDLError(f"--bins {options.bins} must be at least 1")
+    check_chart(options.chart)
     counts = count_folder(options.pred, options.gt)
     ways = {"raw": counts.stated()}
     if options.fit_pred is not None:
         ways["calibrated"] = count_folder(options.fit_pred, options.fit_gt).calibrated()
     content = to_dict(counts, ways, options.bins)
-    if options.chart is not None:
-        reliability_diagram(options.chart, counts.tallies, ways, options.bins)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     write_json(options.out, content)
+    if options.chart is not None:
+        with drawing(options.chart):
+            reliability_diagram(options.chart, counts.tallies, ways, options.bins)
     for way in ("constant", *ways):
         figures = content[way]["all"]
         print(way, " ".join(f"{question} {figures[question]['nll']:.5f}" for question in figures), "nats")

@@ -88,8 +88,12 @@ def test_what_cannot_be_compared_is_said_in_a_line(
         (("--pred", tmp_path / "none"), "none is no folder"),
         (("--fit_pred", small), "--fit_gt is missing"),
         (("--bins", 0), "--bins 0 must be at least 1"),
+        (("--chart", "c.txt"), "c.txt cannot be drawn as '.txt'"),
+        (("--out", whole / "1001.png" / "x.json"), "x.json cannot be written: File exists"),
+        (("--chart", whole / "1001.png" / "c.png"), "c.png cannot be written: File exists; the figures are in"),
     ):
         with pytest.raises(SystemExit) as ended:
             main(options(tree, tmp_path / "x.json", *more))
         said = capsys.readouterr().err
         assert ended.value.code == 2 and message in said and said.count("\n") == 1
+        assert (tmp_path / "x.json").is_file() == ("figures" in message)

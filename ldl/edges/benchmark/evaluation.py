@@ -80,10 +80,13 @@ def evaluate(
         show_progress: Draw a progress bar.
 
     Raises:
-        LDLError: no images, or a map that does not fit its ground truth; the message names the image.
+        LDLError: no images, less than one worker, or a map that does not fit its ground truth; the message names the
+            image.
     """
     if not names:
         raise LDLError("there are no images to evaluate")
+    if workers is not None and workers < 1:
+        raise LDLError(f"workers {workers} must be at least 1, or left out for all processors")
     steps = thresholds(levels)
 
     def compare(name: str) -> Counts:

@@ -73,6 +73,29 @@ def test_the_command_writes_figures_curve_and_counts(folders: tuple[Path, Path],
     assert chart.is_file()
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "message", "written"),
+    [
+        ("--chart", "c.txt", "c.txt cannot be drawn as '.txt'; let its name end in .png", False),
+        ("--chart", "file/c.png", "c.png cannot be written: File exists; the figures are in --out", True),
+        ("--out", "file/out.json", "out.json cannot be written: File exists", False),
+        ("--workers", "-1", "workers -1 must be at least 1, or left out", False),
+    ],
+)
+def test_what_cannot_be_written_or_done_is_said_in_a_line(
+    folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture, option: str, value: str, message: str,
+    written: bool,
+) -> None:  # fmt: skip
+    (tmp_path / "file").write_text("")
+    given = {"--pred": folders[0], "--gt": folders[1], "--out": tmp_path / "out.json", "--thresholds": 3}
+    given |= {option: value if option == "--workers" else tmp_path / value}
+    with pytest.raises(SystemExit) as stopped:
+        main([str(word) for pair in given.items() for word in pair])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and message in said and said.count("\n") == 1
+    assert (tmp_path / "out.json").is_file() == written
+
+
 def test_figures_by_hand() -> None:
     two = Counts(*(np.array(rows) for rows in ([[6, 2], [4, 0]], [[8, 8], [8, 8]], [[4, 2], [4, 0]], [[8, 2], [4, 0]])))
     whole = curve(two)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,7 +128,8 @@ class BSDS500(LDLDataModule):
 def list_part(folder: Path, part: str) -> list[Path]:
     """The images of ``train``, ``val`` or ``test``, by name, in the folder with ``images`` and ``groundTruth``.
 
-    Raises LDLError: no such folder, no images in it, or an image without ground truth or the other way round.
+    Raises LDLError: no such folder, no images in it, two of one name, or an image without ground truth or the other way
+    round.
     """
     place = folder / "images" / part
     if not place.is_dir():
@@ -135,6 +137,11 @@ def list_part(folder: Path, part: str) -> list[Path]:
     images = sorted(path for path in place.iterdir() if path.suffix.lower() in _SUFFIXES)
     if not images:
         raise LDLError(f"{place} holds no images; files that end in {', '.join(_SUFFIXES)} are read")
+    for one, other in pairwise(sorted(images, key=lambda image: image.stem)):
+        if one.stem == other.stem:
+            raise LDLError(
+                f"{place} has {one.name} and {other.name}, which are one image by name; take one of them out"
+            )
     stems, drawn = {image.stem for image in images}, {path.stem for path in truth_of(images[0]).parent.glob("*.mat")}
     for missing, what in ((stems - drawn, "image has no ground truth"), (drawn - stems, "ground truth has no image")):
         if missing:

@@ -178,6 +178,10 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
     fake_edges.write_truth(tree / "groundTruth/train/1002.mat", [np.ones((5, 6))])
     with pytest.raises(LDLError, match="1002.jpg and its ground truth differ in size, 64x48 and 5x6"):
         draw(opened(tree), 1)
+    (tree / "images/val/1005.png").touch()
+    with pytest.raises(LDLError, match="val has 1005.jpg and 1005.png, which are one image by name"):
+        opened(tree)
+    (tree / "images/val/1005.png").unlink()
     (tree / "groundTruth/val/1005.mat").unlink()
     with pytest.raises(LDLError, match="part val: the image has no ground truth: 1005"):
         opened(tree)

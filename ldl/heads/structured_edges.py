@@ -25,7 +25,7 @@ from ldl.head import ImageHead
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules as Weighting
 from ldl.methods.one_thread import one_thread
-from ldl.options import buffer, option, options
+from ldl.options import buffer, option, options, options_of
 from ldl.progress import track
 
 
@@ -86,7 +86,7 @@ class StructuredEdges(ImageHead):
     wants: ClassVar[tuple[str, ...]] = ("boundaries", "segments")
     exact: ClassVar[tuple[str, ...]] = ("weight", "threshold", "kept_points", "kept_kernel", "kept_bias")
     roots: Tensor = buffer()
-    _detector: EdgeDetector | None = buffer()
+    _detector: tuple[list[Any], EdgeDetector] | None = buffer()
 
     trees: int = option(default=8, least=1, most=10_000)
     patches: int = option(default=100_000, least=100)
@@ -172,16 +172,9 @@ class StructuredEdges(ImageHead):
         pictures = images.permute(0, 2, 3, 1).cpu().numpy()
         strength = torch.empty(pictures.shape[:3], dtype=torch.float32)
         with self._threads() as threads, torch.autocast("cpu", enabled=False):
-            if self._detector is None:
-                forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
-                near = None
-                if self.dsna and forest.kept:
-                    near = PatchNeighbours(forest.kept, rules, threads, self.blend)
-                self._detector = EdgeDetector(
-                    forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror
-                )  # fmt: skip
+            detector = self._ready(threads)
             for row, picture in enumerate(pictures):
-                strength[row] = torch.from_numpy(self._detector.detect(picture))
+                strength[row] = torch.from_numpy(detector.detect(picture))
         return torch.stack([1 - strength, strength], -1).to(images.device)
 
     @property
@@ -192,6 +185,19 @@ class StructuredEdges(ImageHead):
     def check_state(self) -> None:
         """Raise LDLError where the buffers are no forest of segmentations, or no patches kept in its leaves."""
         check_forest(self, self.components if self.kept else 0)
+
+    def _ready(self, threads: int) -> EdgeDetector:
+        """The detector by the options as they are now."""
+        known = options_of(StructuredEdges).items()
+        chosen = [threads, *(getattr(self, name) for name, one in known if one.may_change)]
+        if self._detector is None or self._detector[0] != chosen:
+            forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
+            near = PatchNeighbours(forest.kept, rules, threads, self.blend) if self.dsna and forest.kept else None
+            detector = EdgeDetector(
+                forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror
+            )
+            self._detector = chosen, detector
+        return self._detector[1]
 
     def _hold(self, forest: EdgeForest, device: torch.device) -> None:
         self._detector = None

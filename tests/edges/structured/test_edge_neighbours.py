@@ -178,6 +178,18 @@ def test_weights_are_those_of_dsna(forest: EdgeForest) -> None:
             assert found == pytest.approx(wanted[patch], abs=2e-3)
 
 
+@pytest.mark.parametrize("changed", [{"gain": 1.0}, {"mirror": True}, {"dsna": True}, {"dsna": True, "blend": 0.5}])
+def test_options_may_change_after_a_prediction(forest: EdgeForest, changed: dict[str, Any]) -> None:
+    kept = {"kept": 6, "components": 12}
+    made, before = with_forest(forest, **kept), edges(with_forest(forest, **kept))
+    np.testing.assert_array_equal(edges(made), before)
+    for name, value in changed.items():
+        setattr(made, name, value)
+    after = edges(made)
+    assert not np.array_equal(after, before)
+    np.testing.assert_array_equal(after, edges(with_forest(forest, **kept, **changed)))
+
+
 def test_equal_weights_of_one_patch_a_leaf_are_the_plain_detector(scenes: list[Scene]) -> None:
     forest = fitted(scenes, kept=1, components=4).forest
     assert forest.kept is not None

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.plugins.io import TorchCheckpointIO
@@ -70,12 +71,21 @@ def describe(task: Any) -> dict[str, Any]:
     return {
         "head": to_spec(task.head),
         "backbone": to_spec(task.backbone),
-        "labels": task.labels.to_dict(),
+        "labels": _own(task.labels.to_dict()),
         "input_shape": list(task.input_shape or ()),
         "decoder": task.decoder,
-        "preprocessing": task.preprocessing,
+        "preprocessing": _own(task.preprocessing),
         "temperature": task.temperature,
     }
+
+
+def _own(content: Any) -> Any:
+    """Python's numbers and texts in place of numpy's, at any depth: no others are read from a checkpoint."""
+    if isinstance(content, dict):
+        return {_own(key): _own(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return (tuple if isinstance(content, tuple) else list)(map(_own, content))
+    return content.item() if isinstance(content, np.generic) else content
 
 
 def load_model(path: str | Path, checkpoint: dict[str, Any], make: Callable[[], M]) -> M:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.each_instance import EachInstance
 from ldl.backbones.haar import Haar
 from ldl.backbones.pixel_features import PixelFeatures
 from ldl.backbones.timm import Timm
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_model
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_model, describe
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import LDLF, Bagged, MILBoost, Softmax, StructRF
+from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.spec import to_spec
+from ldl.task import Task
 
 
 @options
@@ -110,6 +115,16 @@ def test_a_class_that_moved_is_the_same() -> None:
     check_same_model(checkpoint, Softmax(), EachInstance(Timm()))
     with pytest.raises(LDLError, match="backbone.name 'resnet18' instead of 'resnet34'"):
         check_same_model(checkpoint, Softmax(), EachInstance(Timm("resnet34")))
+
+
+def test_scalars_of_numpy_are_read_again(tmp_path: Path) -> None:
+    head = LDLF(trees=np.int64(2), hidden=list(np.array([8])), dropout=np.float64(0.1))  # type: ignore[arg-type]
+    task = Task(head, Identity())
+    task.build(LabelSpace.nominal(list(np.array(["sad", "glad"]))), (3,))
+    task.preprocessing = {"margin": np.float64(0.2), "columns": [np.str_("a")], "size": (np.int64(8), 8)}
+    torch.save(describe(task), tmp_path / "described.pt")
+    again = torch.load(tmp_path / "described.pt", weights_only=True)
+    assert again == describe(task) and LabelSpace.from_dict(again["labels"]) == task.labels
 
 
 def test_a_foreign_checkpoint_is_named() -> None:

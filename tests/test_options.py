@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ldl.cli import main
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import DSNA, LDLF, Bagged, MILBoost, MPLBoost, Softmax, StructRF
+from ldl.heads import DSNA, Bagged, MILBoost, MPLBoost, Softmax, StructRF
 from ldl.labels import LabelSpace
 from ldl.options import Option, buffer, check_options, option, options, options_of
 from ldl.running.parser import LDLCLI
@@ -240,12 +240,6 @@ def test_specs_pickles_and_copies_keep_the_options(head: Head) -> None:
     for again in copies:
         assert type(again) is type(head) and to_spec(again) == to_spec(head)
     assert all(name in to_spec(head)["init_args"] for name in options_of(head))
-
-
-def test_scalars_of_numpy_are_plain_numbers_in_specs() -> None:
-    head = LDLF(trees=np.int64(2), hidden=list(np.array([8])), dropout=np.float64(0.1))  # type: ignore[arg-type]
-    found = to_spec(head)["init_args"]
-    assert [type(value) for value in (found["trees"], *found["hidden"], found["dropout"])] == [int, int, float]
 
 
 def test_subclasses_document_their_own_options_only() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from ldl.cells.processors import processors
 from ldl.errors import LDLError
-from ldl.processors import processors
 from ldl.start.parent import end_with
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -16,6 +16,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.lib.format import open_memmap
 
+from ldl.cells.processors import processors
 from ldl.checkpoint import replacing
 from ldl.collective import process_rank
 from ldl.data.cache import of_earlier_run
@@ -23,7 +24,6 @@ from ldl.data.faces.align import crop
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
-from ldl.processors import processors
 
 _VERSION = 1
 """Part of the key: raise it when the same arguments give other crops."""

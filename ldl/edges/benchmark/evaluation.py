@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
+from ldl.cells.processors import processors
 from ldl.edges.benchmark.counting import MAX_DIST, Counts, count
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.edges.benchmark.scores import Optimum, curve, optimum, scores
 from ldl.errors import LDLError
-from ldl.processors import processors
 from ldl.progress import track
 
 Load = Callable[[str], tuple[np.ndarray, GroundTruth]]

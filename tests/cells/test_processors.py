@@ -8,9 +8,9 @@ import threading
 import numpy as np
 import pytest
 
+from ldl.cells.processors import processors
 from ldl.edges.benchmark.evaluation import evaluate
 from ldl.edges.benchmark.ground_truth import GroundTruth
-from ldl.processors import processors
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux says which")
 

@@ -174,7 +174,7 @@ class LabelSpace:
         self._need_values("decode")
         points = self.points.to(distribution)
         if decoder == "expectation":
-            value = distribution @ points
+            value = (distribution.unsqueeze(-1) * points).sum(-2)  # autocast rounds products of matrices
         elif decoder == "argmax":
             value = points[distribution.argmax(-1)]
         elif decoder == "median":
@@ -201,7 +201,7 @@ class LabelSpace:
         """Standard deviation of distributions (..., C), in the labels' unit: (...,), or along each axis (..., 2)."""
         self._need_values("deviation")
         points = self.points.to(distribution)
-        from_mean = points - (distribution @ points).unsqueeze(-2)
+        from_mean = points - (distribution.unsqueeze(-1) * points).sum(-2, keepdim=True)
         value = (distribution.unsqueeze(-1) * from_mean.square()).sum(-2).sqrt()
         return value.squeeze(-1) if self.ndim == 1 else value
 

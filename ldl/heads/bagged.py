@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from ldl.heads.softmax import Softmax
 from ldl.labels import LabelSpace
 from ldl.methods.boosting.packing import present
 from ldl.methods.boosting.pooling import Pooling, pool_logits
+from ldl.metrics.functional import KL_FLOOR
 from ldl.options import check_options, option, options
 
 
@@ -57,10 +58,21 @@ class Bagged(Head):
 
     def forward(self, features: Tensor) -> Tensor:
         """Bags (..., J, F) to the probabilities (..., 2) of negative and positive; an empty bag is negative."""
+        return self._logs(features).exp()
+
+    def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
+        """Mean KL divergence from ``target`` (..., 2), from logarithms: large bags are all but certain at first.
+
+        Only an empty bag, which is negative, has a floor: ``KL_FLOOR``, as in the measure ``kl``.
+        """
+        logs = self._logs(features)
+        logs = torch.where(logs.isneginf(), math.log(KL_FLOOR), logs)
+        return {"loss": (torch.xlogy(target, target) - target * logs).sum(-1).mean()}
+
+    def _logs(self, features: Tensor) -> Tensor:
         exists = present(features)
         logs = self._instances(features, exists).clamp_min(torch.finfo(torch.float32).tiny).log()
-        pooled = pool_logits(logs[..., 1] - logs[..., 0], self.pooling, self.r, exists)
-        return torch.stack(pooled, -1).exp()
+        return torch.stack(pool_logits(logs[..., 1] - logs[..., 0], self.pooling, self.r, exists), -1)
 
     def instances(self, features: Tensor) -> Tensor:
         """Distributions of the instances: bags (..., J, F) to (..., J, 2); missing instances have NaN."""

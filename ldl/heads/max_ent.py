@@ -87,4 +87,5 @@ class MaxEnt(FittedHead):
         return {} if self.l2 is not None or bool(self.chosen_l2.isnan()) else {"l2": float(self.chosen_l2)}
 
     def forward(self, features: Tensor) -> Tensor:
-        return (features.to(self.weight.dtype) @ self.weight.T + self.bias).softmax(-1)
+        with torch.autocast(features.device.type, enabled=False):
+            return (features.to(self.weight.dtype) @ self.weight.T + self.bias).softmax(-1)

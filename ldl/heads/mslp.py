@@ -124,8 +124,9 @@ class MSLP(FittedHead):
         check_simplex(self, "distributions", self.distributions)
 
     def embed(self, features: Tensor) -> Tensor:
-        """Features (..., F) to the embedding (..., l)."""
-        return (self._map(features.to(self.centre.dtype)) - self.centre) @ self.projection
+        """Features (..., F) to the embedding (..., l), in the precision of the weights also under autocast."""
+        with torch.autocast(features.device.type, enabled=False):
+            return (self._map(features.to(self.centre.dtype)) - self.centre) @ self.projection
 
     def forward(self, features: Tensor) -> Tensor:
         rows = self.embed(features.reshape(-1, features.shape[-1]))

@@ -72,7 +72,7 @@ class StructRF(FittedHead):
         beta: How fast the adaptive step shortens near good gains.
         bins: Bins of a feature for ``histogram``, 2 to 256.
         out_of_bag: Whether to measure the mean KL divergence of each training row under the trees that did not see it,
-            nor another row of its group.
+            nor another row of its group; not where fewer than half of the rows have a tenth of the trees for that.
         seed: Seed of the forest; None takes the run's.
         threads: Threads of a CPU; None takes torch's.
 
@@ -200,7 +200,7 @@ class StructRF(FittedHead):
             whole[group[bootstrap(len(rows), self.sampling, self.replace, run_seed(self.seed), number)[0]]] = True
             seen[number] = np.packbits(whole[places], bitorder="little")
         on_cpu = FlatForest(*(tensor.cpu() for tensor in self.forest))
-        divergence = torch.empty(len(own), dtype=torch.float64)
+        divergence, trusted = torch.empty(2, len(own), dtype=torch.float64)
         for first in range(0, len(own), PART):
             part = slice(first, first + PART)
             unseen = seen[:, first // 8 : (first + PART) // 8]
@@ -208,5 +208,10 @@ class StructRF(FittedHead):
                 torch.from_numpy(own[part]), on_cpu, unseen, self.threads or torch.get_num_threads()
             )
             divergence[part] = kl(predicted.double(), torch.from_numpy(held[part]).double())
+            saw = np.unpackbits(unseen, axis=1, count=len(predicted), bitorder="little").sum(0, dtype=np.int64)
+            trusted[part] = torch.from_numpy(saw <= 0.9 * self.trees)
             release(rows)
-        return interleave(collective.gather(divergence.to(self.roots.device))).nanmean().float()
+        table = torch.stack([divergence, trusted], 1).to(self.roots.device)
+        divergence, trusted = interleave(collective.gather(table)).T
+        # The few trees that saw no row of a large group are not what the forest is.
+        return (divergence.nanmean() if trusted.mean() >= 0.5 else divergence.new_tensor(torch.nan)).float()

@@ -14,6 +14,7 @@ from ldl.head import Head
 from ldl.heads import LDLF, Bagged, MILBoost, Softmax, StructRF
 from ldl.labels import LabelSpace
 from ldl.methods.boosting.pooling import Pooling, gm, isr, lse, nor
+from ldl.metrics.functional import KL_FLOOR
 from ldl.spec import from_spec, to_spec
 from ldl.testing import check_head
 
@@ -72,6 +73,22 @@ def test_sure_instances_keep_gradients_finite(pooling: Pooling) -> None:
     loss.backward()
     assert loss.isfinite()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in head.parameters())
+
+
+def test_the_loss_is_the_divergence_and_teaches_large_bags() -> None:
+    features, head = _bags().double(), _built(Bagged(pooling="nor")).double()
+    target = torch.rand(40, 1, generator=torch.Generator().manual_seed(1)).double()
+    target = torch.cat([target, 1 - target], -1)
+    expected = Head.loss(head, features, target)["loss"]
+    torch.testing.assert_close(head.loss(features, target)["loss"], expected)
+    many, negative = torch.zeros(1, 200, 3), torch.tensor([[1.0, 0.0]])
+    small = _built(Bagged(pooling="nor"))
+    loss = small.loss(many, negative)["loss"]
+    loss.backward()
+    assert float(loss) > -3 * math.log(KL_FLOOR)
+    assert max(float(p.grad.abs().max()) for p in small.parameters() if p.grad is not None) > 10
+    empty = small.loss(torch.full((1, 4, 3), torch.nan), torch.tensor([[0.0, 1.0]]))["loss"]
+    assert float(empty) == pytest.approx(-math.log(KL_FLOOR))
 
 
 def test_an_empty_bag_is_negative() -> None:

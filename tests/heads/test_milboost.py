@@ -220,6 +220,10 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
     features, target = some_bags(8, 3)
     with pytest.raises(LDLError, match=r"MILBoost.validation 0.5 of 3 bags"):
         fitted(MILBoost(validation=0.5), features, torch.eye(2)[torch.tensor([0, 0, 1])])
+    features, target = some_bags(8, 30)
+    few = torch.eye(2)[(torch.arange(30) < 2).long()]
+    with pytest.raises(LDLError, match=r"0.1 of 30 bags, of which 2 are positive, leaves a part with bags of one kind"):
+        fitted(MILBoost(validation=0.1), features, few)
 
 
 @pytest.mark.parametrize(

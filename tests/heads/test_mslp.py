@@ -198,6 +198,17 @@ def test_constant_features_give_the_mean(centred: bool) -> None:
     torch.testing.assert_close(output, torch.tensor(target.mean(0)).float().expand(5, 4), atol=1e-6, rtol=0)
 
 
+def test_rows_that_no_near_pair_holds_add_no_direction() -> None:
+    """Of two classes with one row each: their labels lie far from all others', whose distances are mostly 0."""
+    features = torch.randn(60, 80, generator=torch.Generator().manual_seed(0))
+    classes = torch.zeros(60, dtype=torch.long)
+    classes[0], classes[1] = 1, 2
+    head = MSLP(sigma=0.01)
+    head.build(80, LABELS)
+    head.fit(features, torch.eye(4)[classes], Collective())
+    assert head.projection.isfinite().all() and head(features).sum(1).allclose(torch.ones(60))
+
+
 def test_equal_labels_give_these_labels() -> None:
     features, target = _problem(0)
     target[:] = target[0]

@@ -136,6 +136,13 @@ def test_out_of_bag_estimate_is_that_of_trees_that_saw_no_row_of_the_group(size:
     assert float(head.out_of_bag_kl) > 0.8 * float(true) > 3 * float(kl(head(features), target).mean()) / 3
 
 
+def test_out_of_bag_is_absent_where_groups_are_seen_by_nearly_all_trees() -> None:
+    features, target = problem()
+    rows = torch.arange(len(target))
+    assert fitted(features, target, group=rows // 2, trees=50).summary()
+    assert fitted(features, target, group=rows // 8, trees=50).summary() == {}
+
+
 def test_out_of_bag_is_absent_where_every_tree_sees_every_row() -> None:
     assert fitted(*problem(), replace=False, sampling=1.0).summary() == {}
     assert fitted(*problem(), out_of_bag=False).summary() == {}

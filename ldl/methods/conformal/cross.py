@@ -65,6 +65,8 @@ class CrossConformal:
         scores, fold = true_scores(labels, prediction, truth), np.asarray(fold)
         if fold.shape != (len(prediction),) or not len(fold):
             raise LDLError(f"fold {fold.shape} must name a fold of every row, ({len(prediction)},), at least one")
+        if fold.dtype.kind not in "iu" or fold.min() < 0:
+            raise LDLError(f"fold must number the models from 0, in whole numbers; it begins {fold[:5].tolist()}")
         weight, units = np.ones(len(fold)), len(fold)
         if groups is not None:
             _, member, size = np.unique(groups, return_inverse=True, return_counts=True)
@@ -79,8 +81,9 @@ class CrossConformal:
     def interval(self, predictions: np.ndarray, level: float) -> np.ndarray:
         """Lower and upper ends, (M, 2), of a grid (M, 2 axes, 2), from the predictions (folds, M, C) of all models.
 
-        Raises LDLError: nominal labels, or a level that is not between 0 and 1.
+        Raises LDLError: nominal labels, a level that is not between 0 and 1, or a fold without predictions.
         """
+        self._check_models(predictions)
         spare = self._spare(level)
         parts = zip(*(marginals(self.labels, prediction) for prediction in predictions))
         ends = [
@@ -92,9 +95,10 @@ class CrossConformal:
     def label_set(self, predictions: np.ndarray, level: float) -> np.ndarray:
         """Which labels belong to the set, (M, C) of bool, from the predictions (folds, M, C) of all models.
 
-        Raises LDLError: labels with values, or a level that is not between 0 and 1.
+        Raises LDLError: labels with values, a level that is not between 0 and 1, or a fold without predictions.
         """
         check_nominal(self.labels)
+        self._check_models(predictions)
         lower = np.zeros(predictions.shape[1:])
         for number, prediction in enumerate(predictions):
             own = self.fold == number
@@ -105,6 +109,13 @@ class CrossConformal:
         held = self.units - lower > self._spare(level)
         held[np.arange(len(held)), np.mean(predictions, 0).argmax(1)] = True
         return held
+
+    def _check_models(self, predictions: np.ndarray) -> None:
+        if self.fold.max() >= len(predictions):
+            raise LDLError(
+                f"there are predictions of {len(predictions)} models, and rows of fold {self.fold.max()}; number folds "
+                "from 0, and give the predictions of all models"
+            )
 
     def _spare(self, level: float) -> float:
         """The weight of rows that may miss: below 0 where there are too few for any to."""

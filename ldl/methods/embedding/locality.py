@@ -91,8 +91,14 @@ def preserve(
         return np.zeros((features.shape[1], 0)), np.zeros(0)
     points = features @ basis
     right = points.T @ (drawn.sum(1)[:, None] * points)
-    if not right.trace():
-        return np.zeros((features.shape[1], 0)), np.zeros(0)  # no pairs
+    values, vectors = eigh(right)
+    if not (degree := values > RANK * max(values[-1], 0.0)).all():
+        # Rows that no near pair holds have directions of their own, in which V^T X^T D+ X V is 0 whatever V is.
+        basis = basis @ vectors[:, degree]
+        if not basis.shape[1]:
+            return np.zeros((features.shape[1], 0)), np.zeros(0)
+        points = features @ basis
+        right = points.T @ (drawn.sum(1)[:, None] * points)
     drawing = right - points.T @ (drawn @ points)
     pushing = points.T @ (pushed.sum(1)[:, None] * points) - points.T @ (pushed @ points)
     penalty = ridge * right.trace() / len(right) * np.eye(len(right))

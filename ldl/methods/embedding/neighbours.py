@@ -20,6 +20,11 @@ def nearest(queries: Tensor, points: Tensor, k: int, exclude_self: bool = False)
         k: How many.
         exclude_self: The queries are the points, and none is its own neighbour.
     """
+    with torch.autocast(points.device.type, enabled=False):  # distances of 16 bits find others
+        return _nearest(queries, points, k, exclude_self)
+
+
+def _nearest(queries: Tensor, points: Tensor, k: int, exclude_self: bool) -> Tensor:
     # Distances are computed from dot products, whose rounding grows with the distance from the origin.
     centre = points.mean(0)
     points, queries = points - centre, queries - centre

@@ -90,5 +90,13 @@ def test_what_does_not_fit_is_refused() -> None:
         CrossConformal.fit(LINE, p, value, np.arange(30) % 3, np.arange(30) // 2)
     with pytest.raises(LDLError, match=r"fold \(29,\) must name a fold of every row, \(30,\)"):
         CrossConformal.fit(LINE, p, value, fold[1:])
+    for wrong in (fold - 1, fold / 2, fold.astype(str)):
+        with pytest.raises(LDLError, match="fold must number the models from 0, in whole numbers"):
+            CrossConformal.fit(LINE, p, value, wrong)
+    known, count = CrossConformal.fit(LINE, p, value, fold + 1), fold.max() + 1
+    with pytest.raises(LDLError, match=f"predictions of {count} models, and rows of fold {count}; number folds from 0"):
+        known.interval(p[None].repeat(count, 0), 0.5)
+    with pytest.raises(LDLError, match="predictions of 4 models, and rows of fold 4"):
+        CrossConformal.fit(NAMES, np.eye(5), np.eye(5), np.arange(5)).label_set(np.eye(5)[None].repeat(4, 0), 0.5)
     with pytest.raises(LDLError, match="take label_set"):
         CrossConformal.fit(NAMES, np.eye(5), np.eye(5), np.arange(5)).interval(np.eye(5)[None].repeat(5, 0), 0.5)

@@ -1,0 +1,38 @@
+"""Runs in mixed precision measure under autocast: what is no network's own is computed as without."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ldl.collective import Collective
+from ldl.head import FittedHead
+from ldl.heads import AAKNN, MSLP, MaxEnt
+from ldl.labels import LabelSpace
+
+YEARS = LabelSpace.ordinal(range(1950, 2021), "year")
+POSE = LabelSpace.grid([-30, 0, 30], [-90, 0, 90.5], "degree")
+
+
+@pytest.mark.parametrize("labels", [YEARS, POSE], ids=["line", "grid"])
+def test_values_are_decoded_in_full(labels: LabelSpace) -> None:
+    rows = torch.rand(20, len(labels), generator=torch.Generator().manual_seed(0)).softmax(-1)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = labels.decode(rows), labels.deviation(rows)
+    assert torch.equal(found[0], labels.decode(rows)) and torch.equal(found[1], labels.deviation(rows))
+    assert found[0].dtype == found[1].dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    "head", [AAKNN(neighbours=1), MSLP(neighbours=1), MSLP(kernel="rbf", neighbours=1), MaxEnt(l2=0.01)]
+)
+def test_fitted_heads_answer_as_they_were_fitted(head: FittedHead) -> None:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(300, 20, generator=generator)
+    target = (features @ torch.randn(20, 4, generator=generator)).softmax(-1)
+    head.build(20, LabelSpace.nominal(list("abcd")))
+    head.fit(features, target, Collective())
+    queries = torch.randn(200, 20, generator=generator)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        found = head(queries)
+    assert torch.equal(found, head(queries)) and found.dtype == torch.float32

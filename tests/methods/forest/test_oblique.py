@@ -54,19 +54,6 @@ def test_costs_are_the_odds_against_a_label_up_to_the_cap() -> None:
     np.testing.assert_array_equal(label_costs(np.zeros(4), draws, 100.0), 1)
 
 
-@pytest.mark.parametrize("width", [3, 40])
-@pytest.mark.parametrize("known", [False, True])
-def test_ridge_is_weighted_least_squares(width: int, known: bool) -> None:
-    rng = np.random.default_rng(width)
-    rows, values, costs = rng.normal(3, 1, (20, width)), rng.normal(size=20), rng.uniform(0.1, 3, 20)
-    weights, bias = regress(rows, values, costs, 0.7, 0.0, rows @ rows.T if known else None)
-    root = np.sqrt(costs)[:, None]
-    # One more row for each weight, none for the intercept.
-    design = np.vstack([np.hstack([rows, np.ones((20, 1))]) * root, np.eye(width, width + 1) / np.sqrt(0.7)])
-    solution = np.linalg.lstsq(design, np.concatenate([values * root[:, 0], np.zeros(width)]))[0]
-    np.testing.assert_allclose(np.append(weights, bias), solution, atol=1e-8)
-
-
 def test_a_tube_gives_liblinears_solution() -> None:
     rng = np.random.default_rng(1)
     rows, values, costs = rng.normal(size=(60, 4)), rng.normal(size=60), rng.uniform(0.1, 3, 60)

@@ -103,6 +103,20 @@ def test_alternating_trains_the_units_of_one_tree_a_batch() -> None:
     )
 
 
+def test_a_resumed_head_goes_on_with_the_trees_that_are_next() -> None:
+    """They depend on the number of the step alone, and so are the same in every process."""
+    head, copy = (made(outputs=None, ensemble="alternating") for _ in range(2))
+    features, target = batch()
+    for _ in range(5):
+        head.loss(features, target)
+    copy.load_state_dict(head.state_dict())
+    losses = []
+    for seed, each in enumerate((head, copy)):
+        torch.manual_seed(seed)
+        losses.append([float(each.loss(features, target)["loss"].detach()) for _ in range(8)])
+    assert losses[0] == losses[1]
+
+
 def test_tree_dropout_leaves_trees_out_of_single_samples() -> None:
     head = made(tree_dropout=0.5)
     features, target = batch(200)

@@ -115,6 +115,20 @@ def test_figures_by_hand() -> None:
     assert recall_at_half(Curve(np.array([0.9, 0.5]), np.array([0.4, 0.3]))) == 0
 
 
+def test_each_image_has_a_threshold_of_its_own() -> None:
+    """The first image is best at the first, F 3/4 against .4, the second at the second, F 2/3 against 1/4."""
+    first, second = ([3, 1], [4, 4], [3, 1], [4, 1]), ([1, 2], [4, 4], [1, 2], [4, 2])
+    recall, precision = (3 + 2) / (4 + 4), (3 + 2) / (4 + 2)
+    found = image_optimum(Counts(*(np.array(rows) for rows in zip(first, second))))
+    assert found == pytest.approx(2 * recall * precision / (recall + precision))
+
+
+def test_of_equal_recalls_the_lowest_threshold_counts() -> None:
+    """Its precision, .4, falls from .9 at recall .2: at the recalls .2, .21, ..., .5."""
+    found = average_precision(Curve(np.array([0.5, 0.5, 0.2]), np.array([0.4, 0.8, 0.9])))
+    assert found == pytest.approx(sum(0.9 - 0.5 * k / 30 for k in range(31)) / 100)
+
+
 def test_the_optimum_lies_between_thresholds() -> None:
     best = optimum(np.array([0.2, 0.4]), Curve(np.array([1.0, 0.2]), np.array([0.2, 1.0])))
     assert best.f == pytest.approx(0.6, abs=1e-3) and best.threshold == pytest.approx(0.3, abs=2e-3)

@@ -131,9 +131,9 @@ def test_out_of_bag_estimate_is_that_of_trees_that_saw_no_row_of_the_group(size:
             divergences.append(float(kl(prediction, target[row])))
     assert 200 < len(divergences) <= 300
     assert float(head.out_of_bag_kl) == pytest.approx(np.mean(divergences), rel=1e-5)
-    new = torch.randn(2000, 7)
+    new = torch.randn(2000, 7, generator=torch.Generator().manual_seed(1))
     true = kl(head(new), torch.softmax(2 * new[:, :4], -1)).mean()
-    assert float(head.out_of_bag_kl) > 0.8 * float(true) > 3 * float(kl(head(features), target).mean()) / 3
+    assert head.out_of_bag_kl > true > 2 * kl(head(features), target).mean()
 
 
 def test_out_of_bag_is_absent_where_groups_are_seen_by_nearly_all_trees() -> None:

@@ -15,7 +15,7 @@ from ldl.heads import BoostedTrees
 from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 
-ROUNDS, DEPTH, ETA, LAMBDA = 50, 4, 0.2, 2.0
+ROUNDS, DEPTH, ETA, LAMBDA = 50, 4, 0.2, 3.0
 
 
 @pytest.mark.parametrize("name", ["SJAFFE", "Natural_Scene"])

@@ -17,6 +17,7 @@ from ldl.heads import MILBoost, MPLBoost
 from ldl.labels import LabelSpace
 from ldl.methods.boosting import stumps
 from ldl.methods.boosting.likelihood import CODES
+from ldl.methods.boosting.packing import pack
 from ldl.testing import check_head
 
 KINDS = sorted(CODES)
@@ -128,6 +129,20 @@ def test_held_out_bags_choose_the_rounds() -> None:
     assert {"held_out_nll", "boosting_nll", "stumps"} == set(head.summary())
 
 
+def test_the_rounds_are_those_of_the_least_loss_of_the_bags_that_are_held_out() -> None:
+    features, target = some_bags(3, 100)
+    target[::12] = target[::12].flip(1)
+    head = fitted(MILBoost(rounds=12, validation=0.3, seed=0), features, target)
+    rest, held = head._hold_out(pack("", features, target, None))
+    losses = []
+    for rounds in range(13):
+        trial = fitted(MILBoost(rounds=rounds, seed=0), features[rest], target[rest])
+        losses.append(-float((trial(features[held]) * target[held]).sum(1).log().mean()))
+    best = int(np.argmin(losses))
+    assert 0 < best < 12 and len(head.feature) == best
+    np.testing.assert_allclose(head.curve[:, 1], losses[: best + 1], rtol=1e-4)
+
+
 def test_a_prior_weighs_classes_as_copies_would() -> None:
     features, target = some_bags(4, 40)
     positive = target[:, 1] > 0
@@ -147,6 +162,14 @@ def test_perfect_separation_has_an_end(pooling: Any) -> None:
     assert (head.scores(features).abs() <= 20 + 4 * len(head.feature)).all()
     assert head.curve.isfinite()[:, 0].all()
     assert head(features).argmax(1).tolist() == [0, 1, 1, 0]
+
+
+def test_no_stump_moves_h_by_more_than_max_step() -> None:
+    """Of rows that one cut separates it would: half the log odds of its sides are 3."""
+    features = torch.linspace(-1, 1, 200).reshape(200, 1, 1)
+    head = fitted(MILBoost(rounds=3, max_step=0.5), features, torch.eye(2)[(features > 0).flatten().long()])
+    for outputs in (head.low, head.high):
+        assert float(outputs.abs().max()) == pytest.approx(0.5)
 
 
 def test_half_precision_sends_no_instance_elsewhere() -> None:

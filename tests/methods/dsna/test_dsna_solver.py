@@ -154,29 +154,37 @@ def test_label_factor_grows_with_the_gap_and_is_never_negative() -> None:
     torch.testing.assert_close(label_factor(gap, gap, 2.0, False), (gap > 0).double())
 
 
-def test_clusters_are_those_of_a_loop() -> None:
+@pytest.mark.parametrize("ordered", [True, False])
+def test_clusters_are_those_of_a_loop(ordered: bool) -> None:
     generator = torch.Generator().manual_seed(1)
     points = torch.randn(4, 12, 3, generator=generator, dtype=torch.float64)
-    codes = torch.randn(4, 12, 1, generator=generator, dtype=torch.float64)
+    if ordered:
+        codes = torch.randn(4, 12, 1, generator=generator, dtype=torch.float64)
+    else:
+        codes = torch.nn.functional.one_hot(torch.randint(3, (4, 12), generator=generator)).double()
     real = torch.ones(4, 12, dtype=torch.bool)
     real[2, 8:] = False
-    ours = overlapping_clusters(points, codes, real, 3, 0.3, 1.0, True)
+    ours = overlapping_clusters(points, codes, real, 3, 0.3, 1.0, ordered)
     for row in range(4):
         count = int(real[row].sum())
-        x, y = points[row, :count].numpy(), codes[row, :count, 0].numpy()
-        widest = y.max() - y.min()
-        members = np.zeros((3, count), bool)
-        members[np.argsort(np.argsort(y, kind="stable")) * 3 // count, np.arange(count)] = True
-        flipped = members[::-1]
+        x, y = points[row, :count].numpy(), codes[row, :count].numpy()
+        centred, widest = y - y.mean(0), np.ptp(y, axis=0).max()
+        place = centred @ np.linalg.eigh(centred.T @ centred)[1][:, -1]
         found = []
-        for start in (members, flipped):
-            members = start.copy()
+        for sign in (1, -1):
+            members = np.zeros((3, count), bool)
+            order = np.argsort((sign * place).round(9), kind="stable")
+            members[np.argsort(order) * 3 // count, np.arange(count)] = True
             for _ in range(10):
                 distances = np.empty((3, count))
                 for k in range(3):
-                    gap = np.abs(y - y[members[k]].mean())
-                    top = max(widest, max(np.abs(y - y[m].mean()).max() for m in members[k : k + 1]))
-                    factor = gap / (top - gap + 0.05 * top)
+                    label = y[members[k]].mean(0)
+                    if ordered:
+                        gap = np.abs(y - label)[:, 0]
+                        top = max(widest, gap.max())
+                        factor = gap / (top - gap + 0.05 * top)
+                    else:
+                        factor = y.argmax(1) != label.argmax()
                     distances[k] = np.linalg.norm(x - x[members[k]].mean(0), axis=1) * factor
                 joined = distances <= 1.3 * distances.min(0)
                 members = np.where(joined.any(1, keepdims=True), joined, members)

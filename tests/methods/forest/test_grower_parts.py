@@ -114,20 +114,26 @@ def test_adaptive_step_reaches_most_of_the_gain_with_few_evaluations() -> None:
     assert np.mean(counts) < 0.05
 
 
+@pytest.mark.parametrize("shared", [0, 300])
 @pytest.mark.parametrize("beta", [0.0, 3.0, 8.0])
-def test_adaptive_step_is_that_of_equation_5(beta: float) -> None:
-    """One feature, distinct values: the midpoints looked at are those of a plain loop."""
+def test_adaptive_step_is_that_of_equation_5(beta: float, shared: int) -> None:
+    """One feature, distinct values but for one that many rows may share: the midpoints are those of a plain loop.
+
+    Rows of the shared value are one step of it, and rows count once, however often they are drawn.
+    """
     for seed in range(5):
         rng = np.random.default_rng(seed)
         x = rng.permutation(500).astype(np.float32)[:, None]
         d = np.eye(2, dtype=np.float32)[(x[:, 0] + rng.normal(0, 90, 500) > 260).astype(int)]
+        x[(x >= 50) & (x < 50 + shared)] = 50
         rules = RULES._replace(depth=1, block=1, search=ADAPTIVE, alpha=0.05, beta=beta)
-        columns, rows, once = make_columns(x, LAYOUTS[ADAPTIVE]), np.arange(500, dtype=np.int32), np.ones(500, np.int32)
+        columns, rows = make_columns(x, LAYOUTS[ADAPTIVE]), np.arange(500, dtype=np.int32)
+        draws = rng.integers(1, 4, 500).astype(np.int32)
         tree, other = (
-            grow(columns, rows, once, d, log_table(500), rules._replace(min_gain=least), stream(0, 0))
+            grow(columns, rows, draws, d, log_table(draws.sum()), rules._replace(min_gain=least), stream(0, 0))
             for least in (0.0, 0.1)
         )  # fmt: skip
-        ones = d[np.argsort(x[:, 0]), 1]
+        drawn, ones, values = np.repeat(x[:, 0], draws), np.repeat(d[:, 1], draws), np.unique(x)
 
         def entropy(part: np.ndarray) -> float:
             share = np.array([part.mean(), 1 - part.mean()])
@@ -135,14 +141,15 @@ def test_adaptive_step_is_that_of_equation_5(beta: float) -> None:
 
         looked_at: dict[int, float] = {}
         left = 1
-        while left < 500:
-            gain = entropy(ones) - entropy(ones[:left]) - entropy(ones[left:])
+        while left < len(values):
+            below = drawn < values[left]
+            gain = entropy(ones) - entropy(ones[below]) - entropy(ones[~below])
             looked_at[left] = gain
             most = max(looked_at.values())
             left += max(1, int(0.05 * 500 / (1 + np.exp(beta * (gain / most - 0.5)))))
         best = max(looked_at, key=lambda left: looked_at[left])
         assert tree.evaluations == other.evaluations == len(looked_at)
-        assert tree.threshold[0] == other.threshold[0] == best - 0.5
+        assert tree.threshold[0] == other.threshold[0] == (values[best - 1] + values[best]) / 2
 
 
 def test_adaptive_step_of_one_is_exact() -> None:

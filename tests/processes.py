@@ -79,6 +79,8 @@ HEADS = {
         "dldl_v2",
         "--model.head.expectation_weight",
         "0.01",
+        "--model.calibrate",
+        "true",
         "--trainer.max_epochs",
         "1",
     ],

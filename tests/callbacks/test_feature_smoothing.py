@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from ldl.callbacks import FeatureSmoothing
+from ldl.callbacks import FeatureSmoothing, feature_smoothing
 from ldl.callbacks.feature_smoothing import nearest, neighbourhood
+from ldl.collective import Collective
 from ldl.data import TabularLDL, TabularValues
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -42,6 +45,31 @@ def data(tmp_path: Path) -> TabularValues:
     made = TabularValues(path=str(tmp_path / "ages.npz"), batch_size=16, scaling="none", low=0, high=7)
     made.setup()
     return made
+
+
+class Saving(FeatureSmoothing):
+    """Saves a checkpoint in the middle of the second epoch."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        super().on_train_batch_start(trainer, pl_module, batch, batch_idx)
+        if (trainer.current_epoch, batch_idx) == (1, 2):
+            trainer.save_checkpoint(self.path)
+
+
+class Two(Collective):
+    """One of two processes, the other of which has measured the sums ``others``."""
+
+    world_size = 2
+
+    def __init__(self, rank: int, others: Tensor) -> None:
+        self.rank, self.others = rank, others
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        return tensor + self.others
 
 
 def _trainer(callback: FeatureSmoothing, epochs: int) -> pl.Trainer:
@@ -122,13 +150,44 @@ def test_a_resumed_run_goes_on_exactly(data: TabularValues, tmp_path: Path) -> N
     def make() -> Head:
         return LDLF(trees=2, depth=2, outputs=4, batches=2, buffer_rows=50)
 
-    whole = _fit(data, make(), FeatureSmoothing(), 4)
+    whole = _fit(data, make(), Saving(tmp_path / "amid.ckpt"), 4)
     part = _fit(data, make(), FeatureSmoothing(), 2)
     part.save_checkpoint(tmp_path / "part.ckpt")
-    rest = _fit(data, make(), FeatureSmoothing(), 4, tmp_path / "part.ckpt")
     expected = whole.lightning_module.state_dict()
-    for name, value in rest.lightning_module.state_dict().items():
-        assert torch.equal(value, expected[name]), name
+    for path in (tmp_path / "part.ckpt", tmp_path / "amid.ckpt"):
+        rest = _fit(data, make(), FeatureSmoothing(), 4, path)
+        for name, value in rest.lightning_module.state_dict().items():
+            assert torch.equal(value, expected[name]), (path, name)
+
+
+def test_two_processes_measure_what_one_does_also_resumed_amid_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, bins = torch.randn(20, 3, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 3 % 2
+    task: Any = type("Fake", (), {"labels": LabelSpace.ordinal([0, 1], "")})
+    alone, two = FeatureSmoothing(), [FeatureSmoothing(), FeatureSmoothing()]
+    alone._note(features, bins, 2)
+    alone.on_train_epoch_end(task, task)
+
+    def collectives() -> Iterator[FeatureSmoothing]:
+        """Both, each with its collective."""
+        sums = [each._state["sums"] for each in two]
+        for rank, each in enumerate(two):
+            monkeypatch.setattr(feature_smoothing, "current_collective", partial(Two, rank, sums[1 - rank]))
+            yield each
+
+    def note(rows: slice) -> None:
+        for rank, each in enumerate(two):
+            each._note(features[rows][rank::2], bins[rows][rank::2], 2)
+
+    note(slice(9))
+    for rank, each in enumerate(collectives()):
+        saved: dict[str, Any] = {}
+        each.on_save_checkpoint(task, task, saved)
+        two[rank] = FeatureSmoothing()
+        two[rank].on_load_checkpoint(task, task, saved)
+    note(slice(9, 20))
+    for each in collectives():
+        each.on_train_epoch_end(task, task)
+        torch.testing.assert_close(each._state, alone._state)
 
 
 def test_a_second_fit_begins_anew(data: TabularValues) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import WeightAveraging
+from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 
 from ldl.errors import LDLError
@@ -59,6 +60,13 @@ class MovingAverage(WeightAveraging):
             # A run that is told to end while it validates, when the two stand for each other.
             average, current = checkpoint["current_model_state"], checkpoint["state_dict"]
             checkpoint["state_dict"], checkpoint["current_model_state"] = average, current
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        # What is tested is the average, which Lightning has loaded: not the weights to train on from.
+        if trainer.state.fn == TrainerFn.FITTING:
+            super().on_load_checkpoint(trainer, pl_module, checkpoint)
 
     def _average(self, average: list[Tensor], current: list[Tensor], steps: Tensor) -> None:
         """Move some tensors of one type; what cannot be averaged, such as counts, is taken as it is."""

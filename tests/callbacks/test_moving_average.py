@@ -98,6 +98,13 @@ def test_a_second_fit_begins_anew(table: Path) -> None:
     torch.testing.assert_close(second, first, rtol=0, atol=0)
 
 
+def test_the_average_of_a_checkpoint_is_tested(table: Path) -> None:
+    task, last = trained(table, 1, Recorder())
+    task.trainer.test(task, task.trainer.datamodule, ckpt_path=last, weights_only=True, verbose=False)
+    kept = torch.load(last, weights_only=True)["state_dict"]
+    torch.testing.assert_close(dict(task.state_dict()), dict(kept), rtol=0, atol=0)
+
+
 def test_what_it_cannot_average_is_named() -> None:
     with pytest.raises(LDLError, match=r"MovingAverage.decay 1.0 must be in \[0, 1\), such as 0.998"):
         MovingAverage(1.0)

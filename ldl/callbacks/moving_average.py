@@ -68,6 +68,10 @@ class MovingAverage(WeightAveraging):
         if trainer.state.fn == TrainerFn.FITTING:
             super().on_load_checkpoint(trainer, pl_module, checkpoint)
 
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        # A finished run that is resumed has no training that ends.
+        self._copy_average_to_current(pl_module)
+
     def _average(self, average: list[Tensor], current: list[Tensor], steps: Tensor) -> None:
         """Move some tensors of one type; what cannot be averaged, such as counts, is taken as it is."""
         # The first steps count alike, or the start would be remembered too long.

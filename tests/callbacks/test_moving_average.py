@@ -105,6 +105,12 @@ def test_the_average_of_a_checkpoint_is_tested(table: Path) -> None:
     torch.testing.assert_close(dict(task.state_dict()), dict(kept), rtol=0, atol=0)
 
 
+def test_a_finished_run_that_is_resumed_has_the_average(table: Path) -> None:
+    task, last = trained(table, 1, Recorder())
+    resumed, _ = trained(table, 1, Recorder(), last)
+    torch.testing.assert_close(resumed.state_dict(), task.state_dict(), rtol=0, atol=0)
+
+
 def test_what_it_cannot_average_is_named() -> None:
     with pytest.raises(LDLError, match=r"MovingAverage.decay 1.0 must be in \[0, 1\), such as 0.998"):
         MovingAverage(1.0)

@@ -46,6 +46,7 @@ class MovingAverage(WeightAveraging):
         super().setup(trainer, pl_module, stage)
         if self._average_model is not None:
             # As the weights will be, once the strategy is set up.
+            self._average_model.to(trainer.strategy.root_device)
             trainer.precision_plugin.convert_module(self._average_model)
 
     def _swap_models(self, pl_module: pl.LightningModule) -> None:

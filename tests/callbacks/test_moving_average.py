@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.strategies import SingleDeviceStrategy
 from torch import Tensor
 
 from ldl.callbacks import MovingAverage
@@ -109,6 +110,16 @@ def test_a_finished_run_that_is_resumed_has_the_average(table: Path) -> None:
     task, last = trained(table, 1, Recorder())
     resumed, _ = trained(table, 1, Recorder(), last)
     torch.testing.assert_close(resumed.state_dict(), task.state_dict(), rtol=0, atol=0)
+
+
+def test_the_average_is_on_the_device_that_trains(table: Path) -> None:
+    average, task = MovingAverage(), Task(LDLF())
+    trainer = pl.Trainer(logger=False, strategy=SingleDeviceStrategy("meta"), accelerator="cpu")
+    task.trainer, trainer.datamodule = trainer, TabularLDL(path=str(table))
+    trainer.datamodule.setup()
+    average.setup(trainer, task, "fit")
+    assert average._average_model is not None
+    assert {value.device.type for value in average._average_model.state_dict().values()} == {"meta"}
 
 
 def test_what_it_cannot_average_is_named() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytorch_lightning as pl
+from torch import Tensor
 
 from ldl.checks.numbers import without_nan
 from ldl.collective import current_collective
@@ -20,6 +21,15 @@ class LeafUpdate(pl.Callback):
     ``Task`` adds it by itself. The head's recent samples, gathered from all processes, go into the checkpoint,
     so that a resumed run updates the leaves as if it had never stopped.
     """
+
+    def __init__(self) -> None:
+        self._saved: dict[str, Tensor] | None = None
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        # Here the model is on its device, which it is not when the checkpoint is read.
+        if self._saved is not None:
+            _head(pl_module).load_memory_state(self._saved, current_collective())
+            self._saved = None
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         head = _head(pl_module)
@@ -38,8 +48,7 @@ class LeafUpdate(pl.Callback):
     def on_load_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        if STATE_KEY in checkpoint:
-            _head(pl_module).load_memory_state(checkpoint[STATE_KEY], current_collective())
+        self._saved = checkpoint.get(STATE_KEY)
 
 
 def _head(task: pl.LightningModule) -> AlternatingHead:

@@ -1,0 +1,21 @@
+"""The recent samples of an alternating head: where a fit takes them from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkpoints.make import Problem, sgd, train
+
+from ldl.callbacks import LeafUpdate
+from ldl.heads import LDLF
+from ldl.task import Task
+
+
+def test_saved_samples_go_to_the_device_that_trains() -> None:
+    task, callback = Task(LDLF(trees=2, depth=2), None, sgd), LeafUpdate()
+    trainer = train(task, Problem("rows"), 1)
+    checkpoint: dict[str, Any] = {}
+    callback.on_save_checkpoint(trainer, task, checkpoint)
+    callback.on_load_checkpoint(trainer, task, checkpoint)
+    callback.on_fit_start(trainer, task.to("meta"))
+    assert {part.device.type for batch in task.head._ring for part in batch} == {"meta"}

@@ -161,6 +161,9 @@ class AlternatingHead(Head):
     def update(self, collective: Collective) -> None:
         """Closed-form step on the remembered samples of all ranks. Every rank calls it."""
 
+    def forget(self) -> None:
+        """Drop the remembered samples: a fit begins, maybe on other rows. Does nothing by default."""
+
     @abstractmethod
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
         """The remembered samples of all ranks, for a checkpoint. Every rank calls it."""

@@ -19,16 +19,19 @@ class LeafUpdate(pl.Callback):
     """Shows every batch to an ``AlternatingHead``, and runs its update when it is due, over all processes.
 
     ``Task`` adds it by itself. The head's recent samples, gathered from all processes, go into the checkpoint,
-    so that a resumed run updates the leaves as if it had never stopped.
+    so that a resumed run updates the leaves as if it had never stopped. Any other fit begins without samples.
     """
 
     def __init__(self) -> None:
         self._saved: dict[str, Tensor] | None = None
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        # Here the model is on its device, which it is not when the checkpoint is read.
-        if self._saved is not None:
-            _head(pl_module).load_memory_state(self._saved, current_collective())
+        head = _head(pl_module)
+        if self._saved is None:
+            head.forget()
+        else:
+            # Here the model is on its device, which it is not when the checkpoint is read.
+            head.load_memory_state(self._saved, current_collective())
             self._saved = None
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:

@@ -204,6 +204,11 @@ class LDLF(AlternatingHead):
         names = [f"tree {tree}, leaf {leaf}" for tree in range(trees) for leaf in range(leaves)]
         return weigh(names, weights.flatten(), self.leaves.flatten(0, 1))
 
+    def forget(self) -> None:
+        """Empty the ring."""
+        self._ring.clear()
+        self._observed = 0
+
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
         """What the next update will see of the ring of all ranks: rows of each batch in their global order, and counts.
 
@@ -220,8 +225,8 @@ class LDLF(AlternatingHead):
     def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None:
         """Deal the saved ring back to the ranks. Raises LDLError where it does not hold samples of this head."""
         self._check_ring(state)
+        self.forget()
         self._observed = int(state["observed"])
-        self._ring.clear()
         if rows := state["rows"].tolist():
             device, mine = self.leaves.device, slice(collective.rank, None, collective.world_size)
             for kept, target in zip(state["kept"].split(rows), state["target"].split(rows)):

@@ -19,3 +19,12 @@ def test_saved_samples_go_to_the_device_that_trains() -> None:
     callback.on_load_checkpoint(trainer, task, checkpoint)
     callback.on_fit_start(trainer, task.to("meta"))
     assert {part.device.type for batch in task.head._ring for part in batch} == {"meta"}
+
+
+def test_a_second_fit_begins_without_samples() -> None:
+    task, data = Task(LDLF(trees=2, depth=2), None, sgd), Problem("rows")
+    held = []
+    for _ in range(2):
+        train(task, data, 1)
+        held.append((len(task.head._ring), task.head._observed))
+    assert held == [(4, 4), (4, 4)]

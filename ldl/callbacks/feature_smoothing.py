@@ -58,6 +58,8 @@ class FeatureSmoothing(pl.Callback):
             raise LDLError(f"FeatureSmoothing: {type(head).__name__} learns from no rows of features; leave it out")
         if labels.kind != "ordinal":
             raise LDLError("FeatureSmoothing needs labels on a line, such as ages; leave it out")
+        # Here the model is on its device, which it is not when a checkpoint is read.
+        self._state = {name: value.to(pl_module.device) for name, value in self._state.items()}
         plain = head.loss
 
         def loss(features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:

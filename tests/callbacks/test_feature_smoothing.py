@@ -190,6 +190,15 @@ def test_two_processes_measure_what_one_does_also_resumed_amid_an_epoch(monkeypa
         torch.testing.assert_close(each._state, alone._state)
 
 
+def test_saved_statistics_go_to_the_device_that_trains(data: TabularValues) -> None:
+    callback, checkpoint = FeatureSmoothing(), dict[str, Any]()
+    trainer = _fit(data, Softmax(), callback, 1)
+    callback.on_save_checkpoint(trainer, trainer.lightning_module, checkpoint)
+    callback.on_load_checkpoint(trainer, trainer.lightning_module, checkpoint)
+    callback.on_fit_start(trainer, trainer.lightning_module.to("meta"))
+    assert {value.device.type for value in callback._state.values()} == {"meta"}
+
+
 def test_a_second_fit_begins_anew(data: TabularValues) -> None:
     callback, found = FeatureSmoothing(), []
     for _ in range(2):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytorch_lightning as pl
 import torch
-from checkpoints.make import Problem, sgd
+from checkpoints.make import Problem, sgd, train
 from torch.utils.data import DataLoader
 
 from ldl.backbones.base import Identity
@@ -87,6 +88,24 @@ def test_training_on_without_it_forgets_it(tmp_path: Path) -> None:
     task.calibrate = False
     trainer.fit(task, datamodule=data)
     assert task.temperature == 1
+
+
+def test_a_fit_without_a_validation_part_forgets_it(tmp_path: Path) -> None:
+    _, task = _fitted(tmp_path, Validated("rows"), calibrate=True)
+    with pytest.warns(UserWarning, match="no validation to fit a temperature on"):
+        train(task, Problem("rows"), 1)
+    assert task.temperature == 1
+
+
+def test_a_finished_run_that_is_resumed_keeps_it(tmp_path: Path) -> None:
+    data = Validated("rows")
+    trainer, task = _fitted(tmp_path, data, calibrate=True)
+    trainer.save_checkpoint(tmp_path / "task.ckpt")
+    temperature, task.temperature = task.temperature, 1.0
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "model.calibrate")
+        trainer.fit(task, datamodule=data, ckpt_path=tmp_path / "task.ckpt", weights_only=True)
+    assert task.temperature == temperature
 
 
 def test_fitted_heads_have_one_too(tmp_path: Path) -> None:

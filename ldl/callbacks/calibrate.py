@@ -28,9 +28,9 @@ class Calibrate(pl.Callback):
         self._fitted = False
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if not pl_module.calibrate:
+        if not pl_module.calibrate or trainer.ckpt_path is None:
             pl_module.temperature = 1.0
-        elif pl_module.gives_maps:
+        if pl_module.calibrate and pl_module.gives_maps:
             raise LDLError("model.calibrate is for one distribution an instance, and these are maps; set it to false")
 
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
@@ -55,7 +55,8 @@ class Calibrate(pl.Callback):
         self._fitted = True
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if pl_module.calibrate and not self._fitted:
+        # A finished run that is resumed has the temperature of its checkpoint.
+        if pl_module.calibrate and not self._fitted and pl_module.temperature == 1:
             rank_zero_warn(
                 "model.calibrate: there was no validation to fit a temperature on, and predictions stay as trained; "
                 "set data.val_fraction above 0"

@@ -81,6 +81,23 @@ def test_it_is_calibrated_on_the_validation_part(tmp_path: Path, ages: Path, uni
     np.testing.assert_allclose(found.scores[0].weight.sum(), found.units)
 
 
+class Audited(TabularValues):
+    """Counts its leak audits."""
+
+    audits = 0
+
+    @property
+    def leak(self) -> float | None:
+        self.audits += 1
+        return super().leak
+
+
+def test_persons_are_looked_for_once_a_fit(tmp_path: Path, ages: Path) -> None:
+    data = Audited(path=str(ages), group_key="person", step=1.0, sigma=2.0, val_fraction=0.3)
+    _, task = fitted(tmp_path, data)
+    assert task.calibration is not None and data.audits == 1
+
+
 def test_predictions_never_change_by_it(tmp_path: Path, ages: Path) -> None:
     data = table(ages)
     (run, task), (other, without) = fitted(tmp_path, data), fitted(tmp_path, data, conformal="none")

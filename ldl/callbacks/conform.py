@@ -35,11 +35,14 @@ class Conform(pl.Callback):
     def __init__(self) -> None:
         self._rows: list[dict[str, Tensor]] = []
         self._units = 0
+        self._by_groups = False
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if pl_module.conformal not in (units := get_args(Units)):
             raise LDLError(f"model.conformal {pl_module.conformal!r} must be one of {', '.join(units)}")
         self._units = 0
+        apart = not getattr(getattr(trainer, "datamodule", None), "leak", None)
+        self._by_groups = apart and pl_module.conformal == "groups"
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
         pl_module.calibration = None
@@ -50,9 +53,7 @@ class Conform(pl.Callback):
     def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         if _conforms(trainer, pl_module):
             truth = "value" if pl_module.labels.has_values else "target"
-            apart = not getattr(getattr(trainer, "datamodule", None), "leak", None)
-            grouped = apart and pl_module.conformal == "groups" and "group" in outputs
-            wanted = ("prediction", truth, *(["group"] if grouped else []))
+            wanted = ("prediction", truth, *(["group"] if self._by_groups and "group" in outputs else []))
             found = {name: outputs[name].detach() for name in wanted}
             # numpy has no bfloat16.
             half = (torch.bfloat16, torch.float16)

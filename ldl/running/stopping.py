@@ -132,7 +132,8 @@ class Watch:
             code = self.tell(f", which took more than {PATIENCE:g} s" if late else "")
         else:
             code = 1
-            print(f"error: {who_ended(self.ranks)}", file=sys.stderr, flush=True)
+            if line := who_ended(self.ranks):
+                print(f"error: {line}", file=sys.stderr, flush=True)
         self._signal_ranks(signal.SIGKILL)
         if self.lock:
             self.lock.unlink(missing_ok=True)

@@ -109,6 +109,11 @@ def rank_is_killed() -> None:
     stopping.watch.ranks[0].kill()
 
 
+def rank_ends() -> None:
+    stopping.FAREWELL = 0.1
+    stopping.watch.ranks = [subprocess.Popen(["false"])]
+
+
 def only_reads() -> None:
     stop.trains = False
 
@@ -124,8 +129,9 @@ def loses_patience() -> None:
         (loses_patience, [signal.SIGTERM], 143, "stopped by SIGTERM, which took more than 0.1 s; start it again"),
         (only_reads, [signal.SIGTERM], 143, "stopped by SIGTERM; start it again"),
         (rank_is_killed, [], 1, r"error: rank 1 \(process \d+\) was ended by SIGKILL.*"),
+        (rank_ends, [], 1, r"\A\Z"),
     ],
-    ids=["Ctrl-C twice", "patience", "nothing to save", "lost rank"],
+    ids=["Ctrl-C twice", "patience", "nothing to save", "lost rank", "rank that has said why"],
 )
 def test_process_that_waits_is_ended(
     before: Callable[[], object] | None, signals: list[int], code: int, says: str, capfd: pytest.CaptureFixture[str]

@@ -92,7 +92,7 @@ def crossvalidate(
         data.select_fold(numbers[-1])
         task = make_task()
         task.build(data.labels, data.input_shape)
-        restore(task, own or Path())
+        restore(task, own or Path(), select)
     results = conclude(outcomes, task, data, seed, place)
     if rows is not None:
         rows += [outcome.rows for outcome in outcomes]

@@ -17,6 +17,7 @@ from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running.results import write_results
+from ldl.running.training import Select
 from ldl.task import Task
 
 Rows = dict[str, np.ndarray]
@@ -98,9 +99,9 @@ def _told(folder: Path) -> Iterator[None]:
         raise LDLError(f"{folder} cannot be read: {error}; remove it, and the fold is trained again") from error
 
 
-def restore(task: Task, folder: Path) -> None:
-    """Let a task, built, know what training told it, from the checkpoint of a run or fold where it has one."""
-    path = folder / "checkpoints" / "last.ckpt"
+def restore(task: Task, folder: Path, select: Select = "last") -> None:
+    """Let a task, built, know what training told it, from the selected checkpoint of a run or fold where it has one."""
+    path = folder / "checkpoints" / f"{select}.ckpt"
     if path.is_file():
         checkpoint = read_checkpoint(path)
         task.load_state_dict(checkpoint["state_dict"])

@@ -115,15 +115,21 @@ def test_folds_in_any_order_are_the_same() -> None:
 def test_the_best_weights_are_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(charts, "overview", lambda *arguments: {})
 
+    made: list[Task] = []
+
     def task() -> Task:
         # Diverges: the first epoch is the best one.
-        return Task(Softmax(), Identity(flatten=True), optimizer=lambda groups: torch.optim.SGD(groups, lr=5e3))
+        made.append(Task(Softmax(), Identity(flatten=True), optimizer=lambda groups: torch.optim.SGD(groups, lr=5e3)))
+        return made[-1]
 
-    trainer = {**QUIET, "max_epochs": 3}
+    trainer, key = {**QUIET, "max_epochs": 3}, {"of": "these"}
     last = crossvalidate(task, _digits(), [0], trainer=trainer, folder=tmp_path / "last")
-    best = crossvalidate(task, _digits(), [0], trainer=trainer, folder=tmp_path / "best", select="best")
-    epoch = torch.load(tmp_path / "best/fold_0/checkpoints/best.ckpt", weights_only=True)["epoch"]
-    assert epoch < 2 and best["mean"]["kl"] != last["mean"]["kl"]
+    best = crossvalidate(task, _digits(), [0], trainer=trainer, folder=tmp_path / "best", select="best", key=key)
+    kept = torch.load(tmp_path / "best/fold_0/checkpoints/best.ckpt", weights_only=True)
+    assert kept["epoch"] < 2 and best["mean"]["kl"] != last["mean"]["kl"]
+    again = crossvalidate(task, _digits(), [0], trainer=trainer, folder=tmp_path / "best", select="best", key=key)
+    assert again["mean"] == best["mean"]
+    torch.testing.assert_close(dict(made[-1].state_dict()), dict(kept["state_dict"]), rtol=0, atol=0)
     with pytest.raises(LDLError, match=r"--select best needs a validation part"):
         crossvalidate(task, _digits(val_fraction=0), trainer=trainer, folder=tmp_path / "none", select="best")
 

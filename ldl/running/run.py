@@ -84,7 +84,10 @@ def seed_of(config: Namespace) -> int | None:
 
 
 def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: dict[str, Any]) -> Task:
-    """The configured task, or that of the checkpoint to test or predict with, built for the data."""
+    """The configured task, or that of the checkpoint to test or predict with, built for the data.
+
+    Of a run that goes on it has the weights.
+    """
     task = cli.make_task(config)
     if config.stage == "fit" and checkpoint:
         check_same_model(checkpoint, task.head, task.backbone)
@@ -105,6 +108,8 @@ def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: d
         raise LDLError(f"optimiser or scheduler refuses its options: {' '.join(str(error).split())}") from error
     if config.stage == "fit" and checkpoint:
         rehearse_model(task, checkpoint, config.ckpt_path)
+        # Features of fixed layers are computed before the trainer loads the weights.
+        task.load_state_dict(checkpoint["state_dict"])
     return task
 
 

@@ -13,6 +13,7 @@ import matplotlib.image
 import pytest
 import torch
 import yaml
+from fake_faces import utkface
 from places import ROOT
 
 from ldl.cli import main
@@ -250,6 +251,20 @@ def test_every_optimiser_and_scheduler(tmp_path: Path) -> None:
         "param_groups"
     ]
     assert [group["initial_lr"] for group in groups] == [0.012, 0.5]
+
+
+@pytest.mark.usefixtures("blank")
+def test_a_resumed_run_has_the_features_of_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever random network it would begin with."""
+    monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
+    network = ["--model.backbone=Timm", "--model.backbone.name=test_resnet", "--model.backbone.pretrained=false"]
+    run = ["--data=UTKFace", "--data.root", str(utkface(tmp_path)), "--data.crop_size=32", "--data.protocol=holdout"]
+    run += ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
+    network += ["--model.head=Softmax", "--model.backbone.freeze=true"]
+    main([*network, *run, "--run_dir", str(tmp_path / "run")])
+    last = str(tmp_path / "run/checkpoints/last.ckpt")
+    main(["--ckpt_path", last, "--seed_everything=5", "--trainer.max_epochs=2"])
+    assert len(list((tmp_path / "cache/features").glob("*.npy"))) == 1
 
 
 def test_script_from_an_empty_folder(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     cache_dir = None  # type: str | None
     in_memory = 256.0
     _ready = False
+    _cut_fold = -1
 
     @abstractmethod
     def load(self) -> Loaded:
@@ -157,14 +158,14 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return Path(given) if os.path.exists(given) else self.data_root / given
 
     def setup(self, stage: str | None = None) -> None:
-        """Load, cut the fold and prepare it, once."""
-        if self._ready:
-            return
-        check_options(self)
-        loaded = self.load()
-        self.labels, self.columns, self.size = loaded.labels, loaded.batch_columns, loaded.size
-        self.values, self.groups, self.names, self.facts = loaded.values, loaded.groups, loaded.names, loaded.facts
-        self.select_fold(self.fold)
+        """Load, once, and cut the fold and prepare it, once and after another ``fold`` was set."""
+        if not self._ready:
+            check_options(self)
+            loaded = self.load()
+            self.labels, self.columns, self.size = loaded.labels, loaded.batch_columns, loaded.size
+            self.values, self.groups, self.names, self.facts = loaded.values, loaded.groups, loaded.names, loaded.facts
+        if self.fold != self._cut_fold:
+            self.select_fold(self.fold)
         self._ready = True
 
     def select_fold(self, fold: int) -> None:
@@ -172,6 +173,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         self.fold = fold
         self.split = self.cut()
         self.prepare_fold()
+        self._cut_fold = fold
 
     @property
     def num_folds(self) -> int:

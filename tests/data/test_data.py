@@ -61,6 +61,17 @@ def test_features_are_standardised_by_the_training_rows_alone(table: Path) -> No
     assert torch.equal(inputs(again, data.split.train), inputs(data, data.split.train))
 
 
+def test_a_fold_that_is_set_later_is_cut(table: Path) -> None:
+    data, wanted = made(table), made(table, fold=3)
+    data.fold = 3
+    data.setup("fit")
+    np.testing.assert_array_equal(data.split.test, wanted.split.test)
+    assert torch.equal(inputs(data, range(60)), inputs(wanted, range(60)))
+    data.fold = 10
+    with pytest.raises(LDLError, match=r"fold 10 must be in 0..9"):
+        data.setup("fit")
+
+
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1e6, -3.3])
 def test_constant_features_become_zero(table: Path, constant: float) -> None:
     features = X.copy()

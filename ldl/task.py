@@ -138,6 +138,7 @@ class Task(pl.LightningModule):
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
             check_missing(self.head, getattr(data, "has_missing", False))
+            data.prepare_as(None if stage == "fit" else self.preprocessing)
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
             if stage != "predict":
                 self.train_values = data.train_values if self.labels.kind == "ordinal" and not self.gives_maps else None

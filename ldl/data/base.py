@@ -147,6 +147,12 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def prepare_fold(self) -> None:
         """Learn what preprocessing needs from ``split.train``, such as a mean. The default learns nothing."""
 
+    def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
+        """Prepare inputs, after ``setup``, as a trained task knows them, or, of None, as the fold's own training part.
+
+        The default has learned nothing. Raises LDLError where inputs cannot be prepared so.
+        """
+
     @property
     def data_root(self) -> Path:
         """``root``, or the environment's ``LDL_DATA``, or ``data``."""

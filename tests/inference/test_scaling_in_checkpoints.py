@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from checkpoints.make import FOLDER
 from ldl.backbones.base import Identity
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
-from ldl.heads import MeanPredictor, Softmax
+from ldl.heads import MaxEnt, MeanPredictor, Softmax
 from ldl.inference import Predictor
 from ldl.inference.table_file import TableFile
 from ldl.task import Task
@@ -93,6 +94,33 @@ def test_predicting_leaves_the_scaling_as_it_is(files: dict[str, Path], tmp_path
     (rows,) = quiet_trainer(1).predict(task, datamodule=data)
     np.testing.assert_allclose(rows["prediction"], wanted[:5], atol=1e-6)
     np.testing.assert_array_equal(Predictor(task)(X).distribution, wanted)
+
+
+class Fixed(Identity):
+    """Rows as they are, as features that are computed once."""
+
+    is_fixed = True
+
+
+@pytest.mark.parametrize("backbone", [Identity(), Fixed()], ids=["computed", "kept"])
+def test_another_table_is_scaled_as_in_training(backbone: Identity, tmp_path: Path) -> None:
+    """Till a model is trained on it: that has a scaling of its own."""
+    for name, features in (("a", X), ("b", X * 7)):
+        np.savez(tmp_path / f"{name}.npz", features=features, labels=D)
+    first, other = (TabularLDL(str(tmp_path / f"{name}.npz")) for name in "ab")
+    task, trainer = Task(MaxEnt(), copy.deepcopy(backbone)), quiet_trainer(1)
+    trainer.fit(Task(MeanPredictor(), copy.deepcopy(backbone)), datamodule=other)
+    trainer.fit(task, datamodule=first)
+    (rows,) = trainer.predict(task, datamodule=other)
+    wanted = Predictor(task)(X * 7).distribution[other.split.test]
+    np.testing.assert_allclose(rows["prediction"], wanted, atol=1e-6)
+    after = Task(MeanPredictor(), copy.deepcopy(backbone))
+    quiet_trainer(1).fit(after, datamodule=other)
+    assert after.preprocessing is not None
+    mean = after.preprocessing["scaling"]["mean"].numpy()
+    np.testing.assert_allclose(mean, 7 * X[other.split.train].mean(0))
+    served = other.scaled if other.backbone_features is None else other.backbone_features
+    np.testing.assert_allclose(served[torch.from_numpy(other.split.train)].numpy().mean(0), 0, atol=1e-6)
 
 
 def scaling(**entries: Any) -> Callable[[dict[str, Any]], object]:

@@ -53,6 +53,7 @@ class ScaledRows(LDLDataModule):
     feature_key = None  # type: str | None
     scaled: Column = buffer()
     unserved = (*LDLDataModule.unserved, "features")
+    _borrowed = False
 
     @property
     def file(self) -> Path:
@@ -80,6 +81,7 @@ class ScaledRows(LDLDataModule):
 
     def prepare_fold(self) -> None:
         """Learn the scaling of the features from the training rows."""
+        self._borrowed = False
         self.scaler = FeatureScaler(self.scaling, self.clip)
         rows = self.rows_of(self.split.train)
         if isinstance(self.features, RowFile):
@@ -94,8 +96,24 @@ class ScaledRows(LDLDataModule):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Scale as a checkpoint does. Raises LDLError where the file has another number of features."""
+        before = self.scaler.learned
         self.scaler.load_state_dict(state_dict)
-        self._scale()
+        if any(not np.array_equal(learned, before.get(name, ())) for name, learned in self.scaler.learned.items()):
+            self._scale()
+            self._forget_features()
+
+    def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
+        """Scale as a trained task does, or as the fold's training part teaches.
+
+        Raises LDLError where the task was trained with other options of scaling.
+        """
+        before = self.scaled
+        if preprocessing is not None and "scaling" in preprocessing:
+            self.load_state_dict(preprocessing["scaling"])
+            self._borrowed |= self.scaled is not before
+        elif self._borrowed:
+            self.prepare_fold()
+            self._forget_features()
 
     @property
     def preprocessing(self) -> dict[str, Any]:
@@ -118,3 +136,8 @@ class ScaledRows(LDLDataModule):
             self.scaled = Made(self.features, partial(self.scaler.apply, source=self.path))
         else:
             self.scaled = self.scaler.apply(self.features, self.path)
+
+    def _forget_features(self) -> None:
+        """Serve no features of a backbone that were computed of rows in another scaling."""
+        if self.features_key is not None:
+            self.use_features(None)

@@ -118,7 +118,7 @@ class FeatureScaler:
         for option, trained, mine in (("scaling", state["kind"], self.kind), ("clip", state["clip"], self.clip)):
             if trained != mine:
                 raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {mine!r}; set it so")
-        learned = {name: value.numpy() for name, value in state.items() if isinstance(value, Tensor)}
+        learned = {name: value.cpu().numpy() for name, value in state.items() if isinstance(value, Tensor)}
         for name in learned.keys() | self.learned.keys():
             saved = learned.get(name, np.array(np.nan))
             if not np.isfinite(saved).all() or (name == "scale" and not (saved > 0).all()):

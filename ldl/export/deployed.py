@@ -12,6 +12,7 @@ from ldl.data.tables.scaling_graph import scale
 from ldl.errors import LDLError
 from ldl.export.intervals import interval
 from ldl.head import Head
+from ldl.inference.inputs import WHOLE
 from ldl.methods.temperature import temper
 from ldl.task import Task
 
@@ -24,7 +25,7 @@ class Deployed(nn.Module):
 
     Rows (B, F) and bags (B, J, F) are float64 as they are in the table, not scaled; pictures (B, H, W, channels) uint8,
     of the size that the model takes, or of any where it predicts at every pixel; other inputs (B, ...) float32, as they
-    were in training.
+    were in training. Where these were of a type of whole numbers they are turned into it, and rows of others are NaN.
 
     It gives a tuple, named by ``outputs``: ``distribution`` (B, C); and where labels have values ``value`` (B,) and
     ``interval_50``, ``interval_80`` and ``interval_90`` (B, 2), in the labels' unit: on a grid (B, 2) and (B, 2, 2).
@@ -60,6 +61,8 @@ class Deployed(nn.Module):
         self.takes_pictures = len(shape) == 3 and ("crop_size" in known or known.get("dtype") == "uint8")
         sizes = (-1, -1) if task.gives_maps else shape[1:]
         self.input_shape = (*sizes, shape[0]) if self.takes_pictures else shape
+        trained = known.get("dtype")
+        self.trained_dtype = getattr(torch, trained) if trained in WHOLE else torch.float32
         self.input_dtype = torch.uint8 if self.takes_pictures else torch.float64 if len(shape) <= 2 else torch.float32
 
     @property
@@ -89,6 +92,8 @@ class Deployed(nn.Module):
 
     def _refused(self, inputs: Tensor, prepared: Tensor) -> Tensor:
         """Which rows or bags have features that ``Predictor`` refuses, as they are or scaled: (B,) of bool."""
+        if not prepared.is_floating_point():
+            return (prepared != inputs).flatten(1).any(1)
         known = inputs.float().isfinite() & prepared.isfinite()
         if self.head.takes_missing:
             known = known | inputs.isnan()
@@ -103,7 +108,7 @@ class Deployed(nn.Module):
             learned = {name: getattr(self, f"scaling_{name}") for name in self.learned}
             rows = inputs.reshape(-1, self.input_shape[-1])
             inputs = scale(rows, self.scaling, self.clip, learned).reshape(inputs.shape)
-        return inputs.float()
+        return inputs.to(self.trained_dtype)
 
 
 def _check_transforms(known: dict[str, Any]) -> None:

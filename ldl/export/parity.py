@@ -12,6 +12,7 @@ from ldl.data.tables.scaling import FeatureScaler
 from ldl.export.deployed import LEVELS
 from ldl.export.formats import Run
 from ldl.inference import Predictions
+from ldl.inference.inputs import WHOLE
 from ldl.task import Task
 
 BATCHES = (1, 7, 64)
@@ -49,13 +50,17 @@ def draw(task: Task, rows: int, rng: np.random.Generator) -> np.ndarray:
     """Inputs (``rows``, ...) as a :class:`.deployed.Deployed` takes them, spread as those of training are."""
     known, shape = task.preprocessing or {}, task.input_shape
     assert shape is not None
+    most = 100 if known.get("dtype") in WHOLE else 1
     if len(shape) > 2:
         if "crop_size" in known or known.get("dtype") == "uint8":
             # Of any size: another one for every size of batches.
             size = (70 - rows // 2, 45 + rows // 2) if task.gives_maps else shape[1:]
             return rng.integers(0, 256, (rows, *size, shape[0]), dtype=np.uint8)
-        return rng.random((rows, *shape), dtype=np.float32)
+        drawn = most * rng.random((rows, *shape), dtype=np.float32)
+        return drawn if most == 1 else drawn.round()
     sizes = (rows, *(INSTANCES if side == -1 else side for side in shape))
+    if most > 1:
+        return (most * rng.random(sizes)).round()
     inputs = _unscaled(rng.normal(size=sizes), known.get("scaling"))
     if len(shape) == 2:
         inputs[1::2, 1:] = np.nan  # every other bag has one instance
@@ -74,7 +79,8 @@ def predict(task: Task, inputs: np.ndarray) -> Predictions:
     elif (scaling := known.get("scaling")) is not None:
         flat = FeatureScaler.from_state(scaling).apply(inputs.reshape(-1, shape[-1]), "drawn inputs")
         given = flat.reshape(inputs.shape)
-    return _ask(task, given if given.dtype == torch.uint8 else given.float())
+    trained = known.get("dtype")
+    return _ask(task, given.to(getattr(torch, trained) if trained in WHOLE else torch.float32))
 
 
 @torch.no_grad()

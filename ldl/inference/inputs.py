@@ -14,6 +14,9 @@ from torch import Tensor
 from ldl.data.tables.feature_columns import as_array
 from ldl.errors import LDLError
 
+WHOLE = ("uint8", "int8", "int16", "int32", "int64")
+"""Types of numbers that are no fractions; backbones may take them for something else than the same as floats."""
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -58,10 +61,12 @@ def as_trained(array: np.ndarray, dtype: str | None, missing: bool = False) -> n
     if array.dtype.kind not in "fiub":
         raise LDLError(f"inputs are {array.dtype}, not numbers")
     whole = array.dtype.kind in "iub"
-    if dtype == "uint8":
-        if not whole or array.min() < 0 or array.max() > 255:
-            raise LDLError(f"inputs are {array.dtype}, but the model takes pixels of 0 to 255 in uint8; give it those")
-        return array.astype(np.uint8)
+    if dtype in WHOLE:
+        ends = np.iinfo(dtype)
+        if not whole or array.min() < ends.min or array.max() > ends.max:
+            wanted = "pixels of 0 to 255" if dtype == "uint8" else f"whole numbers of {ends.min} to {ends.max}"
+            raise LDLError(f"inputs are {array.dtype}, but the model takes {wanted} in {dtype}; give it those")
+        return array.astype(dtype)
     if array.dtype == np.uint8:
         if dtype is not None:
             raise LDLError(f"inputs are uint8, but the model was trained on {dtype}; scale them as in training")

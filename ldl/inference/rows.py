@@ -15,7 +15,7 @@ from ldl.data.tables.distributions import read_file
 from ldl.data.tables.feature_columns import FeatureColumns, as_array, read_parquet
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError
-from ldl.inference.inputs import Inputs, take
+from ldl.inference.inputs import WHOLE, Inputs, as_trained, take
 
 
 def read_instances(given: Any, shape: tuple[int, ...], known: dict[str, Any], missing: bool = False) -> Inputs:
@@ -24,7 +24,7 @@ def read_instances(given: Any, shape: tuple[int, ...], known: dict[str, Any], mi
     Args:
         given: An array, a frame or a file: see :func:`rows` and :func:`bags`.
         shape: Of one input: (F,), or (J, F) of bags.
-        known: What a checkpoint knows of the features: their names and their scaling.
+        known: What a checkpoint knows of the features: their names, their scaling, or their type.
         missing: Whether features may be NaN.
 
     Raises:
@@ -32,11 +32,15 @@ def read_instances(given: Any, shape: tuple[int, ...], known: dict[str, Any], mi
     """
     columns = FeatureColumns(shape[-1], known.get("features"), known.get("key"), missing)
     scaler = FeatureScaler.from_state(known.get("scaling") or {"kind": "none", "clip": None})
-    return rows(given, columns, scaler) if len(shape) == 1 else bags(given, columns, scaler)
+    dtype = known.get("dtype")
+    return rows(given, columns, scaler, dtype) if len(shape) == 1 else bags(given, columns, scaler)
 
 
-def rows(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
-    """Rows of an array (N, F), a tensor, a data frame, or a file of them. Raises LDLError."""
+def rows(given: Any, columns: FeatureColumns, scaler: FeatureScaler, dtype: str | None = None) -> Inputs:
+    """Rows of an array (N, F), a tensor, a data frame, or a file of them. Raises LDLError.
+
+    Features of a ``dtype`` of whole numbers in training are not scaled; all others are float32.
+    """
     names: list[str] | None = None
     if isinstance(given, str | Path):
         source, features = str(given), columns.of_file(Path(given))
@@ -45,7 +49,7 @@ def rows(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
         names = row_names(given)
     else:
         source, features = "inputs", columns.of_array(given)
-    scaled = scaler.apply(features, source)
+    scaled = _whole(features, dtype, source) if dtype in WHOLE else scaler.apply(features, source)
     return Inputs(len(scaled), partial(take, scaled), names)
 
 
@@ -82,6 +86,17 @@ def row_names(frame: Any) -> list[str] | None:
     """The index of a data frame, where it is not just the numbers of the rows."""
     plain = list(frame.index) == list(range(len(frame)))
     return None if plain else [str(name) for name in frame.index]
+
+
+def _whole(features: np.ndarray, dtype: str, source: str) -> Tensor:
+    """Features (N, F) in a type of whole numbers. Raises LDLError for others."""
+    if len(wrong := np.argwhere((features % 1 != 0) | (np.abs(features) > 2**53))):
+        row, column = wrong[0]
+        raise LDLError(
+            f"{source}: row {row}, feature {column} is {features[row, column]:g}, but the model takes whole numbers in "
+            f"{dtype}; give it those"
+        )
+    return torch.from_numpy(as_trained(features.astype(np.int64), dtype))
 
 
 def _owned(given: Any, columns: FeatureColumns) -> tuple[list[str], np.ndarray]:

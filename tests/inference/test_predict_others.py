@@ -22,6 +22,7 @@ from ldl.data import RotatedDigits, UTKFace
 from ldl.data.pictures import read_picture
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError
+from ldl.export import Deployed, export
 from ldl.heads import MILBoost, Softmax
 from ldl.inference import Predictor
 from ldl.inference.rows import read_instances
@@ -226,3 +227,30 @@ def test_inputs_of_training() -> None:
         Predictor(task)(images)
     bytes_ = (images * 255).byte()
     np.testing.assert_array_equal(Predictor(task)(bytes_.long()).distribution, task(bytes_).detach())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64], ids=str)
+def test_rows_of_whole_numbers(dtype: torch.dtype, tmp_path: Path) -> None:
+    """Backbones may take 200 for something else than 200.0."""
+    torch.manual_seed(0)
+    task = Task(Softmax(), Typed())
+    task.eval().build(LabelSpace.nominal("abc"), (4,))
+    task.preprocessing = {"dtype": str(dtype).removeprefix("torch.")}
+    given = torch.randint(0, 120, (9, 4))
+    wanted = task(given.to(dtype)).detach()
+    for rows in (given, given.to(dtype), given.double().numpy()):
+        np.testing.assert_allclose(Predictor(task)(rows).distribution, wanted, atol=1e-6)
+    with pytest.raises(LDLError, match="row 0, feature 0 is .*5, but the model takes whole numbers in u?int"):
+        Predictor(task)(given + 0.5)
+    model = Deployed(task)
+    np.testing.assert_allclose(model(given.double())[0].detach(), wanted, atol=1e-6)
+    assert model(given + 0.5)[0].isnan().all()
+    done = export(task, tmp_path / "model.pt", "torchscript").parity
+    assert done is not None and done.apart == 0
+
+
+class Typed(Identity):
+    """Tells bytes from other whole numbers, and these from floats."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return inputs.float() / {torch.uint8: 255, torch.int64: 100}[inputs.dtype]

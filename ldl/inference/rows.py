@@ -62,6 +62,8 @@ def bags(given: Any, columns: FeatureColumns, scaler: FeatureScaler) -> Inputs:
     if isinstance(given, str | Path) or is_frame(given):
         source = str(given) if isinstance(given, str | Path) else "data frame"
         owner, features = _owned(given, columns)
+        if nameless := [row for row, name in enumerate(owner) if not name.strip()]:
+            raise LDLError(f"{source}: row {nameless[0]} has no name of a bag; give every row one")
         numbers = {name: number for number, name in enumerate(dict.fromkeys(owner))}
         names, bag = list(numbers), np.array([numbers[name] for name in owner])
         order = bag.argsort(kind="stable")
@@ -100,13 +102,14 @@ def _whole(features: np.ndarray, dtype: str, source: str) -> Tensor:
 
 
 def _owned(given: Any, columns: FeatureColumns) -> tuple[list[str], np.ndarray]:
-    """Of every row the name of its bag, and the features (N, F)."""
+    """Of every row the name of its bag, empty where it has none, and the features (N, F)."""
     if is_frame(given):
         if "bag" not in given.columns:
             raise LDLError(
                 f"data frame: no column 'bag', which says whose a row is; there are {list(given.columns)[:8]}"
             )
-        return [str(name) for name in given["bag"]], columns.of_frame(given.drop(columns="bag"), "data frame")
+        owner = given["bag"].astype(object).where(given["bag"].notna(), "")
+        return [str(name) for name in owner], columns.of_frame(given.drop(columns="bag"), "data frame")
     path = Path(given)
     if path.suffix.lower() == ".parquet":
         return _owned(read_parquet(path), columns)

@@ -85,6 +85,16 @@ def test_other_bags_are_refused(bags: tuple[Predictor, Any, Any], given: Any, wo
         bags[0](given)
 
 
+@pytest.mark.parametrize("nameless", [None, np.nan, pd.NA, "", " "], ids=repr)
+def test_rows_of_no_bag_are_refused(nameless: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.ones((4, 2)), columns=["x", "y"]).assign(bag=["a", "b", nameless, nameless])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    for given in (frame, *tmp_path.iterdir()):
+        with pytest.raises(LDLError, match="row 2 has no name of a bag; give every row one"):
+            read_instances(given, (-1, 2), {"features": ["x", "y"]})
+
+
 def test_many_bags_are_gathered_at_once() -> None:
     features = np.arange(40_000.0).reshape(-1, 2)
     owner = [f"b{row % 10_000}" for row in range(20_000)]

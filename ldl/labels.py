@@ -54,9 +54,9 @@ class LabelSpace:
     def nominal(cls, names: Sequence[str]) -> LabelSpace:
         """Labels without an order, such as emotions. Raises LDLError for none, too many or repeated names."""
         check_count(len(names))
-        if not names or len(set(names)) != len(names):
+        if not (texts := tuple(str(name) for name in names)) or len(set(texts)) != len(texts):
             raise LDLError(f"label names must be unique and at least one, got {list(names)!r}")
-        return cls("nominal", tuple(names))
+        return cls("nominal", texts)
 
     @classmethod
     def ordinal(cls, values: Sequence[float], unit: str = "") -> LabelSpace:

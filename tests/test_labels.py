@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -220,6 +221,15 @@ def test_values_must_be_finite_and_rise(values: list[float]) -> None:
 def test_names_must_be_unique(names: list[str]) -> None:
     with pytest.raises(LDLError, match="unique"):
         LabelSpace.nominal(names)
+
+
+@pytest.mark.parametrize("names", [range(3), np.arange(3), np.array(["0", "1", "2"])], ids=["range", "array", "texts"])
+def test_names_are_texts(names: Any) -> None:
+    labels = LabelSpace.nominal(names)
+    assert labels.names == ("0", "1", "2") and all(type(name) is str for name in labels.names)
+    assert LabelSpace.from_dict(labels.to_dict()) == labels
+    with pytest.raises(LDLError, match="unique"):
+        LabelSpace.nominal([1, "1"])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("value", [-0.1, 20.5, float("nan"), float("inf")])

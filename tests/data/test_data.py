@@ -142,6 +142,7 @@ def test_wrong_options_are_refused(table: Path, options: dict[str, Any], message
 def test_labels_get_names_or_values(table: Path) -> None:
     assert made(table).labels.names == ("0", "1", "2")
     assert made(table, label_names=["x", "y", "z"]).labels.names == ("x", "y", "z")
+    assert made(table, label_names=np.array([3, 2, 1])).labels.names == ("3", "2", "1")
     ordinal = made(table, label_values=[1, 2, 4], label_unit="stars").labels
     assert (ordinal.kind, ordinal.axes, ordinal.unit) == ("ordinal", ((1.0, 2.0, 4.0),), "stars")
 

@@ -87,7 +87,8 @@ class TabularLDL(GroupedRows):
                 raise LDLError(f"TabularLDL.{name} has {len(given)} entries, but the file has {count} labels")
         if self.label_values is not None:
             return LabelSpace.ordinal(self.label_values, self.label_unit)
-        return LabelSpace.nominal(self.label_names or names or [str(number) for number in range(count)])
+        given = names if self.label_names is None else self.label_names
+        return LabelSpace.nominal([str(number) for number in range(count)] if given is None else given)
 
 
 def _target(rows: np.ndarray, numbers: np.ndarray) -> Tensor:

@@ -36,7 +36,7 @@ def balanced_weights(target: Any, rows: np.ndarray, labels: LabelSpace, power: f
         raise LDLError("data.balance needs a target an instance, and these have one at every pixel; leave it out")
     density = torch.stack([target[part].double().sum(0) for part in parts]).sum(0) / len(rows)
     if labels.kind == "ordinal" and labels.ndim == 1:
-        density = labels.encode(labels.points[:, 0].double(), width) @ density
+        density = labels.encode(labels.points[:, 0], width).double() @ density
     # A label that no training row describes is never asked for.
     rarity = torch.where(density > 0, density, torch.inf) ** -power
     weights = torch.cat([target[part].double() @ rarity for part in parts])

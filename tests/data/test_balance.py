@@ -44,6 +44,11 @@ def test_weights_are_those_of_smoothed_labels(power: float, width: float) -> Non
     np.testing.assert_allclose(found, _reference(target[::2].double().numpy(), power, width), rtol=1e-6)
 
 
+def test_ends_of_the_labels_need_not_be_float32() -> None:
+    ratings = LabelSpace.ordinal([round(0.1 * number, 1) for number in range(12, 49)])
+    assert np.isfinite(balanced_weights(torch.eye(37), np.arange(37), ratings, 0.5)).all()
+
+
 def test_nominal_labels_are_not_smoothed_and_become_equally_frequent() -> None:
     target = _targets([30, 6, 4])
     weights = balanced_weights(target, np.arange(40), LabelSpace.nominal(["a", "b", "c"]), 1.0)

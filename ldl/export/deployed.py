@@ -37,14 +37,17 @@ class Deployed(nn.Module):
         input_dtype: Type of its numbers.
 
     Raises:
-        LDLError: the task is not trained, its pictures go through ``eval_transforms``, or a head or a backbone says why
-            there can be no graph of it.
+        LDLError: the task is not trained or its weights are not float32, its pictures go through ``eval_transforms``,
+            or a head or a backbone says why there can be no graph of it.
     """
 
     def __init__(self, task: Task) -> None:
         super().__init__()
         if task.input_shape is None:
             raise LDLError("only a trained task can be exported; train it first, or load it from its checkpoint")
+        for weight in task.parameters():
+            if weight.dtype != torch.float32:
+                raise LDLError(f"the weights are {weight.dtype}, and files compute in float32; call task.float() first")
         for part in task.modules():
             if isinstance(part, Head | Backbone) and part.no_graph:
                 raise LDLError(f"{type(part).__name__} cannot be exported: {part.no_graph}")

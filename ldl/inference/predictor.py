@@ -31,7 +31,7 @@ class Predictor:
     the bare network.
 
     Args:
-        task: A trained task; it is put into evaluation mode and moved to ``device``.
+        task: A trained task; it is put into evaluation mode, moved to ``device``, and its weights become float32.
         device: Where to compute, such as ``cpu`` or ``cuda``.
         batch_size: Instances at a time.
 
@@ -46,7 +46,7 @@ class Predictor:
             raise LDLError(f"batch_size {batch_size!r} of Predictor must be at least 1")
         try:
             self.device = torch.device(device)
-            self.task = task.eval().to(self.device)
+            self.task = task.eval().to(self.device, torch.float32)
         except (RuntimeError, AssertionError) as error:  # torch's for unknown names, and for those not compiled in
             reason = " ".join(str(error).split())[:160]
             raise LDLError(f"device {str(device)!r} cannot be used: {reason}; take cpu") from error

@@ -10,11 +10,14 @@ import pandas as pd
 import pytest
 import scipy.io
 import torch
+from small_tasks import rows as skewed
+from small_tasks import small_task
 
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
+from ldl.export import Deployed
 from ldl.head import Head
 from ldl.heads import BoostedTrees, Softmax
 from ldl.inference import Predictor
@@ -198,3 +201,13 @@ def test_what_a_predictor_needs(tmp_path: Path) -> None:
     for device in ("cuda:99", "toaster"):
         with pytest.raises(LDLError, match=f"device '{device}' cannot be used: .*; take cpu"):
             Predictor(task, device=device)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_it_computes_in_float32_after_any_precision(dtype: torch.dtype) -> None:
+    task = small_task(Softmax()).to(dtype)
+    with pytest.raises(LDLError, match=f"the weights are {dtype}, and files compute in float32; call task.float"):
+        Deployed(task)
+    found = Predictor(task)(skewed(5)).distribution
+    assert all(weight.dtype == torch.float32 for weight in task.parameters())
+    np.testing.assert_allclose(found, Predictor(small_task(Softmax()))(skewed(5)).distribution, atol=0.05)

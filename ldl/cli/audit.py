@@ -9,6 +9,7 @@ from ldl.data.order import OrderAudit, audit_order, row_ids
 from ldl.data.tables.tabular import TabularLDL
 from ldl.data.tables.tabular_values import TabularValues
 from ldl.labels import LabelSpace
+from ldl.options import options_of
 from ldl.running.quiet import silence
 
 Table = TabularLDL | TabularValues
@@ -27,6 +28,8 @@ def run(args: list[str]) -> None:
     given = parser.parse_args(args)
     silence()
     options = {"path": given.file, "feature_key": given.feature_key, "group_key": given.group_key, "val_fraction": 0.0}
+    # Any table that can be cut has two folds; how many more there may be is known once it is read.
+    options |= {"missing": "keep", "folds": 2}
     options |= {} if given.protocol is None else {"protocol": given.protocol}
     data: Table
     if given.value_key is None:
@@ -34,6 +37,9 @@ def run(args: list[str]) -> None:
     else:
         data = TabularValues(**options, value_key=given.value_key)
     data.setup()
+    units = data.groups if data.rule == "group_exclusive" else None
+    usual = options_of(type(data))["folds"].default
+    data.folds = min(usual, data.size if units is None else len(np.unique(units)))
     print("\n".join(lines(data)))
 
 

@@ -52,6 +52,16 @@ def test_a_table_of_known_groups(table: Path, capsys: pytest.CaptureFixture[str]
     assert 99 <= share <= 100
 
 
+def test_a_small_table_with_missing_features(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    features = X[:8].copy()
+    features[2, 1] = np.nan
+    np.savez(tmp_path / "a.npz", features=features, labels=D[:8], who=np.repeat(np.arange(4), 2))
+    for protocol, folds in (("group_exclusive", 4), ("random_kfold", 8)):
+        said = audited(capsys, tmp_path / "a.npz", "--group_key", "who", "--protocol", protocol)
+        assert said["protocol"].endswith(f" over {folds} folds")
+    assert audited(capsys, tmp_path / "a.npz")["rows"] == "8"
+
+
 def test_a_table_of_values_with_equal_rows_and_constants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     features = np.hstack([X, np.ones((100, 1))])
     features[[7, 8]] = features[3]

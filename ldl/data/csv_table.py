@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,12 +39,21 @@ class CsvTable:
 
     def place(self, name: str) -> int:
         """Where a column stands. Raises LDLError where there is none of this name, or more than one."""
-        if name not in self.header:
+        places = self._places.get(name, [])
+        if not places:
             near, there = did_you_mean(name, self.header), ", ".join(self.header) or "none"
             raise LDLError(f"{self.path} has no column {name!r}{near}; its columns are {there}")
-        if self.header.count(name) > 1:
+        if len(places) > 1:
             raise LDLError(f"{self.path}: column {name!r} is there twice; give every column a name of its own")
-        return self.header.index(name)
+        return places[0]
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """Where the columns of each name stand."""
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(self.header):
+            places.setdefault(name, []).append(place)
+        return places
 
     def column(self, name: str) -> list[str]:
         """The fields of one column. Raises LDLError."""

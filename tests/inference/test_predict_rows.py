@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from small_tasks import small_task
 from ldl.backbones.base import Identity
 from ldl.collective import Collective
 from ldl.data import TabularLDL
+from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.errors import LDLError
 from ldl.export import Deployed
 from ldl.head import Head
@@ -185,6 +187,17 @@ def test_what_is_no_distribution_is_refused(tmp_path: Path) -> None:
     for rows in (X[:5], X):
         with pytest.raises(LDLError, match="Softmax.forward gives no distribution for row 0 of the data"):
             predictor(rows)
+
+
+def test_many_columns_are_found_at_once(tmp_path: Path) -> None:
+    """The time is not quadratic in their number."""
+    names = [f"f{number}" for number in range(12_000)]
+    (tmp_path / "t.csv").write_text(",".join(reversed(names)) + "\n" + ",".join(map(str, range(12_000))) + "\n")
+    columns = FeatureColumns(len(names), names)
+    start = time.process_time()
+    found = columns.of_file(tmp_path / "t.csv")
+    assert time.process_time() - start < 1
+    np.testing.assert_array_equal(found, [range(11_999, -1, -1)])
 
 
 def test_what_a_predictor_needs(tmp_path: Path) -> None:

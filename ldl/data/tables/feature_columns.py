@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,14 +92,16 @@ class FeatureColumns:
                     "whose names it does not know; give these alone, in the order of training"
                 )
             return places
-        if lacking := [name for name in self.names if name not in header]:
-            near = did_you_mean(lacking[0], [name for name in header if name not in self.names])
+        counts, wanted = Counter(header), set(self.names)
+        if lacking := [name for name in self.names if name not in counts]:
+            near = did_you_mean(lacking[0], [name for name in header if name not in wanted])
             raise LDLError(
                 f"{source}: no column {_some(lacking)}, which the model was trained on{near}; there are {_some(header)}"
             )
-        if doubled := [name for name in self.names if list(header).count(name) > 1]:
+        if doubled := [name for name in self.names if counts[name] > 1]:
             raise LDLError(f"{source}: column {doubled[0]!r} is there twice; give every column a name of its own")
-        return [list(header).index(name) for name in self.names]
+        place_of = {name: place for place, name in enumerate(header)}
+        return [place_of[name] for name in self.names]
 
     def _matrix(self, path: Path, arrays: Mapping[str, Any]) -> Any:
         given = self.key if self.key in arrays else None

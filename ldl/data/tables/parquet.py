@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ class Parquet:
                 raise LDLError(
                     f"{file} and {self.files[0]} differ in column {min(other)!r}; give a table's files the same columns"
                 )
-        if doubled := [name for name in names if names.count(name) > 1]:
+        if doubled := [name for name, count in Counter(names).items() if count > 1]:
             raise LDLError(f"{self.path}: column {doubled[0]!r} is there twice; give every column a name of its own")
         return names
 

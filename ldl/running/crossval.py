@@ -72,12 +72,19 @@ def crossvalidate(
         metrics over all test instances together, each of the same weight.
 
     Raises:
-        LDLError: the data have no folds, or not these; or the folder has folds of another key.
+        LDLError: the data have no folds, or not these; the best weights have no folder; or the folder has folds of
+            another key.
     """
     seed_everything(seed)
     data.setup()
     every = all_folds(data)
     numbers = every if folds is None else list(folds)
+    if not numbers:
+        raise LDLError("folds [] has no fold; give at least one number, or None for all")
+    if unknown := [number for number in numbers if number not in every]:
+        raise LDLError(f"fold {unknown[0]} must be in 0..{every[-1]}, one of the {len(every)} folds")
+    if select == "best" and folder is None and not callable(trainer):
+        raise LDLError("select 'best' needs a place for the checkpoints of each fold; give a folder, or take 'last'")
     place = None if folder is None else Path(folder)
     before = {} if place is None or key is None else {n: read_fold(fold_folder(place, n), key) for n in numbers}
     outcomes: list[FoldOutcome] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,6 +102,21 @@ def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest
     assert [fold["fold"] for fold in results["folds"]] == [2, 0] and results["seed"] is None
     assert crossvalidate(_task, _digits(), [1], trainer=ONCE)["folds"][0]["metrics"]["kl"] > 0
     assert {path.name for path in tmp_path.iterdir()} <= {"checkpoints"}  # those of the first trainer, as it came
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"folds": []}, r"folds \[\] has no fold; give at least one number, or None for all"),
+        ({"folds": [0, 3]}, r"fold 3 must be in 0\.\.2, one of the 3 folds"),
+        ({"select": "best"}, "select 'best' needs a place for the checkpoints of each fold; give a folder"),
+    ],
+)
+def test_mistakes_are_found_before_a_fold_is_trained(options: dict[str, Any], words: str) -> None:
+    tasks: list[Task] = []
+    with pytest.raises(LDLError, match=words):
+        crossvalidate(lambda: tasks.append(_task()) or tasks[-1], _digits(), trainer=ONCE, **options)
+    assert not tasks
 
 
 def test_folds_in_any_order_are_the_same() -> None:

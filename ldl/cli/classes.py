@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldl.cli.command import VerbParser, known_schema
+from ldl.errors import LDLError
 from ldl.start.help import chosen_page
 from ldl.start.tables import listing
 
@@ -13,4 +14,11 @@ def show(args: list[str], verb: str, doc: str | None, base: str, what: str) -> N
     parser.add_argument("name", nargs="?", help=f"{what}, for all its options")
     name = parser.parse_args(args).name
     schema = known_schema()
-    print(listing(schema.of(base)) if name is None else chosen_page(base, name, schema))
+    if name is None:
+        print(listing(schema.of(base)))
+    elif (page := chosen_page(base, name, schema)) is not None:
+        print(page)
+    else:
+        paths = [entry.path for entry in schema.of(base) if entry.name == name.rpartition(".")[2]]
+        fix = f"give {' or '.join(paths)}" if paths else f"ldl {verb} lists all"
+        raise LDLError(f"{name!r} is not the name of {what}, or of several; {fix}")

@@ -30,12 +30,14 @@ def write_new(kind: str, name: str, folder: Path, schema: Schema) -> dict[str, P
         LDLError: the name is none, or taken, or a file is there already; then nothing is written.
     """
     class_name = name if name[:1].isupper() else "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-    if not class_name.isidentifier() or keyword.iskeyword(class_name):
-        raise LDLError(f"{name!r} is no name of a class; give letters, digits and _, such as MyHead")
+    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
+    if not class_name.isidentifier() or keyword.iskeyword(class_name) or keyword.iskeyword(module):
+        raise LDLError(
+            f"{name!r} is no name of a class; give letters, digits and _, and no keyword of Python, such as MyHead"
+        )
     taken = [entry.path for base in BASES for entry in schema.of(base) if entry.name == class_name]
     if taken:
         raise LDLError(f"{class_name} is taken by {taken[0]}; give another name")
-    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
     made = {part: folder / place.format(module) for part, place in PLACES.items()}
     if there := next((path for path in made.values() if path.exists()), None):
         raise LDLError(f"{there} is there already and stays as it is; give another name, or move it away")

@@ -76,6 +76,7 @@ def test_a_new_plugin_works(empty: Path, kind: str, name: str, quick: str, capsy
         (["head", "3a"], "is no name of a class"),
         (["head", "../a"], "is no name of a class"),
         (["head", "none"], "is no name of a class"),
+        (["head", "Lambda"], "is no name of a class; give letters, digits and _, and no keyword of Python"),
         (["hed", "A"], "invalid choice: 'hed'"),
         (["head"], "required: name"),
         (["head", "There"], "configs/there.yaml is there already"),
@@ -99,6 +100,19 @@ def test_all_heads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "fitted on images" in rows["StructuredEdges"] and "by gradient" in rows["Softmax"]
     command(["heads", "Softmax"])
     assert "--model.head.feature_dropout" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ldl.heads.Softmax", "is not the name of a head, or of several; give ldl.heads.softmax.Softmax"),
+        ("my-head", "'my-head' is not the name of a head, or of several; ldl heads lists all"),
+    ],
+)
+def test_what_is_no_head_is_refused(name: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command(["heads", name])
+    assert words in capsys.readouterr().err
 
 
 def test_data_say_files_source_and_protocols(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,9 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 
 from ldl.errors import LDLError
 
+NO_GROUP = ("None", "nan", "NaT", "<NA>")
+"""How Python, numpy and pandas write that nothing is known."""
+
 
 def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> np.ndarray:
     """Features (N, F) of rows to predict. Raises ValueError for other columns than it was fitted on, or NaN."""
@@ -31,11 +34,15 @@ def read_rows(estimator: BaseEstimator, X: Any, y: Any, missing: bool) -> tuple[
 
 
 def read_groups(groups: Any, X: np.ndarray) -> np.ndarray | None:
-    """A group a row, of any type that sorts, or None."""
+    """A group a row, of any type that sorts, or None. Raises ValueError: another length, or a row of no group."""
     if groups is None:
         return None
     check_consistent_length(X, groups)
-    return column_or_1d(groups)
+    groups = column_or_1d(groups)
+    for row, group in enumerate(groups):
+        if not isinstance(group, str) and str(group) in NO_GROUP:
+            raise LDLError(f"groups: row {row} has no group, but {group}; give every row one")
+    return groups
 
 
 def draw_seed(random_state: Any) -> int:

@@ -196,6 +196,10 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
     def _check(self) -> None:
         check_options(self)
+        if not isinstance(self.labels, LabelSpace | None):
+            raise LDLError(
+                f"LDLRegressor.labels {str(self.labels)[:80]} must be a LabelSpace, such as LabelSpace.nominal(names)"
+            )
         if self.conformal == "split" and not self.val_fraction:
             raise LDLError("LDLRegressor.conformal 'split' needs rows that are held out; set val_fraction above 0")
         if self.calibrate and not self.val_fraction:

@@ -41,9 +41,12 @@ def read_distributions(y: np.ndarray, names: Sequence[object] | None, labels: La
 def read_values(y: np.ndarray, labels: LabelSpace, sigma: float, encoder: Encoder) -> Loaded:
     """Labels, targets and values of values (N,) or (N, 1), or points (N, 2).
 
-    Raises LDLError: labels without values, a value outside of them, or a ``sigma`` that is not positive.
+    Raises LDLError: labels without values, another shape, a value outside of the labels, or a ``sigma`` that is not
+    positive.
     """
     y = y.squeeze(1) if y.shape[1:] == (1,) else y
+    if labels.has_values and y.shape[1:] != ((2,) if labels.ndim == 2 else ()):
+        raise LDLError(f"y has shape {y.shape}; give {'points, (N, 2)' if labels.ndim == 2 else 'values, (N,)'}")
     return Loaded(labels, {"target": labels.encode(torch.tensor(y, dtype=torch.float32), sigma, encoder)}, y)
 
 

@@ -105,6 +105,20 @@ def test_other_truths_are_refused(ask: Any) -> None:
         ask(estimator, X, np.where(np.arange(40)[:, None] == 3, np.nan, D))
 
 
+def test_distributions_are_no_values() -> None:
+    with pytest.raises(LDLError, match=r"y has shape \(40, 4\); give values, \(N,\)"):
+        LDLRegressor(MeanPredictor()).fit(X, VALUES).measure(X, D)
+
+
+@pytest.mark.parametrize("unknown", [None, np.nan, pd.NA, pd.NaT], ids=str)
+def test_rows_of_no_group_are_refused(unknown: Any) -> None:
+    groups = np.array(["nan", "b"] * 20, dtype=object)
+    LDLRegressor(MeanPredictor()).fit(X, D, groups=groups)
+    groups[3] = unknown
+    with pytest.raises(LDLError, match="groups: row 3 has no group, but .*; give every row one"):
+        LDLRegressor(MeanPredictor()).fit(X, D, groups=groups)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -119,6 +133,7 @@ def test_other_truths_are_refused(ask: Any) -> None:
         ({"calibrate": True}, "LDLRegressor.calibrate needs rows that are held out"),
         ({"encoder": "square"}, "LDLRegressor.encoder 'square' must be one of gaussian, triangle"),
         ({"accelerator": "abacus"}, "abacus"),
+        ({"labels": ["a", "b"]}, r"LDLRegressor.labels \['a', 'b'\] must be a LabelSpace, such as"),
     ],
 )
 def test_other_options_are_refused(options: dict[str, Any], words: str) -> None:

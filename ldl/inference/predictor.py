@@ -13,6 +13,7 @@ from ldl.collective import current_collective
 from ldl.data.faces.detection.choice import find_detector
 from ldl.data.faces.detection.face import Detector
 from ldl.errors import LDLError
+from ldl.head import FittedHead
 from ldl.inference import pictures
 from ldl.inference.found_faces import found_faces
 from ldl.inference.inputs import Inputs, prepared
@@ -46,10 +47,13 @@ class Predictor:
             raise LDLError(f"batch_size {batch_size!r} of Predictor must be at least 1")
         try:
             self.device = torch.device(device)
-            self.task = task.eval().to(self.device, torch.float32)
+            self.task = task.eval().to(self.device)
         except (RuntimeError, AssertionError) as error:  # torch's for unknown names, and for those not compiled in
             reason = " ".join(str(error).split())[:160]
             raise LDLError(f"device {str(device)!r} cannot be used: {reason}; take cpu") from error
+        # What was fitted in one go is as precise as its problem wants.
+        for part in (task.backbone,) if isinstance(task.head, FittedHead) else (task.backbone, task.head):
+            part.to(torch.float32)
         self.batch_size = batch_size
         self._preprocessing = task.preprocessing or {}
         if len(task.input_shape) == 1 and not self._preprocessing:

@@ -12,4 +12,5 @@ def onto_simplex(rows: Tensor) -> Tensor:
     surplus = descending.cumsum(1) - 1
     count = torch.arange(1, rows.shape[1] + 1, device=rows.device, dtype=rows.dtype)
     kept = (descending * count > surplus).sum(1, keepdim=True)
+    kept = kept.clamp_min(1)  # a row of NaN stays one
     return (rows - surplus.gather(1, kept - 1) / kept).clamp_min(0)

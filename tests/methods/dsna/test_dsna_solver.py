@@ -139,6 +139,7 @@ def test_projection_is_the_nearest_distribution() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(30, 4))
     ours = onto_simplex(torch.from_numpy(rows)).numpy()
+    assert onto_simplex(torch.tensor([[torch.nan, 1.0], [2.0, 1.0]])).isnan().tolist() == [[True] * 2, [False] * 2]
     np.testing.assert_allclose(ours.sum(1), 1)
     assert (ours >= 0).all()
     others = rng.dirichlet(np.ones(4) * 0.5, 2000)

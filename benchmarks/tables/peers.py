@@ -13,7 +13,6 @@ with ``refit`` all rows are then boosted for as many.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -173,9 +172,9 @@ class LightGBM(Booster):
         import lightgbm
 
         labels = rows.target.shape[1]
-        objective: Callable[..., Any] = lambda scores, _: derivatives(scores, rows.target, labels / (labels - 1))  # noqa: E731
         options = {
-            "objective": objective, "metric": "None", "num_class": labels, "learning_rate": self.learning_rate,
+            "objective": lambda scores, _: derivatives(scores, rows.target, labels / (labels - 1)),
+            "metric": "None", "num_class": labels, "learning_rate": self.learning_rate,
             "max_depth": self.depth, "num_leaves": 2**self.depth, "lambda_l2": self.l2,
             "bagging_fraction": self.sampling, "bagging_freq": 1, "feature_fraction": self.columns,
             "max_bin": self.bins, "seed": self.seed, "deterministic": True, "force_col_wise": True,

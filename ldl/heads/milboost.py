@@ -220,7 +220,7 @@ class MILBoost(FittedHead):
         except ValueError as error:
             name = type(self).__name__
             raise LDLError(f"{name}.validation {self.validation} of {len(label)} bags: {error}") from error
-        if label[rest].all() or label[held].all() or not (label[rest].any() and label[held].any()):
+        if any(label[part].all() or not label[part].any() for part in (rest, held)):
             raise LDLError(
                 f"{type(self).__name__}.validation {self.validation} of {len(label)} bags, of which {label.sum()} are "
                 "positive, leaves a part with bags of one kind; take another share, or 0"

@@ -117,7 +117,7 @@ def test_pixels_of_another_dense_set(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for kind in ("images", "masks"):
         (tmp_path / kind).mkdir()
-    for number in range(9):
+    for number in (*range(1, 9), 10):  # 1 begins the name of 10, too
         classes = np.repeat(rng.integers(3, size=(3, 4)), 4, axis=1).repeat(4, axis=0).astype(np.uint8)
         Image.fromarray((np.eye(3)[classes] * 255).astype(np.uint8)).save(tmp_path / f"images/{number}.png")
         for annotator in range(2):
@@ -128,3 +128,5 @@ def test_pixels_of_another_dense_set(tmp_path: Path) -> None:
     assert results["mean"]["kl"] < 0.5 and results["mean"]["agreement"] > 0.8
     table = (tmp_path / "run" / "predictions.csv").read_text().splitlines()
     assert len(table) == 1 + results["folds"][0]["n_test"] and "[" not in table[1]
+    shares = example("sorted_pixels", "SortedPixels")(path=str(tmp_path), classes=["red", "green", "blue"]).load()
+    assert set(shares.columns["target"].unique().tolist()) == {0.0, 1.0}  # the annotators of a picture agree

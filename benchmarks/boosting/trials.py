@@ -21,7 +21,7 @@ from ldl.data.trials.trials import Trials
 TRIALS = 3
 """With another number of them the same command measures what is missing."""
 DRAWS = (100, 101, 102)
-"""Seeds of other pictures, on the first trials of which settings are chosen."""
+"""Seeds of other draws of the same pictures, on the first trials of which settings are chosen."""
 CHOICE_TRIALS = 1
 SHIFTED: dict[str, type[Trials]] = {"digits": ShiftedDigits, "faces": ShiftedFaces}
 MIXED: dict[str, type[Trials]] = {"digits": MixedDigits, "faces": PosedFaces}

@@ -1,4 +1,4 @@
-"""Another dense set: ``images/NAME.png``, and ``masks/NAME*.png`` in which annotators gave every pixel a class."""
+"""Another dense set: ``images/NAME.png``, and ``masks/NAME_*.png`` in which annotators gave every pixel a class."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ class SortedPixels(LDLDataModule):
 
     def load(self) -> Loaded:
         self.files = list_pictures(self.find(self.path) / "images")
-        targets = [self.shares(sorted(file.parents[1].glob(f"masks/{file.stem}*"))) for file in self.files]
+        targets = [self.shares(sorted(file.parents[1].glob(f"masks/{file.stem}_*.png"))) for file in self.files]
         labels = LabelSpace.nominal(self.classes)
         return Loaded(labels, {"target": torch.stack(targets)}, names=[file.stem for file in self.files])
 

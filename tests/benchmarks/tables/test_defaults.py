@@ -40,6 +40,12 @@ def test_tables_of_one_family_count_as_one() -> None:
     assert families == ["M2B", "Yeast"] and values.tolist() == [[0.5, 1.5]]
 
 
+def test_a_single_setting_is_not_called_a_choice() -> None:
+    figures = {("extra trees", "500", "M2B"): 1.0, ("a", "now", "M2B"): 1.0}
+    _, lines = defaults.tabulate(figures, {"a": ["now"]}, ["M2B"])
+    assert [line[0] for line in lines] == ["a, now (default)"]
+
+
 def test_settings_change_what_they_name() -> None:
     settings = defaults.settings_of(CONFIG["heads"]["Softmax"])
     head = defaults.make_head(settings["wide"])

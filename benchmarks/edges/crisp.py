@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import torch
 
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.tables import show, write_block
-from ldl.backbones import PixelFeatures
+from benchmarks.edges.detect import Detector, trained
 from ldl.data.edges.bsds500 import BSDS500, list_part
 from ldl.data.edges.images import read_scene
 from ldl.edges.benchmark.crispness import evaluate_crisp
@@ -31,12 +30,8 @@ from ldl.edges.benchmark.gradient import gradient_magnitude
 from ldl.edges.benchmark.nms import suppress
 from ldl.edges.benchmark.scores import scores
 from ldl.errors import LDLError
-from ldl.reports.edges import EDGE
 from ldl.reports.files import markdown
-from ldl.task import Task
 
-Detector = Callable[[np.ndarray], np.ndarray]
-"""Turns a picture, (H, W, 3) uint8, into edge strengths, (H, W) in 0..1."""
 STRICT = 0.25
 """The tolerance of the stricter figure, as a share of the usual one."""
 HEADER = [
@@ -64,7 +59,7 @@ def main() -> None:
     detectors: dict[str, Detector] = {"gradient magnitude": gradient_magnitude}
     for text in options.models:
         name, _, file = text.partition("=")
-        detectors[name] = opened(Path(file))
+        detectors[name] = trained(Path(file), single=True)
     images = list_part(BSDS500(path=options.path).folder, options.part)[:: options.every]
     rows = []
     for name, detect in detectors.items():
@@ -74,20 +69,6 @@ def main() -> None:
     show(title, HEADER, rows)
     if options.page:
         write_block(options.page, "edges_crisp", f"{title}:\n\n{markdown(HEADER, rows)}")
-
-
-def opened(file: Path) -> Detector:
-    """A model from its checkpoint; a network looks at one size of an image."""
-    task = Task.load_from_checkpoint(file)
-    if isinstance(task.backbone, PixelFeatures):
-        task.backbone.scales, task.backbone.mirror = (1.0,), False
-
-    @torch.no_grad()
-    def detect(picture: np.ndarray) -> np.ndarray:
-        features = task.features({"input": torch.tensor(picture).permute(2, 0, 1)[None]})
-        return task.head(features)[0, ..., EDGE].float().numpy()
-
-    return detect
 
 
 def measure(detect: Detector, images: list[Path], levels: int) -> list[float]:

@@ -28,7 +28,7 @@ from ldl.progress import track
 from ldl.task import Task
 
 Detector = Callable[[np.ndarray], np.ndarray]
-"""(H, W, 3) uint8 to (H, W) in 0..1."""
+"""Turns a picture, (H, W, 3) uint8, into edge strengths, (H, W) in 0..1."""
 
 
 def parse() -> argparse.Namespace:

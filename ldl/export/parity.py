@@ -79,8 +79,10 @@ def predict(task: Task, inputs: np.ndarray) -> Predictions:
     elif (scaling := known.get("scaling")) is not None:
         flat = FeatureScaler.from_state(scaling).apply(inputs.reshape(-1, shape[-1]), "drawn inputs")
         given = flat.reshape(inputs.shape)
-    trained = known.get("dtype")
-    return _ask(task, given.to(getattr(torch, trained) if trained in WHOLE else torch.float32))
+    if given.dtype != torch.uint8:  # pictures are, whether or not their type is known
+        trained = known.get("dtype")
+        given = given.to(getattr(torch, trained) if trained in WHOLE else torch.float32)
+    return _ask(task, given)
 
 
 @torch.no_grad()

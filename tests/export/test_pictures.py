@@ -29,6 +29,15 @@ def test_pixels_are_normalised_inside(tmp_path: Path) -> None:
     assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
 
 
+def test_pixels_of_faces_are_normalised_inside(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    task = Task(Softmax(), Timm("test_resnet")).eval()
+    task.build(AGES, (3, 24, 24))
+    task.preprocessing = {"crop_size": 24, "margin": None, "alignment": "none", "transforms": Pipeline([]).to_dict()}
+    done = export(task, tmp_path / "model.pt", "torchscript")
+    assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
+
+
 def test_every_instance_of_a_bag(tmp_path: Path) -> None:
     torch.manual_seed(0)
     task = Task(Bagged(), EachInstance(Timm("test_resnet"))).eval()

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
-from ldl.backbones.reuse import reuse_features
-from ldl.backbones.views import keep_views
+from ldl.backbones.fixed import serve_fixed
 from ldl.batch import global_rows, learned_pixels, loss_scale, with_counts
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import Calibrate, Compile, Compiled, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
@@ -142,10 +141,7 @@ class Task(pl.LightningModule):
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
             if stage != "predict":
                 self.train_values = data.train_values if self.labels.kind == "ordinal" and not self.gives_maps else None
-            device = self.trainer.strategy.root_device
-            if stage != "predict" or data.features_key is not None:
-                reuse_features(self.backbone, data, device)
-            data.views = None if stage == "predict" else keep_views(self.backbone, data, device)
+            serve_fixed(self.backbone, self.trainer)
         elif self.input_shape is None:
             raise LDLError("Task knows no labels; pass Trainer.fit a data module of ldl, or call task.build first")
 
@@ -263,7 +259,10 @@ class Task(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
-        if self._trainer is not None:  # now, or what a run in float64 goes on from would be rounded
+        if self._trainer is not None:
+            self.load_state_dict(checkpoint["state_dict"], self.strict_loading)
+            serve_fixed(self.backbone, self.trainer)  # in ``setup`` it had other weights
+            # Now, or what a run in float64 goes on from would be rounded.
             self._trainer.precision_plugin.convert_module(self)
         self.temperature = (saved := checkpoint[CHECKPOINT_KEY]).get("temperature", 1.0)
         self.preprocessing = saved.get("preprocessing") or self.preprocessing

@@ -108,7 +108,7 @@ def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: d
         raise LDLError(f"optimiser or scheduler refuses its options: {' '.join(str(error).split())}") from error
     if config.stage == "fit" and checkpoint:
         rehearse_model(task, checkpoint, config.ckpt_path)
-        # Features of fixed layers are computed before the trainer loads the weights.
+        # The trainer computes features of fixed layers before it loads the weights, and of others twice.
         task.load_state_dict(checkpoint["state_dict"])
     return task
 

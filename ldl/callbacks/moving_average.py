@@ -34,10 +34,12 @@ class MovingAverage(WeightAveraging):
         super().__init__(multi_avg_fn=self._average)
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        # What is measured by itself has its own weights, not the average of a fit before.
+        self._average_model, self._swapped = None, False
         # Lightning asks callbacks first, and a Task has no weights before its own setup.
         if stage == "fit":
             # Of a fit before; a resumed one reads its step from the checkpoint afterwards.
-            self._latest_update_step, self._swapped = 0, False
+            self._latest_update_step = 0
             if isinstance(head := getattr(pl_module, "head", None), FittedHead):
                 raise LDLError(
                     f"MovingAverage: {type(head).__name__} is fitted in one go; take it out of the callbacks"

@@ -106,6 +106,18 @@ def test_the_average_of_a_checkpoint_is_tested(table: Path) -> None:
     torch.testing.assert_close(dict(task.state_dict()), dict(kept), rtol=0, atol=0)
 
 
+def test_weights_of_another_task_are_validated_and_kept(table: Path) -> None:
+    """By the trainer that has fitted, which has an average of its own."""
+    task, _ = trained(table, 1, Recorder())
+    trainer, other = task.trainer, Task(LDLF(trees=2, depth=2, outputs=4, batches=2, buffer_rows=50))
+    data = trainer.datamodule
+    (expected,) = pl.Trainer(logger=False, accelerator="cpu").validate(other, data, verbose=False)
+    (found,) = trainer.validate(other, data, verbose=False)
+    assert found == pytest.approx(expected)
+    trainer.save_checkpoint(path := table.parent / "other.ckpt")
+    torch.testing.assert_close(Task.load_from_checkpoint(path).state_dict(), other.state_dict(), rtol=0, atol=0)
+
+
 def test_a_finished_run_that_is_resumed_has_the_average(table: Path) -> None:
     task, last = trained(table, 1, Recorder())
     resumed, _ = trained(table, 1, Recorder(), last)

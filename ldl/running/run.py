@@ -101,7 +101,7 @@ def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: d
         restore_data(data, checkpoint, config.ckpt_path)
     if config.stage == "fit" and checkpoint:
         check_model(task, data, checkpoint, config.ckpt_path)
-    task.build(data.labels, data.input_shape)
+    task.build(data.labels, data.input_shape, load_weights=not checkpoint)
     try:
         task.configure_optimizers()
     except (ValueError, TypeError) as error:

@@ -123,6 +123,30 @@ def test_another_table_is_scaled_as_in_training(backbone: Identity, tmp_path: Pa
     np.testing.assert_allclose(served[torch.from_numpy(other.split.train)].numpy().mean(0), 0, atol=1e-6)
 
 
+def test_a_scaling_that_the_trainer_loads_is_given_back(files: dict[str, Path], tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", features=X * 7, labels=D)
+    data, after = TabularLDL(str(tmp_path / "t.npz"), clip=3.0), Task(MeanPredictor(), Identity())
+    fresh, options = Task(Softmax(), Identity()), {"ckpt_path": files["standard"], "weights_only": True}
+    quiet_trainer(1).test(fresh, datamodule=data, verbose=False, **options)
+    quiet_trainer(1).fit(after, datamodule=data)
+    assert after.preprocessing is not None
+    mean = after.preprocessing["scaling"]["mean"].numpy()
+    np.testing.assert_allclose(mean, 7 * X[data.split.train].mean(0))
+
+
+def test_a_scaling_that_does_not_fit_is_not_taken(tmp_path: Path) -> None:
+    for name, features in (("a", X), ("b", X * 1e80)):
+        np.savez(tmp_path / f"{name}.npz", features=features, labels=D)
+    first, other = (TabularLDL(str(tmp_path / f"{name}.npz")) for name in "ab")
+    first.setup()
+    other.setup()
+    before = other.state_dict()["mean"]
+    for _ in range(2):
+        with pytest.raises(LDLError, match="float32 holds at most"):
+            other.load_state_dict(first.state_dict())
+    torch.testing.assert_close(other.state_dict()["mean"], before, rtol=0, atol=0)
+
+
 def scaling(**entries: Any) -> Callable[[dict[str, Any]], object]:
     return lambda checkpoint: checkpoint["ldl"]["preprocessing"]["scaling"].update(entries)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -81,25 +82,26 @@ class ScaledRows(LDLDataModule):
 
     def prepare_fold(self) -> None:
         """Learn the scaling of the features from the training rows."""
-        self._borrowed = False
-        self.scaler = FeatureScaler(self.scaling, self.clip)
+        scaler = FeatureScaler(self.scaling, self.clip)
         rows = self.rows_of(self.split.train)
         if isinstance(self.features, RowFile):
-            learn(self.scaler, self.features, rows)
+            learn(scaler, self.features, rows)
         else:
-            self.scaler.fit(self.features[rows])
-        self._scale()
+            scaler.fit(self.features[rows])
+        self._scale_by(scaler)
+        self._borrowed = False
 
     def state_dict(self) -> dict[str, Any]:
         """The learnt scaling: a checkpoint is tested with that it was trained with."""
         return self.scaler.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Scale as a checkpoint does. Raises LDLError where the file has another number of features."""
-        before = self.scaler.learned
-        self.scaler.load_state_dict(state_dict)
-        if any(not np.array_equal(learned, before.get(name, ())) for name, learned in self.scaler.learned.items()):
-            self._scale()
+        """Scale as a checkpoint does, till a fit begins. Raises LDLError where the features cannot be scaled so."""
+        scaler, before = copy.copy(self.scaler), self.scaler.learned
+        scaler.load_state_dict(state_dict)
+        if any(not np.array_equal(learned, before.get(name, ())) for name, learned in scaler.learned.items()):
+            self._scale_by(scaler)
+            self._borrowed = True
             self._forget_features()
 
     def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
@@ -107,10 +109,8 @@ class ScaledRows(LDLDataModule):
 
         Raises LDLError where the task was trained with other options of scaling.
         """
-        before = self.scaled
         if preprocessing is not None and "scaling" in preprocessing:
             self.load_state_dict(preprocessing["scaling"])
-            self._borrowed |= self.scaled is not before
         elif self._borrowed:
             self.prepare_fold()
             self._forget_features()
@@ -131,11 +131,12 @@ class ScaledRows(LDLDataModule):
         if isinstance(self.scaled, Made):
             self.scaled.foresee(coming)
 
-    def _scale(self) -> None:
+    def _scale_by(self, scaler: FeatureScaler) -> None:
         if isinstance(self.features, RowFile):
-            self.scaled = Made(self.features, partial(self.scaler.apply, source=self.path))
+            self.scaled = Made(self.features, partial(scaler.apply, source=self.path))
         else:
-            self.scaled = self.scaler.apply(self.features, self.path)
+            self.scaled = scaler.apply(self.features, self.path)
+        self.scaler = scaler
 
     def _forget_features(self) -> None:
         """Serve no features of a backbone that were computed of rows in another scaling."""

@@ -70,6 +70,8 @@ def test_maps_of_both_depths_are_read(tmp_path: Path) -> None:
             write(tmp_path / "bad.png", 1.5 * strength)
         with pytest.raises(LDLError, match="these reach from nan to nan"):
             write(tmp_path / "bad.png", np.nan * strength)
+        with pytest.raises(LDLError, match="these reach from 0 to 255"):
+            write(tmp_path / "bad.png", np.array([[0, 2, 255]], np.uint8))
 
 
 def test_what_cannot_be_compared_is_said_in_a_line(

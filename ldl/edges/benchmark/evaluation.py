@@ -165,7 +165,7 @@ def write_grey(path: Path, values: np.ndarray, dtype: type[np.unsignedinteger]) 
 
     Raises LDLError for other values, unless rounding mends them.
     """
-    most = np.iinfo(dtype).max
+    most = float(np.iinfo(dtype).max)  # whole numbers would wrap
     steps = np.round(most * np.asarray(values))
     if not ((steps >= 0) & (steps <= most)).all():
         low, high = np.min(values), np.max(values)

@@ -13,8 +13,8 @@ from filelock import FileLock
 
 from ldl.errors import LDLError
 
-BEGUN = time.time()
-"""When this process began."""
+BEGUN = float(os.environ.setdefault("LDL_BEGUN", repr(time.time())))
+"""When this process began, or the one that launched it, such as rank 0."""
 
 
 def cache_root(given: str | None = None) -> Path:
@@ -32,7 +32,7 @@ def files_key(files: Sequence[Path], how: str) -> str:
 
 
 def of_earlier_run(file: Path) -> bool:
-    """Whether a file was written before this process began.
+    """Whether a file was written before this process, or the one that launched it, began.
 
     What could not be read then is tried again: the reason may have passed, such as a permission. What this run has
     found stays, so that its processes and folds have the same rows.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import runpy
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ldl.data import cache
 from ldl.data.faces import crops as module
 from ldl.data.faces.align import crop
 from ldl.data.faces.crops import Crops, cached_crops
@@ -109,6 +111,12 @@ def test_pictures_that_an_earlier_run_could_not_read_are_tried_again(records: Fa
     again = cropped(content)
     assert again.failed == {} and again.key == first.key
     np.testing.assert_array_equal(again[1], crop(read_picture(path), records.anchor(1), 16, None))
+
+
+def test_what_a_process_launches_is_of_the_same_run(tmp_path: Path) -> None:
+    (tmp_path / "failures.json").touch()
+    launched = runpy.run_path(cache.__file__)
+    assert not launched["of_earlier_run"](tmp_path / "failures.json")
 
 
 def test_room_is_taken_before_pictures_are_cropped(records: FaceRecords, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ LOSSES = 3
 """Of workers, without a cell that is done in between, after which no more are begun."""
 TICK = 0.2
 """Seconds between two looks whether the run was told to end."""
+PLACES = ("LDL_DATA", "LDL_CACHE", "LDL_WEIGHTS")
+"""Variables of the environment that name folders."""
 alone = threading.Lock()
 """Cells of one process go one after the other: they seed it."""
 
@@ -123,8 +125,8 @@ def _here(work: Callable[[], Any]) -> Any:
 
 
 def _known() -> dict[str, str]:
-    """What the environment says of the places of data."""
-    return {name: os.path.abspath(os.environ[name]) for name in ("LDL_DATA", "LDL_CACHE") if os.environ.get(name)}
+    """What the environment says of the places of data and weights."""
+    return {name: os.path.abspath(os.environ[name]) for name in PLACES if os.environ.get(name)}
 
 
 def _there(folder: str, environment: dict[str, str], work: Callable[[], Any]) -> Any:

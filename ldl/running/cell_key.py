@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import torch
 import yaml
 from jsonargparse import Namespace
 
+from ldl.backbones.timm import local_weights
 from ldl.data.base import LDLDataModule
 from ldl.data.column import pieces
 from ldl.errors import LDLError
@@ -45,21 +47,30 @@ def depends_on(text: str) -> dict[str, Any]:
         content["trainer"].pop(name, None)
     for name in ELSEWHERE:
         content.pop(name, None)
-    if files := {file: _file_digest(file) for file in _files(content.get("model"))}:
+    if files := file_digests(content.get("model")):
         content["files"] = files
     return content
 
 
-def _files(part: Any) -> Iterator[str]:
-    """What is named in a part of a configuration and is a file, such as weights to begin from."""
-    if isinstance(part, dict | list):
-        for each in part.values() if isinstance(part, dict) else part:
+def file_digests(part: Any) -> dict[str, str]:
+    """Of what is named in a part of a configuration and is a file, such as weights, or is found by a network's name."""
+    return {name: _file_digest(file) for name, file in dict(_files(part)).items()}
+
+
+def _files(part: Any) -> Iterator[tuple[str, str | Path]]:
+    if isinstance(part, str) and os.path.isfile(part):
+        yield part, part
+    elif isinstance(part, list | tuple):
+        for each in part:
             yield from _files(each)
-    elif isinstance(part, str) and os.path.isfile(part):
-        yield part
+    elif isinstance(part, dict):
+        yield from _files(list(part.values()))
+        # Not by its path, which is another on another machine.
+        if part.get("pretrained") and not part.get("weights") and (file := local_weights(str(part.get("name")))):
+            yield f"{part['name']}*.safetensors", file
 
 
-def _file_digest(file: str) -> str:
+def _file_digest(file: str | Path) -> str:
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

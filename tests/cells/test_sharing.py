@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from ldl.cells.coordinator import _known, _there
 from ldl.cells.executors import devices_of, threads_of
 from ldl.cells.sharing import SMALL, share, unshare
 from ldl.data import RotatedDigits
@@ -44,3 +46,13 @@ def test_gpus_are_dealt() -> None:
 def test_threads_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     assert threads_of(3)["OMP_NUM_THREADS"] == "2" and threads_of(20)["OMP_NUM_THREADS"] == "1"
+
+
+def test_workers_of_a_cluster_have_the_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("LDL_DATA", "LDL_CACHE", "LDL_WEIGHTS")
+    for name in names:
+        monkeypatch.setenv(name, str(tmp_path))
+    known = _known()
+    for name in names:
+        monkeypatch.delenv(name)
+    assert _there(str(Path.cwd()), known, lambda: [os.environ.get(name) for name in names]) == 3 * [str(tmp_path)]

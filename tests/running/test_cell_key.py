@@ -41,3 +41,24 @@ def test_files_that_the_model_is_made_of_count(tmp_path: Path) -> None:
     one = depends_on(text)
     file.write_text("two")
     assert absent != one != depends_on(text) != absent
+
+
+def test_weights_that_are_found_count_by_their_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(folder: str, **options: object) -> dict:
+        monkeypatch.setenv("LDL_WEIGHTS", str(tmp_path / folder))
+        part = {"class_path": "ldl.backbones.Timm", "init_args": {"name": "resnet18", **options}}
+        return depends_on(yaml.safe_dump({"model": {"backbone": part}, "data": {}, "trainer": {}}))
+
+    def put(folder: str, content: str) -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "resnet18.a1.safetensors").write_text(content)
+
+    absent = found("here", pretrained="auto")
+    put("here", "one")
+    put("there", "one")
+    one = found("here", pretrained="auto")
+    assert absent != one == found("there", pretrained="auto")
+    fixed = [found("here", pretrained=False), found("here", pretrained="auto", weights="own.pth")]
+    put("here", "two")
+    assert one != found("here", pretrained="auto") != absent
+    assert fixed == [found("here", pretrained=False), found("here", pretrained="auto", weights="own.pth")]

@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+import yaml
 from filelock import FileLock
 
 from ldl.cells.coordinator import Cell, Workers
@@ -21,7 +22,7 @@ from ldl.errors import LDLError
 from ldl.progress import stop
 from ldl.reports.files import write_json
 from ldl.running import stopping
-from ldl.running.cell_key import content_digest, depends_on
+from ldl.running.cell_key import content_digest, depends_on, file_digests
 from ldl.running.console import bars
 from ldl.running.crossval import conclude
 from ldl.running.crossval_stage import Parse
@@ -70,7 +71,7 @@ def tune(file: TuneFile, parse: Parse) -> None:
         folder = choose_folder(cli.config, data, "tune")
         if not (folder / JOURNALS).exists():
             check_no_run(folder, "a search")
-        tuning = Tuning(file, parse, folder.absolute(), _spec(cli, file, data), maximize)
+        tuning = Tuning(file, parse, folder.absolute(), _spec(cli, file, parse, data), maximize)
         stopping.watch.again = f"the same command with --run_dir {folder} goes on"
         studies = {part: tuning.study(part) for part in parts}
         do = partial(_do, Workers(cli.config.jobs, cli.config.scheduler))
@@ -157,7 +158,11 @@ def _conclude(tuning: Tuning, folds: list[int], outcomes: list[FoldOutcome]) -> 
     return conclude(outcomes, task, runs.data, runs.seed, tuning.folder)
 
 
-def _spec(cli: LDLCLI, file: TuneFile, data: LDLDataModule) -> str:
+def _spec(cli: LDLCLI, file: TuneFile, parse: Parse, data: LDLDataModule) -> str:
     known = [depends_on(cli.dump(cli.config)), file.plan.depends_on(), [str(each) for each in file.space]]
+    tried = [parse(file.command({each.name: value})) for each in file.space for value in each.values]
+    models = [yaml.safe_load(run.dump(run.config))["model"] for run in tried]
+    if files := file_digests([models, [each.values for each in file.space]]):
+        known.append(files)
     text = json.dumps([*known, content_digest(data), version("ldl")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

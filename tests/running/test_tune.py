@@ -16,11 +16,16 @@ from places import CONFIGS
 
 from ldl import charts
 from ldl.cli import main
+from ldl.cli.training import parse_anew
 from ldl.progress import stop
 from ldl.protocols import kfold
 from ldl.running import trial as trials_module
 from ldl.running.trial import ALL, held_out
+from ldl.running.tune import _spec
+from ldl.running.tune_file import TuneFile
 from ldl.tuning.claims import Claim
+from ldl.tuning.plan import Plan
+from ldl.tuning.space import Dimension
 
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 KNN = {"model.head.neighbours": {"min": 2, "max": 15}}
@@ -218,6 +223,23 @@ def test_another_folder_and_two_files(tune: Tune, tmp_path: Path, capsys: pytest
     (tmp_path / "run" / "results.json").touch()
     assert "has results.json of a run" in refusal(capsys, lambda: tune(**FAST))
     assert "and here is none" in refusal(capsys, lambda: main(["--stage", "tune", "-c", "tabular/aaknn"]))
+
+
+def test_files_that_are_tried_count(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are named, and those that are found by a name."""
+    monkeypatch.setenv("LDL_WEIGHTS", str(tmp_path))
+    own, found = tmp_path / "own.ckpt", tmp_path / "resnet34.a1.safetensors"
+    run = yaml.safe_dump({"model": {"backbone": {"class_path": "Timm", "init_args": {"pretrained": "auto"}}}})
+    space = [Dimension("model.start", (str(own),)), Dimension("model.backbone.name", ("resnet34",))]
+    file = TuneFile(Plan(), space, ["-c", "tabular/softmax", "-c", run, "--data.path", str(table)])
+    cli = parse_anew(file.command({}))
+    data = cli.make_data(cli.config)
+    data.setup()
+    specs = [_spec(cli, file, parse_anew, data)]
+    for changed, content in ((own, "one"), (own, "two"), (found, "one")):
+        changed.write_text(content)
+        specs.append(_spec(cli, file, parse_anew, data))
+    assert len(set(specs)) == 4
 
 
 def _none() -> dict[str, int]:

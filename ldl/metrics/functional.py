@@ -14,11 +14,13 @@ KL_FLOOR = 1e-12
 
 
 def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
-    return torch.where(denominator > 0, numerator / denominator.clamp_min(torch.finfo(denominator.dtype).tiny), 0.0)
+    return numerator / torch.where(denominator > 0, denominator, 1.0)
 
 
 def kl(prediction: Tensor, target: Tensor) -> Tensor:
-    """Kullback-Leibler divergence sum d ln(d/g), g >= 1e-12; in [0, inf)."""
+    """Kullback-Leibler divergence sum d ln(d/g), g >= 1e-12; in [0, inf), at least float32."""
+    # The floor is 0 in float16.
+    prediction, target = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in (prediction, target))
     return (torch.xlogy(target, target) - target * prediction.clamp_min(KL_FLOOR).log()).sum(-1)
 
 

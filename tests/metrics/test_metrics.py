@@ -81,6 +81,16 @@ def test_measure_equals_its_definition(name: str) -> None:
     assert metric.compute().item() == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_measures_of_16_bits_are_those_of_the_same_numbers_in_64(dtype: torch.dtype) -> None:
+    tiny = ([1.0, 0.0, 0.0], [1.0, 1e-6, 1e-7])  # float16 has no smaller ones
+    target, prediction = (torch.tensor(part, dtype=dtype) for part in zip(*HARD_ROWS, tiny))
+    for measure in DISTRIBUTION_METRICS.values():
+        expected = measure.function(prediction.double(), target.double())
+        found = measure.function(prediction, target).double()
+        torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01, msg=measure.name)
+
+
 def test_there_are_ten_measures_and_they_know_which_way_is_better() -> None:
     metrics = StageMetrics(NOMINAL, "test_").means["distribution"]
     assert set(metrics) == {f"test_{name}" for name in REFERENCES}

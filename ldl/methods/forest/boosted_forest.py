@@ -78,7 +78,7 @@ def add_scores(features: Tensor, forest: BoostedForest, scores: Tensor, depth: i
             add_by_gathers(rows, forest, out, depth)
         return
     arrays = [tensor.detach().float().numpy() if tensor.is_floating_point() else tensor.numpy() for tensor in forest]
-    rows, out = features.contiguous().numpy(), scores.numpy()
+    rows, out = features.detach().contiguous().numpy(), scores.numpy()
     threads = max(1, min(threads, len(rows) * len(forest.roots) // WORTH_A_THREAD))
     if threads == 1:
         add_leaves(rows, *arrays, out)

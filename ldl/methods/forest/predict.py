@@ -74,7 +74,7 @@ def average_without(features: Tensor, forest: FlatForest, skip: np.ndarray, thre
     ``features`` (B, F) float32 and the forest are on a CPU. ``skip`` (K, B / 8, rounded up) uint8 has a bit a row, the
     lowest first, set where the tree has seen it; of shape (K, 0) it skips no tree. ``threads`` share the rows.
     """
-    arrays, rows = [tensor.detach().numpy() for tensor in forest], features.contiguous().numpy()
+    arrays, rows = [tensor.detach().numpy() for tensor in forest], features.detach().contiguous().numpy()
     sums = np.zeros((len(rows), forest.values.shape[1]), arrays[-1].dtype)
 
     def fill(start: int, stop: int) -> None:

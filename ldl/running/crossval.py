@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,10 +88,11 @@ def crossvalidate(
     place = None if folder is None else Path(folder)
     before = {} if place is None or key is None else {n: read_fold(fold_folder(place, n), key) for n in numbers}
     outcomes: list[FoldOutcome] = []
-    for number in numbers:
+    for turn, number in enumerate(numbers):
         own = None if place is None else fold_folder(place, number)
         if (outcome := before.get(number)) is None:
-            task, outcome = fit_fold(number, make_task, data, seed, trainer, own, select, len(numbers), key)
+            left = [n for n in numbers[turn:] if before.get(n) is None]
+            task, outcome = fit_fold(number, make_task, data, seed, trainer, own, select, len(numbers), key, left)
             if each is not None:
                 each(outcome.result)
         outcomes.append(outcome)
@@ -144,10 +145,12 @@ def fit_fold(
     select: Select,
     count: int,
     key: Key | None = None,
+    left: Sequence[int] = (),
 ) -> tuple[Task, FoldOutcome]:
     """Fit and test one of ``count`` folds, from its seed, and write it where there is a ``folder`` of its own.
 
-    The other arguments are those of :func:`crossvalidate`; returns the trained task, and what became of the fold.
+    ``left`` are the folds that are trained, from this one on, where others follow. The other arguments are those of
+    :func:`crossvalidate`; returns the trained task, and what became of the fold.
     """
     stopping.watch.fold, stopping.watch.step = number, 0
     if key is not None and folder is not None and process_rank() == 0:
@@ -159,7 +162,7 @@ def fit_fold(
     task.build(data.labels, data.input_shape)
     made = trainer() if callable(trainer) else _make_trainer(trainer or {}, data, folder, select)
     report = _report(task, data, folder, draw=count <= MOST_DRAWN)
-    made.callbacks += [SameFold(number), report]  # type: ignore[attr-defined]
+    made.callbacks += [SameFolds(*(left or [number])), report]  # type: ignore[attr-defined]
     try:
         entry, seconds = fit_and_test(made, task, data, select)
     finally:
@@ -170,12 +173,12 @@ def fit_fold(
     return task, outcome
 
 
-class SameFold(Together):
-    """Holds the processes of a run to the same fold: each finds on its own disk which are done."""
+class SameFolds(Together):
+    """Holds the processes of a run to the same folds: each finds on its own disk which are done."""
 
-    def begins(self, number: int) -> str:
-        """The fold that is trained."""
-        return f"trains fold {number}"
+    def begins(self, numbers: list[int]) -> str:
+        """The folds that are trained."""
+        return f"trains fold{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
 
 
 class Collect(Report):

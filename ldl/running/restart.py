@@ -98,9 +98,9 @@ class Launch(Together):
         super().__init__(step)
         self.launch = launch
 
-    def begins(self, number: int) -> str:
+    def begins(self, numbers: list[int]) -> str:
         """Anew, or after a step."""
-        return "begins anew" if number < 0 else f"goes on after step {number}"
+        return "begins anew" if numbers[0] < 0 else f"goes on after step {numbers[0]}"
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]

@@ -66,17 +66,17 @@ def test_same_as_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 class _Behind(Collective):
-    """With a second process that trains the first fold."""
+    """With a second process that trains the first fold after those of this one."""
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        return [tensor, torch.zeros_like(tensor)]
+        return [tensor, torch.cat([tensor, torch.zeros_like(tensor[:1])])]
 
 
 def test_processes_that_train_other_folds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of them did not see on its disk that the first fold is done."""
     monkeypatch.setattr(together, "current_collective", _Behind)
-    with pytest.raises(LDLError, match="process 1 trains fold 0, but process 0 trains fold 2; let --run_dir lie on"):
-        crossvalidate(_task, _digits(), [2], trainer=ONCE)
+    with pytest.raises(LDLError, match="process 1 trains folds 2, 1, 0, but process 0 trains folds 2, 1; let --run"):
+        crossvalidate(_task, _digits(), [2, 1], trainer=ONCE)
 
 
 def test_trainers_write_whole_checkpoints(tmp_path: Path) -> None:

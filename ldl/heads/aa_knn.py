@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -26,6 +28,7 @@ class AAKNN(FittedHead):
         neighbours: How many.
     """
 
+    exact: ClassVar[tuple[str, ...]] = ("points", "distributions")
     points: Tensor = buffer()
     distributions: Tensor = buffer()
 
@@ -58,5 +61,7 @@ class AAKNN(FittedHead):
         return nearest(rows.to(self.points.dtype), self.points, min(self.neighbours, len(self.points)))
 
     def forward(self, features: Tensor) -> Tensor:
+        """Distributions (..., C) of features (..., F), at least float32."""
         found = self._nearest(features.reshape(-1, features.shape[-1]))
-        return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))
+        mean = self.distributions[found].mean(1).to(torch.promote_types(features.dtype, torch.float32))
+        return mean.reshape(*features.shape[:-1], len(self.labels))

@@ -71,6 +71,9 @@ class CostSensitiveForest(FittedHead):
     """
 
     uses_value: ClassVar[bool] = True
+    exact: ClassVar[tuple[str, ...]] = (
+        "threshold", "weights", "centre", "scale", "landmark", "root", "leaf_targets", "leaf_values"
+    )  # fmt: skip
     leaf_targets: Tensor = buffer()
     leaf_values: Tensor = buffer()
     centre: Tensor = buffer()

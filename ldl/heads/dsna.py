@@ -63,6 +63,7 @@ class DSNA(CostSensitiveForest):
         "for every row it solves a problem of as many neighbours as the row happens to have, with eigenvectors, for "
         "which ONNX has no operator; export CostSensitiveForest, on whose trees it stands"
     )
+    exact: ClassVar[tuple[str, ...]] = (*CostSensitiveForest.exact, "points", "targets", "codes")
     points: Tensor = buffer()
     targets: Tensor = buffer()
     codes: Tensor = buffer()

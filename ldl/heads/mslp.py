@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -56,6 +56,7 @@ class MSLP(FittedHead):
         landmarks: At most so many, drawn at random from a fixed seed.
     """
 
+    exact: ClassVar[tuple[str, ...]] = ("projection", "centre", "landmark", "root", "width", "points", "distributions")
     projection: Tensor = buffer()
     centre: Tensor = buffer()
     landmark: Tensor = buffer()
@@ -129,9 +130,11 @@ class MSLP(FittedHead):
             return (self._map(features.to(self.centre.dtype)) - self.centre) @ self.projection
 
     def forward(self, features: Tensor) -> Tensor:
+        """Distributions (..., C) of features (..., F), at least float32."""
         rows = self.embed(features.reshape(-1, features.shape[-1]))
         found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
-        return self.distributions[found].mean(1).reshape(*features.shape[:-1], len(self.labels))
+        mean = self.distributions[found].mean(1).to(torch.promote_types(features.dtype, torch.float32))
+        return mean.reshape(*features.shape[:-1], len(self.labels))
 
     def _choose_landmarks(self, features: Tensor) -> None:
         generator = torch.Generator().manual_seed(0)

@@ -1,13 +1,16 @@
-"""Runs in mixed precision measure under autocast: what is no network's own is computed as without."""
+"""Runs of 16 bits, mixed or true: what is no network's own is computed as without."""
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
+from some_trees import problem
 
 from ldl.collective import Collective
 from ldl.head import FittedHead
-from ldl.heads import AAKNN, MSLP, MaxEnt
+from ldl.heads import AAKNN, DSNA, MSLP, CostSensitiveForest, MaxEnt
 from ldl.labels import LabelSpace
 
 YEARS = LabelSpace.ordinal(range(1950, 2021), "year")
@@ -36,3 +39,22 @@ def test_fitted_heads_answer_as_they_were_fitted(head: FittedHead) -> None:
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         found = head(queries)
     assert torch.equal(found, head(queries)) and found.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(
+    "head",
+    [
+        AAKNN(), MSLP(), MSLP(kernel="rbf"), CostSensitiveForest(trees=2, kernel="rbf"), DSNA(trees=2, depth=4),
+    ],
+    ids=lambda head: type(head).__name__,
+)  # fmt: skip
+def test_what_was_fitted_keeps_its_precision(head: FittedHead, dtype: torch.dtype) -> None:
+    features, target = problem(100)
+    head = copy.deepcopy(head)
+    head.build(features.shape[1], LabelSpace.ordinal([1997, 1998, 1999, 2000]))
+    head.fit(features, target, Collective())
+    distribution, value = head.predict(features.bfloat16())
+    rounded = head.to(dtype).predict(features.bfloat16())
+    assert torch.equal(rounded[0], distribution) and distribution.dtype == torch.float32
+    assert value is None or (rounded[1] is not None and torch.equal(rounded[1], value))

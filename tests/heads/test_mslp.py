@@ -212,7 +212,7 @@ def test_rows_that_no_near_pair_holds_add_no_direction() -> None:
 def test_equal_labels_give_these_labels() -> None:
     features, target = _problem(0)
     target[:] = target[0]
-    output = _fitted(features, target)(torch.tensor(features))
+    output = _fitted(features, target)(torch.tensor(features).float())
     torch.testing.assert_close(output, torch.tensor(target).float(), atol=1e-6, rtol=0)
 
 

@@ -34,6 +34,8 @@ def lost_in_checkpoint(head: Head, features: Tensor, make: Callable[[], Head] | 
             twin.build(head.in_features, head.labels)
     except LDLError:
         return None  # a class inside of a function, which no checkpoint can name
+    if (weight := next(head.parameters(), None)) is not None:
+        twin.to(weight.dtype)  # the features have the precision of training
     try:
         twin.load_state_dict(head.state_dict())
     except (RuntimeError, LDLError) as error:

@@ -11,6 +11,7 @@ from broken_heads import _Plain
 from torch import nn
 
 from ldl.checks.contract import check_forward
+from ldl.checks.survives import lost_in_checkpoint
 from ldl.checks.watch import Watch
 from ldl.cli import main
 from ldl.labels import LabelSpace
@@ -103,3 +104,10 @@ def test_file_whose_name_python_cannot_import_is_left_out_with_the_fix(tmp_path:
     with pytest.warns(UserWarning, match=r"my-head\.py left out.*rename it my_head\.py"):
         assert not discover(tmp_path)
     del left_out[str(tmp_path / "my-head.py")]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_a_head_comes_back_in_the_precision_of_its_training(dtype: torch.dtype) -> None:
+    head = _Plain()
+    head.build(4, LabelSpace.nominal("abc"))
+    assert lost_in_checkpoint(head.to(dtype), torch.randn(5, 4, dtype=dtype)) is None

@@ -119,15 +119,19 @@ class Trained(ScalingHead):
 
     def forward(self, features: Tensor) -> Tensor:
         """Mean of the repeats: (..., F) to (..., C)."""
-        features = self.scaled(features)
+        features = self._prepared(features)
         predictions = torch.stack([member(features) for member in self.members])
         return pool(predictions, predictions.new_full((self.repeats,), 1 / self.repeats), self.mean)
 
     def point_estimate(self, features: Tensor) -> Tensor | None:
         """Mean of the repeats' better values, where the head gives such."""
-        features = self.scaled(features)
+        features = self._prepared(features)
         values = [value for member in self.members if (value := member.point_estimate(features)) is not None]
         return torch.stack(values).mean(0) if values else None
+
+    def _prepared(self, features: Tensor) -> Tensor:
+        """Features (..., F), scaled, in the precision of the repeats."""
+        return self.scaled(features).to(next(self.members.parameters()))  # type: ignore[attr-defined]  # a ModuleList
 
     def _make(self) -> Head:
         head = copy.deepcopy(self.head)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ldl.collective import current_collective
 from ldl.data.faces.detection.choice import find_detector
@@ -27,12 +28,13 @@ from ldl.task import Task
 class Predictor:
     """Predicts what a user has, as it is: scaling, crop, decoder and temperature are those of training.
 
-    It takes no gradients, and computes in float32, whatever precision the training had. The columns of tables are found
-    by the names that they had in training, in any order, and others are left alone. ``Task(inputs)``, in contrast, is
-    the bare network.
+    It takes no gradients, and computes in float32, whatever precision the training had; only a head that was fitted in
+    one go in float64 goes on in it. The columns of tables are found by the names that they had in training, in any
+    order, and others are left alone. ``Task(inputs)``, in contrast, is the bare network.
 
     Args:
-        task: A trained task; it is put into evaluation mode, moved to ``device``, and its weights become float32.
+        task: A trained task; it is put into evaluation mode, moved to ``device``, and its weights become float32, but
+            for those of float64 in a head that is fitted in one go.
         device: Where to compute, such as ``cpu`` or ``cuda``.
         batch_size: Instances at a time.
 
@@ -51,9 +53,9 @@ class Predictor:
         except (RuntimeError, AssertionError) as error:  # torch's for unknown names, and for those not compiled in
             reason = " ".join(str(error).split())[:160]
             raise LDLError(f"device {str(device)!r} cannot be used: {reason}; take cpu") from error
+        task.backbone.to(torch.float32)
         # What was fitted in one go is as precise as its problem wants.
-        for part in (task.backbone,) if isinstance(task.head, FittedHead) else (task.backbone, task.head):
-            part.to(torch.float32)
+        task.head._apply(_at_least_float32) if isinstance(task.head, FittedHead) else task.head.to(torch.float32)
         self.batch_size = batch_size
         self._preprocessing = task.preprocessing or {}
         if len(task.input_shape) == 1 and not self._preprocessing:
@@ -153,3 +155,7 @@ class Predictor:
         if len(shape) == 1 or "scaling" in known:
             return read_instances(given, shape, known, self.task.head.takes_missing)
         return prepared(given, shape, known.get("dtype"), self.task.head.takes_bags)
+
+
+def _at_least_float32(weights: Tensor) -> Tensor:
+    return weights.float() if weights.dtype in (torch.float16, torch.bfloat16) else weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.errors import LDLError
 from ldl.export import Deployed
 from ldl.head import Head
-from ldl.heads import BoostedTrees, Softmax
+from ldl.heads import BoostedTrees, MaxEnt, Softmax, Trained
 from ldl.inference import Predictor
 from ldl.labels import LabelSpace
 from ldl.task import Task
@@ -224,3 +225,12 @@ def test_it_computes_in_float32_after_any_precision(dtype: torch.dtype) -> None:
     found = Predictor(task)(skewed(5)).distribution
     assert all(weight.dtype == torch.float32 for weight in task.parameters())
     np.testing.assert_allclose(found, Predictor(small_task(Softmax()))(skewed(5)).distribution, atol=0.05)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("make", [MaxEnt, lambda: Trained(epochs=2)], ids=["MaxEnt", "Trained"])
+def test_heads_that_are_fitted_in_one_go_keep_float64_alone(make: Callable[[], Head], dtype: torch.dtype) -> None:
+    task = small_task(make()).to(dtype)
+    found = Predictor(task)(skewed(5)).distribution
+    assert {part.dtype for part in task.head.state_dict().values()} == {torch.promote_types(dtype, torch.float32)}
+    np.testing.assert_allclose(found, Predictor(small_task(make()))(skewed(5)).distribution, atol=0.05)

@@ -16,7 +16,7 @@ from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.fixed import serve_fixed
 from ldl.batch import global_rows, learned_pixels, loss_scale, with_counts
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import Calibrate, Compile, Compiled, Conform, FitHead, LeafUpdate, Resume, Settle, Units, write_down
+from ldl.callbacks import Calibrate, Compile, Compiled, Conform, Resume, Settle, Units, drivers, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, load_model, read_checkpoint
 from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.checks.missing import check_missing
@@ -28,7 +28,7 @@ from ldl.checks.watch import Watch
 from ldl.collective import current_collective
 from ldl.edges.tracing import trace
 from ldl.errors import LDLError
-from ldl.head import AlternatingHead, FittedHead, Head, ImageHead, check_memory, memory_rows
+from ldl.head import FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.temperature import temper
@@ -147,10 +147,7 @@ class Task(pl.LightningModule):
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """What drives an alternating or a fitted head, and what every run needs."""
-        drives: list[pl.Callback] = [LeafUpdate()] if isinstance(self.head, AlternatingHead) else []
-        drives += [FitHead()] if isinstance(self.head, FittedHead) else []
-        drives += [self.compiled] if self.compiled.what != "none" else []
-        return [*drives, Resume(), Settle(), Calibrate(), Conform()]
+        return [*drivers(self.head, self.compiled, self._trainer), Resume(), Settle(), Calibrate(), Conform()]
 
     def configure_optimizers(self) -> Any:
         own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []

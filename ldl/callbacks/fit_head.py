@@ -30,15 +30,22 @@ class FitHead(pl.Callback):
     ``Task`` adds it by itself. Every process extracts the features of its share, with the transforms of
     evaluation; all processes then get all rows, in the order of the data set, as tensors that map a file where they
     are many (``ldl.callbacks.gather``). An ``ImageHead`` gets all images, on every process. The training loop that
-    follows is one batch long, so that validation, logging and checkpoints take their usual course.
+    follows is one batch long, so that validation, logging and checkpoints take their usual course; afterwards the
+    trainer has its own limits again.
     """
+
+    def __init__(self) -> None:
+        self._limits: tuple[Any, Any] | None = None
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, collective = pl_module.head, current_collective()
         assert isinstance(head, FittedHead)
-        trainer.fit_loop.max_epochs = 1
+        self._limits = trainer.max_epochs, trainer.limit_train_batches
+        resumes = trainer.ckpt_path is not None
+        # The trainer may have fitted another head before.
+        trainer.fit_loop.max_epochs = 1 if resumes else trainer.current_epoch + 1
         trainer.limit_train_batches = 1
-        if trainer.ckpt_path is not None:
+        if resumes:
             return
         data: Any = getattr(trainer, "datamodule", None)
         if not hasattr(data, "fit_dataloader"):
@@ -67,6 +74,14 @@ class FitHead(pl.Callback):
         for logger in trainer.loggers:
             if summary := head.summary():
                 logger.log_metrics(summary, 0)
+
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        if self._limits is not None:
+            trainer.fit_loop.max_epochs, trainer.limit_train_batches = self._limits
+            self._limits = None
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
+        self.on_fit_end(trainer, pl_module)
 
 
 def _readable(loader: Any, device: torch.device, collective: Collective) -> Iterator[Batch]:

@@ -1,0 +1,66 @@
+"""A trainer that has fitted a head in one go: what it does next."""
+
+from __future__ import annotations
+
+import pytest
+import pytorch_lightning as pl
+
+from ldl.backbones.base import Identity
+from ldl.callbacks import Compile, FitHead, LeafUpdate
+from ldl.data import RotatedDigits
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.heads import LDLF, MeanPredictor, Softmax
+from ldl.task import Task
+
+QUIET = {
+    "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
+    "enable_checkpointing": False, "num_sanity_val_steps": 0,
+}  # fmt: skip
+
+
+class Counts(pl.Callback):
+    """Counts batches of training and validation."""
+
+    def __init__(self) -> None:
+        self.trained = self.validated = 0
+
+    def on_train_batch_start(self, *args: object) -> None:
+        self.trained += 1
+
+    def on_validation_batch_start(self, *args: object) -> None:
+        self.validated += 1
+
+
+def _fit(trainer: pl.Trainer, head: Head) -> None:
+    trainer.fit(Task(head, Identity(flatten=True)), datamodule=RotatedDigits(turns=1, batch_size=600))
+
+
+class Refuses(MeanPredictor):
+    def fit(self, *args: object, **wanted: object) -> None:
+        raise LDLError("not these")
+
+
+def test_a_trainer_is_left_as_it_was() -> None:
+    trainer = pl.Trainer(max_epochs=2, limit_train_batches=0.9, **QUIET)  # type: ignore[arg-type]
+    _fit(trainer, MeanPredictor())
+    assert trainer.max_epochs == 2 and trainer.limit_train_batches == 0.9
+    with pytest.raises(LDLError, match="not these"):
+        _fit(trainer, Refuses())
+    assert trainer.max_epochs == 2 and trainer.limit_train_batches == 0.9
+
+
+def test_a_second_head_is_validated_too() -> None:
+    counts = Counts()
+    trainer = pl.Trainer(max_epochs=1, callbacks=[counts], **QUIET)  # type: ignore[arg-type]
+    _fit(trainer, MeanPredictor())
+    first = counts.validated
+    _fit(trainer, MeanPredictor())
+    assert counts.trained == 2 and counts.validated == 2 * first > 0
+
+
+def test_the_next_head_is_driven_by_its_own_callbacks() -> None:
+    trainer = pl.Trainer(max_epochs=4, limit_train_batches=1, **QUIET)  # type: ignore[arg-type]
+    for head, own in ((MeanPredictor(), {FitHead}), (LDLF(trees=1, depth=2), {LeafUpdate}), (Softmax(), set())):
+        _fit(trainer, head)
+        assert {type(each) for each in trainer.callbacks} & {FitHead, LeafUpdate, Compile} == own

@@ -13,6 +13,8 @@ from ldl.methods.spectrum import eigh
 
 ROUNDS = 10
 """At most so many rounds of k-means; few clusterings need more than five."""
+ROUNDING = 1e-9
+"""Distances that differ by this share are equal: rounding depends on which queries are asked together."""
 FLOOR = 0.05
 """Keeps the reciprocal of the label distance from growing without bounds, as a share of the largest gap."""
 
@@ -61,10 +63,12 @@ def overlapping_clusters(
         share = members.to(points) / members.sum(2, keepdim=True).clamp_min(1)
         centres, labels = share @ points, share @ codes
         if not ordered:
-            labels = torch.nn.functional.one_hot(labels.argmax(2), codes.shape[2]).to(codes)
+            counts = members.to(codes) @ codes
+            labels = torch.nn.functional.one_hot(counts.argmax(2), codes.shape[2]).to(codes)
         distances = torch.cdist(points, centres, compute_mode="donot_use_mm_for_euclid_dist")
         distances = distances * label_factor(torch.cdist(codes, labels), widest, tau, ordered)
-        joined = (distances <= (1 + overlap) * distances.amin(2, keepdim=True)).mT & real.unsqueeze(1)
+        most = (1 + overlap) * (1 + ROUNDING) * distances.amin(2, keepdim=True)
+        joined = (distances <= most).mT & real.unsqueeze(1)
         joined = torch.where(joined.any(2, keepdim=True), joined, members)
         if torch.equal(joined, members):
             break
@@ -73,7 +77,7 @@ def overlapping_clusters(
 
 
 def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float) -> Tensor:
-    """Which cluster's affine hull (Eq. 3) is nearest to the query: (B,), int64.
+    """Which cluster's affine hull (Eq. 3) is nearest to the query, of equally near ones the first: (B,), int64.
 
     A hull keeps the principal directions of its members that carry the share ``energy``, in (0, 1], of their variance:
     with all of them, a hull of more members than dimensions would leave no distance. ``points`` are (B, m, F),
@@ -82,7 +86,7 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
     weight = members.to(points)
     # A neighbourhood of fewer rows than clusters leaves some empty.
     means = weight @ points / weight.sum(2, keepdim=True).clamp_min(1)
-    distances = []
+    distances, offsets = [], []
     for k in range(members.shape[1]):
         centred = (points - means[:, k : k + 1]) * weight[:, k].unsqueeze(2)
         offset = queries - means[:, k]
@@ -96,5 +100,10 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
         else:
             inner = ((centred @ offset.unsqueeze(2)).mT @ vectors).squeeze(1).flip(1)
             along = inner.square() / squares.clamp_min(torch.finfo(squares.dtype).tiny)
-        distances.append(offset.square().sum(1) - torch.where(kept, along, 0.0).sum(1))
-    return torch.stack(distances, 1).masked_fill(~members.any(2), torch.inf).argmin(1)
+        offsets.append(offset.square().sum(1))
+        distances.append(offsets[k] - torch.where(kept, along, 0.0).sum(1))
+    empty = ~members.any(2)
+    found = torch.stack(distances, 1).masked_fill(empty, torch.inf)
+    # A distance is a difference, and as uncertain as what it is taken from.
+    rounding = ROUNDING * torch.stack(offsets, 1).masked_fill(empty, 0.0).amax(1, keepdim=True)
+    return (found <= found.amin(1, keepdim=True) + rounding).int().argmax(1)

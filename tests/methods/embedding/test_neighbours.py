@@ -29,6 +29,20 @@ def test_nearest_are_those_of_a_sort(part: int, offset: float, monkeypatch: pyte
     np.testing.assert_array_equal(found.numpy(), distances.argsort(1)[:, :59])
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e20])
+def test_what_is_found_does_not_depend_on_what_else_is_asked(unit: float) -> None:
+    """Among equally near and among equal points; float32 holds no squares of the large ones."""
+    rng = np.random.default_rng(0)
+    points, queries = rng.integers(0, 3, (150, 6)), rng.integers(0, 3, (64, 6))
+    distances = ((queries[:, None] - points) ** 2).sum(2)
+    given = [torch.tensor(rows * unit, dtype=torch.float32) for rows in (queries, points)]
+    found = nearest(*given, 5)
+    assert torch.equal(torch.cat([nearest(row[None], given[1], 5) for row in given[0]]), found)
+    np.testing.assert_array_equal(np.take_along_axis(distances, found.numpy(), 1), np.sort(distances, 1)[:, :5])
+    twice = torch.randn(300, 37, generator=torch.Generator().manual_seed(0)).repeat(2, 1)
+    assert torch.equal(torch.cat([nearest(row[None], twice, 5) for row in twice]), nearest(twice, twice, 5))
+
+
 def test_aa_knn_keeps_the_contract() -> None:
     check_head(lambda: AAKNN(5))
 

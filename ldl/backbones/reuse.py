@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -77,16 +78,20 @@ def _write(file: Path, size: int, parts: Iterator[Tensor]) -> None:
 
 @torch.no_grad()
 def _extract(backbone: Backbone, data: LDLDataModule, device: torch.device) -> Iterator[Tensor]:
-    training, place = backbone.training, next((p.device for p in backbone.parameters()), device)
-    backbone.to(device).eval()
+    copied = in_evaluation(backbone, device)
     for batch in data.whole_dataloader():
-        yield backbone(batch["input"].to(device)).float().cpu()
-    backbone.to(place).train(training)
+        yield copied(batch["input"].to(device)).float().cpu()
+
+
+def in_evaluation(backbone: Backbone, device: torch.device) -> Backbone:
+    """A copy on ``device``, in float32 whatever precision a trainer has given it: what is kept is of no precision."""
+    return copy.deepcopy(backbone).to(device, torch.float32).eval()
 
 
 def key_of(state: Mapping[str, Tensor], content: str) -> str:
     """One word for what a backbone with such weights makes of some content."""
     digest = hashlib.sha256(content.encode())
     for name, value in sorted(state.items()):
+        value = value.float() if value.is_floating_point() else value
         digest.update(name.encode() + value.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:20]

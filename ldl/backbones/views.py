@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
-from ldl.backbones.reuse import content_of, keep, key_of
+from ldl.backbones.reuse import content_of, in_evaluation, keep, key_of
 from ldl.batch import run_seed
 from ldl.data.base import LDLDataModule
 from ldl.data.instances import Guarded, collate
@@ -65,8 +65,7 @@ def _fixed_state(backbone: Backbone) -> dict[str, Tensor]:
 @torch.no_grad()
 def _extract(backbone: Backbone, data: LDLDataModule, device: torch.device) -> Iterator[Tensor]:
     """Maps (B, 2 + views, ...) of all instances in order, batch by batch."""
-    training, place = backbone.training, next(backbone.parameters()).device
-    backbone.to(device).eval()
+    copied = in_evaluation(backbone, device)
     numbers = np.arange(data.size)
     whole, random = (Guarded(data.dataset(numbers, train)) for train in (False, True))
     seeds = np.random.default_rng([run_seed(), 2]).integers(2**31, size=(backbone.views, data.size))
@@ -75,5 +74,4 @@ def _extract(backbone: Backbone, data: LDLDataModule, device: torch.device) -> I
         plain = collate(whole.__getitems__(Draws(rows)))["input"].to(device)
         views = [plain, plain.flip(-1)]
         views += [collate(random.__getitems__(Draws(rows, seeds=own[rows])))["input"].to(device) for own in seeds]
-        yield torch.stack([backbone.kept(view).float().cpu() for view in views], 1)
-    backbone.to(place).train(training)
+        yield torch.stack([copied.kept(view).float().cpu() for view in views], 1)

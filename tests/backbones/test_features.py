@@ -83,6 +83,19 @@ def test_other_weights_give_other_features(change: Callable[[Timm], None], root:
     assert len(_files(cache)) == 2
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_another_precision_gives_features_too(dtype: torch.dtype, root: Path, cache: Path) -> None:
+    """A trainer converts a backbone after its first features are kept: of those in float64 nothing is computed anew."""
+    backbone, data = _backbone(), _data(root)
+    reuse_features(backbone, data, CPU)
+    expected = data.backbone_features
+    reuse_features(backbone.to(dtype), data, CPU)
+    assert len(_files(cache)) == (1 if dtype == torch.float64 else 2)
+    assert next(backbone.parameters()).dtype == dtype
+    assert data.backbone_features is not None
+    torch.testing.assert_close(data.backbone_features, expected, rtol=0, atol=0.1)
+
+
 @pytest.mark.parametrize("options", [{"margin": 0.3}, {"eval_transforms": [A.ToGray(p=1)]}], ids=["crop", "transform"])
 def test_other_pictures_give_other_features(options: dict[str, object], root: Path, cache: Path) -> None:
     reuse_features(_backbone(), _data(root), CPU)

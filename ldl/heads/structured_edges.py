@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ldl.batch import Batch, run_seed
@@ -17,6 +18,7 @@ from ldl.edges.structured.detector import EdgeDetector
 from ldl.edges.structured.forest import EdgeForest, forest_of, gather_trees, grow_trees, join, unlearned_forest
 from ldl.edges.structured.gradients import CONTRAST_FLOOR
 from ldl.edges.structured.growing import Rules
+from ldl.edges.structured.kept import learn_descriptor
 from ldl.edges.structured.loaded import check_forest
 from ldl.edges.structured.neighbours import PatchNeighbours
 from ldl.edges.structured.patches import Scene, make_scene
@@ -157,13 +159,15 @@ class StructuredEdges(ImageHead):
             self.early,
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
-        with self._threads() as threads:
+        seed, device = run_seed(self.seed), self.roots.device
+        # Sums of several threads of BLAS, too, depend on how many there are.
+        with self._threads() as threads, threadpool_limits(1):
+            descriptor = learn_descriptor(scenes, self.components, seed, device, collective) if self.kept else None
             grown = grow_trees(
                 scenes, rules, numbers, features=features, patches=self.patches, kept=self.kept,
-                components=self.components, seed=run_seed(self.seed), threads=threads,
+                descriptor=descriptor, seed=seed, threads=threads,
             )  # fmt: skip
             mine = list(track(grown, len(numbers), "growing trees", self.shows_progress))
-        device = self.roots.device
         self._hold(join(gather_trees(mine, device, collective)), device)
 
     @torch.no_grad()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from two_processes import First, Second
 
 from ldl.collective import Collective
 from ldl.heads import DSNA, CostSensitiveForest
@@ -40,37 +41,6 @@ def test_threads_change_nothing(kernel: str, two_threads: None) -> None:
     torch.set_num_threads(1)
     one = fitted(DSNA(trees=1, depth=1, kernel=kernel, seed=0))
     assert [name for name in one if not torch.equal(one[name], two[name])] == []
-
-
-class First(Collective):
-    """The first of two processes, which does not wait for the other: the map is its own, and half of the trees."""
-
-    world_size = 2
-
-    def __init__(self) -> None:
-        self.said: list[Tensor] = []
-
-    def gather(self, tensor: Tensor) -> list[Tensor]:
-        return [self.broadcast(tensor)]
-
-    def broadcast(self, tensor: Tensor, source: int = 0) -> Tensor:
-        self.said.append(tensor)
-        return tensor
-
-
-class Second(Collective):
-    """The second, which hears what the first has said."""
-
-    rank, world_size = 1, 2
-
-    def __init__(self, said: list[Tensor]) -> None:
-        self.said = iter(said)
-
-    def gather(self, tensor: Tensor) -> list[Tensor]:
-        return [next(self.said), tensor]
-
-    def broadcast(self, tensor: Tensor, source: int = 0) -> Tensor:
-        return next(self.said)
 
 
 def test_processes_have_the_map_of_the_first() -> None:

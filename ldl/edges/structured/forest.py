@@ -14,7 +14,7 @@ from ldl.collective import Collective
 from ldl.edges.structured.bins import make_bins
 from ldl.edges.structured.channels import CHANNELS, FEATURES, LABEL, SIDE, Places, feature_places
 from ldl.edges.structured.growing import Rules, grow
-from ldl.edges.structured.kept import KeptPatches, join_kept, keep, learn_descriptor
+from ldl.edges.structured.kept import Descriptor, KeptPatches, join_kept, keep
 from ldl.edges.structured.patches import Scene, sample_patches
 from ldl.edges.structured.segments import drop_specks
 from ldl.methods.forest.draws import stream
@@ -78,17 +78,16 @@ def grow_trees(
     features: int,
     patches: int,
     kept: int,
-    components: int,
+    descriptor: Descriptor | None,
     seed: int,
     threads: int,
 ) -> Iterator[EdgeForest]:
     """Grow the trees ``numbers`` of a forest, in order, ``threads`` at a time; that changes none.
 
     Each draws the ``patches`` that it learns from and the ``features`` that it may use, so many of them. A leaf keeps
-    at most ``kept`` patches for DSNA, which compares them by so many principal ``components``; 0 keeps none.
+    at most ``kept`` patches for DSNA, which compares them by this ``descriptor``; with None it keeps none.
     """
     bins = make_bins([scene.maps for scene in scenes], seed)
-    descriptor = learn_descriptor(scenes, components, seed) if kept else None
 
     def one(number: int) -> EdgeForest:
         random = np.random.default_rng([seed, number])

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from sklearn.decomposition import PCA
 
+from ldl.collective import Collective
 from ldl.edges.structured.channels import CHANNELS, SIDE, VALUES
 from ldl.edges.structured.growing import PatchTree
 from ldl.edges.structured.patches import Patches, Scene
@@ -45,8 +46,20 @@ class KeptPatches(NamedTuple):
     bias: np.ndarray
 
 
-def learn_descriptor(scenes: Sequence[Scene], components: int, seed: int) -> Descriptor:
-    """Principal components of patches from all over the scenes."""
+def learn_descriptor(
+    scenes: Sequence[Scene], components: int, seed: int, device: torch.device, collective: Collective
+) -> Descriptor:
+    """Principal components of patches from all over the scenes, on all processes those that the first one finds.
+
+    Every process calls it. Collectives need tensors on ``device``.
+    """
+    # Their last bits depend on the processor.
+    found = (torch.from_numpy(part).to(device) for part in _components(scenes, components, seed))
+    kernel, bias = (collective.broadcast(part).cpu().numpy() for part in found)
+    return kernel, bias
+
+
+def _components(scenes: Sequence[Scene], components: int, seed: int) -> Descriptor:
     random = np.random.default_rng(seed)
     each = -(-SAMPLE // len(scenes))
     parts = []

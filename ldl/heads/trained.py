@@ -141,6 +141,12 @@ class Trained(ScalingHead):
     @contextmanager
     def _drawing(self, number: int, device: torch.device | None = None) -> Iterator[None]:
         """Draw for one of the repeats, whatever torch's generators are, and leave them as they were."""
-        with torch.random.fork_rng([device] if device is not None and device.type == "cuda" else []):
-            torch.manual_seed(hash((run_seed(self.seed), number)) % 2**63)
+        generators, own = [torch.default_generator], []
+        if device is not None and device.type == "cuda":
+            generators.append(torch.cuda.default_generators[device.index])
+            own.append(device)
+        with torch.random.fork_rng(own):
+            # torch.manual_seed would seed those of all devices.
+            for generator in generators:
+                generator.manual_seed(hash((run_seed(self.seed), number)) % 2**63)
             yield

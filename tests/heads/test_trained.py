@@ -80,6 +80,13 @@ def test_the_seed_alone_decides(head: Head) -> None:
     assert not torch.equal(one, fitted(head)(features))
 
 
+def test_generators_of_devices_without_rows_are_not_seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    fitted(epochs=1)
+    assert seeds == []
+
+
 def test_leaves_are_updated_and_dropout_is_off() -> None:
     trained = fitted(LDLF(**FOREST, hidden=[8], dropout=0.5))
     leaves: Tensor = trained.members[0].leaves  # type: ignore[assignment]

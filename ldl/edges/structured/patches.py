@@ -11,6 +11,7 @@ from scipy.ndimage import distance_transform_edt
 from ldl.edges.structured.bins import Bins, bin_patches
 from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, SIDE, Places, feature_maps
 from ldl.edges.structured.gradients import CONTRAST_FLOOR
+from ldl.errors import LDLError
 from ldl.methods.forest.compiled import compiled
 
 NEAR = 8
@@ -48,9 +49,14 @@ class Patches(NamedTuple):
 def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray, floor: float = CONTRAST_FLOOR) -> Scene:
     """A scene from an image (H, W, 3) uint8 and the boundaries and segments (A, H, W) of its annotators.
 
-    Patches lie wholly inside the image; it needs at least 32 x 32 pixels. ``floor`` is that of
-    :func:`.channels.feature_maps`.
+    Patches lie wholly inside the image. ``floor`` is that of :func:`.channels.feature_maps`. Raises LDLError for an
+    image of less than 32 x 32 pixels.
     """
+    if min(image.shape[:2]) < PATCH:
+        raise LDLError(
+            f"StructuredEdges learns from patches of {PATCH} x {PATCH} pixels, and an image has {image.shape[0]} x "
+            f"{image.shape[1]}; leave it out, or enlarge it"
+        )
     height, width = (size - size % (2 * SHRINK) for size in image.shape[:2])
     maps = feature_maps(np.ascontiguousarray(image[:height, :width]), floor=floor)
     rows, columns = (size - SIDE + 1 for size in maps.shape[1:])

@@ -15,6 +15,7 @@ from ldl.edges.structured.hyperplane import best_hyperplane, gain_of_cut, square
 from ldl.edges.structured.patches import make_scene, sample_patches
 from ldl.edges.structured.relabel import draw_pairs, middle_segments, two_classes
 from ldl.edges.structured.segments import drop_specks
+from ldl.errors import LDLError
 from ldl.methods.forest.draws import stream
 
 
@@ -236,6 +237,12 @@ def test_specks_go_to_the_nearest_segment() -> None:
     assert len(np.unique(cleaned)) == 3
     assert cleaned.max() == 2
     assert (cleaned == cleaned[10, 12]).sum() == 6
+
+
+def test_images_smaller_than_a_patch_are_refused() -> None:
+    drawn = np.zeros((1, 31, 40), np.int32)
+    with pytest.raises(LDLError, match="patches of 32 x 32 pixels, and an image has 31 x 40; leave it out"):
+        make_scene(np.zeros((31, 40, 3), np.uint8), drawn > 0, drawn)
 
 
 def test_half_of_the_patches_lie_near_a_boundary_of_their_annotator() -> None:

@@ -41,7 +41,7 @@ class AAKNN(FittedHead):
         self.register_buffer("distributions", torch.full((1, len(labels)), 1 / len(labels)))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Keep features (N, F) and ``target`` (N, C). Raises LDLError for a feature that is not finite."""
+        """Keep features (N, F) and ``target`` (N, C). Raises LDLError: a bad feature or target."""
         check_rows(type(self).__name__, features, target)
         self.points, self.distributions = kept(features, torch.float32), kept(target, torch.float32)
 

@@ -123,7 +123,7 @@ class CostSensitiveForest(FittedHead):
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
         """Grow the forest on (N, F) and (N, C), with the labels themselves, (N,) or (N, 2); None decodes ``target``.
 
-        Raises LDLError: no rows, a feature that is not finite, or values of which there is no logarithm.
+        Raises LDLError: no rows, a bad feature or target, or values of which there is no logarithm.
         """
         check_rows(type(self).__name__, features, target)
         target = target.double()

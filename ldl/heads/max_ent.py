@@ -55,7 +55,7 @@ class MaxEnt(FittedHead):
             self.register_buffers(chosen_l2=torch.tensor(torch.nan))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
-        """Fit on (N, F) and (N, C), with groups (N,) for None's choice. Raises LDLError: a feature is not finite."""
+        """Fit on (N, F) and (N, C), with groups (N,) for None's choice. Raises LDLError: a bad feature or target."""
         check_rows(type(self).__name__, features, target)
         rows, wanted = features.double().cpu().numpy(), target.double().cpu().numpy()
         axes = None if self.l2 == 0 or len(rows) < 2 else principal_axes(rows)

@@ -8,6 +8,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
+from ldl.methods.rows import check_targets
 from ldl.trust.learned import check_shapes, check_simplex
 
 
@@ -25,8 +26,10 @@ class MeanPredictor(FittedHead):
         self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Store the mean of ``target`` (N, ..., C)."""
-        self.mean.copy_(target.double().flatten(0, -2).mean(0))
+        """Store the mean of ``target`` (N, ..., C). Raises LDLError: no rows, or one that is no distribution."""
+        rows = target.flatten(0, -2)
+        check_targets(type(self).__name__, rows)
+        self.mean.copy_(rows.double().mean(0))
 
     def check_state(self) -> None:
         """Raise LDLError where the mean is no distribution over the labels."""

@@ -63,7 +63,7 @@ class Scaled(ScalingHead):
         value: Tensor | None = None,
         group: Tensor | None = None,
     ) -> None:
-        """Fit on (N, F), (N, C), and maybe values (N, ...) and groups (N,). Raises LDLError: a bad feature."""
+        """Fit on (N, F), (N, C), and maybe values (N, ...) and groups (N,). Raises LDLError: a bad row."""
         check_rows(type(self).__name__, features, target)
         self.learn_scaling(features)
         wanted = wanted_of(self.head, {"value": value, "group": group})

@@ -83,7 +83,7 @@ class Trained(ScalingHead):
         self.learn_scaling(torch.zeros(2, in_features, device="cpu"))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
-        """Train on (N, F), (N, C) and maybe values (N, ...). Raises LDLError: a bad feature, or a loss that grew."""
+        """Train on (N, F), (N, C) and maybe values (N, ...). Raises LDLError: a bad row, or a loss that grew."""
         check_rows(type(self).__name__, features, target)
         dtype = torch.promote_types(features.dtype, torch.float32)
         self.learn_scaling(features)

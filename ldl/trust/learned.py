@@ -71,14 +71,18 @@ def check_simplex(module: nn.Module, name: str, rows: Tensor) -> None:
     flat = rows.reshape(-1, rows.shape[-1])
     if not len(flat):
         refuse(module, name, "has no distributions")
-    rounding = max(1e-3, 2 * torch.finfo(flat.dtype).eps)
-    sums = flat.sum(1, dtype=torch.float64)
-    # What is NaN is neither near 1 nor anything else.
-    wrong = (~((sums - 1).abs() <= rounding) | (flat.amin(1) < 0)).nonzero()
-    if len(wrong):
-        row = flat[wrong[0, 0]]
+    if len(wrong := off_simplex(flat)):
+        row = flat[wrong[0]]
         check_numbers(module, name, row)
-        refuse(module, name, f"row {int(wrong[0, 0])} is no distribution: least {row.min():g}, sum {row.sum():g}")
+        refuse(module, name, f"row {int(wrong[0])} is no distribution: least {row.min():g}, sum {row.sum():g}")
+
+
+def off_simplex(rows: Tensor) -> Tensor:
+    """Which of the rows (N, C) are no distributions, but for rounding: (M,) int64."""
+    rounding = max(1e-3, 2 * torch.finfo(rows.dtype).eps)
+    sums = rows.sum(1, dtype=torch.float64)
+    # What is NaN is neither near 1 nor anything else.
+    return (~((sums - 1).abs() <= rounding) | (rows.amin(1) < 0)).nonzero()[:, 0]
 
 
 def check_trees(

@@ -58,7 +58,8 @@ class MaxEnt(FittedHead):
         """Fit on (N, F) and (N, C), with groups (N,) for None's choice. Raises LDLError: a bad feature or target."""
         check_rows(type(self).__name__, features, target)
         rows, wanted = features.double().cpu().numpy(), target.double().cpu().numpy()
-        axes = None if self.l2 == 0 or len(rows) < 2 else principal_axes(rows)
+        constant = bool((rows == rows[0]).all())  # also a single row; of no variance there are no shares
+        axes = None if self.l2 == 0 or constant else principal_axes(rows)
         variance = None
         if axes is not None:
             rows, variance = axes.transform(rows), axes.explained_variance_

@@ -25,7 +25,7 @@ LEAST = 1e-3
 
 
 def principal_axes(rows: np.ndarray) -> PCA:
-    """Axes of (N, F) float64 rows, two at least, along which features do not vary together: min(N, F) of them.
+    """Axes of (N, F) float64 rows, not all equal, along which features do not vary together: min(N, F) of them.
 
     Turning rows leaves the squared norm of weights as it is, and so the minimum of :func:`fit_max_ent` where there
     is a penalty; without one it is not unique, and stopping early ends elsewhere.

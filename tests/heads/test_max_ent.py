@@ -55,6 +55,16 @@ def test_the_minimum_is_that_of_gradient_descent(l2: float) -> None:
     torch.testing.assert_close(_fitted(l2=l2, tolerance=1e-9)(features), expected, atol=1e-5, rtol=0)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("l2", [0.1, None])
+def test_constant_features_give_the_mean_distribution(l2: float | None) -> None:
+    head, (_, target) = MaxEnt(l2), _problem()
+    head.build(3, LABELS)
+    head.fit(torch.ones(80, 3), target, Collective())
+    expected = target.mean(0).float().expand(80, 4)
+    torch.testing.assert_close(head(torch.ones(80, 3)), expected, atol=1e-4, rtol=0)
+
+
 def test_more_iterations_are_never_worse_in_training_and_more_l2_is() -> None:
     features, target = _problem()
     losses = [float(kl(_fitted(l2=0.0, iterations=n)(features), target).mean()) for n in (1, 2, 4, 8, 100)]

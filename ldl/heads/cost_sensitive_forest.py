@@ -57,7 +57,8 @@ class CostSensitiveForest(FittedHead):
         sets: Random sets that a node tries.
         penalty: C of the support vector machines: the larger, the closer the fit.
         cap: Limit of the costs f, which grow without bounds as labels get rare; 0 makes all rows cost the same.
-        epsilon: Half the tube of the SVR, in the unit of the values; 0, ridge regression, has a closed form.
+        epsilon: Half the tube of the SVR, in the unit of the values, or of their logarithms where ``log_offset`` is
+            set; 0, ridge regression, has a closed form.
         split_at: Which label of a node parts left from right, its ``mean`` or its ``median``.
         log_offset: Nodes regress log(value + this), for values such as ages, whose differences count less the larger
             they are; None regresses the values. Leaves hold means of the values all the same.

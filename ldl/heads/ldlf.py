@@ -58,7 +58,8 @@ class LDLF(AlternatingHead):
         anneal: Split decisions sharpen by this factor over training: sigmoid(f) becomes sigmoid(anneal * f).
         anneal_steps: Training steps over which they do, linearly.
         leaf_smoothing: Pseudo-samples with the mean target in every leaf (see ``update_leaves``).
-        leaf_floor: Smallest probability in a leaf, so that labels absent from the ring can come back.
+        leaf_floor: Smallest probability in a leaf, before they are divided by their sum, so that labels absent from the
+            ring can come back.
         members: The trees are dealt to so many members of an ensemble inside the network, which share the hidden layers
             but for an adapter of the features (``ldl.heads.members``); it must divide ``trees``. 1 is no ensemble. With
             ``outputs`` every member has M units of its own.

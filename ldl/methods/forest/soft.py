@@ -68,8 +68,8 @@ def update_leaves(
         collective: Numerators are summed over its processes at every iteration.
         smoothing: Pseudo-samples with the mean target that every leaf holds besides its own (a Dirichlet
             prior; not in the paper).
-        floor: The smallest probability a leaf keeps, so that a label missing from these samples can come
-            back: the update multiplies, and would hold a zero for ever (not in the paper).
+        floor: The smallest probability a leaf keeps, before it is divided by its sum, so that a label missing from
+            these samples can come back: the update multiplies, and would hold a zero for ever (not in the paper).
 
     Returns:
         The new leaves, (K, L, C), at least float32.

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torchmetrics import Metric
 
 from ldl.collective import Collective
+from ldl.metrics.sums import Sums
 
 
 class WeightedMean(Metric):
@@ -18,19 +19,20 @@ class WeightedMean(Metric):
 
     def __init__(self) -> None:
         super().__init__()
-        self.add_state("mean_value", torch.zeros(()), dist_reduce_fx="sum")
-        self.add_state("weight", torch.zeros(()), dist_reduce_fx="sum")
+        # The default type is that of the network, which may be 16 bits.
+        self.add_state("mean_value", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("weight", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, value: Tensor, weight: int) -> None:
         """Take a number."""
-        self.mean_value += value.to(self.dtype) * weight
+        self.mean_value += value.to(self.mean_value.dtype) * weight
         self.weight += weight
 
     def compute(self) -> Tensor:
         return self.mean_value / self.weight
 
 
-class LossMeans(nn.Module):
+class LossMeans(Sums):
     """Mean of every training loss, weighted by rows, exact over processes and over a resume in mid-epoch."""
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ from ldl.labels import LabelSpace
 from ldl.metrics.measure import Kind
 from ldl.metrics.ordinal import Rows, measure_rows
 from ldl.metrics.registry import measures
+from ldl.metrics.sums import Sums
 
 COMPARED: dict[Kind, tuple[str, str]] = {
     "distribution": ("prediction", "target"),
@@ -25,7 +26,7 @@ LINE_COLUMNS = ("index", "prediction", "predicted_value", "value", "train_count"
 """The columns that are kept of all rows."""
 
 
-class StageMetrics(nn.Module):
+class StageMetrics(Sums):
     """What is measured of the instances of one stage.
 
     Args:

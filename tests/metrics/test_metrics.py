@@ -10,10 +10,12 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from pytorch_lightning.plugins.precision import HalfPrecision
 from torch import nn
 
 from ldl.labels import LabelSpace
 from ldl.metrics import DISTRIBUTION_METRICS, measures
+from ldl.metrics.losses import LossMeans
 from ldl.metrics.measure import Mean
 from ldl.metrics.stage import StageMetrics
 from ldl.metrics.value import RMSE, absolute, within
@@ -142,6 +144,20 @@ def test_cumulative_score_counts_the_tolerance_itself() -> None:
 
 def test_nominal_labels_have_no_value_metrics() -> None:
     assert not {measure.name for measure in measures(LabelSpace.nominal("ab"))} & {"mae", "rmse", "cs5"}
+
+
+def test_a_network_of_16_bits_does_not_round_the_sums() -> None:
+    target, prediction = (torch.tensor(part) for part in rows(300, 5))
+    plain, stage, losses = distribution_metrics(), StageMetrics(NOMINAL), LossMeans()
+    found = stage.to(torch.bfloat16).means["distribution"]
+    with HalfPrecision("bf16-true").forward_context():
+        for row in range(300):
+            found.update(prediction[row : row + 1], target[row : row + 1])
+            losses.update({"loss": torch.tensor(row)}, 1)
+    plain.update(prediction, target)
+    for name, value in plain.compute().items():
+        torch.testing.assert_close(found.compute()[name], value)
+    assert losses.to(torch.bfloat16).compute()["loss"] == 149.5
 
 
 def test_nan_before_any_row() -> None:

@@ -122,11 +122,13 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
 
 def _draw_share(alpha: float) -> float:
     """From Beta(alpha, alpha), on the host: a tensor would have to be waited for on its way to the device."""
+    # Nothing is drawn in 16 bits, which may be the default.
+    concentration = torch.tensor(alpha, dtype=torch.promote_types(torch.get_default_dtype(), torch.float32))
     if alpha >= 0.01:
-        return float(torch.distributions.Beta(alpha, alpha).sample())
+        return float(torch.distributions.Beta(concentration, concentration).sample())
     # Both of the gamma variables, of which torch makes it, may be 0 even in float64; their logarithms are finite.
     uniform = torch.rand(2, dtype=torch.float64).log()
-    gamma = torch.distributions.Gamma(alpha + 1.0, 1.0).sample((2,)).log()
+    gamma = torch.distributions.Gamma(concentration + 1, torch.ones_like(concentration)).sample((2,)).log()
     return float((uniform.diff() / alpha + gamma.diff()).sigmoid())
 
 

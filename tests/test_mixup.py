@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from pytorch_lightning.plugins.precision import HalfPrecision
 
 from ldl.batch import mixup
 from ldl.labels import LabelSpace
@@ -37,6 +38,15 @@ def test_pixels_are_rounded() -> None:
     torch.manual_seed(0)
     batch = {"input": torch.tensor([[0], [255]], dtype=torch.uint8), "target": torch.eye(2)}
     assert all(int(mixup(batch, 1.0)["input"].sum()) == 255 for _ in range(20))
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1e-3])
+def test_networks_of_16_bits_mix_by_the_same_shares(alpha: float) -> None:
+    torch.manual_seed(0)
+    expected = mixup({"target": torch.eye(9)}, alpha)["target"]
+    torch.manual_seed(0)
+    with HalfPrecision("bf16-true").forward_context():
+        assert torch.equal(mixup({"target": torch.eye(9, dtype=torch.float32)}, alpha)["target"], expected)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 1e-3, 1e-6, 1e-310])

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import torch
+from pytorch_lightning.plugins.precision import HalfPrecision, Precision
 from torch import Tensor
 
 from ldl.checks.watch import Watch, raise_together
@@ -13,6 +14,22 @@ from ldl.collective import Collective
 from ldl.progress import stop
 
 Batch = dict[str, Tensor]
+
+INPUTS = ("input", "maps", "features")
+"""The columns of which a network is given one."""
+
+
+def keep_truth(plugin: Precision) -> None:
+    """Have a plugin convert inputs alone to 16 bits, in place of all columns: targets and values keep their own."""
+    if not isinstance(plugin, HalfPrecision):
+        return
+    convert = type(plugin).convert_input
+
+    def convert_inputs(batch: dict[str, Any]) -> dict[str, Any]:
+        return {**batch, **convert(plugin, {name: batch[name] for name in INPUTS if name in batch})}
+
+    # In the instance's own dict, where a function hides the method.
+    vars(plugin)["convert_input"] = convert_inputs
 
 
 def learned_rows(batch: Batch) -> int:
@@ -112,7 +129,7 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     share = _draw_share(alpha)
     partner = torch.randperm(len(target), device=target.device)
     mixed: dict[str, Tensor] = {}
-    for name in ("input", "maps", "features", "target", "value"):
+    for name in (*INPUTS, "target", "value"):
         if name in batch:
             column = batch[name]
             mix = share * column + (1 - share) * column[partner]

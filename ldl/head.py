@@ -55,6 +55,8 @@ class Head(nn.Module, ABC):
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F), of which missing ones are
             NaN throughout. Single rows reach such a head as bags of one.
         takes_missing: Whether features may be NaN, where a value is missing.
+        exact: Buffers that keep their precision whatever that of the head becomes, such as thresholds: rounded ones
+            would send rows elsewhere.
         no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can. What is recorded
             takes no Python value of a tensor, and asks :func:`ldl.methods.traced.traced` where it otherwise would.
         in_features: F, set by ``build``.
@@ -65,6 +67,7 @@ class Head(nn.Module, ABC):
     uses_group: ClassVar[bool] = False
     takes_bags: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
+    exact: ClassVar[tuple[str, ...]] = ()
     no_graph: ClassVar[str] = ""
     in_features: int
     labels: LabelSpace
@@ -137,6 +140,13 @@ class Head(nn.Module, ABC):
         """``forward`` and :meth:`point_estimate` together, for heads that find both by the same work."""
         return self(features), self.point_estimate(features)
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        before = {name: getattr(self, name) for name in self.exact if name in self._buffers}
+        super()._apply(fn, recurse)
+        for name, buffer in before.items():
+            setattr(self, name, buffer.to(getattr(self, name).device))
+        return self
+
 
 class AlternatingHead(Head):
     """A head that alternates gradient steps with a closed-form update on recent samples (``LeafUpdate``).
@@ -177,14 +187,11 @@ class FittedHead(Head):
     """A head without gradients, fitted once on the features of the whole training set (``FitHead``).
 
     Attributes:
-        exact: Buffers that keep their precision whatever that of the head becomes, such as thresholds: rounded ones
-            would send rows elsewhere.
         shows_progress: Whether ``fit`` may draw a progress bar; ``FitHead`` sets it as the trainer's bars are.
         resizes: Buffers take the shapes that are loaded.
     """
 
     resizes: ClassVar[bool] = True
-    exact: ClassVar[tuple[str, ...]] = ()
     shows_progress: bool = False
 
     @abstractmethod
@@ -203,13 +210,6 @@ class FittedHead(Head):
         """Register, or replace, several buffers by name."""
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        before = {name: getattr(self, name) for name in self.exact if name in self._buffers}
-        super()._apply(fn, recurse)
-        for name, buffer in before.items():
-            setattr(self, name, buffer.to(getattr(self, name).device))
-        return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # The shapes of fitted buffers are known only after fitting: take those of the checkpoint.

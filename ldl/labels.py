@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -117,9 +116,10 @@ class LabelSpace:
 
     @property
     def points(self) -> Tensor:
-        """Values of the labels, (C, ndim), float32."""
+        """Values of the labels, (C, ndim), at least float32."""
         self._need_values("points")
-        points = torch.cartesian_prod(*(torch.tensor(axis) for axis in self.axes)).reshape(-1, self.ndim)
+        dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)  # 16 bits would round them
+        points = torch.cartesian_prod(*(torch.tensor(axis, dtype=dtype) for axis in self.axes)).reshape(-1, self.ndim)
         return points if self.cells is None else points[list(self.cells)]
 
     def encode(self, value: Tensor, sigma: Tensor | float, encoder: Encoder = "gaussian") -> Tensor:
@@ -217,7 +217,7 @@ class LabelSpace:
         # Rounding may leave the total of an exact half a hair short of it.
         enough = probability * marginal.sum(-1, keepdim=True) * (1 - 1e-6)
         index = (marginal.cumsum(-1) < enough).sum(-1).clamp_max(shape[axis] - 1)
-        return torch.tensor(self.axes[axis]).to(distribution)[index]
+        return torch.tensor(self.axes[axis], dtype=distribution.dtype, device=distribution.device)[index]
 
     def _check_range(self, coordinates: Tensor) -> None:
         for number, axis in enumerate(self.axes):
@@ -290,9 +290,7 @@ def _rising(values: Sequence[float]) -> tuple[float, ...]:
     axis = tuple(float(value) for value in values)
     if not axis or not all(map(math.isfinite, axis)) or any(not low < high for low, high in zip(axis, axis[1:])):
         raise LDLError(f"label values must be finite, rise strictly and be at least one, got {list(values)[:8]!r}")
-    if max(map(abs, axis)) > LARGEST or any(
-        not low < high for low, high in pairwise(np.asarray(axis, np.float32).tolist())
-    ):
+    if max(map(abs, axis)) > LARGEST or bool((np.diff(np.asarray(axis, np.float32)) <= 0).any()):
         raise LDLError(
             f"label values must be at most {LARGEST:g} and differ in float32, which has seven digits, got "
             f"{list(values)[:8]!r}; take values from a smaller one, or in another unit"

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.fixed import serve_fixed
-from ldl.batch import global_rows, learned_pixels, loss_scale, with_counts
+from ldl.batch import global_rows, keep_truth, learned_pixels, loss_scale, with_counts
 from ldl.batch import mixup as mix_pairs
 from ldl.callbacks import Calibrate, Compile, Compiled, Conform, Resume, Settle, Units, drivers, write_down
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, load_model, read_checkpoint
@@ -133,6 +133,7 @@ class Task(pl.LightningModule):
 
     def setup(self, stage: str) -> None:
         """Build from the trainer's data module, where ``build`` was not called before."""
+        keep_truth(self.trainer.precision_plugin)
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
             self.build(data.labels, data.input_shape)
@@ -224,7 +225,7 @@ class Task(pl.LightningModule):
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
             watch_prediction(self.watch, self.head, distribution, value, batch["index"])
-        distribution = temper(distribution, self.temperature)
+        distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
         if self.labels.has_values:

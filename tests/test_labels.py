@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pytorch_lightning.plugins.precision import HalfPrecision
 from scipy.stats import norm
 from torch import Tensor
 
@@ -149,6 +150,13 @@ def test_decoding_undoes_encoding(decoder: Decoder) -> None:
     torch.testing.assert_close(AGES.decode(AGES.encode(ages, 1.0), decoder), ages, atol=1e-3, rtol=0)
     poses = POSE.points[[5, 6]]
     torch.testing.assert_close(POSE.decode(POSE.encode(poses, 3.0), decoder), poses, atol=0.1, rtol=0)
+
+
+def test_networks_of_16_bits_do_not_round_values() -> None:
+    labels = LabelSpace.ordinal([1997, 1998, 1999])
+    with HalfPrecision("bf16-true").forward_context():
+        assert labels.points.flatten().tolist() == [1997, 1998, 1999]
+        assert [float(labels.decode(torch.eye(3).float(), "median")[row]) for row in range(3)] == [1997, 1998, 1999]
 
 
 def test_some_points_of_a_grid() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -14,10 +15,20 @@ from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.timm import Timm
 from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle
 from ldl.checks.precision import warn_of_bf16
-from ldl.data import RotatedDigits
+from ldl.data import RotatedDigits, TabularValues
 from ldl.errors import LDLError
 from ldl.head import Head
-from ldl.heads import LDLF, Bagged, MeanPredictor, Softmax
+from ldl.heads import (
+    AAKNN,
+    LDLF,
+    MSLP,
+    Bagged,
+    CostSensitiveForest,
+    MaxEnt,
+    MeanPredictor,
+    Softmax,
+    StructRF,
+)
 from ldl.labels import LabelSpace
 from ldl.task import Task
 
@@ -97,6 +108,34 @@ def test_frozen_backbone_is_not_trained(tmp_path: Path) -> None:
 def test_unknown_labels_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(LDLError, match="pass Trainer.fit a data module of ldl, or call task.build first"):
         _trainer(tmp_path).fit(Task(Softmax()), torch.utils.data.DataLoader([0]))
+
+
+@pytest.mark.parametrize(
+    ("head", "precision"),
+    [
+        (AAKNN(), "16-true"), (AAKNN(), "bf16-true"), (MeanPredictor(), "bf16-true"), (StructRF(trees=2), "bf16-true"),
+        (CostSensitiveForest(trees=2), "bf16-true"), (MSLP(), "bf16-true"), (Softmax("dldl_v2"), "bf16-true"),
+        (MaxEnt(l2=0.1), "bf16-true"),
+    ],
+)  # fmt: skip
+def test_networks_of_16_bits_do_not_round_the_truth(head: Head, precision: str, tmp_path: Path) -> None:
+    years = np.arange(60) % 30 + 1971.0
+    np.savez(tmp_path / "rows.npz", features=np.random.default_rng(0).normal(size=(60, 4)), value=years)
+    data = TabularValues(path=str(tmp_path / "rows.npz"), protocol="random_kfold")
+    task, trainer = Task(head), _trainer(tmp_path, precision=precision)
+    trainer.fit(task, datamodule=data)
+    (tested,) = trainer.test(task, datamodule=data, verbose=False)
+    found = trainer.predict(task, datamodule=data)
+    assert found is not None
+    for name in ("value", "target"):
+        served = torch.cat([batch[name] for batch in found])  # type: ignore[index]
+        assert torch.equal(served, data.columns[name][data.split.test])
+    predicted = torch.cat([batch["predicted_value"] for batch in found])  # type: ignore[index]
+    assert tested["test_mae"] == pytest.approx(float((predicted - data.columns["value"][data.split.test]).abs().mean()))
+    if isinstance(head, AAKNN):
+        assert torch.equal(task.head.distributions, data.columns["target"][data.split.train])
+    trainer.save_checkpoint(tmp_path / "task.ckpt")
+    Task.load_from_checkpoint(tmp_path / "task.ckpt")
 
 
 def test_built_for_one_label_space_only() -> None:

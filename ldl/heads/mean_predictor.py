@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -18,6 +20,7 @@ class MeanPredictor(FittedHead):
     The mean minimises the KL divergence among all constants. It takes no options.
     """
 
+    exact: ClassVar[tuple[str, ...]] = ("mean",)
     mean: Tensor
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
@@ -37,5 +40,5 @@ class MeanPredictor(FittedHead):
         check_simplex(self, "mean", self.mean)
 
     def forward(self, features: Tensor) -> Tensor:
-        """The mean, (..., C), whatever the features (..., F) are."""
-        return self.mean.expand(*features.shape[:-1], -1)
+        """The mean, (..., C), whatever the features (..., F) are, at least float32."""
+        return self.mean.to(torch.promote_types(features.dtype, torch.float32)).expand(*features.shape[:-1], -1)

@@ -40,6 +40,7 @@ class Softmax(Head):
     """
 
     uses_value: ClassVar[bool] = True
+    exact: ClassVar[tuple[str, ...]] = ("points",)
     logits: nn.Sequential = buffer()
     points: Tensor = buffer()
 

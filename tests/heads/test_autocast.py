@@ -10,7 +10,7 @@ from some_trees import problem
 
 from ldl.collective import Collective
 from ldl.head import FittedHead
-from ldl.heads import AAKNN, DSNA, MSLP, CostSensitiveForest, MaxEnt
+from ldl.heads import AAKNN, DSNA, MSLP, CostSensitiveForest, MaxEnt, MeanPredictor, Softmax
 from ldl.labels import LabelSpace
 
 YEARS = LabelSpace.ordinal(range(1950, 2021), "year")
@@ -24,6 +24,12 @@ def test_values_are_decoded_in_full(labels: LabelSpace) -> None:
         found = labels.decode(rows), labels.deviation(rows)
     assert torch.equal(found[0], labels.decode(rows)) and torch.equal(found[1], labels.deviation(rows))
     assert found[0].dtype == found[1].dtype == torch.float32
+
+
+def test_values_are_learned_in_full() -> None:
+    head = Softmax("dldl_v2")
+    head.build(3, YEARS)
+    assert torch.equal(head.bfloat16().points, YEARS.points)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +51,8 @@ def test_fitted_heads_answer_as_they_were_fitted(head: FittedHead) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        AAKNN(), MSLP(), MSLP(kernel="rbf"), CostSensitiveForest(trees=2, kernel="rbf"), DSNA(trees=2, depth=4),
+        AAKNN(), MSLP(), MSLP(kernel="rbf"), CostSensitiveForest(trees=2, kernel="rbf"), DSNA(trees=1, depth=3),
+        MeanPredictor(),
     ],
     ids=lambda head: type(head).__name__,
 )  # fmt: skip

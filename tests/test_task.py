@@ -28,6 +28,7 @@ from ldl.heads import (
     MeanPredictor,
     Softmax,
     StructRF,
+    Trained,
 )
 from ldl.labels import LabelSpace
 from ldl.task import Task
@@ -115,6 +116,7 @@ def test_unknown_labels_are_asked_for(tmp_path: Path) -> None:
     [
         (AAKNN(), "16-true"), (AAKNN(), "bf16-true"), (MeanPredictor(), "bf16-true"), (StructRF(trees=2), "bf16-true"),
         (CostSensitiveForest(trees=2), "bf16-true"), (MSLP(), "bf16-true"), (Softmax("dldl_v2"), "bf16-true"),
+        (LDLF(trees=2, depth=3, batches=2), "bf16-true"), (Trained(Softmax()), "bf16-true"),
         (MaxEnt(l2=0.1), "bf16-true"),
     ],
 )  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -251,6 +251,13 @@ class LDLF(AlternatingHead):
         """The tree of the next step, drawn from its number alone, which all ranks and the host know."""
         self._step += 1
         return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(self._step)))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        leaves = self._buffers.get("leaves")
+        super()._apply(fn, recurse)
+        if leaves is not None and self.leaves.dtype.itemsize < 4:  # rounded to 16 bits they are no distributions
+            self.leaves = leaves.to(self.leaves.device)
+        return self
 
     def _mix(self, routing: Tensor) -> Tensor:
         with torch.autocast(routing.device.type, enabled=False):

@@ -46,8 +46,7 @@ def lost_in_checkpoint(head: Head, features: Tensor, make: Callable[[], Head] | 
         module.training = mode
     why = ""
     try:
-        dtype = next((parameter.dtype for parameter in head.parameters()), None)
-        if all(map(_alike, own, twin.to(features.device, dtype).eval().predict(features))):
+        if all(map(_alike, own, twin.to(features.device).eval().predict(features))):
             return None
     except Exception as error:  # whatever a head does without what it has lost
         why = f" ({type(error).__name__}: {' '.join(str(error).split())[:120]})"

@@ -54,8 +54,10 @@ class Predictor:
             reason = " ".join(str(error).split())[:160]
             raise LDLError(f"device {str(device)!r} cannot be used: {reason}; take cpu") from error
         task.backbone.to(torch.float32)
-        # What was fitted in one go is as precise as its problem wants.
-        task.head._apply(_at_least_float32) if isinstance(task.head, FittedHead) else task.head.to(torch.float32)
+        if isinstance(task.head, FittedHead):  # as precise as its problem wants
+            task.head._apply(_at_least_float32)
+        else:
+            task.head.to(torch.float32)
         self.batch_size = batch_size
         self._preprocessing = task.preprocessing or {}
         if len(task.input_shape) == 1 and not self._preprocessing:

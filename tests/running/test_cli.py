@@ -11,14 +11,10 @@ from pathlib import Path
 
 import matplotlib.image
 import pytest
-import timm
 import torch
 import yaml
-from fake_faces import utkface
 from places import ROOT
-from safetensors.torch import save_file
 
-from ldl.backbones import timm as timm_backbone
 from ldl.cli import main
 from ldl.task import Task
 
@@ -254,27 +250,6 @@ def test_every_optimiser_and_scheduler(tmp_path: Path) -> None:
         "param_groups"
     ]
     assert [group["initial_lr"] for group in groups] == [0.012, 0.5]
-
-
-@pytest.mark.usefixtures("blank")
-@pytest.mark.parametrize("pretrained", ["false", "auto"])
-def test_a_resumed_run_has_the_features_of_its_weights(
-    pretrained: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever random network it would begin with, and where pretrained weights are not at hand any more."""
-    monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LDL_WEIGHTS", str(tmp_path))
-    monkeypatch.setattr(timm_backbone, "not_on_hub", {"test_resnet"})
-    save_file(timm.create_model("test_resnet").state_dict(), weights := tmp_path / "test_resnet.safetensors")
-    network = ["--model.backbone=Timm", "--model.backbone.name=test_resnet"]
-    run = ["--data=UTKFace", "--data.root", str(utkface(tmp_path)), "--data.crop_size=32", "--data.protocol=holdout"]
-    run += ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
-    network += ["--model.head=Softmax", "--model.backbone.freeze=true", f"--model.backbone.pretrained={pretrained}"]
-    main([*network, *run, "--run_dir", str(tmp_path / "run")])
-    weights.unlink()
-    last = str(tmp_path / "run/checkpoints/last.ckpt")
-    main(["--ckpt_path", last, "--seed_everything=5", "--trainer.max_epochs=2"])
-    assert len(list((tmp_path / "cache/features").glob("*.npy"))) == 1
 
 
 def test_script_from_an_empty_folder(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ldl.methods.dsna.neighbourhood import in_front
 from ldl.methods.spectrum import eigh
 
 ROUNDS = 10
@@ -83,13 +84,16 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
     with all of them, a hull of more members than dimensions would leave no distance. ``points`` are (B, m, F),
     ``queries`` (B, F), ``members`` (B, K, m) bool.
     """
-    weight = members.to(points)
-    # A neighbourhood of fewer rows than clusters leaves some empty.
-    means = weight @ points / weight.sum(2, keepdim=True).clamp_min(1)
     distances, offsets = [], []
     for k in range(members.shape[1]):
-        centred = (points - means[:, k : k + 1]) * weight[:, k].unsqueeze(2)
-        offset = queries - means[:, k]
+        # The spectrum takes the cube of the rows: those of other clusters stay outside.
+        order, inside = in_front(members[:, k])
+        weight = inside.to(points).unsqueeze(2)
+        some = points.gather(1, order.unsqueeze(2).expand(-1, -1, points.shape[2]))
+        # A neighbourhood of fewer rows than clusters leaves some empty.
+        mean = (some * weight).sum(1) / weight.sum(1).clamp_min(1)
+        centred = (some - mean.unsqueeze(1)).mul_(weight)
+        offset = queries - mean
         wide = centred.shape[1] > centred.shape[2]
         squares, vectors = eigh(centred.mT @ centred if wide else centred @ centred.mT)
         squares = squares.clamp_min(0).flip(1)

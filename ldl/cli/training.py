@@ -189,7 +189,8 @@ def _of_older_run(found: Path, args: list[str]) -> list[str]:
 
 
 def _value_of(option: str, args: list[str]) -> str | None:
-    for number, arg in enumerate(args):
+    # Of several the last one counts, as in the parser.
+    for number, arg in reversed(list(enumerate(args))):
         if arg == option and number + 1 < len(args):
             return args[number + 1]
         if arg.startswith(f"{option}="):

@@ -161,7 +161,7 @@ def _with_config(args: list[str]) -> list[str]:
 
 
 def _names_config(args: list[str]) -> bool:
-    return any(arg in ("-c", "--config") or arg.startswith("--config=") for arg in args)
+    return any(arg.partition("=")[0] in ("-c", "--config") for arg in args)
 
 
 def _found_beside(args: list[str]) -> Path | None:

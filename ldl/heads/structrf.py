@@ -81,7 +81,7 @@ class StructRF(FittedHead):
         out_of_bag_kl: The out-of-bag estimate of the mean KL divergence, in nats; NaN where there is none.
     """
 
-    exact: ClassVar[tuple[str, ...]] = ("threshold",)
+    exact: ClassVar[tuple[str, ...]] = ("threshold", "values")
     uses_group: ClassVar[bool] = True
     roots: Tensor = buffer()
     importances: Tensor = buffer()

@@ -189,7 +189,7 @@ def _with_files(args: list[str]) -> list[str]:
         option, equals, value = arg.partition("=")
         if before in ("-c", "--config"):
             arg = find_config(arg)
-        elif option == "--config" and equals:
+        elif option in ("-c", "--config") and equals:
             arg = f"--config={find_config(value)}"
         found.append(arg)
     return found

@@ -108,6 +108,21 @@ def test_job_that_scontrol_refuses_says_how_to_go_on(
     assert line == "stopped by SIGUSR1; scontrol does not queue the job again; start it again"
 
 
+def test_of_an_option_given_twice_the_last_counts_where_the_run_is_looked_for(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name / "checkpoints").mkdir(parents=True)
+        (tmp_path / name / "config.yaml").write_text("")
+    args = ["--run_dir", str(tmp_path / "first"), "--ckpt_path=last", "--run_dir", str(tmp_path / "second")]
+    (tmp_path / "second" / "checkpoints" / "last.ckpt").write_bytes(b"")
+    assert training._found_beside(args) == tmp_path / "second" / "config.yaml"
+
+
+@pytest.mark.parametrize("named", [["-c", "tabular_maxent"], ["-c=tabular_maxent"], ["--config=tabular_maxent"]])
+def test_nothing_is_composed_beneath_a_named_configuration(named: list[str]) -> None:
+    assert training._with_config(named) == named
+    assert training._parse([*named, "--data.path", "t.csv"]).config.model.head.class_path == "ldl.heads.MaxEnt"
+
+
 def test_last_begins_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str], unbroken: Path) -> None:
     """Where no configuration is named, that of the run is taken."""
     run, last = tmp_path / "run", tmp_path / "run" / "checkpoints" / "last.ckpt"

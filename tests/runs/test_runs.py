@@ -106,7 +106,7 @@ def test_compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_decides_the_folds_keeps_runs_unpaired(runs: Path) -> None:
     run = read_run(runs / "mean")
     assert unpaired(run, run) is None
-    for name in ("data.step", "data.value_key", "data.split_list"):
+    for name in ("data.step", "data.value_key", "data.split_list", "data.digit", "data.target_key"):
         assert unpaired(run, replace(run, options={**run.options, name: "other"})) == f"{name} is None and other"
     unknown = replace(run, options={})
     assert unpaired(unknown, unknown) == f"the options of {run.folder} are not known"

@@ -23,6 +23,7 @@ from ldl.data.files import read_text
 from ldl.errors import LDLError, SharedError
 from ldl.plugins import discover, left_out
 from ldl.running import stopping
+from ldl.running.arguments import last_value, options_of
 from ldl.running.class_paths import class_paths
 from ldl.running.compare import compare
 from ldl.running.comparison_file import read_comparison
@@ -144,8 +145,9 @@ def _with_config(args: list[str]) -> list[str]:
     A run that is resumed so goes on in its own directory; a checkpoint without its run keeps its decoder. A prediction
     for which nothing but a path of data is given reads all that lies there.
     """
-    stage, path = _value_of("--stage", args) or "fit", _checkpoint_of(args)
-    new = None if _value_of("--data", args) else _value_of("--data.path", args)
+    given, path = options_of(args), _checkpoint_of(args)
+    stage = last_value(given, "--stage") or "fit"
+    new = None if last_value(given, "--data") else last_value(given, "--data.path")
     if stage == "predict" and path and new:
         args = with_new_data(args, read_checkpoint(path), new)
     if _names_config(args):
@@ -161,7 +163,7 @@ def _with_config(args: list[str]) -> list[str]:
 
 
 def _names_config(args: list[str]) -> bool:
-    return any(arg.partition("=")[0] in ("-c", "--config") for arg in args)
+    return any(option.is_config for option in options_of(args))
 
 
 def _found_beside(args: list[str]) -> Path | None:
@@ -172,7 +174,8 @@ def _found_beside(args: list[str]) -> Path | None:
 
 
 def _checkpoint_of(args: list[str]) -> str | None:
-    path, place = _value_of("--ckpt_path", args), _value_of("--run_dir", args)
+    given = options_of(args)
+    path, place = last_value(given, "--ckpt_path"), last_value(given, "--run_dir")
     if path == LAST:
         return str(last_of(place)) if place else None
     return path
@@ -185,14 +188,6 @@ def _of_older_run(found: Path, args: list[str]) -> list[str]:
     options = data.get("init_args") if isinstance(data, dict) else None
     if not isinstance(options, dict) or str(data["class_path"]).rpartition(".")[2] != "TabularLDL":
         return []
-    return [] if "protocol" in options or _value_of("--data", args) else ["--data.protocol", "random_kfold"]
-
-
-def _value_of(option: str, args: list[str]) -> str | None:
-    # Of several the last one counts, as in the parser.
-    for number, arg in reversed(list(enumerate(args))):
-        if arg == option and number + 1 < len(args):
-            return args[number + 1]
-        if arg.startswith(f"{option}="):
-            return arg.partition("=")[2]
-    return None
+    return (
+        [] if "protocol" in options or last_value(options_of(args), "--data") else ["--data.protocol", "random_kfold"]
+    )

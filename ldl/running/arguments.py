@@ -29,13 +29,18 @@ def options_of(args: list[str]) -> list[Given]:
     waiting, found = list(args), []
     while waiting:
         name, equals, value = (first := waiting.pop(0)).partition("=")
-        if first.startswith("--") and equals:
+        if _is_option(first) and equals:
             found.append(Given(name, value, [first]))
-        elif first.startswith("-") and waiting and not waiting[0].startswith("--"):
+        elif first.startswith("-") and waiting and not _is_option(waiting[0]):
             found.append(Given(first, waiting[0], [first, waiting.pop(0)]))
         else:
             found.append(Given(first, "", [first]))
     return found
+
+
+def _is_option(word: str) -> bool:
+    # A value may begin with one dash, as numbers do.
+    return word.startswith("--") or word.partition("=")[0] in ("-c", "-h")
 
 
 def words_of(options: Iterable[Given]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
-from itertools import pairwise
 from operator import or_
 from typing import Any, Literal, get_args
 
@@ -19,6 +18,7 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 
 from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
+from ldl.running.arguments import options_of, words_of
 from ldl.running.class_paths import check_factories
 from ldl.running.configs import find_config
 from ldl.running.nodes import meet, take_rank
@@ -184,15 +184,10 @@ def whole_numbers_first(parser: LightningArgumentParser) -> None:
 
 def _with_files(args: list[str]) -> list[str]:
     """The command line with the files of the configurations that it names."""
-    found = []
-    for before, arg in pairwise(["", *args]):
-        option, equals, value = arg.partition("=")
-        if before in ("-c", "--config"):
-            arg = find_config(arg)
-        elif option in ("-c", "--config") and equals:
-            arg = f"--config={find_config(value)}"
-        found.append(arg)
-    return found
+    return words_of(
+        option._replace(words=["--config", find_config(option.value)]) if option.is_config and option.value else option
+        for option in options_of(args)
+    )
 
 
 @contextmanager

@@ -99,10 +99,14 @@ def test_half_precision_keeps_the_leaves() -> None:
     features, target = problem()
     head = fitted(features, target)
     before = reach(features, head.forest, head.depth)
+    rounded = features.bfloat16()
+    distributions = head(rounded.float())
     head.bfloat16()
-    assert torch.equal(reach(features, head.forest, head.depth), before)
     # The sum of many trees has no room in 16 bits.
-    assert torch.equal(head(features.bfloat16()), head(features.bfloat16().float()))
+    assert head.values.dtype == head.threshold.dtype == torch.float32
+    assert torch.equal(reach(features, head.forest, head.depth), before)
+    assert head(rounded).dtype == torch.float32
+    assert torch.equal(head(rounded), distributions)
 
 
 def test_saved_and_loaded_predicts_equal() -> None:

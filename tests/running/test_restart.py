@@ -21,6 +21,7 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.progress import stop
 from ldl.running import lock, restart, stopping, together
+from ldl.running.arguments import options_of
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 
@@ -120,6 +121,8 @@ def test_of_an_option_given_twice_the_last_counts_where_the_run_is_looked_for(tm
 @pytest.mark.parametrize("named", [["-c", "tabular_maxent"], ["-c=tabular_maxent"], ["--config=tabular_maxent"]])
 def test_nothing_is_composed_beneath_a_named_configuration(named: list[str]) -> None:
     assert training._with_config(named) == named
+    assert training._with_config(["--print_config", *named]) == ["--print_config", *named]
+    assert [option.value for option in options_of(named) if option.is_config] == ["tabular_maxent"]
     assert training._parse([*named, "--data.path", "t.csv"]).config.model.head.class_path == "ldl.heads.MaxEnt"
 
 

@@ -89,11 +89,11 @@ def nearest_hull(points: Tensor, queries: Tensor, members: Tensor, energy: float
         # The spectrum takes the cube of the rows: those of other clusters stay outside.
         order, inside = in_front(members[:, k])
         weight = inside.to(points).unsqueeze(2)
-        some = points.gather(1, order.unsqueeze(2).expand(-1, -1, points.shape[2]))
+        some = points.take_along_dim(order.unsqueeze(2), 1)
         # A neighbourhood of fewer rows than clusters leaves some empty.
-        mean = (some * weight).sum(1) / weight.sum(1).clamp_min(1)
-        centred = (some - mean.unsqueeze(1)).mul_(weight)
-        offset = queries - mean
+        mean = weight.mT @ some / weight.sum(1, keepdim=True).clamp_min(1)
+        centred = some.sub_(mean).mul_(weight)
+        offset = queries - mean.squeeze(1)
         wide = centred.shape[1] > centred.shape[2]
         squares, vectors = eigh(centred.mT @ centred if wide else centred @ centred.mT)
         squares = squares.clamp_min(0).flip(1)

@@ -130,7 +130,7 @@ def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: Rules) -> tu
         inside[rows] |= outside & (rank < inside[rows].sum(1, keepdim=True).clamp_min(FIRST))
         order, real = in_front(inside[rows])
         start, anchor, dual = (x.gather(1, order) * real for x in (weights[rows], anchors[rows], pull))
-        chosen = own.gather(1, order.unsqueeze(2).expand(-1, -1, own.shape[2])) * real.unsqueeze(2)
+        chosen = own.take_along_dim(order.unsqueeze(2), 1) * real.unsqueeze(2)
         left = missed_by(own, queries[rows], weights[rows]) + (start.unsqueeze(1) @ chosen).squeeze(1)
         found, slopes[rows], steps = _solve(chosen, left, anchor, start, dual, rules)
         weights[rows] = weights[rows].scatter(1, order, torch.where(real, found, weights[rows].gather(1, order)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from os.path import normpath
 from pathlib import Path
 
 import numpy as np
@@ -84,11 +86,12 @@ class FaceFolder(FaceAges):
                 f"{file} has no columns {', '.join(BOX)}; set data.alignment: none to take pictures whole, "
                 "or data.detector: mtcnn to find the faces"
             )
+        _refuse_repeats(table, anchors)
         records = FaceRecords(
             file.parent,
             table.column("path"),
             table.numbers(["age"])[:, 0],
-            np.array(table.column("person")) if "person" in known else None,
+            _persons(table) if "person" in known else None,
             anchors,
             table.numbers(["sigma"])[:, 0] if "sigma" in known else None,
             {name: _fact(table, name) for name in FACTS if name in known},
@@ -112,6 +115,23 @@ def _corners(table: CsvTable) -> np.ndarray:
         return table.numbers(CORNERS).reshape(-1, 4, 2)
     x0, y0, x1, y1 = table.numbers(BOX).T
     return np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
+
+
+def _persons(table: CsvTable) -> np.ndarray:
+    persons = np.array(table.column("person"))
+    if (persons == "").any():
+        row = int((persons == "").argmax())
+        table.refuse(row, table.place("person"), "which names nobody; give each unknown person a name of its own")
+    return persons
+
+
+def _refuse_repeats(table: CsvTable, anchors: Sequence[np.ndarray] | None) -> None:
+    """Raise LDLError for a face that is listed twice, which folds would put into training and test."""
+    seen: dict[tuple[str, bytes], int] = {}
+    for row, path in enumerate(table.column("path")):
+        face = normpath(path), b"" if anchors is None else anchors[row].tobytes()
+        if (first := seen.setdefault(face, row)) != row:
+            raise LDLError(f"{table.where(row)} lists {path} again, after line {table.lines[first]}; keep one of them")
 
 
 def _fact(table: CsvTable, name: str) -> np.ndarray:

@@ -205,6 +205,14 @@ def test_a_list_without_persons_cannot_be_grouped(tmp_path: Path) -> None:
         _open(FaceFolder, tmp_path, path="faces.csv", protocol="subject_exclusive", folds=3)
 
 
+def test_several_faces_of_one_picture(tmp_path: Path) -> None:
+    picture(tmp_path / "a.png", 40)
+    write_lines(tmp_path / "faces.csv", ["path,age,x0,y0,x1,y1", "a.png,20,0,0,20,20", "a.png,30,20,20,40,40"])
+    assert _open(FaceFolder, tmp_path, path="faces.csv", folds=2).size == 2
+    with pytest.raises(LDLError, match="line 3 lists a.png again"):
+        _open(FaceFolder, tmp_path, path="faces.csv", folds=2, alignment="none")
+
+
 def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
     _folder(tmp_path, "path,age,person", *(f"p{n}.png,{20 + n % 7},{n // 3}" for n in range(24)))
     data = _open(FaceFolder, tmp_path, path="faces.csv", folds=4, val_fraction=0.2)
@@ -239,6 +247,8 @@ def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
         (["path,age,part", "a.png,3,train", "b.png,4,val"], {"protocol": "parts"}, "no picture .* is in part 'test'"),
         (["path,age,part", "a.png,3,val", "b.png,4,test"], {"protocol": "parts"}, "no picture .* is in part 'train'"),
         (["path,age", "a.png,3"], {"split_list": "x.txt"}, "protocol stratified follows no list"),
+        (["path,age,person", "a.png,3,ann", "b.png,4,"], {}, "line 3, column 'person' is '', which names nobody"),
+        (["path,age", "a.png,3", "b.png,4", "./a.png,3"], {}, r"line 4 lists \./a\.png again, after line 2; keep one"),
     ],
 )
 def test_bad_lists_are_refused(lines: list[str], options: dict[str, Any], message: str, tmp_path: Path) -> None:

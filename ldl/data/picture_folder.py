@@ -75,6 +75,11 @@ class PictureFolder(Unlabelled):
                 raise LDLError("data.boxes says where the faces are; leave it out, or data.detector")
             return face_rows(folder, files, find_detector(self.detector), alignment, cache_root(self.cache_dir))
         boxes = {} if self.boxes is None else read_boxes(Path(self.boxes))
+        named: dict[str, str] = {}
+        for file in files:
+            stem = Path(file).stem.lower()
+            if stem in boxes and (first := named.setdefault(stem, file)) != file:
+                raise LDLError(f"{self.boxes} has one box for {first} and {file}; give pictures names of their own")
         anchors = [boxes.get(Path(file).stem.lower()) for file in files]
         if (whole := sum(anchor is None for anchor in anchors)) and process_rank() == 0:
             print(f"{whole:,} of {len(files):,} pictures are taken whole, as one face each; {FIND}", flush=True)

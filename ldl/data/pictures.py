@@ -23,19 +23,21 @@ def read_picture(path: Path) -> np.ndarray:
     try:
         with Image.open(path) as opened:
             return upright(opened)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (LDLError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         # PIL's own message repeats the path, or the address of a buffer.
         reason = "unknown or damaged format" if "cannot identify" in str(error) else str(error)
         raise LDLError(f"{path} cannot be read as a picture: {' '.join(reason.split())[:160]}") from error
 
 
 def upright(picture: Image.Image) -> np.ndarray:
-    """A picture of PIL as :func:`read_picture` gives it."""
+    """A picture of PIL as :func:`read_picture` gives it. Raises LDLError for numbers of more than 16 bits."""
     picture = ImageOps.exif_transpose(picture)
-    if picture.mode.startswith("I"):
+    if picture.mode[0] in "IF":
         values = np.asarray(picture)
-        grey = (values.clip(0, 65535) >> 8).astype(np.uint8)
-        return np.repeat(grey[:, :, None], 3, axis=2)
+        low, high = values.min(), values.max()
+        if picture.mode == "F" or low < 0 or high > 65535:
+            raise LDLError(f"its numbers are {low:g} to {high:g} of mode {picture.mode}; save it with 8 or 16 bits")
+        return np.repeat((values >> 8).astype(np.uint8)[:, :, None], 3, axis=2)
     if picture.mode in ("LA", "PA", "RGBA") or "transparency" in picture.info:
         picture = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)

@@ -51,6 +51,13 @@ def test_other_modes(mode: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_picture(path), expected)
 
 
+@pytest.mark.parametrize(("kind", "number"), [(np.float32, 1), (np.int32, -1), (np.int32, 70_000)])
+def test_numbers_that_no_picture_has_are_refused(kind: type, number: int, tmp_path: Path) -> None:
+    Image.fromarray(np.full((3, 4), number, kind)).save(tmp_path / "a.tif")
+    with pytest.raises(LDLError, match=r"a\.tif cannot be read as a picture: its numbers are .*; save it with 8 or 16"):
+        read_picture(tmp_path / "a.tif")
+
+
 def test_what_is_transparent_is_white(tmp_path: Path) -> None:
     alpha = np.where(np.arange(9) < 4, 0, 255) * np.ones((6, 1))
     Image.fromarray(np.dstack([RGB, alpha.astype(np.uint8)])).save(tmp_path / "a.png")

@@ -257,12 +257,15 @@ class Task(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
+        saved = checkpoint[CHECKPOINT_KEY]
         if self._trainer is not None:
+            if hasattr(data := getattr(self.trainer, "datamodule", None), "prepare_as"):
+                data.prepare_as(saved.get("preprocessing"))
             self.load_state_dict(checkpoint["state_dict"], self.strict_loading)
             serve_fixed(self.backbone, self.trainer)  # in ``setup`` it had other weights
             # Now, or what a run in float64 goes on from would be rounded.
             self._trainer.precision_plugin.convert_module(self)
-        self.temperature = (saved := checkpoint[CHECKPOINT_KEY]).get("temperature", 1.0)
+        self.temperature = saved.get("temperature", 1.0)
         self.preprocessing = saved.get("preprocessing") or self.preprocessing
         self.calibration = Conformal.from_checkpoint(checkpoint, self.labels)
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)

@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.callbacks.leaf_update import STATE_KEY
 from ldl.callbacks.resume import MEASURED_KEY
+from ldl.checkpoint import CHECKPOINT_KEY
 from ldl.collective import Collective
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
@@ -32,8 +33,9 @@ OLDEST = Version("2.6")
 
 def restore_data(data: LDLDataModule, checkpoint: dict[str, Any], path: str) -> None:
     """Let data that are set up take what a checkpoint says of them, such as its scaling. Raises LDLError."""
-    if (state := checkpoint.get(type(data).__qualname__)) is not None:
-        with _told(path):
+    with _told(path):
+        data.prepare_as(checkpoint[CHECKPOINT_KEY].get("preprocessing"))
+        if (state := checkpoint.get(type(data).__qualname__)) is not None:
             data.load_state_dict(state)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import pytorch_lightning as pl
 import torch
@@ -188,6 +189,53 @@ def test_a_changed_scaling_is_no_scaling(
     with pytest.raises(LDLError, match=f"{re.escape(str(file))} is no checkpoint of ldl: .*{words}") as refused:
         Predictor.from_checkpoint(file)
     assert "\n" not in str(refused.value)
+
+
+def named(folder: Path, columns: str, **options: Any) -> TabularLDL:
+    """The table, with columns in some order: of those called a, b and c, and of others."""
+    frame = pd.DataFrame(dict(zip("abc", X.T)) | {"more": X[:, 0]} | {f"label:{n}": d for n, d in enumerate(D.T)})
+    frame = frame[[*columns.split(), *(f"label:{number}" for number in range(4))]]
+    path = folder / f"{columns}.parquet"
+    frame.to_parquet(path)
+    return TabularLDL(path=str(path), cache_dir=str(folder / "cache"), **options)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "none"])
+def test_features_are_found_by_name(scaling: str, tmp_path: Path) -> None:
+    """By what tests and predicts, and by training that goes on."""
+    first, other = (named(tmp_path, columns, scaling=scaling) for columns in ("a b c", "c a b"))
+    for backbone in (Identity(), Fixed()):
+        task, trainer = Task(Softmax(), backbone), quiet_trainer(1)
+        trainer.fit(task, datamodule=first)
+        trainer.save_checkpoint(tmp_path / "a.ckpt")
+        wanted = trainer.predict(task, datamodule=first)
+        rows = trainer.predict(task, datamodule=other)
+        torch.testing.assert_close(rows, wanted)
+        assert other.feature_names == ["a", "b", "c"]
+        ends = []
+        for columns in ("a b c", "c a b"):
+            again, trainer = Task(Softmax(), copy.deepcopy(backbone)), quiet_trainer(3)
+            data = named(tmp_path, columns, scaling=scaling)
+            trainer.fit(again, datamodule=data, ckpt_path=tmp_path / "a.ckpt", weights_only=True)
+            assert again.preprocessing is not None and again.preprocessing["features"] == ["a", "b", "c"]
+            ends.append(again.state_dict())
+        torch.testing.assert_close(ends[0], ends[1])
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ("more b a", {}, r"no column 'c', which the model was trained on.*; there are 'more', 'b', 'a'$"),
+        ("b a c more", {}, "the model was not trained on column 'more'; leave it out of the file$"),
+        ("b a c", {"in_memory": 0.0}, "another order than in training.*in the order 'a', 'b', 'c', or .* --data.in_me"),
+    ],
+)
+def test_other_features_are_refused(columns: str, options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    first, other = named(tmp_path, "a b c"), named(tmp_path, columns, **options)
+    first.setup()
+    other.setup()
+    with pytest.raises(LDLError, match=rf"{re.escape(columns)}.parquet: .*{words}"):
+        other.prepare_as(first.preprocessing)
 
 
 def test_doubled_names_are_no_names(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,21 @@ def test_without_a_path_the_test_part_is_predicted(run: Path, tmp_path: Path) ->
     assert [{name: row[name] for name in tested[0]} for row in rows] == tested
     ends = {f"{end}_{level}" for end in ("lower", "upper") for level in (50, 80, 90)}
     assert rows[0].keys() - tested[0].keys() == {"value_std", *ends}
+
+
+def test_a_labelled_table_with_its_columns_in_another_order(run: Path, tmp_path: Path) -> None:
+    """It is tested, and trained on, as the one of training."""
+    SAID[["person", "income", "value", "dose", "size"]].to_csv(tmp_path / "train.csv", index=False)
+    checkpoint = run / "checkpoints" / "last.ckpt"
+    given = ["-c", str(run / "config.yaml"), f"--ckpt_path={checkpoint}", *QUIET]
+    made: list[Any] = []
+    for name, path in (("same", run.parent / "train.csv"), ("other", tmp_path / "train.csv")):
+        options = [*given, f"--data.path={path}"]
+        main([*options, "--stage=test", f"--run_dir={tmp_path / name}"])
+        main([*options, "--trainer.max_epochs=4", f"--run_dir={tmp_path / name / 'on'}"])
+        files = [tmp_path / name / "results.json", tmp_path / name / "on" / "results.json"]
+        made.append([json.loads(file.read_text())["mean"] for file in files])
+    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ class FeatureColumns:
             places = [place for place, name in enumerate(header) if not name.startswith(LABEL_PREFIX)]
             if len(places) != self.count:
                 raise LDLError(
-                    f"{source}: {len(places)} columns ({_some(header)}), but the model takes {self.count} features, "
+                    f"{source}: {len(places)} columns ({some(header)}), but the model takes {self.count} features, "
                     "whose names it does not know; give these alone, in the order of training"
                 )
             return places
@@ -96,7 +96,7 @@ class FeatureColumns:
         if lacking := [name for name in self.names if name not in counts]:
             near = did_you_mean(lacking[0], [name for name in header if name not in wanted])
             raise LDLError(
-                f"{source}: no column {_some(lacking)}, which the model was trained on{near}; there are {_some(header)}"
+                f"{source}: no column {some(lacking)}, which the model was trained on{near}; there are {some(header)}"
             )
         if doubled := [name for name in self.names if counts[name] > 1]:
             raise LDLError(f"{source}: column {doubled[0]!r} is there twice; give every column a name of its own")
@@ -109,7 +109,7 @@ class FeatureColumns:
 
     @property
     def _named(self) -> str:
-        return f" ({_some(self.names)})" if self.names else ""
+        return f" ({some(self.names)})" if self.names else ""
 
 
 def read_parquet(path: Path) -> Any:
@@ -135,6 +135,7 @@ def as_array(given: Any) -> np.ndarray:
         raise LDLError(f"inputs are no array: {' '.join(str(error).split())[:160]}") from None
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are, for messages."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(repr(name) for name in names[:SHOWN]) + more

@@ -17,6 +17,7 @@ from ldl.data.column import Column, Made
 from ldl.data.row_file import RowFile, blocks_of
 from ldl.data.sources import SOURCES, absent
 from ldl.data.tables.download import download_set
+from ldl.data.tables.feature_columns import FeatureColumns, some
 from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.data.tables.scaling_blocks import learn
 from ldl.errors import LDLError
@@ -105,11 +106,13 @@ class ScaledRows(LDLDataModule):
             self._forget_features()
 
     def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
-        """Scale as a trained task does, or as the fold's training part teaches.
+        """Order and scale features as a trained task does, or scale as the fold's training part teaches.
 
-        Raises LDLError where the task was trained with other options of scaling.
+        Columns are found by their names, where the table of training and this one have some. Raises LDLError where
+        they are others, or the task was trained with other options of scaling.
         """
         if preprocessing is not None and "scaling" in preprocessing:
+            self._arrange(preprocessing.get("features"))
             self.load_state_dict(preprocessing["scaling"])
         elif self._borrowed:
             self.prepare_fold()
@@ -130,6 +133,22 @@ class ScaledRows(LDLDataModule):
         """Read ahead the rows of a table on disk."""
         if isinstance(self.scaled, Made):
             self.scaled.foresee(coming)
+
+    def _arrange(self, names: list[str] | None) -> None:
+        """Put the features into the order of ``names``. Raises LDLError where the table has others."""
+        if names is None or self.feature_names is None or self.feature_names == names:
+            return
+        places = FeatureColumns(len(names), names).pick(self.feature_names, self.path)
+        if more := [name for name in self.feature_names if name not in names]:
+            raise LDLError(f"{self.path}: the model was not trained on column {some(more)}; leave it out of the file")
+        if isinstance(self.features, RowFile):
+            raise LDLError(
+                f"{self.path}: columns stand in another order than in training, and the table stays on disk; write "
+                f"them in the order {some(names)}, or read it into memory with a larger --data.in_memory"
+            )
+        self.features, self.feature_names = self.features[:, places], names
+        self.prepare_fold()
+        self._forget_features()
 
     def _scale_by(self, scaler: FeatureScaler) -> None:
         if isinstance(self.features, RowFile):

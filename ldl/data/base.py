@@ -63,6 +63,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         split: Rows of the fold.
         protocol: Name of the protocol.
         leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
+        trained_elsewhere: Whether a model is tested that is not known to be trained on these data: of leaks nobody knows.
         views: What the fixed layers of a backbone made of views of every picture, to be served in their place, or None.
         backbone_features: (size, F) what a frozen backbone makes of every instance, or None; see ``use_features``.
         cache_dir: Folder of what can be made again, or None for the usual one.
@@ -89,6 +90,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     # An annotation would make options of them.
     protocol = "kfold"
     leaky = None  # type: bool | None
+    trained_elsewhere = False
     groups = None  # type: np.ndarray | None
     values = None  # type: np.ndarray | None
     truth = None  # type: np.ndarray | None
@@ -189,7 +191,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     @property
     def leak(self) -> float | None:
         """Share of test instances whose group is also in training (the leak audit); None where nobody knows."""
-        return None if self.groups is None else leak(self.split, self.groups)
+        return None if self.groups is None or self.trained_elsewhere else leak(self.split, self.groups)
 
     @property
     def order_audit(self) -> OrderAudit | None:

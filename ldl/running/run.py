@@ -27,6 +27,7 @@ from ldl.running.parser import LDLCLI
 from ldl.running.refusals import refusals
 from ldl.running.restart import Launch, checkpoint_of, launch_of
 from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
+from ldl.running.trained_rows import TrainedRows, trained_fold
 from ldl.running.training import (
     best_weights,
     check_validates,
@@ -60,6 +61,8 @@ def run(cli: LDLCLI) -> None:
             console.say(
                 console.origin(config.ckpt_path, checkpoint) if checkpoint else console.pretrained(task.backbone)
             )
+            if data.trained_elsewhere:
+                console.say("leaks cannot be counted: it is not known to be trained on these data")
             if config.stage == "predict":
                 trainer.predict(task, datamodule=data, return_predictions=False)
             else:
@@ -99,6 +102,7 @@ def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: d
     data.setup()
     if checkpoint:
         restore_data(data, checkpoint, config.ckpt_path)
+        _tell_apart(data, checkpoint, config)
     if config.stage == "fit" and checkpoint:
         check_model(task, data, checkpoint, config.ckpt_path)
     task.build(data.labels, data.input_shape, load_weights=not checkpoint)
@@ -113,6 +117,17 @@ def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: d
     return task
 
 
+def _tell_apart(data: LDLDataModule, checkpoint: dict[str, Any], config: Namespace) -> None:
+    """Refuse to test what a checkpoint was trained on; let the data to test know what it was trained on."""
+    if config.stage == "predict":
+        return
+    trained = trained_fold(data, checkpoint, config.ckpt_path)
+    if config.stage == "test" and trained is not None:
+        data.split = trained
+    elif config.stage == "test":
+        data.trained_elsewhere, data.leaky = True, None
+
+
 def make_trainer(
     cli: LDLCLI,
     config: Namespace,
@@ -125,7 +140,7 @@ def make_trainer(
     text = cli.dump(config)
     callbacks: list[pl.Callback] = []
     if config.stage == "fit":
-        callbacks += _make_checkpoints(config, data, folder)
+        callbacks += [TrainedRows(), *_make_checkpoints(config, data, folder)]
     if config.trainer.enable_progress_bar is not False:
         callbacks.append(console.progress(group is not None, config.trainer.enable_progress_bar is True))
     ours: dict[str, Any] = {"default_root_dir": str(folder)}

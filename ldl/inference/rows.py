@@ -18,7 +18,9 @@ from ldl.errors import LDLError
 from ldl.inference.inputs import WHOLE, Inputs, as_trained, take
 
 
-def read_instances(given: Any, shape: tuple[int, ...], known: dict[str, Any], missing: bool = False) -> Inputs:
+def read_instances(
+    given: Any, shape: tuple[int, ...], known: dict[str, Any], missing: bool = False, feature_key: str | None = None
+) -> Inputs:
     """Rows, or bags of them, as a model takes them.
 
     Args:
@@ -26,11 +28,12 @@ def read_instances(given: Any, shape: tuple[int, ...], known: dict[str, Any], mi
         shape: Of one input: (F,), or (J, F) of bags.
         known: What a checkpoint knows of the features: their names, their scaling, or their type.
         missing: Whether features may be NaN.
+        feature_key: What the features are called in a .mat or .npz file; None takes the name that is known.
 
     Raises:
         LDLError: other features than those, or what is no number.
     """
-    columns = FeatureColumns(shape[-1], known.get("features"), known.get("key"), missing)
+    columns = FeatureColumns(shape[-1], known.get("features"), known.get("key"), missing, feature_key)
     scaler = FeatureScaler.from_state(known.get("scaling") or {"kind": "none", "clip": None})
     dtype = known.get("dtype")
     return rows(given, columns, scaler, dtype) if len(shape) == 1 else bags(given, columns, scaler)

@@ -25,9 +25,11 @@ class TableFile(Unlabelled):
 
     Args:
         path: The file: as it stands, or relative to the data folder.
+        feature_key: Name of the features in a .mat or .npz file; None tries that of training, then the usual ones.
     """
 
     path: str = option(kw_only=True)
+    feature_key: str | None = None
 
     instances: Inputs = buffer()
     has_missing = False
@@ -40,7 +42,10 @@ class TableFile(Unlabelled):
     def load(self) -> Loaded:
         """Read and scale the rows. Raises LDLError."""
         labels, self.input_shape, preprocessing = self.trained
-        self.instances = read_instances(self.find(self.path), self.input_shape, preprocessing, not self._bags)
+        file = self.find(self.path)
+        if self.feature_key and file.suffix.lower() not in (".mat", ".npz"):
+            raise LDLError(f"{file}: feature_key is for .mat and .npz; elsewhere features have names, leave it out")
+        self.instances = read_instances(file, self.input_shape, preprocessing, not self._bags, self.feature_key)
         rows = np.arange(self.instances.size)
         if not self._bags:
             self.has_missing = bool(self.instances.make(rows).isnan().any())

@@ -135,7 +135,9 @@ def opening(head: str, data: LDLDataModule, trainer: pl.Trainer, stage: str) -> 
     train, val, test = (len(part) for part in (data.split.train, data.split.val, data.split.test))
     what = f"{stage}: {head} on {data.title}"
     if stage == "predict":
-        return f"{what}, {test:,} instances, {where}"
+        fold = f" of fold {data.fold}" if data.num_folds > 1 else ""
+        part = f" of {data.size:,} instances, the test part{fold}" if test < data.size else " instances"
+        return f"{what}, {test:,}{part}, {where}"
     if stage == "crossval":
         return f"{what}, {data.protocol}, {data.num_folds} folds of {data.size:,} instances, {where}"
     fold = f", fold {data.fold} of {data.num_folds}" if data.num_folds > 1 else ""

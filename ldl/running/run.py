@@ -27,7 +27,7 @@ from ldl.running.parser import LDLCLI
 from ldl.running.refusals import refusals
 from ldl.running.restart import Launch, checkpoint_of, launch_of
 from ldl.running.resume import check_model, rehearse_model, rehearse_trainer, restore_data
-from ldl.running.trained_rows import TrainedRows, trained_fold
+from ldl.running.trained_rows import trained_fold
 from ldl.running.training import (
     best_weights,
     check_validates,
@@ -140,7 +140,7 @@ def make_trainer(
     text = cli.dump(config)
     callbacks: list[pl.Callback] = []
     if config.stage == "fit":
-        callbacks += [TrainedRows(), *_make_checkpoints(config, data, folder)]
+        callbacks += _make_checkpoints(config, data, folder)
     if config.trainer.enable_progress_bar is not False:
         callbacks.append(console.progress(group is not None, config.trainer.enable_progress_bar is True))
     ours: dict[str, Any] = {"default_root_dir": str(folder)}

@@ -22,13 +22,15 @@ SAMPLED = 1000
 
 
 class TrainedRows(pl.Callback):
-    """Notes in checkpoints the data and their instances for training and validation."""
+    """Notes in checkpoints the data, set up, and their instances for training and validation."""
+
+    def __init__(self, data: LDLDataModule) -> None:
+        self.data = data
 
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        data: LDLDataModule = trainer.datamodule  # type: ignore[attr-defined]
-        part = torch.zeros(data.size, dtype=torch.uint8)
-        part[data.split.train], part[data.split.val] = TRAIN, VAL
-        checkpoint[KEY] = {"data": identity(data), "part": part}
+        part, split = torch.zeros(self.data.size, dtype=torch.uint8), self.data.split
+        part[split.train], part[split.val] = TRAIN, VAL
+        checkpoint[KEY] = {"data": identity(self.data), "part": part}
 
 
 def trained_fold(data: LDLDataModule, checkpoint: dict[str, Any], path: str) -> Fold | None:

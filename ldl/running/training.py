@@ -13,6 +13,7 @@ from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.running.results import fold_result
 from ldl.running.stop_checkpoint import StopCheckpoint
+from ldl.running.trained_rows import TrainedRows
 from ldl.task import Task
 
 Select = Literal["last", "best"]
@@ -32,6 +33,8 @@ def seed_everything(seed: int | None) -> None:
 def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last") -> list[pl.Callback]:
     """What keeps ``checkpoints/last.ckpt``, also of a run that is told to end, and, by validation KL, ``best.ckpt``.
 
+    They know what they were trained on.
+
     Raises:
         LDLError: the best is to be selected, and there is no validation part.
     """
@@ -43,13 +46,13 @@ def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last")
         "auto_insert_metric_name": False,
     }
     last = ModelCheckpoint(filename="last", **options)
-    stopped = StopCheckpoint(folder / "checkpoints" / "last.ckpt")
+    others = [StopCheckpoint(folder / "checkpoints" / "last.ckpt"), TrainedRows(data)]
     if len(data.split.val):
         # The last comes last: killed before it, a resumed run trains the epoch again and finds the same best.
-        return [ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options), last, stopped]
+        return [ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options), last, *others]
     if select == "best":
         raise LDLError("--select best needs a validation part; set data.val_fraction above 0")
-    return [last, stopped]
+    return [last, *others]
 
 
 def fit_and_test(

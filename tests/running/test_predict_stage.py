@@ -95,6 +95,39 @@ def test_an_unlabelled_table_and_a_checkpoint_alone(run: Path, tmp_path: Path) -
             assert float(same[name]) == pytest.approx(float(row[name]), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("equals", ["=", " "])
+def test_options_of_labels_and_groups_leave_it_at_all_rows(equals: str, run: Path, tmp_path: Path) -> None:
+    given = [f"--data.path={run.parent / 'train.csv'}", "--data.sigma=2", f"--data.group_key{equals}person"]
+    rows = predict(run / "checkpoints" / "last.ckpt", tmp_path, *" ".join(given).split(" "))
+    assert len(rows) == 80
+
+
+def test_options_of_the_folds_predict_a_test_part(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which is said."""
+    given = [f"--data.path={run.parent / 'train.csv'}", "--data.fold=1"]
+    rows = predict(run / "checkpoints" / "last.ckpt", tmp_path, *given)
+    assert len(rows) == 8
+    assert "predict: Softmax on train, 8 of 80 instances, the test part of fold 1, cpu" in capsys.readouterr().out
+
+
+def test_features_of_any_key(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "new.npz", mine=X[:25], features=X[25:])
+    given, checkpoint = f"--data.path={tmp_path / 'new.npz'}", run / "checkpoints" / "last.ckpt"
+    rows = predict(checkpoint, tmp_path / "mine", given, "--data.feature_key=mine")
+    found = Predictor.from_checkpoint(checkpoint)(X[:25]).value
+    np.testing.assert_allclose(column(rows, "predicted_value"), found, rtol=1e-6)
+    for path, key, words in (
+        ("new.npz", "other", "no key 'other'; it has mine, features: pass --data.feature_key"),
+        ("train.csv", "mine", "feature_key is for .mat and .npz; elsewhere features have names, leave it out"),
+    ):
+        (tmp_path / "train.csv").write_bytes((run.parent / "train.csv").read_bytes())
+        with pytest.raises(SystemExit):
+            predict(checkpoint, tmp_path / "out", f"--data.path={tmp_path / path}", f"--data.feature_key={key}")
+        assert words in capsys.readouterr().err
+
+
 def test_without_a_path_the_test_part_is_predicted(run: Path, tmp_path: Path) -> None:
     rows = predict(run / "checkpoints" / "last.ckpt", tmp_path)
     with (run / "predictions.csv").open() as stream:

@@ -32,14 +32,16 @@ class FeatureColumns:
     Attributes:
         count: Number of features.
         names: Their names, where the table of training had some.
-        key: What the matrix of features is called in .mat and .npz files; None takes the usual names.
+        key: What the matrix of features was called in training; where it is not there, or None, the usual names are.
         missing: Whether features may be NaN.
+        given: What it is called in any case; None looks for ``key``.
     """
 
     count: int
     names: Sequence[str] | None = None
     key: str | None = None
     missing: bool = False
+    given: str | None = None
 
     def of_array(self, array: Any, source: str = "inputs") -> np.ndarray:
         """An array, or a tensor, as (N, F) float64. Raises LDLError for another shape, text, infinities and NaN."""
@@ -104,7 +106,7 @@ class FeatureColumns:
         return [place_of[name] for name in self.names]
 
     def _matrix(self, path: Path, arrays: Mapping[str, Any]) -> Any:
-        given = self.key if self.key in arrays else None
+        given = self.given or (self.key if self.key in arrays else None)
         return arrays[find_name(path, arrays, "features", "feature_key", given, FEATURE_KEYS)]
 
     @property

@@ -29,14 +29,24 @@ FEW_FOLDS = 10
 _VERSIONED = ("pytorch-lightning", "torch", "timm", "numpy", "scikit-learn")
 
 
-def fold_result(data: LDLDataModule, logged: dict[str, Tensor]) -> dict[str, Any]:
-    """The entry of one fold: its number, the sizes of its parts, the leak audit, the logged ``test_`` metrics."""
+def served(data: LDLDataModule, limit: int | float, batches: int | float) -> int:
+    """How many instances of the test part were tested or predicted: all, or by Lightning's ``limit`` some batches."""
+    # A data module may have loaders of its own, whose batches nobody knows.
+    is_whole = isinstance(limit, float) and limit == 1
+    return len(data.split.test) if is_whole else min(len(data.split.test), int(batches) * data.eval_batch_size)
+
+
+def fold_result(data: LDLDataModule, logged: dict[str, Tensor], tested: int | None = None) -> dict[str, Any]:
+    """The entry of one fold: its number, the sizes of its parts, the leak audit, the logged ``test_`` metrics.
+
+    ``tested`` is how many instances of the test part were; None for all.
+    """
     metrics = {name.removeprefix("test_"): float(value) for name, value in logged.items() if name.startswith("test_")}
     return {
         "fold": data.fold,
         "n_train": len(data.split.train),
         "n_val": len(data.split.val),
-        "n_test": len(data.split.test),
+        "n_test": len(data.split.test) if tested is None else tested,
         "leak": data.leak,
         "metrics": ordered(metrics),
     }

@@ -78,7 +78,8 @@ def run(cli: LDLCLI) -> None:
         finally:
             tracking.finish(trainer.loggers)
     if config.stage == "predict" and process_rank() == 0:
-        print(f"{len(data.split.test)} predictions: {folder / 'predictions.csv'}")
+        predicted = results.served(data, trainer.limit_predict_batches, sum(trainer.num_predict_batches))
+        print(f"{predicted} predictions: {folder / 'predictions.csv'}")
 
 
 def seed_of(config: Namespace) -> int | None:

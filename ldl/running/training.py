@@ -11,7 +11,7 @@ from pytorch_lightning.callbacks import ModelCheckpoint
 
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
-from ldl.running.results import fold_result
+from ldl.running.results import fold_result, served
 from ldl.running.stop_checkpoint import StopCheckpoint
 from ldl.running.trained_rows import TrainedRows
 from ldl.task import Task
@@ -76,7 +76,8 @@ def fit_and_test(
 def measure(trainer: pl.Trainer, task: Task, data: LDLDataModule, ckpt_path: str | None = None) -> dict[str, Any]:
     """Test the task as it is, or a checkpoint; returns the entry of ``results.json``."""
     trainer.test(task, datamodule=data, ckpt_path=ckpt_path, weights_only=True, verbose=False)
-    return fold_result(data, trainer.callback_metrics)
+    tested = served(data, trainer.limit_test_batches, sum(trainer.num_test_batches))
+    return fold_result(data, trainer.callback_metrics, tested)
 
 
 def best_weights(trainer: pl.Trainer) -> str:

@@ -112,6 +112,22 @@ def test_options_of_the_folds_predict_a_test_part(
     assert "predict: Softmax on train, 8 of 80 instances, the test part of fold 1, cpu" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("limit", "count"), [("1", 3), ("0.7", 6), ("9", 8), ("1.0", 8)])
+def test_what_a_limit_leaves_out_does_not_count(
+    limit: str, count: int, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["-c", str(run / "config.yaml"), f"--ckpt_path={run / 'checkpoints' / 'last.ckpt'}", *QUIET]
+    for stage in ("test", "predict"):
+        options = [f"--stage={stage}", f"--trainer.limit_{stage}_batches={limit}", "--data.batch_size=3"]
+        main([*given, *options, f"--run_dir={tmp_path / stage}"])
+        with (tmp_path / stage / "predictions.csv").open() as stream:
+            assert len(list(csv.DictReader(stream))) == count
+    said = capsys.readouterr().out
+    assert f"\n{count} test instances; " in said and f"\n{count} predictions: " in said
+    assert json.loads((tmp_path / "test" / "results.json").read_text())["folds"][0]["n_test"] == count
+    assert f"Of {count} test instances." in (tmp_path / "test" / "model_card.md").read_text()
+
+
 def test_features_of_any_key(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez(tmp_path / "new.npz", mine=X[:25], features=X[25:])
     given, checkpoint = f"--data.path={tmp_path / 'new.npz'}", run / "checkpoints" / "last.ckpt"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class LDLError(ValueError):
@@ -21,3 +21,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the closest of ``known``, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def some(names: Sequence[str], most: int = 8) -> str:
+    """The first of some names, and how many more there are, for messages."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return (", ".join(repr(name) for name in names[:most]) or "none") + more

@@ -257,10 +257,10 @@ class Task(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         check_same_model(checkpoint, self.head, self.backbone)
-        saved = checkpoint[CHECKPOINT_KEY]
+        saved, data = checkpoint[CHECKPOINT_KEY], getattr(self._trainer, "datamodule", None)
+        if data is not None and hasattr(data, "prepare_as"):
+            data.prepare_as(saved.get("preprocessing"))
         if self._trainer is not None:
-            if hasattr(data := getattr(self.trainer, "datamodule", None), "prepare_as"):
-                data.prepare_as(saved.get("preprocessing"))
             self.load_state_dict(checkpoint["state_dict"], self.strict_loading)
             serve_fixed(self.backbone, self.trainer)  # in ``setup`` it had other weights
             # Now, or what a run in float64 goes on from would be rounded.

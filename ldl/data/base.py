@@ -63,7 +63,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         split: Rows of the fold.
         protocol: Name of the protocol.
         leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
-        trained_elsewhere: Whether a model is tested that is not known to be trained on these data: of leaks nobody knows.
+        trained_elsewhere: Whether a model is tested that is not known to be trained on these data; leaks are unknown.
         views: What the fixed layers of a backbone made of views of every picture, to be served in their place, or None.
         backbone_features: (size, F) what a frozen backbone makes of every instance, or None; see ``use_features``.
         cache_dir: Folder of what can be made again, or None for the usual one.

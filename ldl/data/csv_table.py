@@ -19,6 +19,8 @@ LARGEST = 1e100
 """Greater numbers are mistakes of writing, and overflow where they are squared."""
 MISSING = ("", "nan", "na", "null", "none", "?")
 """How a field says that nothing is known, in small letters."""
+MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What stands between fields in files of other programs."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,17 @@ def read_csv(path: Path, has_header: Callable[[list[str]], bool] = lambda row: T
 
     With ``blanks`` columns have blanks between them where the first row has no comma; the first column of row numbers
     that pandas writes has then no name, and gets an empty one. Raises LDLError: a file that cannot be read or is no
-    UTF-8, or a row with more or fewer fields than the first.
+    UTF-8, or with something else than commas between its fields, or a row with more or fewer fields than the first.
     """
     text, commas = _lines(path, blanks)
     records = list(_records(path, text, commas))
     lines, rows = [line for line, _ in records], [row for _, row in records]
     first = rows[0] if rows else []
+    if commas and len(first) == 1 and (mark := next((mark for mark in MARKS if mark in first[0]), None)):
+        raise LDLError(
+            f"{path}: {MARKS[mark]} stand between its fields; write it with commas, and with points in numbers, as by "
+            f"pandas.read_csv(file, sep={mark!r}).to_csv(file, index=False), with decimal=',' where 1.5 is written 1,5"
+        )
     named = has_header(first)
     if named and not commas and len(rows) > 1 and len(rows[1]) == len(first) + 1:
         first = rows[0] = ["", *first]

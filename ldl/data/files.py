@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -37,6 +38,17 @@ def check_file(path: Path, what: str = "file", fix: str = "correct the path") ->
     if not stat.S_ISREG(mode):
         kind = next((name for test, name in KINDS if test(mode)), "no regular file")
         raise LDLError(f"no {what} at {path}, which is {kind}; {fix}")
+    return path
+
+
+def check_found(path: Path, given: str) -> Path:
+    """The ``path`` to which ``--data.path`` has led, as ``given`` or below the data folder.
+
+    Raises LDLError where a relative one leads to nothing in either place.
+    """
+    if not os.path.isabs(given) and not os.path.exists(path):
+        here = f"nor is there one in the working folder {Path.cwd()}"
+        check_file(path, "data file", f"{here}: correct --data.path, or the data folder, --data.root or LDL_DATA")
     return path
 
 

@@ -9,7 +9,10 @@ import numpy as np
 from scipy.stats import binom
 
 WIDTHS = (1, 5, 25)
-"""How many rows apart is near; only those that are near by chance for a quarter at most are asked for."""
+"""How many rows apart is near.
+
+Only those that are near by chance for a quarter at most are asked for, and where all pairs together could tell.
+"""
 LEVEL = 1e-4
 """Of the test, over all widths together: an audit that speaks up in vain is soon not heard."""
 EXCESS = 1.5
@@ -47,7 +50,7 @@ class OrderAudit:
 
     @property
     def best(self) -> Nearness | None:
-        """The width that tells most; None of a table too short for any."""
+        """The width that tells most; None of a table too short for any, or whose rows are all alike."""
         return min(self.found, key=lambda near: (near.p, -near.features / near.chance), default=None)
 
     @property
@@ -64,7 +67,7 @@ class OrderAudit:
     def evidence(self) -> str:
         """One line with the figures of the width that tells most."""
         if (near := self.best) is None:
-            return f"{self.rows} rows are too few to tell anything from their order"
+            return f"{self.rows} rows are too few, or too alike, to tell anything from their order"
         return (
             f"the nearest row in features lies within {near.width} row{'s' * (near.width > 1)} in the file for "
             f"{near.features:.1%} of the pairs, {near.chance:.1%} by chance"
@@ -72,7 +75,9 @@ class OrderAudit:
 
     @property
     def verdict(self) -> str:
-        """One line for anyone: whether rows look grouped, with the evidence."""
+        """One line for anyone: whether rows look grouped, with the evidence, or that there are too few."""
+        if self.best is None:
+            return self.evidence
         if self.grouped:
             share = max(near.features - near.chance for near in self.found)
             return f"{'rows' if share >= MANY else 'a few rows'} look grouped: {self.evidence}"
@@ -113,7 +118,7 @@ def audit_order(features: np.ndarray, labels: np.ndarray, seed: int = 0) -> Orde
     found = []
     for width in WIDTHS:
         chance = (2 * width * size - width * (width + 1)) / (size * max(1, size - 1))
-        if 0 < chance <= 0.25 and len(by_features):
+        if 0 < chance <= 0.25 and chance ** len(by_features) * len(WIDTHS) < LEVEL:
             count = int((by_features <= width).sum())
             p = float(binom.sf(count - 1, len(by_features), chance))
             near = float((by_labels <= width).mean()) if len(by_labels) else 0.0

@@ -14,7 +14,7 @@ from ldl.data.csv_table import read_csv
 from ldl.data.tables.distributions import read_file
 from ldl.data.tables.feature_columns import FeatureColumns, as_array, read_parquet
 from ldl.data.tables.scaling import FeatureScaler
-from ldl.errors import LDLError
+from ldl.errors import LDLError, some
 from ldl.inference.inputs import WHOLE, Inputs, as_trained, take
 
 
@@ -108,9 +108,8 @@ def _owned(given: Any, columns: FeatureColumns) -> tuple[list[str], np.ndarray]:
     """Of every row the name of its bag, empty where it has none, and the features (N, F)."""
     if is_frame(given):
         if "bag" not in given.columns:
-            raise LDLError(
-                f"data frame: no column 'bag', which says whose a row is; there are {list(given.columns)[:8]}"
-            )
+            there = some([str(name) for name in given.columns])
+            raise LDLError(f"data frame: no column 'bag', which says whose a row is; there are {there}")
         owner = given["bag"].astype(object).where(given["bag"].notna(), "")
         return [str(name) for name in owner], columns.of_frame(given.drop(columns="bag"), "data frame")
     path = Path(given)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ldl.data.files import check_found
 from ldl.data.loaded import Loaded
 from ldl.data.unlabelled import Unlabelled
 from ldl.errors import LDLError
@@ -42,7 +43,7 @@ class TableFile(Unlabelled):
     def load(self) -> Loaded:
         """Read and scale the rows. Raises LDLError."""
         labels, self.input_shape, preprocessing = self.trained
-        file = self.find(self.path)
+        file = check_found(self.find(self.path), self.path)
         if self.feature_key and file.suffix.lower() not in (".mat", ".npz"):
             raise LDLError(f"{file}: feature_key is for .mat and .npz; elsewhere features have names, leave it out")
         self.instances = read_instances(file, self.input_shape, preprocessing, not self._bags, self.feature_key)

@@ -91,7 +91,7 @@ def test_a_file_sorted_by_label_is_not_grouped() -> None:
 
 
 def test_equal_rows_and_constants_tell_nothing() -> None:
-    assert audit_order(np.ones((50, 3)), np.eye(50)[:, :3]).verdict.startswith("50 rows are too few") is False
+    assert audit_order(np.ones((50, 3)), np.eye(50)[:, :3]).verdict.startswith("50 rows are too few, or too alike, to")
     assert not audit_order(np.ones((50, 3)), np.ones((50, 2))).ordered
     assert audit_order(np.ones((50, 3)), np.ones((50, 2))).best is None
     doubled = np.repeat(np.random.default_rng(0).normal(size=(100, 4)), 2, axis=0)
@@ -99,6 +99,14 @@ def test_equal_rows_and_constants_tell_nothing() -> None:
     assert "too few" in audit_order(np.eye(3), np.eye(3)).evidence
     assert row_ids(np.array([[0.0, 1], [-0.0, 1], [1, 0]])).tolist() == [0, 0, 1]
     assert bool(np.isfinite(standardised(np.array([[1e-200, 1e99], [3e-200, -1e99], [2e-200, 0]]))).all())
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 6, 8])
+def test_of_a_very_short_table_nothing_is_said(size: int) -> None:
+    """All pairs could be neighbours by chance."""
+    audit = audit_order(np.arange(size)[:, None] ** 2.0, np.ones((size, 1)))
+    assert audit.verdict == f"{size} rows are too few, or too alike, to tell anything from their order"
+    assert audit.warning is None and not audit.ordered
 
 
 def test_a_great_table_is_asked_in_part() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ldl.data.csv_table import read_csv
 from ldl.data.tables.distributions import read_file
-from ldl.errors import LDLError
+from ldl.errors import LDLError, some
 
 NAMES = {"label", "bag"}
 LABELS = {-1.0: 0, 0.0: 0, 1.0: 1}
@@ -41,10 +41,8 @@ def read_bags(path: Path) -> BagTable:
     headed = bool(NAMES & set(table.header))
     label, bag = ("label", "bag") if headed else ("1", "2")
     if not table.rows or len(table.header) < 3:
-        raise LDLError(
-            f"{path}: needs rows of label, bag and at least one feature; its first row is "
-            f"{(table.header if headed else [*table.rows, []][0])[:6]}"
-        )
+        shown = some(table.header if headed else [*table.rows, []][0])
+        raise LDLError(f"{path}: needs rows of label, bag and at least one feature; its first row is {shown}")
     names: dict[str, int] = {}
     owner = np.array([names.setdefault(name, len(names)) for name in table.column(bag)])
     if "" in names:

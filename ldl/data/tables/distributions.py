@@ -17,7 +17,7 @@ from ldl.data.row_file import RowFile
 from ldl.data.tables.checks import check_distributions, check_groups, check_matrix
 from ldl.data.tables.on_disk import USUAL, Storage, open_folder, open_npz
 from ldl.data.tables.parquet import Parquet
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, did_you_mean, some
 from ldl.trust.archive import check_archive, check_mat
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
@@ -25,6 +25,9 @@ LONGEST_NAME = 100
 """Of a key that a message shows; a damaged file may have anything for one."""
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 LABEL_PREFIX = "label:"
+SAVED = dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as .csv, with commas between its fields")
+SAVED |= dict.fromkeys((".tsv", ".tab", ".txt"), "save the table as .csv, with commas between its fields")
+"""What to do with files of other programs."""
 GROUP_KEYS = ("group", "groups", "person", "persons")
 T = TypeVar("T")
 Parts = tuple[Any, Any, list[str] | None, Any, list[str] | None]
@@ -84,7 +87,9 @@ def read_file(path: Path, csv: Callable[..., T], pick: Callable[..., T] | None =
     check_file(path, "data file", "give --data.path, or its folder with --data.root or LDL_DATA")
     kind, known = path.suffix.lower(), (".mat", ".npz", ".csv") if pick else (".csv",)
     if kind not in known:
-        raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {', '.join(known)}")
+        read = ", ".join([*known, ".parquet"] if pick else known)
+        fix = f": {SAVED[kind]}" if kind in SAVED else ""
+        raise LDLError(f"{path}: unknown kind of file {path.suffix!r}; what is read ends in {read}{fix}")
     try:
         if pick is None or kind == ".csv":
             return csv(path, *options)
@@ -131,14 +136,32 @@ def find_name(path: Path, names: Iterable[str], what: str, option: str, given: s
             return name
     missing = f"no key {given!r}{did_you_mean(given, present)}" if given else f"no {what} under {', '.join(usual)}"
     shown = [name if name.isprintable() and len(name) <= LONGEST_NAME else repr(name[:10]) for name in present[:20]]
-    raise LDLError(f"{path}: {missing}; it has {', '.join(shown) or 'none'}: pass --data.{option}")
+    more = f" and {len(present) - 20} more" if len(present) > 20 else ""
+    raise LDLError(f"{path}: {missing}; it has {', '.join(shown) or 'none'}{more}: pass --data.{option}")
 
 
 def find_group(path: Path, names: Iterable[str], given: str | None) -> str | None:
-    """The given name of the groups, or a usual one; None where there is none. Raises LDLError for a wrong one."""
+    """The given name of the groups, or a usual one; None where there is none.
+
+    Raises LDLError for a wrong one, and, where none is given, for one that is usual but for its letters' case.
+    """
+    alike = [name for name in names if name.lower() in GROUP_KEYS and name not in GROUP_KEYS]
+    if given is None and alike:
+        raise LDLError(
+            f"{path}: {alike[0]!r} is {alike[0].lower()!r}, the name of groups, but for its case; rename it, or pass "
+            f"--data.group_key {alike[0]}"
+        )
     if given is None and set(GROUP_KEYS).isdisjoint(names):
         return None
     return find_name(path, names, "group", "group_key", given, GROUP_KEYS)
+
+
+def label_columns(path: Path, header: Sequence[str]) -> list[str]:
+    """The columns named ``label:NAME``. Raises LDLError for one that is but for its letters' case."""
+    labels = [name for name in header if name.lower().startswith(LABEL_PREFIX)]
+    if wrong := [name for name in labels if not name.startswith(LABEL_PREFIX)]:
+        raise LDLError(f"{path}: column {wrong[0]!r} is no label, whose name begins with {LABEL_PREFIX!r}; rename it")
+    return labels
 
 
 def _pick(
@@ -193,12 +216,12 @@ def _part(
     path: Path, header: Sequence[str], group_key: str | None, rows: bool, index: Container[str] = ()
 ) -> tuple[list[str], list[str], str | None]:
     """The columns of the distribution, those of features, none of ``index``, and that of groups. Raises LDLError."""
-    labels = [name for name in header if name.startswith(LABEL_PREFIX)]
+    labels = label_columns(path, header)
     group = find_group(path, header, group_key)
     rest = [name for name in header if name not in (group, *labels) and name not in index]
     if not (labels and rest and rows):
         raise LDLError(
             f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; "
-            f"its columns are {header[:6]}"
+            f"its columns are {some(header)}"
         )
     return labels, rest, group

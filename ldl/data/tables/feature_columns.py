@@ -14,12 +14,10 @@ from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.files import check_file
 from ldl.data.tables.checks import check_matrix
 from ldl.data.tables.distributions import FEATURE_KEYS, LABEL_PREFIX, find_name, read_file
-from ldl.errors import LDLError, did_you_mean
+from ldl.errors import LDLError, did_you_mean, some
 
 SUFFIXES = (".csv", ".parquet", ".npz", ".mat")
 """Of files of features."""
-SHOWN = 8
-"""Columns that a message names."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +133,3 @@ def as_array(given: Any) -> np.ndarray:
         return np.asarray(given)
     except ValueError as error:
         raise LDLError(f"inputs are no array: {' '.join(str(error).split())[:160]}") from None
-
-
-def some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are, for messages."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(repr(name) for name in names[:SHOWN]) + more

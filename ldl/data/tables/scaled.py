@@ -14,13 +14,14 @@ from torch import Tensor
 
 from ldl.data.base import LDLDataModule
 from ldl.data.column import Column, Made
+from ldl.data.files import check_found
 from ldl.data.row_file import RowFile, blocks_of
 from ldl.data.sources import SOURCES, absent
 from ldl.data.tables.download import download_set
-from ldl.data.tables.feature_columns import FeatureColumns, some
+from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.data.tables.scaling_blocks import learn
-from ldl.errors import LDLError
+from ldl.errors import LDLError, some
 from ldl.options import buffer, option, options
 
 
@@ -70,7 +71,7 @@ class ScaledRows(LDLDataModule):
             download_set(path.name, path)
         if path.name in SOURCES and not path.exists():
             raise absent(path.name, path, None if Path(self.path).is_absolute() else self.data_root)
-        return path
+        return check_found(path, self.path)
 
     @property
     def has_missing(self) -> bool:

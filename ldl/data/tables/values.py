@@ -12,10 +12,17 @@ import numpy as np
 from ldl.data.csv_table import read_csv
 from ldl.data.row_file import RowFile
 from ldl.data.tables.checks import check_groups, check_matrix
-from ldl.data.tables.distributions import FEATURE_KEYS, find_group, find_name, read_file, read_stored
+from ldl.data.tables.distributions import (
+    FEATURE_KEYS,
+    find_group,
+    find_name,
+    label_columns,
+    read_file,
+    read_stored,
+)
 from ldl.data.tables.on_disk import USUAL, Storage
 from ldl.data.tables.parquet import Parquet
-from ldl.errors import LDLError
+from ldl.errors import LDLError, some
 
 VALUE_KEYS = ("value", "values", "age", "target", "y")
 Columns = tuple[Any, Any, Any, list[str] | None]
@@ -74,7 +81,7 @@ def _read_csv(path: Path, missing: bool, feature_key: str | None, *keys: str | N
     table = read_csv(path)
     if not table.rows:
         raise LDLError(f"{path} has no rows")
-    value, group = _names(path, table.header, *keys)
+    value, group = _columns(path, table.header, *keys)
     groups = np.array(table.column(group)) if group else None
     values = table.numbers([value])
     rest = table.features(value, *([group] if group else []))
@@ -87,10 +94,10 @@ def _pick_columns(
     if feature_key:
         raise LDLError(f"{parquet.path}: feature_key is for .mat and .npz; features are the columns left over")
     header: Sequence[str] = parquet.header
-    value, group = _names(parquet.path, header, *keys)
+    value, group = _columns(parquet.path, header, *keys)
     rest = [name for name in header if name not in (value, group, *parquet.index)]
     if not rest:
-        raise LDLError(f"{parquet.path}: needs feature columns beside {value!r}; its columns are {header[:6]}")
+        raise LDLError(f"{parquet.path}: needs feature columns beside {value!r}; its columns are {some(header)}")
     found = parquet.matrices({"features": rest, "values": [value]}, group, storage)
     return found["features"], found["values"], found.get("groups"), rest
 
@@ -98,3 +105,13 @@ def _pick_columns(
 def _names(path: Path, names: Iterable[str], value: str | None, group: str | None) -> tuple[str, str | None]:
     """Which of a file's names are the values and the groups."""
     return find_name(path, names, "value", "value_key", value, VALUE_KEYS), find_group(path, names, group)
+
+
+def _columns(path: Path, header: Sequence[str], value: str | None, group: str | None) -> tuple[str, str | None]:
+    """Which columns are the values and the groups. Raises LDLError for those of a distribution: no features."""
+    if labels := [name for name in label_columns(path, header) if name not in (value, group)]:
+        raise LDLError(
+            f"{path}: {some(labels)} are of a distribution, no features; leave them out of a table of values, or read "
+            "it with --data TabularLDL"
+        )
+    return _names(path, header, value, group)

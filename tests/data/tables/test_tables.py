@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
+from ldl.data import TabularLDL, TabularValues
 from ldl.data.tables.distributions import find_name, read_table
 from ldl.errors import LDLError
 
@@ -99,7 +101,14 @@ def _changed(array: np.ndarray, row: int, column: int, value: float) -> np.ndarr
 
 BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("gone.mat", lambda path: None, {}, r"no data file at .*gone.mat; give --data.path.*LDL_DATA"),
-    ("t.h5", _text("x"), {}, r"unknown kind of file '.h5'; what is read ends in .mat, .npz, .csv"),
+    ("t.h5", _text("x"), {}, r"unknown kind of file '.h5'; what is read ends in .mat, .npz, .csv, .parquet$"),
+    ("t.xlsx", _text("x"), {}, r"'.xlsx'; what is read ends in .*: save the sheet as .csv, with commas between its f"),
+    ("t.tsv", _text("x"), {}, r"'.tsv'; what is read ends in .*: save the table as .csv, with commas between its f"),
+    ("t.csv", _text("a|label:b\n1|1\n"), {}, r"bars stand between its fields; write it with commas"),
+    ("t.csv", _text("a,Group,label:b\n1,1,1\n"), {}, r"'Group' is 'group', the name of groups, but for its case"),
+    ("t.npz", lambda path: np.savez(path, X=X, D=D, Persons=X), {}, r"'Persons' is 'persons', .*--data.group_key Pers"),
+    ("t.csv", _text("a,Label:b,label:c\n1,0,1\n"), {}, r"column 'Label:b' is no label, whose name begins with 'label"),
+    ("t.csv", _text("a,b,c,d,e,f,g,h,i,j\n"), {}, r"its columns are 'a', .*, 'h' and 2 more$"),
     ("t.mat", _text("no matrix"), {}, r"t.mat cannot be read as .mat"),
     ("t.npz", _text("no zip"), {}, r"t.npz cannot be read as .npz"),
     (
@@ -126,7 +135,7 @@ BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("t.npz", _npz(features=X * 1j), {}, r"features are complex128, not numbers"),
     ("t.csv", _text(""), {}, r"t.csv: needs rows, feature columns, and label columns named label:NAME"),
     ("t.csv", _text("a,label:b\n"), {}, r"needs rows"),
-    ("t.csv", _text("a,b\n1,1\n"), {}, r"label columns named label:NAME; its columns are \['a', 'b'\]"),
+    ("t.csv", _text("a,b\n1,1\n"), {}, r"label columns named label:NAME; its columns are 'a', 'b'"),
     ("t.csv", _text("label:a,label:b\n0,1\n"), {}, r"feature columns"),
     ("t.csv", _text("a,label:b,label:b\n1,0,1\n"), {}, r"t.csv: .*'label:b'.* twice"),
     ("t.csv", _text("a,label:b\n1,1\nhigh,1\n"), {}, r"line 3, column 'a' is 'high', not a finite number"),
@@ -182,6 +191,15 @@ def test_fgnet_needs_to_be_normalised(ldl_data: Path) -> None:
     table = read_table(path, normalize=True)
     assert table.distributions.shape == (1002, 70)
     np.testing.assert_allclose(table.distributions.sum(1), 1, rtol=1e-12)
+
+
+def test_a_file_that_is_nowhere_is_looked_for_in_two_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for data in (TabularLDL(path="nope.csv", root=str(tmp_path / "data")), TabularValues(path="nope.csv", root="..")):
+        place = re.escape(f"no data file at {data.data_root / 'nope.csv'}; nor is there one in the working folder ")
+        with pytest.raises(LDLError, match=f"{place}{tmp_path / 'here'}: correct --data.path, or the data folder"):
+            data.setup()
 
 
 def test_keys_of_a_damaged_file_are_not_shown_whole() -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import collections
 import math
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fake_faces
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from ldl.data import FGNETAAM, TabularValues
 from ldl.data.tables.fgnet_aam import IMAGES
+from ldl.data.tables.on_disk import Storage
 from ldl.data.tables.values import read_values
 from ldl.errors import LDLError
 
@@ -120,6 +123,11 @@ def test_bad_input_is_named(tmp_path: Path, changed: dict[str, Any], options: di
         ("age,age,a\n1,2,3\n", "column 'age' is there twice"),
         ("age,a\n", "has no rows"),
         ("age,person,a\n1,p\n", "line 2 has 2 fields, line 1 has 3"),
+        ("age,label:x,a,label:y\n1,2,3,4\n", "'label:x', 'label:y' are of a distribution, no features; .*TabularLDL"),
+        ("age,LABEL:x,a\n1,2,3\n", "column 'LABEL:x' is no label, whose name begins with 'label:'; rename it"),
+        ("age,Person,a\n1,2,3\n", "'Person' is 'person', .* but for its case; rename it, or pass --data.group_key Per"),
+        ("age;a;b\n1;2;3,5\n", r"semicolons stand between its fields; .*sep=';'\)"),
+        ("age\ta\tb\n1\t2\t3\n", r"tabs stand between its fields; .*sep='\\t'\)"),
     ],
 )
 def test_bad_csv_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -127,6 +135,22 @@ def test_bad_csv_is_named(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(LDLError, match=message):
         read_values(path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_reserved_names_that_are_given_are_taken(kind: str, tmp_path: Path) -> None:
+    table = pd.DataFrame({"label:age": Y, "Person": G, "a": X[:, 0], "group": X[:, 1]})
+    write = {"csv": partial(table.to_csv, index=False), "parquet": table.to_parquet}[kind]
+    write(tmp_path / f"t.{kind}")
+    options = {"value_key": "label:age", "group_key": "Person", "storage": Storage(cache_dir=str(tmp_path))}
+    found = read_values(tmp_path / f"t.{kind}", **options)  # type: ignore[arg-type]
+    assert found.columns == ["a", "group"] and found.groups is not None and len(np.unique(found.groups)) == 8
+
+
+def test_labels_in_parquet_are_no_features(tmp_path: Path) -> None:
+    pd.DataFrame({"age": Y, "label:x": X[:, 0], "a": X[:, 1]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(LDLError, match="t.parquet: 'label:x' are of a distribution, no features"):
+        read_values(tmp_path / "t.parquet")
 
 
 def test_fgnet_rows_are_given_to_82_persons(tmp_path: Path) -> None:

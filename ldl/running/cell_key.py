@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import inspect
 import io
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib.metadata import version
@@ -17,6 +19,7 @@ import numpy as np
 import torch
 import yaml
 from jsonargparse import Namespace
+from jsonargparse._util import import_object
 
 from ldl.backbones.timm import local_weights
 from ldl.data.base import LDLDataModule
@@ -28,6 +31,8 @@ PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers", "prefetch")
 """Options of data that change nothing where the content is the same."""
 LOOKS = ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary")
 """Options of a trainer that change no figure."""
+VERSIONED = ("ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations", "builtins", "abc", "typing")
+"""Packages whose classes change with their version alone."""
 ELSEWHERE = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler")
 
 
@@ -47,7 +52,7 @@ def depends_on(text: str) -> dict[str, Any]:
         content["trainer"].pop(name, None)
     for name in ELSEWHERE:
         content.pop(name, None)
-    if files := file_digests(content.get("model")):
+    if files := file_digests(content.get("model")) | source_digests(content):
         content["files"] = files
     return content
 
@@ -68,6 +73,28 @@ def _files(part: Any) -> Iterator[tuple[str, str | Path]]:
         # Not by its path, which is another on another machine.
         if part.get("pretrained") and not part.get("weights") and (file := local_weights(str(part.get("name")))):
             yield f"{part['name']}*.safetensors", file
+
+
+def source_digests(part: Any) -> dict[str, str]:
+    """Of the source of classes, and of what they are derived from, in a part of a configuration, by their modules.
+
+    That of packages whose version tells, ``ldl`` and those it is made of, is left out; so is what else a module imports.
+    """
+    modules = {name: getattr(sys.modules.get(name), "__file__", None) for name in _modules(part)}
+    return {name: _file_digest(file) for name, file in modules.items() if file is not None}
+
+
+def _modules(part: Any) -> Iterator[str]:
+    if isinstance(part, list | tuple):
+        for each in part:
+            yield from _modules(each)
+    elif isinstance(part, dict):
+        yield from _modules(list(part.values()))
+        path = part.get("class_path")
+        if isinstance(path, str) and path.partition(".")[0] not in VERSIONED:
+            found = import_object(path)
+            owners = inspect.getmro(found) if inspect.isclass(found) else (found,)
+            yield from (one.__module__ for one in owners if one.__module__.partition(".")[0] not in VERSIONED)
 
 
 def _file_digest(file: str | Path) -> str:

@@ -22,7 +22,7 @@ from ldl.errors import LDLError
 from ldl.progress import stop
 from ldl.reports.files import write_json
 from ldl.running import stopping
-from ldl.running.cell_key import content_digest, depends_on, file_digests
+from ldl.running.cell_key import content_digest, depends_on, file_digests, source_digests
 from ldl.running.console import bars
 from ldl.running.crossval import conclude
 from ldl.running.crossval_stage import Parse
@@ -162,7 +162,7 @@ def _spec(cli: LDLCLI, file: TuneFile, parse: Parse, data: LDLDataModule) -> str
     known = [depends_on(cli.dump(cli.config)), file.plan.depends_on(), [str(each) for each in file.space]]
     tried = [parse(file.command({each.name: value})) for each in file.space for value in each.values]
     models = [yaml.safe_load(run.dump(run.config))["model"] for run in tried]
-    if files := file_digests([models, [each.values for each in file.space]]):
+    if files := file_digests([models, [each.values for each in file.space]]) | source_digests(models):
         known.append(files)
     text = json.dumps([*known, content_digest(data), version("ldl")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

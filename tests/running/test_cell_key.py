@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from fake_faces import picture, write_lines
 
 from ldl.data import FaceFolder
+from ldl.plugins import discover, plugin_folders
 from ldl.running.cell_key import content_digest, depends_on
 
 
@@ -62,3 +64,32 @@ def test_weights_that_are_found_count_by_their_content(tmp_path: Path, monkeypat
     put("here", "two")
     assert one != found("here", pretrained="auto") != absent
     assert fixed == [found("here", pretrained=False), found("here", pretrained="auto", weights="own.pth")]
+
+
+def test_the_source_of_plugins_counts(tmp_path: Path) -> None:
+    """And that of their bases in other files; not that of ldl, whose version does, nor what another plugin is."""
+    base, own, other = (tmp_path / f"cell_key_{name}.py" for name in ("base", "own", "other"))
+    base.write_text("from ldl.heads import Softmax\nclass Base(Softmax): pass\n")
+    own.write_text("from ldl_plugins.cell_key_base import Base\nclass Own(Base): pass\n")
+    other.write_text("from ldl.heads import Softmax\nclass Other(Softmax): pass\n")
+    discover(tmp_path)
+
+    def found(path: str, where: str = "model") -> dict:
+        part = {"head": {"class_path": path, "init_args": {}}}
+        return depends_on(yaml.safe_dump({"model": {}, "data": {}, "trainer": {}} | {where: part}))
+
+    try:
+        for where in ("model", "data", "trainer"):
+            first, plain = found("ldl_plugins.cell_key_own.Own", where), found("ldl.heads.Softmax", where)
+            assert first["files"].keys() == {"ldl_plugins.cell_key_own", "ldl_plugins.cell_key_base"}
+            assert "files" not in plain
+            other.write_text(f"# {where}")
+            assert found("ldl_plugins.cell_key_own.Own", where) == first
+            for file in (own, base):
+                file.write_text(f"{file.read_text()}# {where}\n")
+                assert found("ldl_plugins.cell_key_own.Own", where) != first
+                first = found("ldl_plugins.cell_key_own.Own", where)
+    finally:
+        for file in (base, own, other):
+            sys.modules.pop(f"ldl_plugins.{file.stem}", None)
+        plugin_folders.remove(tmp_path)

@@ -31,7 +31,8 @@ PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers", "prefetch")
 """Options of data that change nothing where the content is the same."""
 LOOKS = ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary")
 """Options of a trainer that change no figure."""
-VERSIONED = ("ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations", "builtins", "abc", "typing")
+VERSIONED = {"ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations"}
+VERSIONED |= sys.stdlib_module_names
 """Packages whose classes change with their version alone."""
 ELSEWHERE = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler")
 
@@ -78,7 +79,7 @@ def _files(part: Any) -> Iterator[tuple[str, str | Path]]:
 def source_digests(part: Any) -> dict[str, str]:
     """Of the source of classes, and of what they are derived from, in a part of a configuration, by their modules.
 
-    That of packages whose version tells, ``ldl`` and those it is made of, is left out; so is what else a module imports.
+    That of packages whose version tells is left out, and so is what else a module imports.
     """
     modules = {name: getattr(sys.modules.get(name), "__file__", None) for name in _modules(part)}
     return {name: _file_digest(file) for name, file in modules.items() if file is not None}

@@ -33,7 +33,9 @@ from ldl.task import Task
 
 Parse = Callable[[list[str]], LDLCLI]
 
-OTHER_WORKER = "a worker reads other data, weights or plugins, or is of another version of ldl, than the process that asks it"
+OTHER_WORKER = (
+    "a worker reads other data, weights or plugins, or is of another version of ldl, than the process that asks it"
+)
 
 
 def crossval(cli: LDLCLI, parse: Parse) -> None:

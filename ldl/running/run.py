@@ -62,7 +62,7 @@ def run(cli: LDLCLI) -> None:
                 console.origin(config.ckpt_path, checkpoint) if checkpoint else console.pretrained(task.backbone)
             )
             if data.trained_elsewhere:
-                console.say("leaks cannot be counted: it is not known to be trained on these data")
+                console.say("leaks cannot be counted: the weights are not known to be trained on these data")
             if config.stage == "predict":
                 trainer.predict(task, datamodule=data, return_predictions=False)
             else:

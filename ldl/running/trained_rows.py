@@ -42,7 +42,8 @@ def trained_fold(data: LDLDataModule, checkpoint: dict[str, Any], path: str) -> 
     if not isinstance(known, dict) or known.get("data") != identity(data):
         return None
     part = known.get("part")
-    if not isinstance(part, Tensor) or part.dtype != torch.uint8 or part.shape != (data.size,):
+    plain = isinstance(part, Tensor) and part.layout == torch.strided and part.device.type == "cpu"
+    if not plain or part.dtype != torch.uint8 or part.shape != (data.size,):
         raise LDLError(f"{path}: its {KEY}.part is no number of a part for every instance; take another checkpoint")
     part = part.numpy()
     if again := int((part[data.split.test] > 0).sum()):

@@ -84,12 +84,13 @@ def test_of_other_data_no_leak_is_known(
         given = [f"--data.path={tmp_path / 'half.csv'}"]
     found = results_of(last.parent / "old.ckpt" if old else last, tmp_path / "out", *given)
     assert found["leak"] is None and found["leaky"] is None
-    assert "leaks cannot be counted: it is not known to be trained on these data" in capsys.readouterr().out
+    assert "leaks cannot be counted: the weights are not known to be trained on these data" in capsys.readouterr().out
 
 
-def test_a_damaged_note_is_named(last: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("part", [torch.zeros(3), torch.zeros(80, dtype=torch.uint8).to_sparse(), [0] * 80])
+def test_a_damaged_note_is_named(part: Any, last: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = torch.load(last, weights_only=True)
-    content[KEY]["part"] = torch.zeros(3)
+    content[KEY]["part"] = part
     torch.save(content, last.parent / "damaged.ckpt")
     with pytest.raises(SystemExit):
         results_of(last.parent / "damaged.ckpt", tmp_path / "out")

@@ -42,11 +42,11 @@ def trained_fold(data: LDLDataModule, checkpoint: dict[str, Any], path: str) -> 
     if not isinstance(known, dict) or known.get("data") != identity(data):
         return None
     part = known.get("part")
-    plain = isinstance(part, Tensor) and part.layout == torch.strided and part.device.type == "cpu"
-    if not plain or part.dtype != torch.uint8 or part.shape != (data.size,):
+    wanted = torch.uint8, torch.strided, (data.size,), "cpu"
+    if not isinstance(part, Tensor) or (part.dtype, part.layout, part.shape, part.device.type) != wanted:
         raise LDLError(f"{path}: its {KEY}.part is no number of a part for every instance; take another checkpoint")
     part = part.numpy()
-    if again := int((part[data.split.test] > 0).sum()):
+    if again := np.count_nonzero(part[data.split.test]):
         raise LDLError(
             f"{path} was trained on {again} of the {len(data.split.test)} instances that fold {data.fold} tests; give "
             "the data.fold, folds, fold_seed and protocol of its run, or data that are new to it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -98,16 +99,29 @@ class Haar(Backbone):
     def forward(self, inputs: Tensor) -> Tensor:
         """Pictures (B, channels, H, W), uint8 or float, to features (B, F), or (B, J, F) with ``window``; float32.
 
-        Pictures of 0 to 255 in uint8 become 0 to 1.
+        Pictures of 0 to 255 in uint8 become 0 to 1. Raises LDLError for other channels or
+        sides than it was built for; with ``window``, any sides are taken in which a window fits.
         """
+        self._check_shape(tuple(inputs.shape[1:]))
         pictures = inputs.cpu().double().numpy() / (255 if inputs.dtype == torch.uint8 else 1)
         table = np.zeros((*pictures.shape[:2], pictures.shape[2] + 1, pictures.shape[3] + 1))
         table[:, :, 1:, 1:] = pictures.cumsum(2).cumsum(3)
         rows, columns = self.grid(tuple(inputs.shape[1:]))
         features = np.empty((len(pictures), rows * columns, self.pool), np.float32)
-        _sum_points(table.reshape(len(table), -1), *self._points(table.shape), columns, self.stride, features)
+        flat = table.reshape(len(table), math.prod(table.shape[1:]))
+        _sum_points(flat, *self._points(table.shape), columns, self.stride, features)
         output = torch.from_numpy(features).to(inputs.device)
         return output[:, 0] if self.window is None else output
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        channels, height, width = self._sides
+        holds_windows = self.window and len(shape) == 3 and shape[0] == channels and min(shape[1:]) >= self.window
+        if shape != self._sides and not holds_windows:
+            least = "at least " if self.window else ""
+            raise LDLError(
+                f"Haar was built for pictures of {least}{height}x{width} pixels in {channels} channels, "
+                f"got inputs of shape {shape}; resize them to that"
+            )
 
     def _points(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
         """Places (F, 16) in a flat table of sums (B, *shape[1:]), their coefficients, and the length of its rows."""

@@ -107,3 +107,23 @@ def test_options_out_of_range_are_refused(options: dict[str, object], message: s
 def test_rows_are_refused() -> None:
     with pytest.raises(LDLError, match=r"Haar needs images .* got inputs of shape \(7,\); use Identity"):
         Haar().build((7,))
+
+
+@pytest.mark.parametrize("shape", [(1, 9, 10), (1, 12, 10), (3, 10, 10), (10, 10)])
+def test_pictures_of_another_size_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(LDLError, match=r"^Haar was built for pictures of 10x10 pixels in 1 channels, got .* resize"):
+        _built((1, 10, 10))(torch.zeros(2, *shape))
+
+
+def test_windows_are_taken_of_any_picture_that_holds_one() -> None:
+    haar = _built((1, 12, 12), window=8, stride=4)
+    larger = _pictures(2, 1, 16, 12)
+    torch.testing.assert_close(haar(larger)[:, :4], haar(larger[:, :, :12]))
+    for shape in ((1, 7, 12), (2, 12, 12)):
+        with pytest.raises(LDLError, match=r"^Haar was built for pictures of at least 8x8 pixels in 1 channels, got"):
+            haar(_pictures(2, *shape))
+
+
+@pytest.mark.parametrize(("window", "shape"), [(None, (0, 30)), (6, (0, 25, 30))])
+def test_no_pictures_have_no_features(window: int | None, shape: tuple[int, ...]) -> None:
+    assert _built((1, 10, 10), window=window)(_pictures(0, 1, 10, 10)).shape == shape

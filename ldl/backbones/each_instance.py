@@ -31,9 +31,17 @@ class EachInstance(Backbone):
         self.is_fixed = self.backbone.is_fixed
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
-        """Create the backbone for inputs (J, ...), J of any size. Raises LDLError for inputs that are no bags."""
+        """Create the backbone for inputs (J, ...), J of any size. Raises LDLError for inputs that are no bags, or a
+        backbone that gives bags or maps.
+        """
         if len(input_shape) < 2:
             raise LDLError(f"EachInstance needs bags (instances, ...), got inputs of shape {input_shape}; leave it out")
+        if self.backbone.gives_maps:
+            name = type(self.backbone).__name__
+            raise LDLError(
+                f"EachInstance.backbone {name} gives features at every pixel, where each instance has one row of them; "
+                "take Timm, HOG or Haar"
+            )
         width = self.backbone.build(input_shape[1:], load_weights)
         if self.backbone.gives_bags:
             raise LDLError("EachInstance.backbone must make one instance of one input, not a bag; set window: null")

@@ -76,14 +76,30 @@ class PixelFeatures(TimmNetwork):
         config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
         self._register_pixel_scale(config.mean, config.std, input_shape[0])
         self.to(memory_format=torch.channels_last)
+        self._folded: Folded | None = None
+        self._check_maps(input_shape[0])
         self.train(self.training)
         if self.side_outputs >= len(channels):
             raise LDLError(
                 f"PixelFeatures.side_outputs {self.side_outputs} must be in 0..{len(channels) - 1}: {self.name} has "
                 f"{len(channels)} maps"
             )
-        self._folded = Folded(self.network, input_shape[0]) if self.fold else None
+        if self.fold:
+            self._folded = Folded(self.network, input_shape[0])
         return self.width
+
+    @torch.no_grad()
+    def _check_maps(self, channels: int) -> None:
+        """Raise LDLError where the network does not take images of any size, or gives no maps (B, F, H, W)."""
+        cell = self.strides[-1]
+        self.network.eval()
+        try:
+            self._at_scale(torch.zeros(1, channels, 3 * cell, 5 * cell), 1)
+        except (RuntimeError, AssertionError, ValueError) as error:
+            raise LDLError(
+                f"PixelFeatures.name {self.name!r} takes no images of any size, or gives no maps of them: "
+                f"{' '.join(str(error).split())[:160]}; take a convolutional network, such as mobilenetv2_100"
+            ) from error
 
     def _make_joint(self) -> nn.Module:
         if self.joint == "full":
@@ -122,10 +138,14 @@ class PixelFeatures(TimmNetwork):
         if self.training:
             finest, *coarser = self._at_scale(inputs, 1, 1 + self.side_outputs)
             return torch.stack([finest, *coarser]).transpose(0, 1) if coarser else finest
-        maps = [self._at_scale(inputs, scale)[0] for scale in self.scales]
-        if self.mirror:
-            maps += [self._at_scale(inputs.flip(-1), scale)[0].flip(-2) for scale in self.scales]
-        return torch.stack(maps).mean(0) if len(maps) > 1 else maps[0]
+        count = len(self.scales) * (1 + self.mirror)
+        total = torch.zeros((), device=inputs.device)
+        # One after the other: the maps of all scales of a large image would not fit into memory together.
+        for scale in self.scales:
+            total = total + self._at_scale(inputs, scale)[0] / count
+            if self.mirror:
+                total = total + self._at_scale(inputs.flip(-1), scale)[0].flip(-2) / count
+        return total
 
     def _at_scale(self, inputs: Tensor, scale: float, count: int = 1) -> list[Tensor]:
         """The ``count`` finest joined maps (B, H, W, F) of resized images, the finest first."""

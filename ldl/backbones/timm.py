@@ -27,7 +27,7 @@ def local_weights(name: str) -> Path | None:
     """The weights file of a timm model in ``LDL_WEIGHTS``, or in ``weights`` beside the data folder, or None."""
     own, data = Path(os.environ.get("LDL_WEIGHTS") or "weights"), Path(os.environ.get("LDL_DATA") or "data")
     files = (file for folder in (own, data.parent / "weights") for file in sorted(folder.glob("*.safetensors")))
-    return next((file for file in files if file.name.partition(".")[0] == name), None)
+    return next((file for file in files if name in (file.stem, file.name.partition(".")[0])), None)
 
 
 not_on_hub: set[str] = set()

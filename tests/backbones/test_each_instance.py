@@ -8,6 +8,7 @@ import torch
 from ldl.backbones.base import Identity
 from ldl.backbones.each_instance import EachInstance
 from ldl.backbones.haar import Haar
+from ldl.backbones.pixel_features import PixelFeatures
 from ldl.backbones.timm import Timm
 from ldl.errors import LDLError
 from ldl.heads import Bagged, Softmax
@@ -54,3 +55,7 @@ def test_what_is_no_bag_is_refused() -> None:
         EachInstance().build((7,))
     with pytest.raises(LDLError, match="must make one instance of one input, not a bag"):
         EachInstance(Haar(window=4)).build((2, 1, 8, 8))
+    with pytest.raises(
+        LDLError, match="^EachInstance.backbone PixelFeatures gives features at every pixel"
+    ):
+        EachInstance(PixelFeatures(pretrained=False)).build((2, 3, 32, 32))

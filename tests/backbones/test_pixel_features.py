@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,22 @@ def test_scales_are_averaged_in_evaluation_only() -> None:
     image = torch.randn(1, 3, 64, 96)
     torch.testing.assert_close(both(image), (one(image) + two(image)) / 2)
     torch.testing.assert_close(both.train()(image), one(image))
+
+
+@torch.no_grad()
+def test_maps_are_not_held_once_they_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    backbone, at_scale, made, most = built(scales=(0.5, 1.0, 1.5, 2.0), mirror=True), PixelFeatures._at_scale, [], 0
+
+    def watched(*arguments: object) -> list[torch.Tensor]:
+        nonlocal most
+        most = max(most, sum(one() is not None for one in made))
+        maps = at_scale(*arguments)  # type: ignore[arg-type]
+        made.append(weakref.ref(maps[0]))
+        return maps
+
+    monkeypatch.setattr(PixelFeatures, "_at_scale", watched)
+    backbone(torch.randn(1, 3, 64, 64))
+    assert len(made) == 8 and most == 0
 
 
 def test_mirror_images_are_averaged_in_evaluation_only() -> None:
@@ -131,6 +148,10 @@ def test_pretrained_weights_are_taken_from_a_file(ldl_data: Path) -> None:
         ({"width": 0}, (3, 64, 64), "PixelFeatures.width 0 must be in 1..4096"),
         ({"side_outputs": 5}, (3, 64, 64), "PixelFeatures.side_outputs 5 must be in 0..4: mobilenetv2_050 has 5 maps"),
         ({"fold": True, "freeze_statistics": False}, (3, 64, 64), "PixelFeatures.fold folds frozen statistics"),
+        *(
+            ({"name": name}, (3, 64, 64), f"^PixelFeatures.name '{name}' takes no images of any size.*; take a conv")
+            for name in ("vit_tiny_patch16_224", "swin_tiny_patch4_window7_224", "coatnet_nano_rw_224")
+        ),
         ({"scales": (0.0,)}, (3, 64, 64), r"PixelFeatures.scales \(0.0,\) must be in 0.05..20"),
     ],
 )

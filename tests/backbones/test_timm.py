@@ -156,6 +156,8 @@ def test_weights_at_hand_need_no_hub(place: str, tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("LDL_WEIGHTS", raising=False)
     monkeypatch.setenv(place, str(folder if place == "LDL_WEIGHTS" else tmp_path / "data"))
     assert local_weights(SMALL) == folder / f"{SMALL}.some_tag.safetensors"
+    assert local_weights(f"{SMALL}.some_tag") == folder / f"{SMALL}.some_tag.safetensors"
+    assert local_weights(f"{SMALL}.other_tag") is None
     assert local_weights("mobilenetv2_100") is None
     for pretrained in (True, "auto"):
         backbone = _build(pretrained=pretrained)

@@ -47,7 +47,8 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
 
     Returns:
         The batch with ``rows``, the number of its :func:`learned_rows`, with ``padded``, whether it still has padding,
-        and, of a batch of maps that is learned from, with ``kept`` (n,), the numbers of the pixels to ``keep``.
+        and, of a batch of maps that is learned from, with ``kept`` (n,), the numbers of the pixels to ``keep``: 1 at
+        least, which counts for nothing where ``rows`` is 0.
     """
     if "rows" in batch or "error" in batch:
         return batch
@@ -55,8 +56,11 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
     if not train:
         return {**batch, "rows": rows, "padded": not bool((batch["weight"] > 0).all())}
     batch = without_padding(batch)
-    kept = {"kept": batch["keep"].flatten().nonzero().flatten()} if "keep" in batch else {}
-    return {**batch, **kept, "rows": rows, "padded": False}
+    if "keep" in batch:
+        kept = batch["keep"].flatten().nonzero().flatten()
+        # As without_padding: of no pixels there is no mean loss.
+        batch = {**batch, "kept": kept if len(kept) else kept.new_zeros(1)}
+    return {**batch, "rows": rows, "padded": False}
 
 
 def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:

@@ -55,7 +55,5 @@ def test_what_is_no_bag_is_refused() -> None:
         EachInstance().build((7,))
     with pytest.raises(LDLError, match="must make one instance of one input, not a bag"):
         EachInstance(Haar(window=4)).build((2, 1, 8, 8))
-    with pytest.raises(
-        LDLError, match="^EachInstance.backbone PixelFeatures gives features at every pixel"
-    ):
+    with pytest.raises(LDLError, match="^EachInstance.backbone PixelFeatures gives features at every pixel"):
         EachInstance(PixelFeatures(pretrained=False)).build((2, 3, 32, 32))

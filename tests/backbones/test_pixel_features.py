@@ -5,12 +5,14 @@ from __future__ import annotations
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from ldl.backbones.folded import Folded
 from ldl.backbones.pixel_features import PixelFeatures
 from ldl.batch import learned_pixels
+from ldl.data.edges.votes import learned
 from ldl.errors import LDLError
 from ldl.heads import LDLF, Softmax
 from ldl.labels import LabelSpace
@@ -123,6 +125,29 @@ def test_any_head_learns_from_chosen_pixels(head: Softmax | LDLF) -> None:
     assert losses[0] == losses[1]
     assert task(images).shape == (2, 40, 40, 2)
     torch.testing.assert_close(task(images).sum(-1), torch.ones(2, 40, 40))
+
+
+@pytest.mark.parametrize("head", [Softmax(), LDLF(trees=2, depth=3, outputs=4, batches=2, buffer_rows=100)])
+def test_a_batch_without_a_pixel_to_learn_from_changes_nothing(head: Softmax | LDLF) -> None:
+    """As crops are whose every pixel some annotators drew, and most did not, with the target ``consensus``."""
+    task = Task(head, PixelFeatures(**SMALL))
+    task.build(LABELS, (3, 64, 64))
+    task.log = lambda *arguments, **options: None  # there is no trainer
+    share, keep = np.full((2, 32, 32), 0.3, np.float32), np.zeros((2, 32, 32), bool)
+    for image in range(2):
+        share[image], keep[image] = learned(share[image], "consensus", 2.0, np.random.default_rng(0))
+    assert not keep.any()
+    batch = {
+        "input": torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8),
+        "target": torch.from_numpy(np.stack([1 - share, share], -1)),
+        "keep": torch.from_numpy(keep),
+        "weight": torch.ones(2),
+        "index": torch.arange(2),
+    }
+    output = task.training_step(batch, 0)
+    assert output["loss"] == 0 and len(output["memory"]) == len(output["target"]) == 0
+    output["loss"].backward()
+    assert all(not p.grad.any() for p in task.parameters() if p.grad is not None)
 
 
 def test_pretrained_weights_are_taken_from_a_file(ldl_data: Path) -> None:

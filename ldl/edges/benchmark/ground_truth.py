@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.io import loadmat
+from scipy.sparse import issparse
 
 from ldl.errors import LDLError
 from ldl.trust.archive import check_mat
+
+MOST_PIXELS = 2**28
+"""Of the sparse maps of a file, which become full ones."""
 
 
 class GroundTruth(NamedTuple):
@@ -26,6 +31,8 @@ class GroundTruth(NamedTuple):
 
 def read_ground_truth(path: Path) -> GroundTruth:
     """Read a ``.mat`` file: ``groundTruth``, one cell an annotator, each with ``Boundaries`` and ``Segmentation``.
+
+    Maps may be sparse matrices.
 
     Raises:
         LDLError: no such file, another content, no annotators, or annotators whose maps differ in size.
@@ -57,7 +64,10 @@ def read_ground_truth(path: Path) -> GroundTruth:
     return GroundTruth(boundaries > 0, None if segments is None else segments.astype(np.int32))
 
 
-def _stack(path: Path, name: str, maps: list[np.ndarray]) -> np.ndarray:
+def _stack(path: Path, name: str, maps: list[Any]) -> np.ndarray:
+    if (size := sum(math.prod(drawn.shape) for drawn in maps if issparse(drawn))) > MOST_PIXELS:
+        raise LDLError(f"{path}: {name} are sparse matrices of {size} pixels in all, {MOST_PIXELS} at most are read")
+    maps = [drawn.toarray() if issparse(drawn) else drawn for drawn in maps]
     for number, drawn in enumerate(maps):
         if drawn.ndim != 2 or not drawn.size:
             raise LDLError(f"{path}: {name} of annotator {number} has shape {drawn.shape}, not (height, width)")

@@ -9,6 +9,8 @@ from pathlib import Path
 import fake_edges
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse
 from PIL import Image
 
 from ldl import progress
@@ -237,6 +239,26 @@ def test_folders_that_do_not_fit_are_named(
 def test_unusable_ground_truth_is_named(tmp_path: Path, maps: list[np.ndarray], message: str) -> None:
     path = fake_edges.write_truth(tmp_path / "a.mat", maps)
     with pytest.raises(LDLError, match=message):
+        read_ground_truth(path)
+
+
+def _sparse(path: Path, *maps: scipy.sparse.csc_matrix) -> Path:
+    cells = np.empty((1, len(maps)), object)
+    for number, drawn in enumerate(maps):
+        cells[0, number] = {"Boundaries": drawn}
+    scipy.io.savemat(path, {"groundTruth": cells})
+    return path
+
+
+def test_sparse_maps_are_full_ones(tmp_path: Path) -> None:
+    drawn = np.stack([np.eye(4, 5), np.zeros((4, 5))])
+    path = _sparse(tmp_path / "a.mat", *map(scipy.sparse.csc_matrix, drawn))
+    assert np.array_equal(read_ground_truth(path).boundaries, drawn > 0)
+
+
+def test_sparse_maps_are_bounded(tmp_path: Path) -> None:
+    path = _sparse(tmp_path / "a.mat", *[scipy.sparse.csc_matrix((2**16, 2**10))] * 5)
+    with pytest.raises(LDLError, match="Boundaries are sparse matrices of 335544320 pixels in all, 268435456 at most"):
         read_ground_truth(path)
 
 

@@ -31,6 +31,9 @@ CHECKPOINT_KEY = "ldl"
 MENDED = "what was written before is whole: make room, and go on with --ckpt_path RUN/checkpoints/last.ckpt"
 """What to do where a file of a run cannot be written."""
 
+MENDED_OUT = "make room, or give another --out"
+"""What to do where the one file that a command was asked for cannot be."""
+
 
 def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
     """The content of a checkpoint of ldl; plugins are discovered, so that their heads can be rebuilt.
@@ -159,8 +162,12 @@ def _ends(labels: LabelSpace) -> str:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, mend: str = MENDED) -> Iterator[IO[bytes]]:
     """A file beside ``path``, whose folder is made, which takes its place once all is on the disk; else it goes.
+
+    Args:
+        path: The file to write.
+        mend: What to do where it cannot be written.
 
     Raises:
         LDLError: it cannot be written, as on a full disk; what was at ``path`` is there as before.
@@ -179,7 +186,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         # torch tells in words of its own what became of its file.
         cause = error if isinstance(error, OSError) else error.__context__
         if isinstance(cause, OSError) and isinstance(error, OSError | RuntimeError):
-            raise LDLError(f"{path} cannot be written: {cause.strerror}; {MENDED}") from error
+            raise LDLError(f"{path} cannot be written: {cause.strerror}; {mend}") from error
         raise
 
 

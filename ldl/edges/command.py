@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from ldl.checkpoint import MENDED_OUT
 from ldl.errors import LDLError
 
 
@@ -21,6 +25,18 @@ def run(parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], No
     except LDLError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def check_out(path: Path) -> None:
+    """Make the folder of a file to write. Raises LDLError where it cannot be written, before anything is measured."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise LDLError(f"--out {path} cannot be written: {error.strerror}; {MENDED_OUT}") from error
 
 
 def check_chart(path: Path | None) -> None:

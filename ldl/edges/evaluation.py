@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ldl.charts.edges import precision_recall
+from ldl.checkpoint import MENDED_OUT
 from ldl.edges.benchmark.counting import MAX_DIST
 from ldl.edges.benchmark.crispness import evaluate_crisp
 from ldl.edges.benchmark.evaluation import agreement, evaluate_folder, open_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth
-from ldl.edges.command import check_chart, drawing, run
+from ldl.edges.command import check_chart, check_out, drawing, run
 from ldl.reports.files import write_json
 
 
@@ -47,6 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def evaluate(options: argparse.Namespace) -> None:
     """Write the JSON file, draw the chart, print the figures. Raises LDLError."""
+    check_out(options.out)
     check_chart(options.chart)
     shared = {"max_dist": options.max_dist, "workers": options.workers, "show_progress": sys.stderr.isatty()}
     folders, levels = (options.pred, options.gt, options.allow_empty), options.thresholds
@@ -60,7 +62,7 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.human:
         point = agreement(evaluation.names, lambda name: read_ground_truth(options.gt / f"{name}.mat"), **shared)
         content["human"] = point and point._asdict()
-    write_json(options.out, content)
+    write_json(options.out, content, MENDED_OUT)
     if options.chart is not None:
         with drawing(options.chart):
             precision_recall(options.chart, {options.pred.name: evaluation}, point)

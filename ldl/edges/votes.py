@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from ldl.charts.votes import reliability_diagram
+from ldl.checkpoint import MENDED_OUT
 from ldl.edges.benchmark.evaluation import paired
 from ldl.edges.benchmark.ground_truth import read_ground_truth
 from ldl.edges.benchmark.maps import read_probability
 from ldl.edges.benchmark.proper import BINS
 from ldl.edges.benchmark.vote_counts import VoteCounts, count_votes, to_dict
-from ldl.edges.command import check_chart, drawing, run
+from ldl.edges.command import check_chart, check_out, drawing, run
 from ldl.errors import LDLError
 from ldl.reports.files import write_json
 
@@ -44,13 +45,14 @@ def evaluate(options: argparse.Namespace) -> None:
         raise LDLError(f"--{missing} is missing: a calibration takes both, maps and ground truth of other images")
     if options.bins < 1:
         raise LDLError(f"--bins {options.bins} must be at least 1")
+    check_out(options.out)
     check_chart(options.chart)
     counts = count_folder(options.pred, options.gt)
     ways = {"raw": counts.stated()}
     if options.fit_pred is not None:
         ways["calibrated"] = count_folder(options.fit_pred, options.fit_gt).calibrated()
     content = to_dict(counts, ways, options.bins)
-    write_json(options.out, content)
+    write_json(options.out, content, MENDED_OUT)
     if options.chart is not None:
         with drawing(options.chart):
             reliability_diagram(options.chart, counts.tallies, ways, options.bins)

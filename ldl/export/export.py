@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ldl.backbones.split import evaluating
-from ldl.checkpoint import replacing
+from ldl.checkpoint import MENDED_OUT, replacing
 from ldl.errors import LDLError, did_you_mean
 from ldl.export.deployed import Deployed
 from ldl.export.formats import FORMATS, quietly
@@ -73,7 +73,7 @@ def export(source: Task | str | Path, file: str | Path, to: str = "onnx", force:
             f"the {to} file of {type(task.head).__name__} is not kept: {parity.apart} of {parity.rows} rows differ "
             f"from torch by more than {CLOSE:g}; please report it with the checkpoint's options"
         )
-    with replacing(file) as opened:
+    with replacing(file, MENDED_OUT) as opened:
         opened.write(data)
     return Exported(file, len(data), parity)
 

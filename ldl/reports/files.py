@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ldl.checkpoint import replacing
+from ldl.checkpoint import MENDED, replacing
 
 HELD = 2**14
 """Rows of a table of which Python has objects at a time."""
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write all or nothing; NaN and infinities become null."""
-    with replacing(path) as file:
+def write_json(path: Path, content: dict[str, Any], mend: str = MENDED) -> None:
+    """Write all or nothing; NaN and infinities become null. Raises LDLError as ``replacing``."""
+    with replacing(path, mend) as file:
         file.write((json.dumps(_finite(content), indent=2, allow_nan=False) + "\n").encode())
 
 

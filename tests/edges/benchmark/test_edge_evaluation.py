@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import fake_edges
@@ -27,6 +28,7 @@ from ldl.edges.benchmark.evaluation import (
 from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
 from ldl.edges.benchmark.scores import Curve, average_precision, curve, image_optimum, optimum, recall_at_half, scores
 from ldl.edges.evaluation import main
+from ldl.edges.votes import main as votes
 from ldl.errors import LDLError
 from ldl.progress import Stop, Stopped
 
@@ -80,7 +82,7 @@ def test_the_command_writes_figures_curve_and_counts(folders: tuple[Path, Path],
     [
         ("--chart", "c.txt", "c.txt cannot be drawn as '.txt'; let its name end in .png", False),
         ("--chart", "file/c.png", "c.png cannot be written: File exists; the figures are in --out", True),
-        ("--out", "file/out.json", "out.json cannot be written: File exists", False),
+        ("--out", "file/out.json", "out.json cannot be written: File exists; make room, or give another --out", False),
         ("--workers", "-1", "workers -1 must be at least 1, or left out", False),
     ],
 )
@@ -96,6 +98,15 @@ def test_what_cannot_be_written_or_done_is_said_in_a_line(
     said = capsys.readouterr().err
     assert stopped.value.code == 2 and message in said and said.count("\n") == 1
     assert (tmp_path / "out.json").is_file() == written
+
+
+@pytest.mark.parametrize("command", [main, votes])
+def test_where_to_write_is_looked_at_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture, command: Callable[[list[str]], None]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(["--pred", "none", "--gt", "none", "--out", str(tmp_path)])
+    assert capsys.readouterr().err.startswith(f"error: --out {tmp_path} cannot be written: Is a directory; make room")
 
 
 def test_figures_by_hand() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ldl.batch import Batch, global_rows
-from ldl.callbacks.gather import of_all, put_together
+from ldl.callbacks.gather import of_all, put_together, sizes_of_all
 from ldl.checks.contract import check_forward
 from ldl.checks.survives import lost_in_checkpoint
 from ldl.collective import Collective, current_collective
@@ -123,11 +123,12 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
         batch = {name: column.to(task.device) for name, column in batch.items()}
         columns = {name: batch[name][real] for name in ("target", "value", "group") if name in batch}
         features = task.features(batch)[real]
-        first = first or features.shape[1:]
-        if (size := features.shape[1:]) != first:
-            raise LDLError(
+        sizes = sizes_of_all(tuple(features.shape[1:]), collective)
+        first = first or sizes[0]
+        if other := next((size for size in sizes if size != first), None):
+            raise SharedError(
                 f"{type(task.head).__name__} is fitted on all instances at once, but their features are of several "
-                f"sizes, such as {tuple(first)} and {tuple(size)}; take a head that learns by gradient"
+                f"sizes, such as {first} and {other}; take a head that learns by gradient"
             )
         yield of_all({"features": features, **columns}, collective)
     task.train(training)

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import pytorch_lightning as pl
+import torch
+import torch.distributed as dist
+from torch import Tensor
 
-from ldl.backbones.base import Identity
+from ldl.backbones.base import Backbone, Identity
 from ldl.callbacks import Compile, FitHead, LeafUpdate
+from ldl.callbacks.fit_head import _extract
+from ldl.collective import TorchCollective
 from ldl.data import RotatedDigits
-from ldl.errors import LDLError
+from ldl.errors import LDLError, SharedError
 from ldl.head import Head
 from ldl.heads import LDLF, MeanPredictor, Softmax
+from ldl.labels import LabelSpace
 from ldl.task import Task
 
 QUIET = {
     "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
     "enable_checkpointing": False, "num_sanity_val_steps": 0,
 }  # fmt: skip
+
+
+class Bright(Backbone):
+    """The brightness at every pixel."""
+
+    gives_maps = True
+
+    def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
+        return 1
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return inputs.mean(1).unsqueeze(-1)
+
+
+def _extract_sizes(rank: int, rendezvous: str, sizes: list[list[tuple[int, int]]]) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=2)
+    task = Task(MeanPredictor(), Bright())
+    task.build(LabelSpace.nominal(["no", "yes"]), (3, 4, 6))
+    batches = [
+        {"input": torch.ones(1, 3, *size), "target": torch.full((1, *size, 2), 0.5), "weight": torch.ones(1)}
+        for size in sizes[rank]
+    ]
+    parts = _extract(pl.Trainer(**QUIET), task, batches, TorchCollective())  # type: ignore[arg-type]
+    with pytest.raises(SharedError, match=r"MeanPredictor .* several sizes, such as \(4, 6, 1\) and \(6, 4, 1\)"):
+        list(parts)
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("sizes", [[[(4, 6)], [(6, 4)]], [[(4, 6), (4, 6)], [(4, 6), (6, 4)]]])
+def test_maps_of_several_sizes_are_refused_by_all_processes(tmp_path: Path, sizes: list[list[tuple[int, int]]]) -> None:
+    args = (str(tmp_path / "rendezvous"), sizes)
+    torch.multiprocessing.start_processes(_extract_sizes, args, nprocs=2, start_method="fork")
 
 
 class Counts(pl.Callback):

@@ -51,7 +51,7 @@ def _order(rows: np.ndarray, labels: LabelSpace) -> np.ndarray:
 
 def learning_curves(path: Path, metrics_csv: Path) -> Path | None:
     """Training loss and validation KL over epochs, from Lightning's ``metrics.csv``; None of less than two epochs."""
-    with metrics_csv.open() as file:
+    with metrics_csv.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     figure, axis = new_figure(6, 4)
     for name, label in (("train_loss", "training loss"), ("val_kl", "validation KL")):

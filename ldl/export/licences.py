@@ -75,7 +75,7 @@ def _data_of_run(checkpoint: Path) -> tuple[str, str] | None:
     for folder in checkpoint.absolute().parents[:3]:
         if (file := folder / "config.yaml").is_file():
             try:
-                data: Any = yaml.safe_load(file.read_text())["data"]
+                data: Any = yaml.safe_load(file.read_text(encoding="utf-8"))["data"]
                 path = (data.get("init_args") or {}).get("path") or ""
                 return str(data["class_path"]).rpartition(".")[2], Path(path).name
             except (yaml.YAMLError, OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError):

@@ -85,7 +85,7 @@ def may_drop(table: np.ndarray | Tensor) -> bool:
         return False  # too few to look
     address, found = _address(table), False
     try:
-        with open("/proc/self/smaps") as maps:
+        with open("/proc/self/smaps", encoding="utf-8", errors="replace") as maps:
             for line in maps:
                 name, *rest = line.split()
                 if not name.endswith(":"):

@@ -157,7 +157,7 @@ def _train_elsewhere(workers: Workers, runs: FoldRuns, parse: Parse, key: Key, n
     config, data, folder = runs.cli.config, runs.data, runs.folder
     with tempfile.TemporaryDirectory(dir=folder, prefix=".cells-") as scratch:
         text = Path(scratch).absolute() / "config.yaml"
-        text.write_text(runs.cli.dump(of_fold(config, 0)))
+        text.write_text(runs.cli.dump(of_fold(config, 0)), encoding="utf-8")
         shared = share(data, text.parent) if workers.scheduler is None else None
         plan = _Elsewhere(parse, str(text), shared, str(folder.absolute()), data.num_folds, tuple(key.items()))
         cells = [Cell(f"fold {number}", partial(_train_fold, plan, number)) for number in numbers]

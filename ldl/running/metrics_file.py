@@ -22,7 +22,7 @@ class _Writer(ExperimentWriter):
         path = Path(self.metrics_file_path)
         if path.is_file():
             # A row that a kill or a full disk cut off has no end.
-            whole = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            whole = [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
             rows = [row for row in csv.DictReader(whole) if row.get("step") and int(row["step"]) < first_step]
             self.metrics_keys = [name for name in (whole and next(csv.reader(whole))) if any(row[name] for row in rows)]
             self._write(rows)
@@ -31,7 +31,7 @@ class _Writer(ExperimentWriter):
         pass
 
     def _rewrite_with_new_header(self, fieldnames: list[str]) -> None:
-        with open(self.metrics_file_path, newline="") as file:
+        with open(self.metrics_file_path, newline="", encoding="utf-8") as file:
             self._write(list(csv.DictReader(file)))
 
     def _write(self, rows: list[dict[str, Any]]) -> None:

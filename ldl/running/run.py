@@ -164,7 +164,7 @@ def make_trainer(
     if process_rank() == 0:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "config.yaml").write_text(text)
+            (folder / "config.yaml").write_text(text, encoding="utf-8")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", error)
             raise LDLError(f"--run_dir {folder} cannot be written: {reason}; give another folder") from error

@@ -96,7 +96,7 @@ def cached_crops(records: FaceRecords, size: int, margin: float | None, cache: P
 
 
 def _read(failures: Path) -> dict[int, str]:
-    return {int(row): reason for row, reason in json.loads(failures.read_text()).items()}
+    return {int(row): reason for row, reason in json.loads(failures.read_text(encoding="utf-8")).items()}
 
 
 def _make(records: FaceRecords, size: int, margin: float | None, file: Path, failures: Path) -> None:
@@ -107,7 +107,7 @@ def _make(records: FaceRecords, size: int, margin: float | None, file: Path, fai
             # The map has holes, and a disk that is full where one is written to ends the process.
             with temporary.open("r+b") as opened:
                 os.posix_fallocate(opened.fileno(), 0, temporary.stat().st_size)
-        failures.write_text(json.dumps(_fill(temporary, records, range(len(records)), size, margin)))
+        failures.write_text(json.dumps(_fill(temporary, records, range(len(records)), size, margin)), encoding="utf-8")
         os.replace(temporary, file)
     except BaseException:
         temporary.unlink(missing_ok=True)

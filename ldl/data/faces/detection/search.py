@@ -88,7 +88,7 @@ def _write(file: Path, found: Found) -> None:
 
 
 def _read(file: Path) -> Found:
-    said = json.loads(file.read_text())
+    said = json.loads(file.read_text(encoding="utf-8"))
     faces = [[_unpack(numbers) for numbers in picture] for picture in said["faces"]]
     return Found(faces, {int(number): reason for number, reason in said["failed"].items()})
 

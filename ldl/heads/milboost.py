@@ -25,6 +25,7 @@ from ldl.methods.boosting.pooling import Pooling, pool_logits
 from ldl.methods.boosting.stumps import Cut
 from ldl.methods.traced import traced
 from ldl.options import buffer, option, options
+from ldl.protocols import with_validation
 from ldl.trust.learned import check_numbers, check_range, check_shapes, refuse
 
 MOST_MAPPED = 8
@@ -59,7 +60,7 @@ class MILBoost(FittedHead):
         prior: Weight of positive bags against negative ones, in (0, 1); .5 balances them, None takes the data's.
         apart: Negative bags count as their instances, each known to be negative (Eq. 22).
         validation: Share of the training bags held out to choose the number of rounds, up to ``rounds``, by their
-            likelihood; then all bags are boosted so many rounds. 0 holds out none.
+            likelihood, whole groups where these are known; then all bags are boosted so many rounds. 0 holds out none.
         patience: Rounds without a better likelihood of the held-out bags after which the choice is made.
         seed: Seed of what is drawn; None takes the run's.
         threads: Threads that look for a stump; None takes torch's. The result does not depend on it.
@@ -70,6 +71,7 @@ class MILBoost(FittedHead):
     """
 
     takes_bags: ClassVar[bool] = True
+    uses_group: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("threshold",)
     # MPLBoost has options of these names.
     groups = 1
@@ -108,11 +110,11 @@ class MILBoost(FittedHead):
         self._store(Ensemble(), torch.device("cpu"))
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Boost on bags (B, J, F) and labels (B, 2); soft labels count as both, by their shares.
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
+        """Boost on bags (B, J, F) and labels (B, 2), maybe in groups (B,); soft labels count as both, by their shares.
 
         Every process does the same. Raises LDLError: no bags, an empty bag, bags of one class, a feature that is not
-        finite, or too few bags to hold some out.
+        finite, a target off the simplex, or too few bags or groups to hold some out.
         """
         bags = pack(type(self).__name__, features, target, self.prior)
         model = Model(CODES[self.pooling], self.r, self.apart)
@@ -123,7 +125,7 @@ class MILBoost(FittedHead):
         )  # fmt: skip
         held_curve: list[float] = []
         if self.validation:
-            rest, held = self._hold_out(bags)
+            rest, held = self._hold_out(bags, None if group is None else group.cpu().numpy())
             trial = boost(choose(bags, rest), model, rules, choose(bags, held), self.patience)
             share = (bags.positive[held] + bags.negative[held]).sum()
             held_curve = [loss / share for _, loss in trial.curve]
@@ -212,18 +214,23 @@ class MILBoost(FittedHead):
             figures["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
         return figures
 
-    def _hold_out(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
+    def _hold_out(self, bags: Bags, group: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()
-        splitter = StratifiedShuffleSplit(1, test_size=self.validation, random_state=run_seed(self.seed) % 2**32)
+        given, seed = f"{type(self).__name__}.validation {self.validation}", run_seed(self.seed)
         try:
-            rest, held = next(splitter.split(label, label))
+            if group is None:
+                splitter = StratifiedShuffleSplit(1, test_size=self.validation, random_state=seed % 2**32)
+                rest, held = next(splitter.split(label, label))
+            else:
+                cut = with_validation(np.arange(len(label)), np.arange(0), self.validation, seed, groups=group)
+                rest, held = cut.train, cut.val
         except ValueError as error:
-            name = type(self).__name__
-            raise LDLError(f"{name}.validation {self.validation} of {len(label)} bags: {error}") from error
+            what = f"{len(label)} bags" if group is None else f"{len(np.unique(group))} groups"
+            raise LDLError(f"{given} of {what}: {error}") from error
         if any(label[part].all() or not label[part].any() for part in (rest, held)):
             raise LDLError(
-                f"{type(self).__name__}.validation {self.validation} of {len(label)} bags, of which {label.sum()} are "
-                "positive, leaves a part with bags of one kind; take another share, or 0"
+                f"{given} of {len(label)} bags, of which {label.sum()} are positive, leaves a part with bags of one "
+                "kind; take another share, or 0"
             )
         return np.sort(rest), np.sort(held)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ldl.errors import LDLError
 from ldl.methods.boosting.likelihood import Bags
-from ldl.methods.rows import check_finite
+from ldl.methods.rows import check_finite, check_targets
 
 
 def present(features: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Ba
         prior: Weight of positive against negative bags, in (0, 1); None takes the data's.
 
     Raises:
-        LDLError: no bags, an empty bag, bags of one class, or a feature that is not finite.
+        LDLError: no bags, an empty bag, bags of one class, a feature that is not finite, or a target off the simplex.
     """
     if features.ndim != 3 or not len(features) or target.shape != (len(features), 2):
         raise LDLError(
@@ -39,6 +39,7 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Ba
         raise LDLError(f"{name} cannot be fitted: training bag {int(counts.argmin())} has no instances; leave it out")
     rows = features[exists].float()
     check_finite(f"{name} cannot take", rows)
+    check_targets(name, target)
     mass = target.double().cpu().numpy() / len(target)
     shares = mass.sum(0)
     if not shares.all():

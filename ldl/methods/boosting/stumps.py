@@ -131,10 +131,11 @@ def _least_bound(order: np.ndarray, weights: np.ndarray, features: np.ndarray) -
             left += weight
             if row < 0:
                 continue
-            # 4 W+ W- of both sides; without a root, unless the bound is lower.
-            a = (size - left) * (size + left)
-            b = (whole - size - total + left) * (whole - size + total - left)
-            rest = best - a - b
-            if rest > 0 and 4 * a * b < rest * rest:
-                best, feature, cut = (sqrt(max(a, 0.0)) + sqrt(max(b, 0.0))) ** 2, f, position
+            # 4 W+ W- of both sides: the square of the sum of their roots is no less than their sum, found without any.
+            a = max((size - left) * (size + left), 0.0)
+            b = max((whole - size - total + left) * (whole - size + total - left), 0.0)
+            if a + b < best:
+                bound = a + b + 2 * sqrt(a) * sqrt(b)
+                if bound < best:
+                    best, feature, cut = bound, f, position
     return -best, feature, cut

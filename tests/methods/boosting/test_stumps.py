@@ -83,6 +83,18 @@ def test_threads_do_not_change_the_stump(real: bool, monkeypatch: pytest.MonkeyP
     assert best_stump(*arguments).feature < 40  # type: ignore[union-attr]
 
 
+def test_threads_do_not_choose_between_equal_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features that part the rows alike, summed in another order, are equal but for rounding."""
+    monkeypatch.setattr(stumps, "SHARE", 1)
+    with ThreadPoolExecutor(8) as pool:
+        for seed in range(200):
+            rows, weights = _problem(seed, 12, 4)
+            rows = np.hstack([rows, -rows, rows * 2, -rows * 2])
+            arguments = (rows, presort(rows), weights, np.arange(16), True, "bound", 1e-3)
+            alone = best_stump(*arguments)
+            assert [best_stump(*arguments, pool, threads) for threads in (2, 3, 8)] == [alone] * 3, seed
+
+
 def test_thresholds_part_neighbouring_numbers() -> None:
     low = np.float32(1)
     rows = np.array([[low], [np.nextafter(low, np.float32(2))]], np.float32)

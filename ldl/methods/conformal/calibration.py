@@ -19,6 +19,7 @@ from ldl.methods.conformal.scores import Scores
 from ldl.methods.conformal.sets import check_nominal, label_scores, label_sets
 from ldl.metrics.intervals import INTERVAL_LEVELS
 from ldl.trust.calibration import CALIBRATION_KEY, from_numpy, to_numpy
+from ldl.trust.learned import off_simplex
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Conformal:
             groups: (N,) such as persons, where later rows are of groups that are new; None where rows stand alone.
 
         Raises:
-            LDLError: no rows, or shapes that do not fit.
+            LDLError: no rows, shapes that do not fit, or rows that are no distributions.
         """
         found = true_scores(labels, prediction, truth)
         if not labels.has_values:
@@ -108,9 +109,12 @@ def true_scores(labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray) -
             f"predictions {prediction.shape} and {len(truth)} true rows do not fit; they must be (N, {len(labels)}) "
             "and N"
         )
+    sums = prediction.sum(1)
+    _refuse("prediction", prediction, np.flatnonzero(~((sums > 0) & (sums < np.inf)) | (prediction < 0).any(1)))
     if not labels.has_values:
         if truth.shape != prediction.shape:
             raise LDLError(f"true distributions {truth.shape} must be (N, {len(labels)}), as the labels are nominal")
+        _refuse("true distribution", truth, off_simplex(torch.tensor(truth, dtype=torch.float64)).numpy())
         return [label_scores(prediction)]
     values = truth.reshape(len(truth), -1)
     if values.shape[1] != labels.ndim or not np.isfinite(values).all():
@@ -119,6 +123,16 @@ def true_scores(labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray) -
         )
     parts = zip(marginals(labels, prediction), values.T, labels.axes)
     return [line_scores(part, column, np.array(axis)) for part, column, axis in parts]
+
+
+def _refuse(what: str, rows: np.ndarray, wrong: np.ndarray) -> None:
+    """Raise LDLError for the first of the rows (N, C) whose numbers are ``wrong``."""
+    if len(wrong):
+        row = rows[wrong[0]]
+        raise LDLError(
+            f"{what} {wrong[0]} has the sum {row.sum():g} and the least entry {row.min():g}; probabilities are at "
+            "least 0 and have the sum 1"
+        )
 
 
 def warn_too_few(level: float, units: int) -> None:

@@ -11,7 +11,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.conformal.axes import marginals
 from ldl.methods.conformal.calibration import true_scores, warn_too_few
 from ldl.methods.conformal.line import line_intervals
-from ldl.methods.conformal.scores import check_level
+from ldl.methods.conformal.scores import check_level, units_of
 from ldl.methods.conformal.sets import check_nominal, label_scores
 
 
@@ -60,23 +60,21 @@ class CrossConformal:
             groups: (N,), of which none is in two folds; None where rows stand alone.
 
         Raises:
-            LDLError: shapes that do not fit, or a group in two folds.
+            LDLError: shapes that do not fit, rows that are no distributions, or a group in two folds.
         """
         scores, fold = true_scores(labels, prediction, truth), np.asarray(fold)
         if fold.shape != (len(prediction),) or not len(fold):
             raise LDLError(f"fold {fold.shape} must name a fold of every row, ({len(prediction)},), at least one")
         if fold.dtype.kind not in "iu" or fold.min() < 0:
             raise LDLError(f"fold must number the models from 0, in whole numbers; it begins {fold[:5].tolist()}")
-        weight, units = np.ones(len(fold)), len(fold)
-        if groups is not None:
-            _, member, size = np.unique(groups, return_inverse=True, return_counts=True)
-            if len(np.unique(np.stack([member, fold]), axis=1).T) > len(size):
-                raise LDLError("a group is in two folds; cut folds of whole groups, as GroupKFold does")
-            weight, units = 1 / size[member], len(size)
+        unit, size = units_of(len(fold), groups)
+        if len(np.unique(np.stack([unit, fold]), axis=1).T) > len(size):
+            raise LDLError("a group is in two folds; cut folds of whole groups, as GroupKFold does")
+        weight = 1 / size[unit]
         if not labels.has_values:
             mass = np.asarray(truth, dtype=np.float64)
             weight = weight[:, None] * mass / mass.sum(1, keepdims=True)
-        return cls(labels, tuple(scores), weight, fold, units)
+        return cls(labels, tuple(scores), weight, fold, len(size))
 
     def interval(self, predictions: np.ndarray, level: float) -> np.ndarray:
         """Lower and upper ends, (M, 2), of a grid (M, 2 axes, 2), from the predictions (folds, M, C) of all models.

@@ -36,21 +36,18 @@ class Scores:
             groups: (N,) of any type; None where rows are exchangeable.
 
         Raises:
-            LDLError: no rows, or a score that is not finite.
+            LDLError: no rows, a score that is not finite, or groups of another length.
         """
         if not len(scores) or not np.isfinite(scores).all():
             raise LDLError(f"calibration needs at least one row and finite scores, got {len(scores)} rows")
-        rows = np.ones(len(scores))
-        if groups is not None:
-            _, member, size = np.unique(groups, return_inverse=True, return_counts=True)
-            rows = 1 / size[member]
+        unit, size = units_of(len(scores), groups)
+        rows = 1 / size[unit]
         if mass is not None:
             mass = np.asarray(mass, dtype=np.float64)
             rows = rows[:, None] * mass / mass.sum(1, keepdims=True)
         score, weight = scores[rows > 0].astype(np.float64), rows[rows > 0]
         order = np.argsort(score, kind="stable")
-        units = len(scores) if groups is None else len(size)
-        return cls(*_thin(score[order], weight[order]), units)
+        return cls(*_thin(score[order], weight[order]), len(size))
 
     def threshold(self, level: float) -> float:
         """The least score below or at which the next truth lies with a probability of at least ``level``.
@@ -71,6 +68,16 @@ class Scores:
         above = self.weight.sum() - self.weight.cumsum()
         enough = above + 1 <= (1 - level) * (self.units + 1) + 1e-9 * self.units
         return float(self.score[enough.argmax()]) if enough.any() else np.inf
+
+
+def units_of(rows: int, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The unit of every row, (rows,) from 0, and the rows each has. Raises LDLError for groups of another shape."""
+    if groups is None:
+        return np.arange(rows), np.ones(rows, np.int64)
+    if (shape := np.shape(groups)) != (rows,):
+        raise LDLError(f"groups {shape} must name a group of every row, ({rows},)")
+    _, unit, size = np.unique(groups, return_inverse=True, return_counts=True)
+    return unit, size
 
 
 def check_level(level: float) -> None:

@@ -107,7 +107,34 @@ def test_what_does_not_fit_is_refused() -> None:
         Conformal.fit(AGES, p, np.full(4, np.nan))
     with pytest.raises(LDLError, match=r"true distributions \(2,\) must be \(N, 5\)"):
         Conformal.fit(NAMES, np.eye(5)[:2], np.zeros(2))
+    for groups in (np.arange(3), np.zeros((4, 1)), np.array(0)):
+        with pytest.raises(LDLError, match=r"groups \(.*\) must name a group of every row, \(4,\)"):
+            Conformal.fit(AGES, p, np.zeros(4), groups)
     with pytest.raises(LDLError, match="take interval"):
         Conformal.fit(AGES, p, np.zeros(4)).label_set(p, 0.5)
     with pytest.raises(LDLError, match="take label_set"):
         Conformal.fit(NAMES, np.eye(5), np.eye(5)).interval(np.eye(5), 0.5)
+
+
+@pytest.mark.parametrize("wrong", [[0, 0, 0, 0, 0], [-1, 2, 0, 0, 0], [np.nan, 1, 0, 0, 0], [1, 1, 1, 1, 1]])
+def test_truths_that_are_no_distributions_are_refused(wrong: list[float]) -> None:
+    truth = np.eye(5)
+    truth[3] = wrong
+    said = f"true distribution 3 has the sum {sum(wrong):g} and the least entry {min(wrong):g}"
+    with pytest.raises(LDLError, match=said):
+        Conformal.fit(NAMES, np.eye(5), truth)
+    with pytest.raises(LDLError, match=said):
+        CrossConformal.fit(NAMES, np.eye(5), truth, np.arange(5))
+
+
+@pytest.mark.parametrize("labels", [AGES, NAMES], ids=["ages", "names"])
+@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
+def test_predictions_that_are_no_distributions_are_refused(labels: LabelSpace, wrong: float) -> None:
+    p = np.full((5, len(labels)), 1 / len(labels))
+    truth = np.full(5, 3.0) if labels.has_values else p.copy()
+    p[2] = wrong
+    said = f"prediction 2 has the sum {wrong * len(labels):g} and the least entry {wrong:g}"
+    with pytest.raises(LDLError, match=said):
+        Conformal.fit(labels, p, truth)
+    with pytest.raises(LDLError, match=said):
+        CrossConformal.fit(labels, p, truth, np.arange(5))

@@ -88,6 +88,8 @@ def test_what_does_not_fit_is_refused() -> None:
     p, value, fold, groups = draw(30, 0)
     with pytest.raises(LDLError, match="a group is in two folds"):
         CrossConformal.fit(LINE, p, value, np.arange(30) % 3, np.arange(30) // 2)
+    with pytest.raises(LDLError, match=r"groups \(29,\) must name a group of every row, \(30,\)"):
+        CrossConformal.fit(LINE, p, value, fold, groups[1:])
     with pytest.raises(LDLError, match=r"fold \(29,\) must name a fold of every row, \(30,\)"):
         CrossConformal.fit(LINE, p, value, fold[1:])
     for wrong in (fold - 1, fold / 2, fold.astype(str)):

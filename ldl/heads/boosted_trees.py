@@ -17,7 +17,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.forest.boosted_forest import BoostedForest, add_scores, join_boosted
 from ldl.methods.forest.boosted_tree import Shape
 from ldl.methods.forest.boosting import Plan, Round, Rows, Search, Trees, boost
-from ldl.methods.forest.boosting_loss import Loss
+from ldl.methods.forest.boosting_loss import Loss, mean_loss, number_of
 from ldl.methods.forest.newton import Newton
 from ldl.methods.mapped import take
 from ldl.methods.rows import check_rows
@@ -81,7 +81,7 @@ class BoostedTrees(FittedHead):
         objective: ``kl``, or for ordinal labels ``cdf``, the squared distance of the cumulative distributions
             (``ldl.methods.forest.boosting_loss`` has its derivatives).
         patience: Boosting stops once the loss of the validation rows has not fallen for so many rounds, and keeps the
-            rounds up to the lowest; None boosts all rounds, on all rows.
+            rounds up to the lowest, none where none lowers it; None boosts all rounds, on all rows.
         validation: Share of the training rows that are set aside for that; whole groups where these are known.
         refit: Whether the trees are then boosted anew on all rows, for as many rounds.
         seed: Of the sampling and of the validation rows; None takes the run's.
@@ -216,11 +216,12 @@ class BoostedTrees(FittedHead):
     def _boost_watched(
         self, train: Rows, watched: Rows, depth: int, collective: Collective, device: torch.device
     ) -> tuple[list[Round], float]:
-        """The rounds up to the one of the lowest loss of the watched rows, and that loss."""
+        """The rounds up to the one of the lowest loss of the watched rows, none where none lowers it, and that loss."""
         assert self.patience is not None
         done: list[Round] = []
-        lowest, best = np.inf, 0
         start = _start(train.target)
+        scores = np.tile(start, (len(watched.target), 1))
+        lowest, best = mean_loss(scores, watched.target, number_of(self.objective)), 0
         with closing(boost(train, start, self.rounds, self._plan(depth), collective, device, watched)) as boosting:
             for each in track(boosting, self.rounds, "finding how many rounds", self.shows_progress):
                 done.append(each)
@@ -228,7 +229,7 @@ class BoostedTrees(FittedHead):
                     lowest, best = each.loss, len(done)
                 elif len(done) - best >= self.patience:
                     break
-        return done[:best], lowest if done else np.nan
+        return done[:best], lowest
 
     def _set_aside(self, rows: int, group: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the rows to learn from, and of those to watch."""

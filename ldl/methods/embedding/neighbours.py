@@ -5,12 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ldl.methods.traced import traced
+from ldl.methods.traced import pick, traced
 
 PART = 2**24
 """Distances that are held at a time."""
 GRAIN = 2.0**-30
 """Squared distances that differ by less, as a share of the squared norms of both, are equal."""
+COARSE = 2.0**-20
+"""A grain that is a larger share of the squared distance itself hides which point is nearer."""
+SPARE = 16
+"""Points beyond those asked for that a graph measures by differences."""
 
 
 def nearest(queries: Tensor, points: Tensor, k: int, exclude_self: bool = False) -> Tensor:
@@ -25,31 +29,41 @@ def nearest(queries: Tensor, points: Tensor, k: int, exclude_self: bool = False)
         exclude_self: The queries are the points, and none is its own neighbour.
     """
     with torch.autocast(points.device.type, enabled=False):  # distances of 16 bits find others
-        return _nearest(queries, points, k, exclude_self)
+        return _nearest(queries.double(), points.double(), k, exclude_self)
 
 
 def _nearest(queries: Tensor, points: Tensor, k: int, exclude_self: bool) -> Tensor:
     # Distances are computed from dot products, whose rounding grows with the distance from the origin.
-    points, queries = points.double(), queries.double()
     centre = points.mean(0)
-    points, queries = points - centre, queries - centre
-    squares = points.square().sum(1)
+    centred = points - centre
+    squares = centred.square().sum(1)
     if traced():
-        return _distances(queries, points, squares).topk(k, largest=False).indices
+        likely = min(k + SPARE, len(points))
+        distances, rounding = _distances(queries - centre, centred, squares)
+        candidates = (distances - rounding).topk(likely, largest=False).indices.sort(1).values
+        measured = (queries[:, None] - pick(points, candidates)).square().sum(2)
+        return candidates.gather(1, measured.topk(k, largest=False).indices)
     found = torch.empty(len(queries), k, dtype=torch.int64, device=points.device)
     step = max(1, PART // len(points))
     for start in range(0, len(queries), step):
         part = queries[start : start + step]
-        distances = _distances(part, points, squares)
+        own = torch.arange(start, start + len(part), device=points.device)[:, None]
+        distances, grain = _distances(part - centre, centred, squares)
         if exclude_self:
-            own = torch.arange(len(part), device=points.device)
-            distances[own, own + start] = float("inf")
-        found[start : start + step] = distances.topk(k, largest=False).indices
+            distances.scatter_(1, own, torch.inf)
+        nearby = distances.topk(k, largest=False)
+        found[start : start + step] = nearby.indices
+        coarse = grain.gather(1, nearby.indices[:, -1:])[:, 0] > COARSE * nearby.values[:, -1]
+        if bool(coarse.any()):
+            distances = torch.cdist(part[coarse], points, compute_mode="donot_use_mm_for_euclid_dist")
+            if exclude_self:
+                distances.scatter_(1, own[coarse], torch.inf)
+            found[start : start + step][coarse] = distances.argsort(dim=1, stable=True)[:, :k]
     return found
 
 
-def _distances(queries: Tensor, points: Tensor, squares: Tensor) -> Tensor:
-    """Squared distances (B, N), without the digits that rounding may change: it depends on the shape of a product."""
+def _distances(queries: Tensor, points: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared distances (B, N), and their grains: rounded to these, as rounding depends on the shape of a product."""
     sums = squares + queries.square().sum(1, keepdim=True)
     grain = (GRAIN * sums).clamp_min(torch.finfo(sums.dtype).tiny)
-    return ((sums - 2 * queries @ points.T) / grain).round() * grain
+    return ((sums - 2 * queries @ points.T) / grain).round() * grain, grain

@@ -29,6 +29,28 @@ def test_nearest_are_those_of_a_sort(part: int, offset: float, monkeypatch: pyte
     np.testing.assert_array_equal(found.numpy(), distances.argsort(1)[:, :59])
 
 
+@pytest.mark.parametrize("far", [1e4, 1e6, 1e9])
+@pytest.mark.parametrize("many", [1, 30])
+def test_far_points_do_not_make_the_others_equal(far: float, many: int) -> None:
+    rng = np.random.default_rng(0)
+    points, queries = rng.normal(size=(60, 4)), rng.normal(size=(23, 4))
+    points[:many] += far
+    distances = np.linalg.norm(queries[:, None] - points, axis=2)
+    found = nearest(torch.tensor(queries), torch.tensor(points), 7)
+    np.testing.assert_array_equal(found.numpy(), distances.argsort(1)[:, :7])
+    distances = np.linalg.norm(points[:, None] - points, axis=2) + np.diag(np.full(60, np.inf))
+    found = nearest(torch.tensor(points), torch.tensor(points), 7, exclude_self=True)
+    np.testing.assert_array_equal(found[many:].numpy(), distances.argsort(1)[many:, :7])
+
+
+def test_the_first_of_equally_near_points_are_taken() -> None:
+    points = torch.randn(20, 5, generator=torch.Generator().manual_seed(0)).repeat(60, 1)
+    found = nearest(points[:9], points, 30)
+    assert torch.equal(found, torch.arange(9)[:, None] + 20 * torch.arange(30))
+    found = nearest(points, points, 30, exclude_self=True)
+    assert torch.equal(found[:9], torch.arange(9)[:, None] + 20 * torch.arange(1, 31))
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e20])
 def test_what_is_found_does_not_depend_on_what_else_is_asked(unit: float) -> None:
     """Among equally near and among equal points; float32 holds no squares of the large ones."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ldl.cli.command import VerbParser
+from ldl.errors import LDLError
 from ldl.export import Exported, export
 from ldl.export.formats import FORMATS
 from ldl.running.quiet import silence
@@ -19,6 +20,8 @@ def run(args: list[str]) -> None:
     parser.add_argument("--force", action="store_true", help="replace a file that is there")
     given = parser.parse_args(args)
     silence()
+    if not Path(given.checkpoint).is_file():
+        raise LDLError(f"no checkpoint at {given.checkpoint}; give a file, such as RUN/checkpoints/last.ckpt")
     suffix = FORMATS[given.to].suffix if given.to in FORMATS else ""
     out = given.out or Path(given.checkpoint).with_suffix(suffix)
     print(line(export(given.checkpoint, out, given.to, given.force)))

@@ -82,8 +82,8 @@ def check_one_size(pictures: Sequence[np.ndarray]) -> None:
 def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
     """The pictures that a user has given, and the names of those that are files.
 
-    A file or a folder of pictures; a picture of PIL; an array (H, W, 3) uint8, (H, W) where it is grey; a list of
-    these; an array (N, H, W, 3), or a tensor (N, 3, H, W) or (3, H, W) as torchvision has them, uint8.
+    A file, a picture of PIL or an array (H, W, 3) uint8, (H, W) where it is grey, or a list of these; a folder of
+    pictures; an array (N, H, W, 3), or a tensor (N, 3, H, W) or (3, H, W) as torchvision has them, uint8.
 
     Raises LDLError: no pictures.
     """

@@ -83,9 +83,9 @@ class Predictor:
             given: Of a model of rows, as they are in the table, not scaled: an array or tensor (N, F), a data frame of
                 pandas, or a .csv, .parquet, .npz or .mat file, with labels or without. Of a model of bags: a list of
                 arrays (J, F), an array (N, J, F) with NaN where a bag has fewer instances, or a frame or file with a
-                column ``bag``. Of a model of pictures: a file, a folder, a picture of PIL, arrays (H, W, 3) uint8, a
-                list of these, or a tensor (N, 3, H, W) uint8. Of any other model: an array (N, ...) of the inputs of
-                training.
+                column ``bag``. Of a model of pictures: a file, a picture of PIL or an array (H, W, 3) uint8, or a
+                list of these, a folder, an array (N, H, W, 3) or a tensor (N, 3, H, W) uint8. Of any other model: an
+                array (N, ...) of the inputs of training.
             faces: Where the face is in each picture, (4, 2) corners of a box or (5, 2) landmarks, in pixels, or None;
                 without, pictures are taken whole.
             detector: What finds the faces in each picture: ``mtcnn``, an ONNX file, or what ``find_detector`` made of

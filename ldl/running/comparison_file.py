@@ -14,6 +14,7 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.options import Option
 from ldl.running.arguments import dotted, has_key, last_value, options_of, plain, words_of
 from ldl.running.configs import find_config
+from ldl.running.yaml_files import read_config
 
 MOST_SETTINGS = 1000
 """Of one candidate; a grid with more is a slip."""
@@ -99,7 +100,7 @@ def read_comparison(args: list[str]) -> ComparisonFile | None:
 
 
 def _read(path: Path, args: list[str], run_dir: str | None) -> ComparisonFile:
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content = read_config(path)
     given, choose = content.pop("candidates"), content.pop("choose", None) or {}
     content.pop("stage", None)
     if not isinstance(given, dict) or not given:

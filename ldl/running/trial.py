@@ -98,10 +98,17 @@ class Report(pl.Callback):
         if trainer.sanity_checking:
             return
         mean = float(np.mean([*self.before, logged(trainer, self.metric)]))
-        epochs = max(1, trainer.max_epochs or 1)
+        epochs = _epochs(trainer)
         gives_up = self.claim.report(mean, len(self.before) * epochs + trainer.current_epoch)
         if gives_up and not (self.is_last and trainer.current_epoch + 1 >= epochs):
             raise Pruned
+
+
+def _epochs(trainer: pl.Trainer) -> int:
+    """How many epochs a fit has, by its epochs or its steps."""
+    steps = math.ceil(trainer.num_training_batches / trainer.accumulate_grad_batches)
+    limits = (trainer.max_epochs or 0, math.ceil(trainer.max_steps / steps))
+    return min((limit for limit in limits if limit > 0), default=1)
 
 
 @quiet_trainers()

@@ -11,7 +11,7 @@ import yaml
 from ldl.errors import LDLError
 from ldl.running.arguments import dotted, has_key, last_value, options_of, plain
 from ldl.running.configs import find_config
-from ldl.running.yaml_files import check_config
+from ldl.running.yaml_files import check_config, read_config, read_value
 from ldl.tuning.plan import Plan, read_plan
 from ldl.tuning.space import Dimension, read_space
 
@@ -58,12 +58,12 @@ def read_tuning(args: list[str]) -> TuneFile | None:
         )
     path = Path(find_config(files[0].value))
     check_config(path)
-    rest: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    rest = read_config(path)
     tune = rest.pop("tune")
     rest.pop("stage", None)
     ours = [option for option in given if option.name.startswith(OURS)]
     if isinstance(tune, dict):
-        tune |= {option.name.removeprefix(OURS): yaml.safe_load(option.value) for option in ours}
+        tune |= {option.name.removeprefix(OURS): read_value(option.name, option.value) for option in ours}
     try:
         plan, space = _read(tune)
     except LDLError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -17,6 +18,28 @@ LONGEST = 1_000_000
 """Letters of a file."""
 
 MERGE = "tag:yaml.org,2002:merge"
+
+
+class _Plain(yaml.SafeLoader):
+    """Reads dates as the texts that they are, like the parser of options."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The content of a configuration that :func:`check_config` has passed."""
+    return yaml.load(path.read_text(encoding="utf-8"), _Plain)
+
+
+def read_value(name: str, text: str) -> Any:
+    """The value that a command line gives an option. Raises LDLError where it is no YAML."""
+    try:
+        return yaml.load(text, _Plain)
+    except yaml.YAMLError as error:
+        raise LDLError(f"{name} {text!r} is no YAML: {_reason(error)}; put a text in quotes") from None
 
 
 def check_config(path: Path) -> None:

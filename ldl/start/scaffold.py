@@ -27,7 +27,8 @@ def write_new(kind: str, name: str, folder: Path, schema: Schema) -> dict[str, P
         The files.
 
     Raises:
-        LDLError: the name is none, or taken, or a file is there already; then nothing is written.
+        LDLError: the name is none, or taken, a file is there already, or a folder cannot be made; then no file is
+            written.
     """
     class_name = name if name[:1].isupper() else "".join(part[:1].upper() + part[1:] for part in name.split("_"))
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
@@ -42,8 +43,14 @@ def write_new(kind: str, name: str, folder: Path, schema: Schema) -> dict[str, P
     if there := next((path for path in made.values() if path.exists()), None):
         raise LDLError(f"{there} is there already and stays as it is; give another name, or move it away")
     templates = files("ldl.start") / "templates"
-    for part, path in made.items():
-        text = (templates / f"{kind}_{part}.txt").read_text(encoding="utf-8")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(Template(text).substitute(Name=class_name, name=module), encoding="utf-8")
+    try:
+        for path in made.values():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        for part, path in made.items():
+            text = (templates / f"{kind}_{part}.txt").read_text(encoding="utf-8")
+            path.write_text(Template(text).substitute(Name=class_name, name=module), encoding="utf-8")
+    except OSError as error:
+        raise LDLError(
+            f"{error.filename} cannot be written: {error.strerror}; move it away, or work in another folder"
+        ) from error
     return made

@@ -92,6 +92,27 @@ def test_what_cannot_be_made(empty: Path, args: list[str], message: str, capsys:
     assert sorted(path.name for path in empty.rglob("*")) == ["configs", "there.yaml"]
 
 
+@pytest.mark.parametrize("folder", ["plugins", "tests"])
+def test_a_file_in_the_place_of_a_folder_is_named(empty: Path, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (empty / folder).write_text("mine")
+    with pytest.raises(SystemExit) as ended:
+        command(["new", "head", "MyHead"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: {empty / folder} cannot be written: File exists; move it away, or work in another folder\n"
+    )
+    assert [path.name for path in empty.rglob("*") if path.is_file()] == [folder]
+
+
+@pytest.mark.parametrize("given", [".", "none.ckpt"])
+def test_what_is_no_checkpoint_is_not_exported(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command(["export", given])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said == f"error: no checkpoint at {given}; give a file, such as RUN/checkpoints/last.ckpt\n"
+
+
 def test_all_heads_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     command(["heads"])
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line[0] != " "}

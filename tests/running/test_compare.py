@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 from collections.abc import Callable
@@ -238,6 +239,7 @@ LDFL = {"a": {"run": {"model": {"head": "LDFL"}}}}
 OTHER_FOLDS = {"a": {"run": "tabular/aaknn", "options": {"data.fold_seed": 1}}, "b": "tabular/maxent"}
 WRONG: dict[str, tuple[dict, list[str], list[str]]] = {
     "unknown head": (LDFL, [], ["candidate a: ", "'LDFL'", "did you mean 'LDLF'"]),
+    "a date": (grid(neighbours=[dt.date(2020, 1, 2)]), [], ["2020-01-02"]),
     "unknown option": (grid(trees=[1]), [], ["AAKNN has no option 'trees'"]),
     "unknown key": ({"a": {"run": "tabular/aaknn", "grd": {}}}, [], ["a has no option 'grd'", "did you mean 'grid'"]),
     "no run": ({"a": {"grid": {}}}, [], ["candidate a is {'grid': {}}", "run: tabular/ldlf"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -165,6 +166,25 @@ def test_what_fails_is_told_and_what_is_behind_is_given_up(
     assert reported[3][0] == pytest.approx(found["folds"][0]["val_kl"])
 
 
+@pytest.mark.parametrize("limits", [["--trainer.max_epochs=-1"], ["--trainer.max_epochs=9"]])
+def test_the_last_of_all_steps_is_not_given_up(
+    limits: list[str], tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of twice 15 training rows in batches of 8, six steps are three epochs."""
+    steps: list[int] = []
+
+    def report(claim: Claim, value: float, step: int) -> bool:
+        steps.append(step)
+        return step == 5
+
+    monkeypatch.setattr(Claim, "report", report)
+    options = ["--trainer.max_steps=6", "--data.batch_size=8", "--model.head.hidden=[]", "--data.scaling=standard"]
+    space = {"model.optimizer.lr": {"values": [0.1, 0.2]}}
+    tune(space, *limits, *options, run="tabular/softmax", trials=1, inner_folds=2, sampler="grid")
+    assert [row["state"] for row in rows(tmp_path / "run")][:1] == ["complete"]
+    assert steps[:6] == list(range(6))
+
+
 def test_groups_that_folds_keep_apart_are_kept_apart_inside(tune: Tune, table: Path, tmp_path: Path) -> None:
     from ldl.data import TabularLDL
 
@@ -197,6 +217,8 @@ WRONG: dict[str, tuple[dict, list[str], dict, list[str]]] = {
     "processes": (KNN, ["--trainer.devices=2"], FAST, ["--trainer.devices 2"]),
     "another stage": (KNN, ["--stage", "crossval"], FAST, ["--stage is crossval"]),
     "ours": (KNN, ["--tune.trails=3"], FAST, ["tune has no option 'trails'"]),
+    "no YAML": (KNN, ["--tune.metric=["], FAST, ["--tune.metric '[' is no YAML: line 1, column 2: "]),
+    "a date": ({"model.head.neighbours": {"values": [dt.date(2020, 1, 2)]}}, [], FAST, ["2020-01-02"]),
     "jobs": (KNN, ["--jobs", "0"], FAST, ["jobs"]),
 }  # fmt: skip
 

@@ -116,12 +116,12 @@ def read_csv(path: Path, has_header: Callable[[list[str]], bool] = lambda row: T
     records = list(_records(path, text, commas))
     lines, rows = [line for line, _ in records], [row for _, row in records]
     first = rows[0] if rows else []
-    if commas and len(first) == 1 and (mark := next((mark for mark in MARKS if mark in first[0]), None)):
+    named = has_header(first)
+    if named and commas and len(first) == 1 and (mark := next((mark for mark in MARKS if mark in first[0]), None)):
         raise LDLError(
             f"{path}: {MARKS[mark]} stand between its fields; write it with commas, and with points in numbers, as by "
             f"pandas.read_csv(file, sep={mark!r}).to_csv(file, index=False), with decimal=',' where 1.5 is written 1,5"
         )
-    named = has_header(first)
     if named and not commas and len(rows) > 1 and len(rows[1]) == len(first) + 1:
         first = rows[0] = ["", *first]
     for line, row in records[1:]:

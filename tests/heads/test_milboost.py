@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from some_bags import LABELS, fitted, some_bags
 from torch import Tensor
 
-from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.heads import MILBoost, MPLBoost
 from ldl.labels import LabelSpace
@@ -142,28 +141,6 @@ def test_the_rounds_are_those_of_the_least_loss_of_the_bags_that_are_held_out() 
     best = int(np.argmin(losses))
     assert 0 < best < 12 and len(head.feature) == best
     np.testing.assert_allclose(head.curve[:, 1], losses[: best + 1], rtol=1e-4)
-
-
-def test_groups_are_held_out_whole() -> None:
-    features, target = some_bags(3, 60)
-    group = torch.arange(60) // 4
-    bags = pack("", features, target, None)
-    rest, held = MILBoost(validation=0.3, seed=0)._hold_out(bags, group.numpy())
-    assert len(held) == 16 and sorted([*rest, *held]) == list(range(60))
-    assert not set(group[rest].tolist()) & set(group[held].tolist())
-    head = MILBoost(validation=0.3, seed=0, patience=5)
-    assert head.uses_group
-    head.build(4, LABELS)
-    head.fit(features, target, Collective(), group=group)
-    assert head.curve[0, 1].isfinite()
-
-
-def test_too_few_groups_to_hold_out_are_refused() -> None:
-    features, target = some_bags(3, 60)
-    head = MILBoost(validation=0.3, seed=0)
-    head.build(4, LABELS)
-    with pytest.raises(LDLError, match=r"MILBoost.validation 0.3 of 1 groups"):
-        head.fit(features, target, Collective(), group=torch.zeros(60, dtype=torch.long))
 
 
 def test_a_prior_weighs_classes_as_copies_would() -> None:

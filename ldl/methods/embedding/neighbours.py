@@ -53,7 +53,7 @@ def _nearest(queries: Tensor, points: Tensor, k: int, exclude_self: bool) -> Ten
             distances.scatter_(1, own, torch.inf)
         nearby = distances.topk(k, largest=False)
         found[start : start + step] = nearby.indices
-        coarse = grain.gather(1, nearby.indices[:, -1:])[:, 0] > COARSE * nearby.values[:, -1]
+        coarse = (grain.gather(1, nearby.indices[:, -1:]) > COARSE * nearby.values[:, -1:]).any(1)
         if bool(coarse.any()):
             distances = torch.cdist(part[coarse], points, compute_mode="donot_use_mm_for_euclid_dist")
             if exclude_self:

@@ -31,8 +31,9 @@ class EachInstance(Backbone):
         self.is_fixed = self.backbone.is_fixed
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
-        """Create the backbone for inputs (J, ...), J of any size. Raises LDLError for inputs that are no bags, or a
-        backbone that gives bags or maps.
+        """Create the backbone for inputs (J, ...), J of any size.
+
+        Raises LDLError for inputs that are no bags, or a backbone that gives bags or maps.
         """
         if len(input_shape) < 2:
             raise LDLError(f"EachInstance needs bags (instances, ...), got inputs of shape {input_shape}; leave it out")

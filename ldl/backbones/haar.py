@@ -99,8 +99,8 @@ class Haar(Backbone):
     def forward(self, inputs: Tensor) -> Tensor:
         """Pictures (B, channels, H, W), uint8 or float, to features (B, F), or (B, J, F) with ``window``; float32.
 
-        Pictures of 0 to 255 in uint8 become 0 to 1. Raises LDLError for other channels or
-        sides than it was built for; with ``window``, any sides are taken in which a window fits.
+        Pictures of 0 to 255 in uint8 become 0 to 1. Raises LDLError for other channels or sides than it was
+        built for; with ``window``, any sides are taken in which a window fits.
         """
         self._check_shape(tuple(inputs.shape[1:]))
         pictures = inputs.cpu().double().numpy() / (255 if inputs.dtype == torch.uint8 else 1)

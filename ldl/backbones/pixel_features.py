@@ -139,6 +139,8 @@ class PixelFeatures(TimmNetwork):
             finest, *coarser = self._at_scale(inputs, 1, 1 + self.side_outputs)
             return torch.stack([finest, *coarser]).transpose(0, 1) if coarser else finest
         count = len(self.scales) * (1 + self.mirror)
+        if count == 1:
+            return self._at_scale(inputs, self.scales[0])[0]
         total = torch.zeros((), device=inputs.device)
         # One after the other: the maps of all scales of a large image would not fit into memory together.
         for scale in self.scales:

@@ -123,7 +123,7 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
         batch = {name: column.to(task.device) for name, column in batch.items()}
         columns = {name: batch[name][real] for name in ("target", "value", "group") if name in batch}
         features = task.features(batch)[real]
-        sizes = sizes_of_all(tuple(features.shape[1:]), collective)
+        sizes = sizes_of_all(features, collective)
         first = first or sizes[0]
         if other := next((size for size in sizes if size != first), None):
             raise SharedError(

@@ -25,13 +25,10 @@ def of_all(part: Columns, collective: Collective) -> Columns:
     return {name: interleave(collective.gather(column)) for name, column in part.items()}
 
 
-def sizes_of_all(size: tuple[int, ...], collective: Collective) -> list[tuple[int, ...]]:
-    """A size of every process, by rank, on all of them; each has as many numbers. Every process calls it."""
-    length = len(size)
-    numbers = [0] * (length * collective.world_size)
-    numbers[length * collective.rank : length * (collective.rank + 1)] = size
-    found = collective.sum_numbers(numbers)
-    return [tuple(found[start : start + length]) for start in range(0, len(found), length)]
+def sizes_of_all(rows: Tensor, collective: Collective) -> list[tuple[int, ...]]:
+    """The size of one row in every process, by rank, on all of them. Every process calls it."""
+    size = torch.tensor([rows.shape[1:]], device=rows.device)
+    return [tuple(part[0].tolist()) for part in collective.gather(size)]
 
 
 def put_together(parts: Iterator[Columns], rows: int, in_memory: float, cache: Path) -> Columns:

@@ -62,6 +62,13 @@ class CsvTable:
         place = self.place(name)
         return [row[place] for row in self.rows]
 
+    def filled(self, name: str, why: str) -> list[str]:
+        """The fields of one column. Raises LDLError, with ``why``, where one is empty."""
+        fields = self.column(name)
+        if "" in fields:
+            self.refuse(fields.index(""), self.place(name), why)
+        return fields
+
     def numbers(self, names: Sequence[str] | None = None, hint: str = "", missing: bool = False) -> np.ndarray:
         """Some columns, or all of them whatever they are called, as a (rows, columns) float64 matrix.
 

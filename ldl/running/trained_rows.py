@@ -25,12 +25,12 @@ class TrainedRows(pl.Callback):
     """Notes in checkpoints the data, set up, and their instances for training and validation."""
 
     def __init__(self, data: LDLDataModule) -> None:
-        self.data = data
+        self.data, self.identity = data, identity(data)
 
     def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         part, split = torch.zeros(self.data.size, dtype=torch.uint8), self.data.split
         part[split.train], part[split.val] = TRAIN, VAL
-        checkpoint[KEY] = {"data": identity(self.data), "part": part}
+        checkpoint[KEY] = {"data": self.identity, "part": part}
 
 
 def trained_fold(data: LDLDataModule, checkpoint: dict[str, Any], path: str) -> Fold | None:

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import torch
 
-from ldl import charts
 from ldl.cli import main
 from ldl.running.trained_rows import KEY
 
@@ -21,21 +20,13 @@ TABLE = pd.DataFrame(RNG.normal(size=(80, 2)), columns=["dose", "size"])
 TABLE = TABLE.assign(value=TABLE.sum(axis=1).round(2), person=np.arange(80) // 4)
 
 
-@pytest.fixture(autouse=True)
-def no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
-
-
 @pytest.fixture(scope="module")
-def last(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def last(tmp_path_factory: pytest.TempPathFactory, blank_charts: None) -> Path:
     folder = tmp_path_factory.mktemp("run")
     TABLE.to_csv(folder / "table.csv", index=False)
     options = ["-c", "configs/runs/tabular/softmax.yaml", "--data=TabularValues", "--data.low=-5", "--data.high=5"]
     options += ["--data.step=1", "--data.sigma=1", f"--data.path={folder / 'table.csv'}", "--trainer.max_epochs=1"]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(charts, "overview", lambda *arguments: {})
-        patched.setattr(charts, "learning_curves", lambda *arguments: None)
-        main([*options, "--data.val_fraction=0.2", *QUIET, f"--run_dir={folder}"])
+    main([*options, "--data.val_fraction=0.2", *QUIET, f"--run_dir={folder}"])
     return folder / "checkpoints" / "last.ckpt"
 
 

@@ -43,10 +43,9 @@ def read_bags(path: Path) -> BagTable:
     if not table.rows or len(table.header) < 3:
         shown = some(table.header if headed else [*table.rows, []][0])
         raise LDLError(f"{path}: needs rows of label, bag and at least one feature; its first row is {shown}")
+    bags = table.filled(bag, "no name of a bag; give every row one")
     names: dict[str, int] = {}
-    owner = np.array([names.setdefault(name, len(names)) for name in table.column(bag)])
-    if "" in names:
-        table.refuse(table.column(bag).index(""), table.place(bag), "no name of a bag; give every row one")
+    owner = np.array([names.setdefault(name, len(names)) for name in bags])
     hint = "" if headed else "; a header must name the columns label and bag"
     labels = table.numbers([label], hint)[:, 0]
     if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):

@@ -30,6 +30,7 @@ from ldl.options import options
 
 FACTS = {"part": ("train|val|test", "train, val or test"), "folder": (r"\d+", "a number from 0 on")}
 """Columns that protocols ask for, the pattern of their fields, and what it allows."""
+NOBODY = "which names nobody; give each unknown person a name of its own"
 
 
 @options
@@ -91,7 +92,7 @@ class FaceFolder(FaceAges):
             file.parent,
             table.column("path"),
             table.numbers(["age"])[:, 0],
-            _persons(table) if "person" in known else None,
+            np.array(table.filled("person", NOBODY)) if "person" in known else None,
             anchors,
             table.numbers(["sigma"])[:, 0] if "sigma" in known else None,
             {name: _fact(table, name) for name in FACTS if name in known},
@@ -115,14 +116,6 @@ def _corners(table: CsvTable) -> np.ndarray:
         return table.numbers(CORNERS).reshape(-1, 4, 2)
     x0, y0, x1, y1 = table.numbers(BOX).T
     return np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
-
-
-def _persons(table: CsvTable) -> np.ndarray:
-    persons = np.array(table.column("person"))
-    if (persons == "").any():
-        row = int((persons == "").argmax())
-        table.refuse(row, table.place("person"), "which names nobody; give each unknown person a name of its own")
-    return persons
 
 
 def _refuse_repeats(table: CsvTable, anchors: Sequence[np.ndarray] | None) -> None:

@@ -180,7 +180,8 @@ def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
             continue
         folder, resumes = tmp_path / str(number), "--ckpt_path" in options and "--stage" not in options
         place = [] if resumes else ["--run_dir", str(folder)]
-        main([*options, *SHORT, "--data.folds=2", f"--trainer.max_epochs={1 + resumes}", *place])
+        folds = [] if "--ckpt_path" in options else ["--data.folds=2"]
+        main([*options, *SHORT, *folds, f"--trainer.max_epochs={1 + resumes}", *place])
         left = run if resumes else folder
         assert (left / ("predictions.csv" if "predict" in options else "results.json")).is_file(), command
 

@@ -39,6 +39,7 @@ class MaxEnt(FittedHead):
     """
 
     uses_group: ClassVar[bool] = True
+    exact: ClassVar[tuple[str, ...]] = ("weight", "bias")
     weight: Tensor = buffer()
     bias: Tensor = buffer()
     chosen_l2: Tensor = buffer()
@@ -88,5 +89,7 @@ class MaxEnt(FittedHead):
         return {} if self.l2 is not None or bool(self.chosen_l2.isnan()) else {"l2": float(self.chosen_l2)}
 
     def forward(self, features: Tensor) -> Tensor:
+        """Distributions (..., C) of features (..., F), at least float32."""
+        dtype = torch.promote_types(features.dtype, self.weight.dtype)
         with torch.autocast(features.device.type, enabled=False):
-            return (features.to(self.weight.dtype) @ self.weight.T + self.bias).softmax(-1)
+            return (features.to(dtype) @ self.weight.T.to(dtype) + self.bias.to(dtype)).softmax(-1)

@@ -55,6 +55,17 @@ def test_the_minimum_is_that_of_gradient_descent(l2: float) -> None:
     torch.testing.assert_close(_fitted(l2=l2, tolerance=1e-9)(features), expected, atol=1e-5, rtol=0)
 
 
+def test_half_precision_keeps_the_weights() -> None:
+    features, target = (part.float() for part in _problem())
+    head = MaxEnt(l2=0.0)
+    head.build(3, LABELS)
+    head.fit(features, target, Collective())
+    rounded = features.bfloat16()
+    expected = head(rounded.float())
+    found = head.bfloat16()(rounded)
+    assert found.dtype == torch.float32 and torch.equal(found, expected)
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("l2", [0.1, None])
 def test_constant_features_give_the_mean_distribution(l2: float | None) -> None:
@@ -222,7 +233,7 @@ def test_without_a_penalty_features_are_taken_as_they_are(monkeypatch: pytest.Mo
     features, target = _problem()
     early = _fitted(l2=0.0, iterations=3)
     plain = fit_max_ent(features.numpy(), target.numpy(), 0.0, 3, 1e-5)
-    np.testing.assert_array_equal(early.weight.numpy(), plain[:, :-1])
+    np.testing.assert_array_equal(early.weight.numpy(), plain[:, :-1].astype(np.float32))
     _fitted(l2=0.1)
     assert [call.args[5] is None for call in spy.call_args_list] == [True, False]
 

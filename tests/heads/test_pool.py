@@ -51,6 +51,15 @@ def test_contract(mean: Any) -> None:
 
 
 @pytest.mark.parametrize("mean", MEANS)
+def test_half_precision_keeps_the_weights(mean: Any) -> None:
+    head = fitted(forest(), MaxEnt(l2=0.1), AAKNN(5), mean=mean, shrinkage=0.0)
+    rounded = problem()[0].bfloat16()
+    expected = head(rounded.float())
+    found = head.bfloat16()(rounded)
+    assert found.dtype == torch.float32 and torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("group", [None, GROUPS], ids=["rows", "groups"])
 @pytest.mark.parametrize("shrinkage", [0.0, 3.0])
 def test_it_is_the_pool_of_members_that_saw_other_rows(mean: Any, group: Tensor | None, shrinkage: float) -> None:

@@ -57,6 +57,8 @@ class Head(nn.Module, ABC):
         takes_missing: Whether features may be NaN, where a value is missing.
         exact: Buffers that keep their precision whatever that of the head becomes, such as thresholds: rounded ones
             would send rows elsewhere.
+        wide: Buffers of float32 at least, whatever the precision of the head becomes: weights and distributions, whose
+            sums have no room in 16 bits.
         no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can. What is recorded
             takes no Python value of a tensor, and asks :func:`ldl.methods.traced.traced` where it otherwise would.
         in_features: F, set by ``build``.
@@ -68,6 +70,7 @@ class Head(nn.Module, ABC):
     takes_bags: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
     exact: ClassVar[tuple[str, ...]] = ()
+    wide: ClassVar[tuple[str, ...]] = ()
     no_graph: ClassVar[str] = ""
     in_features: int
     labels: LabelSpace
@@ -141,10 +144,12 @@ class Head(nn.Module, ABC):
         return self(features), self.point_estimate(features)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        before = {name: getattr(self, name) for name in self.exact if name in self._buffers}
+        before = {name: getattr(self, name) for name in (*self.exact, *self.wide) if name in self._buffers}
         super()._apply(fn, recurse)
         for name, buffer in before.items():
-            setattr(self, name, buffer.to(getattr(self, name).device))
+            after = getattr(self, name)
+            if name in self.exact or after.dtype.itemsize < 4:
+                setattr(self, name, buffer.to(after.device))
         return self
 
 

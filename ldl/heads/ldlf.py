@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +65,7 @@ class LDLF(AlternatingHead):
             ``outputs`` every member has M units of its own.
     """
 
+    wide: ClassVar[tuple[str, ...]] = ("leaves",)
     split: nn.Sequential = buffer()
     units: Tensor = buffer()
     leaves: Tensor = buffer()
@@ -251,13 +252,6 @@ class LDLF(AlternatingHead):
         """The tree of the next step, drawn from its number alone, which all ranks and the host know."""
         self._step += 1
         return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(self._step)))
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        leaves = self._buffers.get("leaves")
-        super()._apply(fn, recurse)
-        if leaves is not None and self.leaves.dtype.itemsize < 4:  # rounded to 16 bits they are no distributions
-            self.leaves = leaves.to(self.leaves.device)
-        return self
 
     def _mix(self, routing: Tensor) -> Tensor:
         with torch.autocast(routing.device.type, enabled=False):

@@ -39,7 +39,7 @@ class MaxEnt(FittedHead):
     """
 
     uses_group: ClassVar[bool] = True
-    exact: ClassVar[tuple[str, ...]] = ("weight", "bias")
+    wide: ClassVar[tuple[str, ...]] = ("weight", "bias")
     weight: Tensor = buffer()
     bias: Tensor = buffer()
     chosen_l2: Tensor = buffer()

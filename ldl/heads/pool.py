@@ -68,7 +68,7 @@ class Pool(FittedHead):
 
     uses_value: ClassVar[bool] = True
     uses_group: ClassVar[bool] = True
-    exact: ClassVar[tuple[str, ...]] = ("weights", "base")
+    wide: ClassVar[tuple[str, ...]] = ("weights", "base")
     weights: Tensor = buffer()
     base: Tensor = buffer()
     member_kl: Tensor = buffer()

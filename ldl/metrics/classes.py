@@ -22,7 +22,7 @@ def cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 class AUC(Metric):
-    """Area under the ROC curve of the second label, of two; NaN where all rows are of one class.
+    """Area under the ROC curve of the second label, of two; NaN where all rows are of one class or a prediction is NaN.
 
     ``update(prediction, target)`` takes (..., 2) twice; an instance is of the class of most mass.
     """
@@ -43,7 +43,7 @@ class AUC(Metric):
 
     def compute(self) -> Tensor:
         score, label = dim_zero_cat(self.score), dim_zero_cat(self.label)
-        if len(label.unique()) < 2:
+        if len(label.unique()) < 2 or score.isnan().any():
             return score.new_tensor(torch.nan)
         limit = torch.finfo(score.dtype).max
         return score.new_tensor(roc_auc_score(label.cpu().numpy(), score.clamp(-limit, limit).cpu().numpy()))

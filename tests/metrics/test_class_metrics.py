@@ -63,6 +63,13 @@ def test_one_class_has_no_auc() -> None:
     assert metric.compute().isnan()
 
 
+@pytest.mark.parametrize("wrong", [[math.nan, math.nan], [0.0, 0.0]])
+def test_of_predictions_that_say_nothing_there_is_no_auc(wrong: list[float]) -> None:
+    metric = AUC()
+    metric.update(torch.tensor([[0.3, 0.7], [0.6, 0.4], wrong]), torch.eye(2)[torch.tensor([1, 0, 0])])
+    assert metric.compute().isnan()
+
+
 @pytest.mark.parametrize("labels", [LabelSpace.nominal(list("abc")), LabelSpace.ordinal([0, 1])])
 def test_other_labels_have_none(labels: LabelSpace) -> None:
     assert not set(CLASS_MEASURES) & set(measures(labels))

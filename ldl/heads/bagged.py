@@ -22,7 +22,8 @@ from ldl.options import check_options, option, options
 class Bagged(Head):
     """A head whose instance probabilities are pooled over a bag by a soft maximum.
 
-    Any head that learns by gradient alone serves; only bags need labels. The gradient of the bags' likelihood runs
+    Any head that learns by gradient alone serves; only bags need labels. Its own loss is not asked: bags are trained by
+    the KL divergence. The gradient of the bags' likelihood runs
     through the soft maximum into the head and the backbone, as in Babenko et al. 2008 (Eq. 17) into boosting.
     It takes bags (..., J, F), missing instances NaN; ``instances`` gives the distributions of instances.
 
@@ -44,12 +45,19 @@ class Bagged(Head):
             self.head = Softmax()
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Build the head of the instances. Raises LDLError: one that is not trained by gradient, or not two labels."""
+        """Build the head of the instances.
+
+        Raises LDLError: one that is not trained by gradient, or by another objective, or not two labels.
+        """
         check_options(self)
         name = type(self.head).__name__
         if isinstance(self.head, AlternatingHead | FittedHead) or self.head.takes_bags:
             raise LDLError(
                 f"Bagged.head {name} must take single instances and learn by gradient alone, as Softmax does"
+            )
+        if (objective := getattr(self.head, "objective", "kl")) != "kl":
+            raise LDLError(
+                f"Bagged.head {name} has the objective {objective!r}, and bags are trained by 'kl' alone; take that"
             )
         if len(labels) != 2:
             raise LDLError(f"Bagged needs two labels, the negative one first; the data have {len(labels)}")

@@ -108,6 +108,11 @@ def test_heads_that_cannot_be_pooled_are_refused(head: Head) -> None:
         _built(Bagged(head))
 
 
+def test_objectives_that_bags_do_not_have_are_refused() -> None:
+    with pytest.raises(LDLError, match="Bagged.head Softmax has the objective 'l1', and bags are trained by 'kl'"):
+        Bagged(Softmax("l1")).build(3, LabelSpace.ordinal([0, 1]))
+
+
 def test_wrong_options_are_refused() -> None:
     with pytest.raises(LDLError, match="Bagged.r 0.0 must be at least 1"):
         _built(Bagged(r=0.0))

@@ -88,7 +88,10 @@ class MSLP(FittedHead):
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Fit on (N, F) and (N, C). Features that do not vary give the mean distribution. Raises LDLError."""
+        """Fit on (N, F) and (N, C). Features that do not vary give the mean distribution.
+
+        Raises LDLError: a bad row, a gamma that float32 does not hold, or a dimension without cost for ``commute``.
+        """
         check_rows(type(self).__name__, features, target)
         features, target = features.float(), target.float()
         if self.kernel == "rbf":
@@ -141,6 +144,12 @@ class MSLP(FittedHead):
         chosen = torch.randperm(len(features), generator=generator)[: self.landmarks].to(features.device)
         variance = float(features.double().var(unbiased=False))
         gamma = self.gamma if self.gamma is not None else 1 / (features.shape[1] * variance) if variance else 1.0
+        least = torch.finfo(torch.float32).tiny
+        if not least <= gamma <= 1 / least:
+            raise LDLError(
+                f"MSLP.gamma {gamma:g} is not in {least:.2g}..{1 / least:.2g}, beyond which float32 ends; scale the "
+                "features, or give another gamma"
+            )
         self.width = features.new_tensor(gamma)
         self.landmark = features[chosen]
         self.root = inverse_root(self._similarity(self.landmark).double(), 1e-6).to(features)

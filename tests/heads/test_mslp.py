@@ -233,3 +233,12 @@ def test_equal_labels_give_these_labels() -> None:
 def test_wrong_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(LDLError, match=message):
         MSLP(**options).build(6, LABELS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("unit", "gamma"), [(1.0, 1e40), (1.0, 1e-40), (1e-21, None), (1e20, None)])
+def test_a_kernel_that_float32_does_not_hold_is_refused(unit: float, gamma: float | None) -> None:
+    features, target = (torch.tensor(part, dtype=torch.float32) for part in _problem(0))
+    head = MSLP(kernel="rbf", gamma=gamma)
+    head.build(6, LABELS)
+    with pytest.raises(LDLError, match=r"MSLP.gamma .*e[+-]\d+ is not in 1.2e-38..8.5e\+37, beyond which float32"):
+        head.fit(features * unit, target, Collective())

@@ -15,6 +15,8 @@ from PIL import Image
 from places import ROOT
 
 from ldl.cli import main
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
 from ldl.metrics import registry
 from ldl.plugins import discover
 from ldl.testing import check_head
@@ -68,6 +70,11 @@ def test_head(file: str, head: str, table: Path, tmp_path: Path) -> None:
     data = ["--data", "TabularLDL", f"--data.path={table}", "--data.folds=3", "--data.val_fraction=0"]
     results = run(tmp_path, "--model.head", head, *data, "--data.label_values=[1, 2, 3, 4]")
     assert results["head"] == head and 0 <= results["mean"]["kl"] < 2
+
+
+def test_one_label_has_no_threshold() -> None:
+    with pytest.raises(LDLError, match="ProportionalOdds needs ordinal labels, two at least, not 1 ordinal; use"):
+        example("proportional_odds", "ProportionalOdds")().build(3, LabelSpace.ordinal([1]))
 
 
 def test_measure(table: Path, tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ class ProportionalOdds(Head):
     hidden: int = 0
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        if labels.kind != "ordinal":
-            raise LDLError(f"ProportionalOdds needs ordinal labels, not {labels.kind} ones; use Softmax")
+        if labels.kind != "ordinal" or len(labels) < 2:
+            found = f"{len(labels)} {labels.kind}"
+            raise LDLError(f"ProportionalOdds needs ordinal labels, two at least, not {found}; use Softmax")
         super().build(in_features, labels)
         layers = [nn.Linear(in_features, self.hidden), nn.ReLU()] if self.hidden else []
         self.score = nn.Sequential(*layers, nn.Linear(self.hidden or in_features, 1))

@@ -54,7 +54,7 @@ def crossvalidate(
     Args:
         make_task: Makes a task that is not trained; ``data.fold`` says for which fold.
         data: The data module; it stays at the last fold.
-        folds: Numbers of the folds; None goes through all.
+        folds: Numbers of the folds, each once; None goes through all.
         seed: Seed of every fold; None seeds nothing.
         trainer: Makes a trainer that was not used, or is a dict of arguments of ``Trainer``, of which every fold gets a
             copy. Reports, and with a dict ``metrics.csv`` and checkpoints, are added where there is a folder.
@@ -72,8 +72,8 @@ def crossvalidate(
         metrics over all test instances together, each of the same weight.
 
     Raises:
-        LDLError: the data have no folds, or not these; the best weights have no folder; or the folder has folds of
-            another key.
+        LDLError: the data have no folds, or not these, or one is given twice; the best weights have no folder; or the
+            folder has folds of another key.
     """
     seed_everything(seed)
     data.setup()
@@ -83,6 +83,9 @@ def crossvalidate(
         raise LDLError("folds [] has no fold; give at least one number, or None for all")
     if unknown := [number for number in numbers if number not in every]:
         raise LDLError(f"fold {unknown[0]} must be in 0..{every[-1]}, one of the {len(every)} folds")
+    numbers = [int(number) for number in numbers]  # those of numpy are no JSON
+    if twice := [number for number in numbers if numbers.count(number) > 1]:
+        raise LDLError(f"fold {twice[0]} is given twice; give each once")
     if select == "best" and folder is None and not callable(trainer):
         raise LDLError("select 'best' needs a place for the checkpoints of each fold; give a folder, or take 'last'")
     place = None if folder is None else Path(folder)

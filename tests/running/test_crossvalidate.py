@@ -109,6 +109,8 @@ def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest
     [
         ({"folds": []}, r"folds \[\] has no fold; give at least one number, or None for all"),
         ({"folds": [0, 3]}, r"fold 3 must be in 0\.\.2, one of the 3 folds"),
+        ({"folds": [0, 1.5]}, r"fold 1.5 must be in 0\.\.2"),
+        ({"folds": [1, 0, 1]}, "fold 1 is given twice; give each once"),
         ({"select": "best"}, "select 'best' needs a place for the checkpoints of each fold; give a folder"),
     ],
 )
@@ -139,7 +141,7 @@ def test_the_best_weights_are_tested(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return made[-1]
 
     trainer, key = {**QUIET, "max_epochs": 3}, {"of": "these"}
-    last = crossvalidate(task, _digits(), [0], trainer=trainer, folder=tmp_path / "last")
+    last = crossvalidate(task, _digits(), np.arange(1), trainer=trainer, folder=tmp_path / "last")
     best = crossvalidate(task, _digits(), [0], trainer=trainer, folder=tmp_path / "best", select="best", key=key)
     kept = torch.load(tmp_path / "best/fold_0/checkpoints/best.ckpt", weights_only=True)
     assert kept["epoch"] < 2 and best["mean"]["kl"] != last["mean"]["kl"]

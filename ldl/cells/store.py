@@ -11,6 +11,7 @@ from typing import Any
 
 from ldl.cells.coordinator import Cell, Workers
 from ldl.checkpoint import replacing
+from ldl.errors import LDLError
 
 Row = dict[str, Any]
 
@@ -28,6 +29,9 @@ class Store:
 
     Attributes:
         rows: All cells, in the order of their measuring.
+
+    Raises:
+        LDLError: a file of the folder is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,7 +40,7 @@ class Store:
         self._known: dict[str, Row] = {}
         found = [(path.stat().st_mtime_ns, path) for path in folder.glob(f"*/{NAME}")]
         for _, path in sorted(found):
-            row = json.loads(path.read_text(encoding="utf-8"))
+            row = _read_cell(path)
             if "error" not in row:
                 self._add(path.parent.name, row)
 
@@ -83,6 +87,16 @@ class Store:
     def _add(self, name: str, row: Row) -> None:
         self._known[name] = row
         self.rows.append(row)
+
+
+def _read_cell(path: Path) -> Row:
+    try:
+        row: Row = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(row, dict):
+            raise ValueError(f"{type(row).__name__} instead of a mapping")
+    except (OSError, ValueError, RecursionError) as error:
+        raise LDLError(f"{path} cannot be read: {error}; remove it, and the cell is measured again") from None
+    return row
 
 
 def _measure(folder: Path, key: Row, measure: Callable[[], Row]) -> Row:

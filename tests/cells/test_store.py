@@ -12,6 +12,7 @@ import pytest
 
 from ldl.cells.coordinator import Workers
 from ldl.cells.store import Row, Store
+from ldl.errors import LDLError
 
 
 def _count(store: Store, *numbers: int) -> int:
@@ -80,3 +81,12 @@ def test_other_processes_measure_what_is_missing(tmp_path: Path) -> None:
     assert store.find({"number": -3}) == {"number": -3, "error": "ArithmeticError: no root of -3"}
     assert [row["square"] for row in Store(tmp_path).rows] == ["as it was", 4, 16]
     assert json.loads(next(tmp_path.glob("*/results.json")).read_text()) in store.rows
+
+
+@pytest.mark.parametrize("content", [b'{"number": 1', b"[1]", b"\xff", b""])
+def test_a_damaged_cell_is_named(tmp_path: Path, content: bytes) -> None:
+    _count(Store(tmp_path), 1)
+    path = next(tmp_path.glob("*/results.json"))
+    path.write_bytes(content)
+    with pytest.raises(LDLError, match=rf"{path} cannot be read: .*; remove it, and the cell is measured again"):
+        Store(tmp_path)

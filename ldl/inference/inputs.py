@@ -71,9 +71,14 @@ def as_trained(array: np.ndarray, dtype: str | None, missing: bool = False) -> n
         if dtype is not None:
             raise LDLError(f"inputs are uint8, but the model was trained on {dtype}; scale them as in training")
         return array
-    if len(bad := np.argwhere(np.isinf(array) if missing else ~np.isfinite(array))):
-        raise LDLError(f"input {bad[0][0]} holds {array[tuple(bad[0])]}; every entry must be a finite number")
-    return array.astype(dtype if dtype in ("float32", "float64") else np.float32)
+    with np.errstate(over="ignore"):
+        taken = array.astype(dtype if dtype in ("float32", "float64") else np.float32)
+    if len(bad := np.argwhere(np.isinf(taken) if missing else ~np.isfinite(taken))):
+        raise LDLError(
+            f"input {bad[0][0]} holds {array[tuple(bad[0])]}; every entry must be a finite number, at most "
+            f"{np.finfo(taken.dtype).max:.2g}"
+        )
+    return taken
 
 
 def take(instances: Tensor, rows: np.ndarray) -> Tensor:

@@ -14,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from ldl.data.pictures import list_pictures, read_picture, upright
+from ldl.data.tables.feature_columns import as_array
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs
 
@@ -96,7 +97,7 @@ def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
     if isinstance(given, Tensor):
         if given.ndim not in (3, 4) or given.shape[-3] not in (1, 3):
             raise LDLError(f"a tensor of pictures is (N, 3, H, W), not {tuple(given.shape)}")
-        given = given.detach().cpu().movedim(-3, -1).numpy()
+        given = np.moveaxis(as_array(given), -3, -1)
     if isinstance(given, Image.Image) or (isinstance(given, np.ndarray) and given.ndim < 4):
         given = [given]
     if not isinstance(given, Sequence | np.ndarray) or not len(given):
@@ -114,7 +115,7 @@ def read(source: Source) -> np.ndarray:
         return read_picture(source)
     if isinstance(source, Image.Image):
         return upright(source)
-    array = source.detach().cpu().numpy() if isinstance(source, Tensor) else np.asarray(source)
+    array = as_array(source)
     if array.ndim == 3 and array.shape[-1] == 1:
         array = array[..., 0]
     if array.ndim == 2:

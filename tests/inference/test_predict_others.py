@@ -181,6 +181,16 @@ def test_other_pictures_are_refused(faces: tuple[Predictor, Any], given: Any, wo
         faces[0](given)
 
 
+def test_tensors_of_pictures_without_numbers_are_refused(faces: tuple[Predictor, Any]) -> None:
+    for given in (torch.zeros(2, 3, 9, 9, device="meta"), [torch.zeros(9, 9, 3, device="meta")]):
+        with pytest.raises(LDLError, match="no array: .*meta"):
+            faces[0](given)
+    with pytest.raises(LDLError, match="a picture is uint8, 0 to 255, not float32; convert it"):
+        faces[0](torch.zeros(2, 3, 9, 9, dtype=torch.bfloat16))
+    pixels = torch.randint(256, (2, 3, 9, 9), dtype=torch.uint8)
+    assert np.array_equal(faces[0](pixels.to_sparse()).distribution, faces[0](pixels).distribution)
+
+
 def test_damaged_pictures_are_named(faces: tuple[Predictor, Any], tmp_path: Path) -> None:
     picture(tmp_path / "a.jpg", 20)
     (tmp_path / "b.jpg").write_bytes(b"?")
@@ -218,7 +228,7 @@ def test_inputs_of_training() -> None:
     task.preprocessing = data.preprocessing
     assert data.preprocessing == {"dtype": "float32"}
     images = data.images[:9]
-    for given in (images, images.numpy(), images.double()):
+    for given in (images, images.numpy(), images.double(), images.to_sparse()):
         found = Predictor(task, batch_size=4)(given)
         np.testing.assert_allclose(found.distribution, task(images).detach(), atol=1e-6)
     for wrong, words in (
@@ -226,6 +236,7 @@ def test_inputs_of_training() -> None:
         (images[0], r"inputs have shape \(1, 12, 12\), but the model takes \(N, 1, 12, 12\)"),
         (images[:0], r"inputs have shape \(0, 1, 12, 12\)"),
         (images / 0, "input 0 holds nan; every entry must be a finite number"),
+        (images.double() + 1e300, r"input 0 holds 1e\+300; every entry must be a finite number, at most 3.4e\+38"),
         ("digits.png", "inputs are <U10, not numbers|have shape"),
     ):
         with pytest.raises(LDLError, match=words):

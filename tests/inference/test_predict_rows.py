@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
+import scipy.sparse
 import torch
 from small_tasks import rows as skewed
 from small_tasks import small_task
@@ -234,3 +235,16 @@ def test_heads_that_are_fitted_in_one_go_keep_float64_alone(make: Callable[[], H
     found = Predictor(task)(skewed(5)).distribution
     assert {part.dtype for part in task.head.state_dict().values()} == {torch.promote_types(dtype, torch.float32)}
     np.testing.assert_allclose(found, Predictor(small_task(make()))(skewed(5)).distribution, atol=0.05)
+
+
+def test_tensors_that_numpy_does_not_know(model: tuple[Predictor, Any]) -> None:
+    predictor, _ = model
+    few = torch.from_numpy(X[:4]).bfloat16()
+    wanted = predictor(few.double()).distribution
+    for given in (few, few.to_sparse(), few.float().to_sparse_csr(), scipy.sparse.csr_array(few.float().numpy())):
+        np.testing.assert_array_equal(predictor(given).distribution, wanted)
+    for wrong, words in ((few.to("meta"), "meta"), ([*few], "BFloat16")):
+        with pytest.raises(LDLError, match=f"inputs are no array: .*{words}"):
+            predictor(wrong)
+    with pytest.raises(LDLError, match="inputs have shape .*, 1073741824 numbers at most are read"):
+        predictor(torch.sparse_coo_tensor(size=(2**20, 2**20)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
 
 from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.files import check_file
-from ldl.data.tables.checks import check_matrix
+from ldl.data.tables.checks import MOST_NUMBERS, check_matrix
 from ldl.data.tables.distributions import FEATURE_KEYS, LABEL_PREFIX, find_name, read_file
 from ldl.errors import LDLError, did_you_mean, some
 
@@ -126,10 +130,18 @@ def read_parquet(path: Path) -> Any:
 
 
 def as_array(given: Any) -> np.ndarray:
-    """An array of what is one, or a tensor, or nested lists. Raises LDLError for lists of unequal length."""
-    # Tensors on a device, or with gradients, are no arrays.
-    given = given.detach().cpu() if hasattr(given, "detach") else given
+    """An array of what is one, or a tensor, or nested lists; bfloat16, which numpy does not know, as float32.
+
+    Sparse matrices and tensors become full. Raises LDLError for lists of unequal length, or what has no numbers.
+    """
+    sparse = scipy.sparse.issparse(given) or (isinstance(given, Tensor) and given.layout != torch.strided)
+    if sparse and math.prod(given.shape) > MOST_NUMBERS:
+        raise LDLError(f"inputs have shape {tuple(given.shape)}, {MOST_NUMBERS} numbers at most are read")
     try:
-        return np.asarray(given)
-    except ValueError as error:
+        if isinstance(given, Tensor):
+            # Tensors on a device, or with gradients, are no arrays.
+            full = given.detach().to_dense().cpu()
+            return (full.float() if full.dtype == torch.bfloat16 else full).numpy()
+        return np.asarray(given.toarray() if sparse else given)
+    except (ValueError, TypeError, RuntimeError) as error:
         raise LDLError(f"inputs are no array: {' '.join(str(error).split())[:160]}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -49,6 +50,8 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
     except Exception as error:  # those of pickle, zip and torch have no common base, and may have no text
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
+        if not zipfile.is_zipfile(path):
+            reason = "it is no archive of torch, or a damaged one; give one such as RUN/checkpoints/last.ckpt"
         raise LDLError(f"{path} cannot be read as a checkpoint: {reason}") from error
     _find_scaling(checkpoint)
     try:

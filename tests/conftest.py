@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,14 @@ def no_seed_left() -> Iterator[None]:
     """The seed of a run in this process, which Lightning keeps in the environment, is not the next test's."""
     yield
     os.environ.pop("PL_GLOBAL_SEED", None)
+
+
+@pytest.fixture(autouse=True)
+def no_format_left() -> Iterator[None]:
+    """How a command line in this process shows warnings is not how the next test does."""
+    before = warnings.formatwarning
+    yield
+    warnings.formatwarning = before
 
 
 @pytest.fixture(scope="session")

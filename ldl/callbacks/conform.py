@@ -35,7 +35,7 @@ class Conform(pl.Callback):
     def __init__(self) -> None:
         self._rows: list[dict[str, Tensor]] = []
         self._units = 0
-        self._by_groups = False
+        self._by_groups = self._grouped = False
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if pl_module.conformal not in (units := get_args(Units)):
@@ -70,14 +70,15 @@ class Conform(pl.Callback):
         # Where check_finite is off, there may be none to calibrate.
         usable = len(gathered["prediction"]) > 0 and bool(np.isfinite(gathered["prediction"]).all())
         found = Conformal.fit(pl_module.labels, *gathered.values()) if usable else None
-        self._units = found.units if found else 0
+        self._units, self._grouped = found.units if found else 0, "group" in columns
         pl_module.calibration = found if self._units >= LEAST else None
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if 0 < self._units < LEAST:
+            units, otherwise = ("groups", ", or take model.conformal rows") if self._grouped else ("rows", "")
             rank_zero_warn(
-                f"intervals and sets stay as predicted: {self._units} validation rows or groups are too few to "
-                f"calibrate them ({LEAST} are needed for 90%); raise data.val_fraction, or take model.conformal rows"
+                f"intervals and sets stay as predicted: {self._units} validation {units} are too few to calibrate them "
+                f"({LEAST} are needed for 90%); raise data.val_fraction{otherwise}"
             )
         elif self._units and pl_module.calibration is None:
             rank_zero_warn(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from ldl.errors import LDLError
-from ldl.head import Head, ImageHead
+from ldl.head import AlternatingHead, FittedHead, Head, ImageHead
 
 
 def check_images(head: Head, backbone: nn.Module, whole: bool) -> None:
@@ -21,7 +21,6 @@ def check_bags(head: Head, bags: bool) -> None:
     """Refuse a head of single instances where there are ``bags``."""
     name = type(head).__name__
     if bags and not head.takes_bags:
-        raise LDLError(
-            f"{name} takes single instances, and the data are bags; pool it with --model.head Bagged "
-            f"--model.head.head {name}, or use MILBoost"
-        )
+        by_gradient = not isinstance(head, AlternatingHead | FittedHead)
+        pooled = f"pool it with --model.head Bagged --model.head.head {name}, or use" if by_gradient else "use"
+        raise LDLError(f"{name} takes single instances, and the data are bags; {pooled} MILBoost")

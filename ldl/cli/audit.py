@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 import numpy as np
 
 from ldl.cli.command import VerbParser
 from ldl.data.order import OrderAudit, audit_order, row_ids
 from ldl.data.tables.tabular import TabularLDL
 from ldl.data.tables.tabular_values import TabularValues
+from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options_of
 from ldl.running.quiet import silence
@@ -36,11 +40,23 @@ def run(args: list[str]) -> None:
         data = TabularLDL(**options, target_key=given.target_key, normalize=given.normalize)
     else:
         data = TabularValues(**options, value_key=given.value_key)
-    data.setup()
+    try:
+        data.setup()
+    except LDLError as error:
+        raise LDLError(_in_own_options(str(error), vars(given))) from None
     units = data.groups if data.rule == "group_exclusive" else None
     usual = options_of(type(data))["folds"].default
     data.folds = min(usual, data.size if units is None else len(np.unique(units)))
     print("\n".join(lines(data)))
+
+
+def _in_own_options(message: str, known: Collection[str]) -> str:
+    """A message that names options of a run, with those of the audit where it has them."""
+
+    def named(match: re.Match[str]) -> str:
+        return f"--{match[1]}" if match[1] in known else match[0]
+
+    return re.sub(r"(?:--)?\bdata\.(\w+)(?: true\b)?", named, message)
 
 
 def lines(data: Table) -> list[str]:
@@ -53,6 +69,7 @@ def lines(data: Table) -> list[str]:
         str(data.file),
         f"rows        {data.size}{part}",
         f"features    {features.shape[1]}" + (f", {constant} of them constant" if constant else ""),
+        *_missing(features),
         f"labels      {_labels(data.labels)}",
         f"duplicates  {_duplicates(features, labels)}",
         f"order       {audit.verdict}",
@@ -65,6 +82,13 @@ def _labels(labels: LabelSpace) -> str:
     names = [str(name) for name in labels.names] if labels.names else [f"{value:g}" for value in labels.axes[0]]
     shown = names if len(names) <= 8 else [*names[:4], "...", names[-1]]
     return f"{len(names)}: {', '.join(shown)}"
+
+
+def _missing(features: np.ndarray) -> list[str]:
+    missing = np.isnan(features)
+    if not missing.any():
+        return []
+    return [f"missing     {missing.sum()} of {missing.size} features, in {missing.any(1).sum()} rows"]
 
 
 def _duplicates(features: np.ndarray, labels: np.ndarray) -> str:

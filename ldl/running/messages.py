@@ -25,14 +25,18 @@ _BASES: dict[str, type] = {
     "model.lr_scheduler": torch.optim.lr_scheduler.LRScheduler,
 }
 
+_IN_WORDS = {"NoneType": "null", "collections.abc.Sequence": "a list, such as [a, b]"}
+
 
 def one_line(message: str, options: list[str]) -> str:
     """Turn a message of jsonargparse into one line; ``options`` are all names of the parser, without dashes."""
     key = ".".join(re.findall(r'Parser key "([^"]+)"', message))
     classes = re.findall(r"class_path[ =]'([\w.]+)'", message)
     if match := re.search(r"unrecognized arguments: (.*)", message):
-        name = match[1].split()[0].lstrip("-").split("=")[0]
-        return no_option(name, options)
+        word = match[1].split()[0]
+        if not word.startswith("-"):
+            return f"{word!r} is no option; options begin with --, such as --data.path {word}"
+        return no_option(word.lstrip("-").split("=")[0], options)
     if match := re.search(r"Importing '([^']+)' is not allowed, denied by the '([^']+)' entry", message):
         return _denied(match[1], key or "the configuration", beside=match[2] == "*")
     if match := re.search(r"Option '([^']+)' is not accepted", message):
@@ -50,11 +54,14 @@ def one_line(message: str, options: list[str]) -> str:
         return f"{key}: there is no class {match[1]!r}; correct its import path{_left_out()}"
     if match := re.search(r"Literal\[(.*?)\]+\. Got value: (.*)", message):
         return no_choice(key, match[2], match[1])
+    if match := re.search(r"is abstract\n(?:.*\n)*?.*NestedArg\(key='([^']+)'", message):
+        example = " TabularLDL; ldl data lists all" if key == "data" else " CLASS"
+        return f"--{key}.{match[1]} is given, but no {key} to have it; name its class too, as in --{key}{example}"
     value = re.search(r"(?:Got|Given) value: (.*)", message)
     kinds = re.findall(r"Expected (?:a )?<class '([\w.]+)'>", message)
     if value and kinds and "Namespace(" not in value[1]:
         bad = re.sub(r"^NestedArg\(.*val=(.*)\)$", r"\1", value[1]).strip("'")
-        kinds = [kind.replace("NoneType", "null") for kind in kinds if "ldl." not in kind] or kinds
+        kinds = [_IN_WORDS.get(kind, kind) for kind in kinds if "ldl." not in kind] or kinds
         return f"{key} is {bad!r}, but must be {' or '.join(dict.fromkeys(kinds))}"
     text = " ".join(message.split())
     return text if len(text) <= 300 else f"{text[:300]} ..."

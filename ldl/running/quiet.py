@@ -38,7 +38,8 @@ LOG_LINES = (
 
 
 def silence() -> None:
-    """Leave them out. Everything else is shown as ever."""
+    """Leave them out. Every other warning is a line, without the place in the code that Python adds."""
+    warnings.formatwarning = lambda message, *place, **line: f"warning: {' '.join(str(message).split())}\n"
     for message in WARNINGS:
         warnings.filterwarnings("ignore", message=message)
     for name in ("pytorch_lightning", "lightning_fabric"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,30 @@ def test_a_small_table_with_missing_features(tmp_path: Path, capsys: pytest.Capt
     for protocol, folds in (("group_exclusive", 4), ("random_kfold", 8)):
         said = audited(capsys, tmp_path / "a.npz", "--group_key", "who", "--protocol", protocol)
         assert said["protocol"].endswith(f" over {folds} folds")
-    assert audited(capsys, tmp_path / "a.npz")["rows"] == "8"
+    said = audited(capsys, tmp_path / "a.npz")
+    assert said["rows"] == "8" and said["missing"] == "1 of 48 features, in 1 rows"
+
+
+def test_options_are_named_as_the_audit_has_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "a.npz", features=X, labels=100 * D)
+    with pytest.raises(SystemExit):
+        command(["audit", str(tmp_path / "a.npz")])
+    assert "; correct the file, or pass --normalize to divide rows by their sums" in capsys.readouterr().err
+    assert audited(capsys, tmp_path / "a.npz", "--normalize")["rows"] == "100"
+
+
+def test_warnings_are_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    """Here that of a plugin which cannot be imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", lambda *args: print(warnings.formatwarning(*args[:4]), end=""))
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "one_that_fails.py").write_text("import nothing_of_this_name\n")
+    with pytest.raises(SystemExit), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        main(["--stage", "predict"])
+    lines = capsys.readouterr().out.splitlines()
+    assert any("one_that_fails.py left out: ModuleNotFoundError: " in line for line in lines)
+    assert all(line.startswith("warning: ") for line in lines)
 
 
 def test_a_table_of_values_with_equal_rows_and_constants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +108,10 @@ def test_a_table_of_values_with_equal_rows_and_constants(tmp_path: Path, capsys:
         (["audit", "{}", "--protocol", "person"], "TabularLDL.protocol 'person' must be one of"),
         (["audit", "{}", "--protocol", "persons"], "no groups to leave out"),
         (["--stage", "fitt"], "fitt"),
+        (
+            ["-c", "heads/aaknn", "--data.path", "{}"],
+            "--data.path is given, but no data to have it; name its class too, as in --data TabularLDL",
+        ),
     ],
 )
 def test_mistakes_end_in_one_line(

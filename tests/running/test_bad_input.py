@@ -61,6 +61,15 @@ CASES: dict[str, tuple[Callable[[Path], list[str]], list[str]]] = {
         lambda t: ["--model.head.dept", "5"],
         ["LDLF has no option 'dept'", "did you mean 'depth'"],
     ),
+    "no option": (lambda t: ["t.npz"], ["'t.npz' is no option", "--data.path t.npz"]),
+    "a list without brackets": (
+        lambda t: _tabular(_table(t / "a.mat"), "--data.label_names", "a,b"),
+        ["data.label_names is 'a,b', but must be a list, such as [a, b]"],
+    ),
+    "a table for a checkpoint": (
+        lambda t: ["--stage", "test", "--ckpt_path", str(_text(t / "a.csv", "a,b\n1,2\n"))],
+        ["a.csv cannot be read as a checkpoint: it is no archive of torch", "RUN/checkpoints/last.ckpt"],
+    ),
     "wrong type": (lambda t: ["--model.head.depth", "deep"], ["model.head.depth", "'deep'", "int"]),
     "misspelt group": (lambda t: ["--modle.head", "LDLF"], ["--modle.head", "did you mean"]),
     "misspelt trainer option": (lambda t: ["--trainer.max_epoks", "3"], ["--trainer.max_epoks", "trainer.max_epochs"]),

@@ -15,7 +15,7 @@ from ldl.cli import main
 from ldl.data import Bags
 from ldl.data.bags.table import read_bags
 from ldl.errors import LDLError
-from ldl.heads import Bagged, MILBoost, Softmax
+from ldl.heads import Bagged, MILBoost, Softmax, StructRF
 from ldl.labels import LabelSpace
 from ldl.task import Task
 
@@ -157,6 +157,8 @@ def test_a_head_of_single_instances_is_refused(table: Path) -> None:
     data.setup()
     with pytest.raises(LDLError, match="Softmax takes single instances, and the data are bags; pool it with"):
         Task(Softmax()).build(data.labels, data.input_shape)
+    with pytest.raises(LDLError, match="StructRF takes single instances, and the data are bags; use MILBoost$"):
+        Task(StructRF()).build(data.labels, data.input_shape)
 
 
 def test_single_rows_are_bags_of_one() -> None:

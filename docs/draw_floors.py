@@ -38,4 +38,4 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     from test_layers import FLOORS
 
-    PICTURE.write_text(draw(FLOORS))
+    PICTURE.write_text(draw(FLOORS), encoding="utf-8")

@@ -81,7 +81,7 @@ def make_project(folder: Path, checkout: Path) -> Path:
     (folder / "plugins").mkdir(parents=True)
     shutil.copy(checkout / "train.py", folder)
     (folder / "configs").symlink_to(checkout / "configs")
-    (folder / "plugins" / "first_batch.py").write_text(PLUGIN)
+    (folder / "plugins" / "first_batch.py").write_text(PLUGIN, encoding="utf-8")
     return folder
 
 

@@ -111,7 +111,9 @@ def load(name: str) -> tuple[LDLDataModule, torch.Tensor]:
 def settings(data_name: str, head: str) -> dict[str, Any]:
     """Arguments of a head: those of its run in ``configs``, and the paper's over them."""
     file = run_config(data_name, head.lower())
-    given = yaml.safe_load(file.read_text())["model"]["head"].get("init_args", {}) if file.is_file() else {}
+    given = (
+        yaml.safe_load(file.read_text(encoding="utf-8"))["model"]["head"].get("init_args", {}) if file.is_file() else {}
+    )
     return {**given, **PAPER}
 
 

@@ -72,7 +72,9 @@ def main() -> None:
     header, rows = ["head", *PRINTED, "seconds"], tabulate(figures)
     show(title, header, rows)
     if options.out:
-        options.out.write_text(json.dumps({"title": title, "weights": options.weights, "figures": figures}, indent=2))
+        options.out.write_text(
+            json.dumps({"title": title, "weights": options.weights, "figures": figures}, indent=2), encoding="utf-8"
+        )
     if options.page:
         network = f"backbone {Path(options.weights).name}" if options.weights else "ImageNet's backbone"
         protocol = f"{title}, {network}; mean ± standard deviation over the seeds."

@@ -43,7 +43,7 @@ def main() -> None:
         ]
         rows.append([name, *(spread(result[metric] for result in runs) for metric in METRICS.values())])
     table = markdown(["head", *METRICS], rows)
-    (options.out / "table.md").write_text(table + "\n")
+    (options.out / "table.md").write_text(table + "\n", encoding="utf-8")
     print(table)
     if options.page:
         write_block(options.page, "digits", f"Mean ± standard deviation over {options.seeds} seeds.\n\n{table}")

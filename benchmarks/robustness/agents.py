@@ -93,7 +93,7 @@ def trial(options: list[str], folder: Path, how: Callable[[Agent], None], moment
     time.sleep(moment)
     pair.lose(how)
     wrong = pair.end() or different(place, folder / "unbroken")
-    said = pair.log.read_text()
+    said = pair.log.read_text(encoding="utf-8")
     row: Row = {"resumed": f"weights: {pair.last}, after step" in said, "wrong": wrong, "moment": round(moment, 2)}
     return row | {"said": said[-3000:] if wrong else ""}
 
@@ -127,7 +127,7 @@ def main() -> None:
                 pass
             begun = time.monotonic()
             if wrong := pair.end():
-                raise LDLError(f"{title} fails by itself: {wrong}, {pair.log.read_text()[-2000:]}")
+                raise LDLError(f"{title} fails by itself: {wrong}, {pair.log.read_text(encoding='utf-8')[-2000:]}")
             seconds = time.monotonic() - begun
             for loss, how in LOSSES.items():
                 rows = []

@@ -82,7 +82,7 @@ def finish(run: list[str], folder: Path, *more: str) -> float:
     """Seconds of a run to its end. Raises LDLError where it fails."""
     begun = time.monotonic()
     if start(run, folder, *more).wait():
-        raise LDLError(f"a run failed: {folder.with_suffix('.log').read_text()[-2000:]}")
+        raise LDLError(f"a run failed: {folder.with_suffix('.log').read_text(encoding='utf-8')[-2000:]}")
     return time.monotonic() - begun
 
 
@@ -134,22 +134,22 @@ def cluster(run: list[str], scratch: Path) -> list[str]:
         while not list(place.glob("fold_*/results.json")):
             time.sleep(0.1)
             if process.poll() is not None:
-                raise LDLError(f"the run ended early: {place.with_suffix('.log').read_text()[-2000:]}")
+                raise LDLError(f"the run ended early: {place.with_suffix('.log').read_text(encoding='utf-8')[-2000:]}")
         os.kill(next(iter(workers.workers.values())).pid, signal.SIGKILL)
         if process.wait():
-            raise LDLError(f"the run failed: {place.with_suffix('.log').read_text()[-2000:]}")
+            raise LDLError(f"the run failed: {place.with_suffix('.log').read_text(encoding='utf-8')[-2000:]}")
         seconds = time.monotonic() - begun
     return ["cluster of two workers", count(one), "1", f"{seconds:.1f}", compared(place, one)]
 
 
 def count(folder: Path) -> str:
     """How many folds there are."""
-    return str(len(json.loads((folder / "results.json").read_text())["folds"]))
+    return str(len(json.loads((folder / "results.json").read_text(encoding="utf-8"))["folds"]))
 
 
 def compared(folder: Path, other: Path) -> str:
     """Whether two cross-validations came to the same, but for the seconds."""
-    one, two = (json.loads((place / "results.json").read_text()) for place in (folder, other))
+    one, two = (json.loads((place / "results.json").read_text(encoding="utf-8")) for place in (folder, other))
     wrong = [name for name in one | two if name != "fit_seconds" and one.get(name) != two.get(name)]
     return "equal" if not wrong else f"others: {', '.join(wrong)}"
 

@@ -114,7 +114,9 @@ def trials(case: Case, signals: list[int], rng: np.random.Generator, folder: Pat
     unbroken = folder / "unbroken"
     run = Run([*options, "--run_dir", str(unbroken)], folder / "unbroken.log", case.processes)
     if run.wait() != 0:
-        raise LDLError(f"the run of {case} fails by itself: {(folder / 'unbroken.log').read_text()[-2000:]}")
+        raise LDLError(
+            f"the run of {case} fails by itself: {(folder / 'unbroken.log').read_text(encoding='utf-8')[-2000:]}"
+        )
     seconds = time.monotonic() - run.begun
     for number, sent in enumerate(signals):
         place, log_file = folder / str(number), folder / f"{number}.log"
@@ -140,7 +142,7 @@ def trials(case: Case, signals: list[int], rng: np.random.Generator, folder: Pat
         expected = {-sent} if sent == signal.SIGKILL else {128 + sent, 0}
         wrong += [] if code in expected else [f"exit code {code}"]
         wrong = wrong or different(place, unbroken)
-        yield row | {"wrong": wrong, "said": log_file.read_text()[-1500:] if wrong else ""}
+        yield row | {"wrong": wrong, "said": log_file.read_text(encoding="utf-8")[-1500:] if wrong else ""}
         shutil.rmtree(place)
 
 
@@ -178,7 +180,7 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _figures(path: Path) -> dict[str, str]:
-    return {name: json.dumps(value) for name, value in json.loads(path.read_text()).items()}
+    return {name: json.dumps(value) for name, value in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def tabulate(rows: list[Row]) -> list[list[str]]:

@@ -85,7 +85,7 @@ class Group:
                 process = int(place.name)
                 ours = os.getpgid(process) == self.leader or self.mark in (place / "environ").read_bytes().split(b"\0")
                 # What has ended after its parent is for the system to clear away.
-                if ours and "\nState:\tZ" not in (place / "status").read_text():
+                if ours and "\nState:\tZ" not in (place / "status").read_text(encoding="utf-8"):
                     found.append(process)
         return found
 

@@ -80,7 +80,7 @@ def run(search: Search, arguments: list[str], folder: Path, trials: int) -> list
     codes = [command.wait() for command in commands]
     wrong = [code for command, code in zip(commands, codes) if code and command.pid != victim]
     if wrong or (victim in own) != (search.jobs == 1):
-        raise LDLError(f"{search.name}: exit codes {codes}; {log.read_text()[-2000:]}")
+        raise LDLError(f"{search.name}: exit codes {codes}; {log.read_text(encoding='utf-8')[-2000:]}")
     return row_of(search.name, folder, trials, time.monotonic() - start)
 
 
@@ -89,7 +89,7 @@ def strike(folder: Path, done: int, allowed: set[int] | None) -> int:
     while True:
         time.sleep(TICK)
         journal = folder / JOURNALS / "0.journal"
-        told = journal.read_text().count('"op_code":6') if journal.is_file() else 0
+        told = journal.read_text(encoding="utf-8").count('"op_code":6') if journal.is_file() else 0
         for mark in sorted((folder / MARKS).glob("*-*-*")) if told > done else []:
             process = int(mark.name.split("-")[-2])
             if allowed is None or process in allowed:
@@ -99,8 +99,8 @@ def strike(folder: Path, done: int, allowed: set[int] | None) -> int:
 
 def row_of(name: str, folder: Path, trials: int, seconds: float) -> list[str]:
     """What a search has left, in words. Raises LDLError where it is not complete, or its test not nested."""
-    results: dict[str, Any] = json.loads((folder / "results.json").read_text())
-    with (folder / "trials.csv").open(newline="") as stream:
+    results: dict[str, Any] = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    with (folder / "trials.csv").open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     done = Counter(row["fold"] for row in rows if row["state"] in ("complete", "pruned", "failed"))
     lost = sum(row["state"] == "lost" for row in rows)
@@ -120,8 +120,8 @@ def row_of(name: str, folder: Path, trials: int, seconds: float) -> list[str]:
 def configured(arguments: list[str], folder: Path) -> list[str]:
     """The row of the run as it is configured, which nothing was searched for."""
     if begin([*arguments, "--stage", "crossval", "--run_dir", str(folder)], folder.with_suffix(".log")).wait():
-        raise LDLError(folder.with_suffix(".log").read_text()[-2000:])
-    folds = json.loads((folder / "results.json").read_text())["folds"]
+        raise LDLError(folder.with_suffix(".log").read_text(encoding="utf-8")[-2000:])
+    folds = json.loads((folder / "results.json").read_text(encoding="utf-8"))["folds"]
     return ["as configured", "", "", "", "", "", spread([fold["metrics"]["kl"] for fold in folds], 4)]
 
 
@@ -141,7 +141,7 @@ def main() -> None:
         folder = Path(place)
         file = folder / "tune.yaml"
         tune = {"trials": given.trials, "inner_folds": 3, "nested": True, "space": SPACE}
-        file.write_text(yaml.safe_dump({"tune": tune}))
+        file.write_text(yaml.safe_dump({"tune": tune}), encoding="utf-8")
         rows = [configured(base, folder / "configured")]
         for number, search in enumerate(SEARCHES):
             arguments = [*base, "-c", str(file), "--stage", "tune"]

@@ -116,8 +116,8 @@ def measure(head: str, table: Path, folder: Path, threads: int) -> Measured:
                 peaks[name] = max(peaks[name], kilobytes)
             time.sleep(EVERY)
     if run.returncode:
-        raise LDLError(f"train.py of {head} on {table} failed: {log.read_text()[-2000:]}")
-    results = json.loads((folder / "results.json").read_text())
+        raise LDLError(f"train.py of {head} on {table} failed: {log.read_text(encoding='utf-8')[-2000:]}")
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     whole, tested = time.perf_counter() - start, results["folds"][0]
     resident, anonymous, of_files = (peaks[name] / 1024 for name in ("VmHWM", "RssAnon", "RssFile"))
     return Measured(
@@ -141,7 +141,7 @@ def children() -> float:
 def memory_of(process: int) -> dict[str, int]:
     """Kilobytes of memory of a process: the most so far, what is its own now, and what it maps; nothing of one gone."""
     try:
-        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
     except OSError:
         return {}
     fields = dict(line.split(":", 1) for line in lines)

@@ -96,7 +96,7 @@ class Competitor:
 
 def status_mb(entry: str) -> float:
     """An entry of /proc/self/status in MB: VmRSS is the memory in use, VmHWM its peak."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith(entry)) / 1024
 
 
@@ -105,7 +105,7 @@ def start_of_peak() -> float:
     gc.collect()
     # Freed memory that the process still holds would hide what comes.
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     return status_mb("VmRSS")
 
 

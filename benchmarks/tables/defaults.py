@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/defaults"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    config = yaml.safe_load(options.config.read_text())
+    config = yaml.safe_load(options.config.read_text(encoding="utf-8"))
     heads = {name: config["heads"][name] for name in options.heads or config["heads"]}
     settings = {FOIL: {"500": config["foil"]}} | {name: settings_of(entry) for name, entry in heads.items()}
     store = Store(options.out / "cells")

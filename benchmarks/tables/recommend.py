@@ -100,9 +100,9 @@ def main() -> None:
 
 def digest(config: Path) -> int:
     """Changes with the configuration, and with the runs that its candidates name."""
-    content = yaml.safe_load(config.read_text())
+    content = yaml.safe_load(config.read_text(encoding="utf-8"))
     named = [entry["run"] for entry in content["candidates"].values() if isinstance(entry["run"], str)]
-    runs = [yaml.safe_load(run_config(*name.split("/")).read_text()) for name in named]
+    runs = [yaml.safe_load(run_config(*name.split("/")).read_text(encoding="utf-8")) for name in named]
     return zlib.crc32(json.dumps([content, runs]).encode())
 
 
@@ -116,12 +116,12 @@ def measure(config: Path, key: Row, out: Path) -> Row:
     np.savez(whole, features=features, labels=target)
     command = ["--stage", "compare", "-c", str(config), "--run_dir", str(folder / "run"), *OPTIONS]
     start = time.process_time()
-    with (folder / "output.txt").open("w") as stream, contextlib.redirect_stdout(stream):
+    with (folder / "output.txt").open("w", encoding="utf-8") as stream, contextlib.redirect_stdout(stream):
         train([*command, f"--data.path={table}"])
         seconds = time.process_time() - start
         losses = fresh_kl([*command, f"--data.path={whole}"], key["rows"])
     whole.unlink()
-    found = json.loads((folder / "run" / "comparison.json").read_text())
+    found = json.loads((folder / "run" / "comparison.json").read_text(encoding="utf-8"))
     return {
         "kl": {each["name"]: [fold["measures"]["kl"] for fold in each["folds"]] for each in found["candidates"]},
         "fresh_kl": {name: float(values.mean()) for name, values in losses.items()},

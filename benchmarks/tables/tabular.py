@@ -68,7 +68,7 @@ def main() -> None:
     options = parse()
     torch.set_num_threads(options.threads)
     silence()
-    config = yaml.safe_load(options.config.read_text())
+    config = yaml.safe_load(options.config.read_text(encoding="utf-8"))
     choice = Choice(tuple(config.get("choose_by", ["kl"])), config.get("inner_folds", 1))
     methods = [Method(name, **entry) for name, entry in config["methods"].items()]
     if options.quick:
@@ -111,7 +111,7 @@ def main() -> None:
         f"persons; {seeds_in_words(options.seeds)}; mean ± standard deviation over the folds. {settings}{tuned}."
     )
     table = full_tables(mine, sets, names, protocol)
-    (options.out / "table.md").write_text(table)
+    (options.out / "table.md").write_text(table, encoding="utf-8")
     whole, ranked = ranks(mine, sets, names)
     if len(whole) > 1:
         draw_ranks(whole, ranked, options.out / "ranks.png")
@@ -166,8 +166,10 @@ def digest(method: Method, choice: Choice, quick: bool) -> int:
 
 def read_run(path: Path, sets: dict[str, str], folds: int) -> list[Row]:
     """The cells of a cross-validation by ``train.py``, from its ``results.json`` and a fold's ``config.yaml``."""
-    results = json.loads(path.read_text())
-    config = yaml.safe_load((path.parent / f"fold_{results['folds'][0]['fold']}" / "config.yaml").read_text())
+    results = json.loads(path.read_text(encoding="utf-8"))
+    config = yaml.safe_load(
+        (path.parent / f"fold_{results['folds'][0]['fold']}" / "config.yaml").read_text(encoding="utf-8")
+    )
     data = config["data"]["init_args"]
     name = next((name for name, file in sets.items() if Path(file).name == Path(data["path"]).name), None)
     protocol = protocol_of(results)

@@ -15,7 +15,7 @@ def main(model: str, table: str) -> None:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     said = session.get_modelmeta().custom_metadata_map
     labels, features = json.loads(said["labels"])["names"], json.loads(said["preprocessing"])["features"]
-    with open(table, newline="") as file:
+    with open(table, newline="", encoding="utf-8") as file:
         header, *lines = csv.reader(file)
     places = [header.index(name) for name in features or header]
     rows = np.array([[line[place] for place in places] for line in lines], dtype=np.float64)

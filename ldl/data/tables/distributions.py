@@ -220,8 +220,9 @@ def _part(
     group = find_group(path, header, group_key)
     rest = [name for name in header if name not in (group, *labels) and name not in index]
     if not (labels and rest and rows):
+        otherwise = "" if labels else "; one value a row is for TabularValues, with --data.value_key COLUMN"
         raise LDLError(
             f"{path}: needs rows, feature columns, and label columns named {LABEL_PREFIX}NAME; "
-            f"its columns are {some(header)}"
+            f"its columns are {some(header)}{otherwise}"
         )
     return labels, rest, group

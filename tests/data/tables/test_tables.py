@@ -135,7 +135,7 @@ BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("t.npz", _npz(features=X * 1j), {}, r"features are complex128, not numbers"),
     ("t.csv", _text(""), {}, r"t.csv: needs rows, feature columns, and label columns named label:NAME"),
     ("t.csv", _text("a,label:b\n"), {}, r"needs rows"),
-    ("t.csv", _text("a,b\n1,1\n"), {}, r"label columns named label:NAME; its columns are 'a', 'b'"),
+    ("t.csv", _text("a,b\n1,1\n"), {}, r"its columns are 'a', 'b'; one value a row .* with --data.value_key"),
     ("t.csv", _text("label:a,label:b\n0,1\n"), {}, r"feature columns"),
     ("t.csv", _text("a,label:b,label:b\n1,0,1\n"), {}, r"t.csv: .*'label:b'.* twice"),
     ("t.csv", _text("a,label:b\n1,1\nhigh,1\n"), {}, r"line 3, column 'a' is 'high', not a finite number"),

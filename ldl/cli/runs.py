@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ldl.cli.command import VerbParser
-from ldl.runs.listing import chosen, listing, ordered, write_runs
+from ldl.runs.listing import chosen, listing, ordered, unheard_of, write_runs
 from ldl.runs.pair import comparison, find_pair
 from ldl.runs.reading import find_runs
 
@@ -31,8 +31,11 @@ def run(args: list[str]) -> None:
     if given.compare:
         print("\n".join(comparison(*find_pair(given.compare, runs))))
         return
-    shown = ordered(chosen(runs, given.head, given.data, given.stage, given.where), given.sort)
+    filters = given.head, given.data, given.stage, given.where
+    shown = ordered(chosen(runs, *filters), given.sort)
     print("\n".join(listing(shown, given.sort)) if shown else f"no such run in {given.folder}, of {len(runs)}")
+    for line in unheard_of(runs, *filters) if runs else ():
+        print(line, file=sys.stderr)
     if given.csv:
         write_runs(given.csv, shown)
         print(f"{len(shown)} runs: {given.csv}")

@@ -28,25 +28,11 @@ def chosen(
 ) -> list[Run]:
     """The runs of a head, of data, of a stage, and with options such as ``model.head.depth=7``.
 
-    Names may be written in lower case. Raises LDLError for what is no ``option=value``, and what no run has.
+    Names may be written in lower case. Raises LDLError for what is no ``option=value``.
     """
-    runs = list(runs)
     pairs = [(name, value) for name, _, value in (text.partition("=") for text in where)]
     if bad := [text for text, (name, _) in zip(where, pairs) if not name or "=" not in text]:
         raise LDLError(f"--where {bad[0]!r} must be option=value, such as --where model.head.depth=7")
-
-    for option, wanted, known in (
-        ("head", head, {run.head for run in runs}),
-        ("data", data, {run.data for run in runs}),
-        ("stage", stage, {run.stage for run in runs}),
-    ):
-        if runs and wanted is not None and wanted.lower() not in {name.lower() for name in known}:
-            near = did_you_mean(wanted, known)
-            raise LDLError(f"--{option} {wanted}: no run has it{near}; give one of {', '.join(sorted(known))}")
-    options = {name.removesuffix(".class_path") for run in runs for name in run.options}
-    for name, _ in pairs:
-        if runs and name.removesuffix(".class_path") not in options:
-            raise LDLError(f"--where {name}: no run has this option{did_you_mean(name, options)}")
 
     def fits(run: Run) -> bool:
         names = ((head, run.head), (data, run.data), (stage, run.stage))
@@ -56,6 +42,26 @@ def chosen(
         )
 
     return [run for run in runs if fits(run)]
+
+
+def unheard_of(
+    runs: Sequence[Run], head: str | None, data: str | None, stage: str | None, where: Sequence[str]
+) -> list[str]:
+    """A line for each filter of :func:`chosen` whose name no run has at all, with those that runs have."""
+    lines = []
+    for option, wanted, known in (
+        ("head", head, {run.head for run in runs}),
+        ("data", data, {run.data for run in runs}),
+        ("stage", stage, {run.stage for run in runs}),
+    ):
+        if wanted is not None and wanted.lower() not in {name.lower() for name in known}:
+            near = did_you_mean(wanted, known)
+            lines.append(f"--{option} {wanted}: no run has it{near}; there are {', '.join(sorted(known))}")
+    options = {name.removesuffix(".class_path") for run in runs for name in run.options}
+    for name in (text.partition("=")[0] for text in where):
+        if name.removesuffix(".class_path") not in options:
+            lines.append(f"--where {name}: no run has this option{did_you_mean(name, options)}")
+    return lines
 
 
 def _of_class(run: Run, pair: tuple[str, str]) -> tuple[str, str]:

@@ -75,22 +75,29 @@ def test_filters_and_order(runs: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert names("--stage", "fit") == ["once"] and set(names("--stage", "crossval")) == {"mean", "near"}
     assert names("--where", "model.head.neighbours=3") == ["near"]
     assert names("--where", "data.fold_seed=1", "--where", "data=TabularLDL") == ["once"]
-    assert names("--head", "AAKNN", "--stage", "fit") == []
+    assert names("--data", "elsewhere") == names("--head", "AAKNN", "--stage", "fit") == []
     by_kl = sorted(("mean", "near", "once"), key=lambda name: results(runs / name)["mean"]["kl"])
     assert names("--sort", "kl") == by_kl
     by_cosine = sorted(("mean", "near", "once"), key=lambda name: -results(runs / name)["mean"]["cosine"])
     assert names("--sort", "cosine") == by_cosine
-    for args, reason in (
-        (["--sort", "kll"], "did you mean 'kl'"),
-        (["--where", "x"], "must be option=value"),
-        (["--where", "modle.head=AAKNN"], "--where modle.head: no run has this option; did you mean 'model.head'?"),
-        (["--head", "AAKN"], "--head AAKN: no run has it; did you mean 'AAKNN'?; give one of AAKNN, MeanPredictor"),
-        (["--data", "elsewhere"], "--data elsewhere: no run has it; give one of"),
-        (["--stage", "tests"], "--stage tests: no run has it; give one of crossval, fit"),
-    ):
+    for args, reason in ((["--sort", "kll"], "did you mean 'kl'"), (["--where", "x"], "must be option=value")):
         with pytest.raises(SystemExit):
             said(capsys, runs, *args)
         assert reason in capsys.readouterr().err
+
+
+def test_filters_that_no_run_has_are_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for args, reason in (
+        (["--where", "modle.head=AAKNN"], "--where modle.head: no run has this option; did you mean 'model.head'?"),
+        (["--head", "AAKN"], "--head AAKN: no run has it; did you mean 'AAKNN'?; there are AAKNN, MeanPredictor"),
+        (["--data", "elsewhere"], "--data elsewhere: no run has it; there are votes"),
+        (["--stage", "tests"], "--stage tests: no run has it; there are crossval, fit"),
+        (["--head", "AAKNN", "--stage", "fit", "--where", "model.head.neighbours=3"], ""),
+    ):
+        command(["runs", str(runs), *args])
+        said = capsys.readouterr()
+        assert said.out == f"no such run in {runs}, of 3\n" and said.err.startswith(reason)
+        assert said.err.count("\n") == (reason != "")
 
 
 def test_compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

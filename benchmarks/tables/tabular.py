@@ -114,7 +114,7 @@ def main() -> None:
     (options.out / "table.md").write_text(table, encoding="utf-8")
     whole, ranked = ranks(mine, sets, names)
     if len(whole) > 1:
-        draw_ranks(whole, ranked, options.out / "ranks.png")
+        draw_ranks(whole, ranked, options.out / "ranks.png", "sets and protocols")
     print(table)
     if options.page:
         absent = {

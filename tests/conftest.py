@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+# Before numpy, which reads them once: matrices here are small, and two test files at a time share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# isort: split
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
 # isort: split
@@ -17,7 +22,6 @@ import torch
 from blank import save_blank
 from matplotlib.figure import Figure
 
-# The tensors here are small, and several test runs may share the cores.
 torch.set_num_threads(1)
 
 # Runs leave ignored what was ignored before them, as by nohup or in the background of a script; tests send it to them.

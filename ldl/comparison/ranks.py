@@ -69,4 +69,4 @@ def _title(names: list[str], count: int, blocks: str) -> str:
     if count == 1:
         return f"one of {blocks}: its ranks alone tell nothing apart"
     distance = critical_difference(len(names), count)
-    return f"{count} {blocks}; bars that do not overlap differ (Nemenyi, critical difference {distance:.2f})"
+    return f"{count} {blocks}\nbars that do not overlap differ (Nemenyi, critical difference {distance:.2f})"

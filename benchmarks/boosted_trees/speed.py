@@ -6,7 +6,7 @@
 XGBoost learns distributions in two ways that end in the same trees: by its own loss on rows that are repeated once a
 label, or by an objective from outside, see ``benchmarks/tables/peers.py``.
 
-Equal depth, bins, step and penalty, no sampling, the same number of rounds, more where a round is short. Sets are names of .mat files under
+Equal depth, bins, step and penalty, no sampling, the same number of rounds. Sets are names of .mat files under
 LDL_DATA/ldl, or shapes of made-up rows. In every turn each competitor runs in a process of its own, odd turns
 backwards; figures are medians. A round is what every round after the first takes; the first one has the binning, and
 the repetition of rows. Memory is what fitting adds at its peak to the process with the data loaded.
@@ -32,9 +32,10 @@ from ldl.errors import LDLError
 from ldl.reports.files import markdown
 
 HEADER = ("", "a round, s", "of the processor", "first round, s", "memory, MB", "test KL")
+ROUNDS = {"30542x36x68": 4, "Movie": 20}
+"""Of the sets: the shorter a round, the more of them stand out of what comes before the first."""
 GROWTH = {"rows": (4000, 16000), "features": (16, 64), "labels": (6, 24), "bins": (63, 255)}
 GROWTH_ROUNDS = 20
-"""A round of so few rows is short beside what comes before the first."""
 BASE = {"rows": 4000, "features": 16, "labels": 6, "bins": 255}
 
 
@@ -44,8 +45,9 @@ def middle(runs: list[Measured]) -> Measured:
     return Measured(first, each, median(run.memory for run in runs), median(run.kl for run in runs))
 
 
-def compare(source: str, rounds: int, options: argparse.Namespace) -> str:
+def compare(source: str, options: argparse.Namespace) -> str:
     """One set: a row a competitor, and how many times as long either XGBoost takes."""
+    rounds = options.rounds or ROUNDS.get(source, 4)
     setting = Setting(rounds, options.depth, options.bins, threads=options.threads)
     # Starting processes takes longer than a small set.
     one = partial(measure, memory=True) if options.quick else measure_apart
@@ -77,9 +79,8 @@ def growth(options: argparse.Namespace) -> str:
         for size in sizes:
             shape = {**base_shape, what: size}
             source = f"{shape['rows']}x{shape['features']}x{shape['labels']}"
-            setting = Setting(
-                10 if options.quick else GROWTH_ROUNDS, options.depth, shape["bins"], threads=options.threads
-            )
+            rounds = 10 if options.quick else GROWTH_ROUNDS
+            setting = Setting(rounds, options.depth, shape["bins"], threads=options.threads)
             work = partial(measure, source=source, setting=setting, memory=False)
             turns = take_turns(names, options.turns, lambda name, _, work=work: work(name))  # type: ignore[misc]
             rows.append((f"{size} {what}", *(f"{1e3 * middle(turns[name]).each.processor:.1f}" for name in names)))
@@ -96,11 +97,8 @@ def main() -> None:
         raise LDLError(
             f"{theirs[0]!r} needs xgboost, which is not installed: pip install -e '.[peers]', or name other --models"
         )
-    if len(options.rounds) not in (1, len(options.sets)):
-        raise LDLError(f"--rounds {options.rounds} must be one number, or one for each of --sets {options.sets}")
-    every = options.rounds * len(options.sets) if len(options.rounds) == 1 else options.rounds
     head = f"Depth {options.depth}, {options.bins} bins, {options.threads} threads; medians of {options.turns} turns."
-    parts = [head, *(compare(source, rounds, options) for source, rounds in zip(options.sets, every))]
+    parts = [head, *(compare(source, options) for source in options.sets)]
     if not options.no_growth:
         parts.append(growth(options))
     text = "\n\n".join(parts)
@@ -112,11 +110,9 @@ def main() -> None:
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = make_parser(__doc__, threads=2, block="boosted_trees_speed")
-    parser.add_argument("--sets", nargs="+", default=["30542x36x68", "Movie"], help="(default: %(default)s)")
+    parser.add_argument("--sets", nargs="+", default=list(ROUNDS), help="(default: %(default)s)")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="(default: all)")
-    parser.add_argument(
-        "--rounds", nargs="+", type=int, default=[4, 20], help="one for all sets, or one each (default: %(default)s)"
-    )
+    parser.add_argument("--rounds", type=int, help="(default: 20 on Movie, 4 elsewhere)")
     parser.add_argument("--depth", type=int, default=6, help="(default: %(default)s)")
     parser.add_argument("--bins", type=int, default=255, help="(default: %(default)s)")
     parser.add_argument("--turns", type=int, default=3, help="(default: %(default)s)")
@@ -124,7 +120,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a small made-up set, one turn, two rounds, one process")
     options = parser.parse_args()
     if options.quick:
-        options.sets, options.rounds, options.turns, options.depth = ["400x5x4"], [2], 1, 3
+        options.sets, options.rounds, options.turns, options.depth = ["400x5x4"], 2, 1, 3
     return options
 
 

@@ -54,7 +54,7 @@ class BoostedTrees(FittedHead):
     A missing value (NaN) goes to the side where it gains most in training; where a feature misses none in a node, to
     the side with more rows. Boosting ends early where no tree of a round finds a split, as with features that are
     constant; where rows, features or cuts are drawn, of 50 rounds in a row. The same seed gives the same bits for any
-    number of threads and processes; they share the features.
+    number of threads and processes; they share the features, or the threads of one process its trees of a label each.
 
     Features are binned, to a byte each, in blocks of rows: they may lie in a map of a file that is larger than
     memory. Fitting holds about F + 16 C + 13 bytes of a training row, and up to 1 GB of columns while it bins. Where

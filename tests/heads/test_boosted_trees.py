@@ -78,14 +78,19 @@ def test_gathers_reach_what_numba_reaches() -> None:
         torch.testing.assert_close(scores.softmax(-1), head(features), rtol=0, atol=1e-6)
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("trees", ["vector", "label"])
+@pytest.mark.parametrize("search", ["histogram", "random"])
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_threads_change_nothing(trees: str, search: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two and three threads share the labels of trees of one each, of which there are four; else the features."""
     for place in ("boosted_tree", "boosting"):
         monkeypatch.setattr(f"ldl.methods.forest.{place}.WORTH_THREADS", 0)
     features, target = problem(missing=0.1)
-    one, three = (fitted(features, target, threads=threads) for threads in (1, 3))
-    assert all(torch.equal(tensor, three.state_dict()[name]) for name, tensor in one.state_dict().items())
+    assert target.shape[1] == 4
+    one, several = (fitted(features, target, trees=trees, search=search, threads=count) for count in (1, threads))
+    assert all(torch.equal(tensor, several.state_dict()[name]) for name, tensor in one.state_dict().items())
     many = features.repeat(20, 1)
-    assert torch.equal(one(many), three(many))
+    assert torch.equal(one(many), several(many))
 
 
 def test_seeds_change_the_trees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
+from concurrent.futures import Executor
 from functools import partial
 from itertools import count
 from typing import Literal, NamedTuple
@@ -90,6 +91,8 @@ def boost(
     chosen = train.chosen if len(train.chosen) else None
     bins = make_bins(train.features, plan.bins, chosen, plan.threads)
     grower = Grower(bins, plan.threads, collective, device)
+    shares_labels = plan.trees == "label" and collective.world_size == 1 and 1 < plan.threads <= labels
+    growers = [Grower(bins, 1, collective, device) for _ in range(plan.threads if shares_labels else 0)]
     scores = np.tile(start, (len(target), 1))
     seen = None if watched is None else np.tile(start, (len(watched.target), 1))
     derivatives = np.empty((len(target), 2 * labels), np.float32)
@@ -103,11 +106,12 @@ def boost(
             _by_rows(grower, len(target), labels, partial(_derive, scores, target, loss, derivatives))
             rows = subset(len(target), plan.sampling, plan.seed, number)
             split_by = _columns(bins.codes.shape[0], plan.features, plan.seed, number)
-            several = plan.trees == "label"
-            trees = [
-                grower.grow(one, rows.copy() if several else rows, split_by, plan.shape, int(draws))
-                for one, draws in zip(_outputs(derivatives, plan.trees), _streams(plan.seed, number, labels))
-            ]
+            draws = _streams(plan.seed, number, labels)
+            if plan.trees == "vector":
+                trees = [grower.grow(derivatives, rows, split_by, plan.shape, int(draws[0]))]
+            else:
+                one = partial(_grow_label, derivatives, rows, split_by, plan.shape, draws)
+                trees = _by_labels(growers or [grower], grower.pool, labels, one)
             if all(len(tree.feature) == 1 for tree in trees):
                 idle += 1
                 continue
@@ -139,14 +143,24 @@ def _streams(seed: int, number: int, labels: int) -> np.ndarray:
     return np.random.default_rng([seed, number, 3]).integers(2**64, size=labels, dtype=np.uint64)
 
 
-def _outputs(derivatives: np.ndarray, trees: Trees) -> Iterator[np.ndarray]:
-    """The derivatives of each tree of a round."""
-    if trees == "vector":
-        yield derivatives
-        return
-    labels = derivatives.shape[1] // 2
-    for label in range(labels):
-        yield np.ascontiguousarray(derivatives[:, label::labels])
+def _grow_label(
+    derivatives: np.ndarray, rows: np.ndarray, features: np.ndarray, shape: Shape, draws: np.ndarray, grower: Grower,
+    label: int,
+) -> BoostedTree:  # fmt: skip
+    own = np.ascontiguousarray(derivatives[:, label :: derivatives.shape[1] // 2])
+    return grower.grow(own, rows.copy(), features, shape, int(draws[label]))
+
+
+def _by_labels(
+    growers: list[Grower], pool: Executor | None, labels: int, one: Callable[[Grower, int], BoostedTree]
+) -> list[BoostedTree]:
+    """The trees of a round, one a label; with several growers each grows its labels' in a thread of its own."""
+
+    def some(place: int) -> list[BoostedTree]:
+        return [one(growers[place], label) for label in range(place, labels, len(growers))]
+
+    parts = list(pool.map(some, range(len(growers))) if pool is not None and len(growers) > 1 else [some(0)])
+    return [parts[label % len(growers)][label // len(growers)] for label in range(labels)]
 
 
 def _derive(scores: np.ndarray, target: np.ndarray, loss: int, derivatives: np.ndarray, part: slice) -> None:

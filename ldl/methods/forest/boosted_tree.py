@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from ldl.collective import Collective
-from ldl.methods.forest.bins import Bins, make_shares
+from ldl.methods.forest.bins import Bins, Share, make_shares
 from ldl.methods.forest.columns import midpoint
 from ldl.methods.forest.compiled import compiled
 from ldl.methods.forest.histograms import TOGETHER, Histogram, accumulate, subtract, total
@@ -83,13 +84,24 @@ class Grower:
 
     def __init__(self, bins: Bins, threads: int, collective: Collective, device: torch.device) -> None:
         self.bins, self.threads, self.collective, self.device = bins, threads, collective, device
-        shares = make_shares(bins, threads * collective.world_size)
-        self.shares = shares[collective.rank * threads : (collective.rank + 1) * threads]
         self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self.free: list[Histogram] = []
         rows = bins.codes.shape[1]
         self.draws = np.zeros(1, np.uint64)
         self.spare, self.right = np.empty(rows, np.int32), np.empty(rows, np.uint8)
+
+    @cached_property
+    def shares(self) -> list[Share]:
+        """The features of each thread of this process."""
+        shares = make_shares(self.bins, self.threads * self.collective.world_size)
+        return shares[self.collective.rank * self.threads : (self.collective.rank + 1) * self.threads]
+
+    def beside(self, count: int) -> list[Grower]:
+        """So many growers of one thread each, on the same rows, which share what is listed of sparse features."""
+        growers = [Grower(self.bins, 1, self.collective, self.device) for _ in range(count)]
+        for other in growers[1:]:
+            other.shares = growers[0].shares
+        return growers
 
     def grow(
         self, derivatives: np.ndarray, rows: np.ndarray, features: np.ndarray, shape: Shape, draws: int = 0

@@ -92,7 +92,7 @@ def boost(
     bins = make_bins(train.features, plan.bins, chosen, plan.threads)
     grower = Grower(bins, plan.threads, collective, device)
     shares_labels = plan.trees == "label" and collective.world_size == 1 and 1 < plan.threads <= labels
-    growers = [Grower(bins, 1, collective, device) for _ in range(plan.threads if shares_labels else 0)]
+    growers = grower.beside(plan.threads) if shares_labels else [grower]
     scores = np.tile(start, (len(target), 1))
     seen = None if watched is None else np.tile(start, (len(watched.target), 1))
     derivatives = np.empty((len(target), 2 * labels), np.float32)
@@ -111,7 +111,7 @@ def boost(
                 trees = [grower.grow(derivatives, rows, split_by, plan.shape, int(draws[0]))]
             else:
                 one = partial(_grow_label, derivatives, rows, split_by, plan.shape, draws)
-                trees = _by_labels(growers or [grower], grower.pool, labels, one)
+                trees = _by_labels(growers, grower.pool, labels, one)
             if all(len(tree.feature) == 1 for tree in trees):
                 idle += 1
                 continue

@@ -1,14 +1,9 @@
-"""BoostedTrees as a head: the contract, early stopping, missing values, equal bits whatever boosts them, bad input."""
+"""BoostedTrees as a head: the contract, early stopping, equal bits whatever boosts them, bad input."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 import torch
-from places import ROOT
-from processes import run_here
 from some_trees import check_comes_back, check_importances, problem
 from torch import Tensor
 
@@ -19,8 +14,6 @@ from ldl.labels import LabelSpace
 from ldl.methods.forest.boosted_forest import add_by_gathers
 from ldl.metrics.functional import kl
 from ldl.testing import check_head
-
-pytestmark = pytest.mark.usefixtures("blank_charts")
 
 LABELS = LabelSpace.nominal(["a", "b", "c", "d"])
 NAN = float("nan")
@@ -275,29 +268,3 @@ def test_damaged_trees_are_refused() -> None:
         other.build(7, head.labels)
         with pytest.raises(LDLError, match=name):
             other.load_state_dict({**state, name: change})
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    features, target = problem(rows=201, missing=0.1)
-    np.savez(tmp_path / "table.npz", features=features.numpy(), labels=target.double().numpy())
-    return tmp_path / "table.npz"
-
-
-def command(table: Path, folder: str, *options: str) -> list[str]:
-    run = ["-c", str(ROOT / "configs/runs/tabular/boostedtrees.yaml"), f"--data.path={table}", "--run_dir", folder]
-    fast = ["--model.head.rounds=4", "--model.head.depth=2", "--trainer.enable_progress_bar=false"]
-    return [*run, *fast, "--wandb.mode=disabled", "--trainer.accelerator=cpu", *options]
-
-
-def test_missing_values_are_refused_unless_they_are_kept(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = ["--model.head=MeanPredictor", "--data.missing=keep", "--wandb.mode=disabled"]
-    for options, said in (
-        (command(table, "run"), "features row 3, column 1 is nan"),
-        (command(table, "run")[:5] + other, "MeanPredictor takes no missing features, and the data have some"),
-    ):
-        with pytest.raises(SystemExit):
-            run_here(options, tmp_path)
-        assert said in capsys.readouterr().err

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.data.tables.feature_columns import as_array
+from ldl.data.arrays import as_array
 from ldl.errors import LDLError
 
 WHOLE = ("uint8", "int8", "int16", "int32", "int64")

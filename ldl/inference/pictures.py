@@ -13,8 +13,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from ldl.data.arrays import as_array
 from ldl.data.pictures import list_pictures, read_picture, upright
-from ldl.data.tables.feature_columns import as_array
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs
 

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ldl.data.arrays import as_array
 from ldl.data.csv_table import read_csv
 from ldl.data.tables.distributions import read_file
-from ldl.data.tables.feature_columns import FeatureColumns, as_array, read_parquet
+from ldl.data.tables.feature_columns import FeatureColumns, read_parquet
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError, some
 from ldl.inference.inputs import WHOLE, Inputs, as_trained, take

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse
 
+from ldl.data.arrays import as_full
 from ldl.data.csv_table import LARGEST
 from ldl.data.row_file import RowFile, blocks_of, origin
 from ldl.errors import LDLError
 
-MOST_NUMBERS = 2**30
-"""Of a sparse matrix, which becomes a full one."""
 FIX = "correct the file, or pass --data.normalize true to divide rows by their sums"
 R = TypeVar("R", np.ndarray, RowFile)
 
@@ -23,10 +21,8 @@ def check_matrix(path: Path | str, what: str, array: Any, missing: bool = False)
 
     Rows in a file are checked part by part, and stay there.
     """
-    if scipy.sparse.issparse(array) and array.shape[0] * array.shape[1] > MOST_NUMBERS:
-        raise LDLError(f"{path}: {what} have shape {array.shape}, {MOST_NUMBERS} numbers at most are read")
     if not isinstance(array, RowFile):
-        array = array.toarray() if scipy.sparse.issparse(array) else np.asarray(array)
+        array = np.asarray(as_full(array, f"{path}: {what}"))
     if len(array.shape) != 2 or 0 in array.shape:
         raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")
     if np.dtype(array.dtype).kind not in "fiub":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
-import torch
-from torch import Tensor
 
+from ldl.data.arrays import as_array
 from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.files import check_file
-from ldl.data.tables.checks import MOST_NUMBERS, check_matrix
+from ldl.data.tables.checks import check_matrix
 from ldl.data.tables.distributions import FEATURE_KEYS, LABEL_PREFIX, find_name, read_file
 from ldl.errors import LDLError, did_you_mean, some
 
@@ -127,21 +124,3 @@ def read_parquet(path: Path) -> Any:
         raise LDLError(f"{path}: reading Parquet needs pandas and pyarrow; pip install 'ldl[parquet]'") from None
     except Exception as error:  # those of pyarrow have no common base
         raise LDLError(f"{path} cannot be read as Parquet: {' '.join(str(error).split())[:200]}") from error
-
-
-def as_array(given: Any) -> np.ndarray:
-    """An array of what is one, or a tensor, or nested lists; bfloat16, which numpy does not know, as float32.
-
-    Sparse matrices and tensors become full. Raises LDLError for lists of unequal length, or what has no numbers.
-    """
-    sparse = scipy.sparse.issparse(given) or (isinstance(given, Tensor) and given.layout != torch.strided)
-    if sparse and math.prod(given.shape) > MOST_NUMBERS:
-        raise LDLError(f"inputs have shape {tuple(given.shape)}, {MOST_NUMBERS} numbers at most are read")
-    try:
-        if isinstance(given, Tensor):
-            # Tensors on a device, or with gradients, are no arrays.
-            full = given.detach().to_dense().cpu()
-            return (full.float() if full.dtype == torch.bfloat16 else full).numpy()
-        return np.asarray(given.toarray() if sparse else given)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise LDLError(f"inputs are no array: {' '.join(str(error).split())[:160]}") from None

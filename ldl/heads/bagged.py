@@ -23,8 +23,8 @@ class Bagged(Head):
     """A head whose instance probabilities are pooled over a bag by a soft maximum.
 
     Any head that learns by gradient alone serves; only bags need labels. Its own loss is not asked: bags are trained by
-    the KL divergence. The gradient of the bags' likelihood runs
-    through the soft maximum into the head and the backbone, as in Babenko et al. 2008 (Eq. 17) into boosting.
+    the KL divergence. The gradient of the bags' likelihood runs through the soft maximum into the head and the
+    backbone, as in Babenko et al. 2008 (Eq. 17) into boosting.
     It takes bags (..., J, F), missing instances NaN; ``instances`` gives the distributions of instances.
 
     Args:

@@ -76,6 +76,7 @@ def test_options_are_named_as_the_audit_has_them(tmp_path: Path, capsys: pytest.
 def test_warnings_are_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     """Here that of a plugin which cannot be imported."""
     monkeypatch.chdir(tmp_path)
+    # pytest keeps warnings to itself; this is what Python does with them.
     monkeypatch.setattr(warnings, "showwarning", lambda *args: print(warnings.formatwarning(*args[:4]), end=""))
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "one_that_fails.py").write_text("import nothing_of_this_name\n")

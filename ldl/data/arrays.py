@@ -17,7 +17,7 @@ MOST_NUMBERS = 2**30
 
 
 def as_full(given: Any, what: str) -> Any:
-    """A sparse matrix or tensor as a full one, all else as it is. Raises LDLError, with ``what``, for too large ones."""
+    """A sparse matrix or tensor as a full one, all else as it is. Raises LDLError where ``what`` is too large."""
     of_torch = isinstance(given, Tensor)
     if not (given.layout != torch.strided if of_torch else scipy.sparse.issparse(given)):
         return given

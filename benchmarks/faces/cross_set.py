@@ -29,6 +29,7 @@ import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.runs import be_quiet, quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
+from ldl.cli.training import parse_anew
 from ldl.comparison.figures import spread
 from ldl.data import FGNET, UTKFace
 from ldl.data.faces.ages import FaceAges
@@ -39,7 +40,6 @@ from ldl.options import options
 from ldl.protocols import random_split
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
-from ldl.running.parser import LDLCLI
 from ldl.task import Task
 
 HEADS = ("meanpredictor", "aaknn", "softmax", "dldl_v2", "ldlf", "structrf", "mslp", "dsna", "maxent")
@@ -109,7 +109,7 @@ def main() -> None:
 def measure(head: str, seed: int, data: CrossSet, parsed: argparse.Namespace) -> dict[str, float]:
     """Measures of one head over the test pictures."""
     config = run_config("fgnet", head)
-    cli = LDLCLI(["-c", str(config), "--seed_everything", str(seed), "--model.backbone.weights", parsed.weights])
+    cli = parse_anew(["-c", str(config), "--seed_everything", str(seed), "--model.backbone.weights", parsed.weights])
     trainer = quiet_trainer(cli.config.trainer.max_epochs)
     tested: list[dict[str, np.ndarray]] = []
     found = crossvalidate(lambda: cli.make_task(cli.config), data, seed=seed, trainer=trainer, rows=tested)["pooled"]

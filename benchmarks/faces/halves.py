@@ -27,13 +27,13 @@ import ldl.heads  # noqa: F401  (their names become known to the parser)
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.runs import be_quiet, quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
+from ldl.cli.training import parse_anew
 from ldl.data import FGNET
 from ldl.data.faces.records import FaceRecords
 from ldl.errors import LDLError
 from ldl.options import options
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
-from ldl.running.parser import LDLCLI
 
 MEASURES = ("mae", "balanced_mae", "cs5", "crps")
 
@@ -99,7 +99,7 @@ def measure(half: int, combination: list[str], options: argparse.Namespace) -> d
     args += ["--model.start", options.start] if options.start else []
     args += ["--seed_everything", str(options.seed), *(f"--{option}" for option in combination)]
     args += ["--data.root", options.root] if options.root else []
-    cli = LDLCLI(args)
+    cli = parse_anew(args)
     shape = cli.config.data.init_args.as_dict()
     data = HalfOfFGNET(**{**shape, "half": half, "protocol": "subject_exclusive", "folds": 3})
     trainer = quiet_trainer(cli.config.trainer.max_epochs)

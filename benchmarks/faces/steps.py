@@ -28,13 +28,13 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.runs import be_quiet, quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
 from ldl.callbacks import MovingAverage
+from ldl.cli.training import parse_anew
 from ldl.data import UTKFace
 from ldl.data.faces.records import FaceRecords
 from ldl.options import options
 from ldl.protocols import random_split
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
-from ldl.running.parser import LDLCLI
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def measure(taken: list[Step], root: str | None) -> dict[str, float]:
     args = ["-c", str(run_config("utkface", "pretrain"))]
     args += [f"--{option}" for step in taken for option in step.options]
     args += ["--data.root", root] if root else []
-    cli = LDLCLI(args)
+    cli = parse_anew(args)
     data = KnownOfUTKFace(**cli.config.data.init_args.as_dict())
     trainer = quiet_trainer(cli.config.trainer.max_epochs)
     trainer |= {"callbacks": [MovingAverage()]} if any(step.averaged for step in taken) else {}

@@ -37,12 +37,12 @@ from benchmarks.common.command import launch, make_parser
 from benchmarks.common.runs import be_quiet, quiet_trainer, run_config
 from benchmarks.common.tables import show, write_block
 from ldl.backbones.reuse import reuse_features
+from ldl.cli.training import parse_anew
 from ldl.comparison.figures import spread
 from ldl.data.base import LDLDataModule
 from ldl.plugins import discover
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
-from ldl.running.parser import LDLCLI
 from ldl.task import Task
 
 PRINTED = ("mae", "mae_few", "cs5", "balanced_mae", "kl", "crps", "calibration_error")
@@ -86,7 +86,7 @@ def instantiate(head: str, seed: int, options: argparse.Namespace) -> tuple[Task
     args = ["-c", str(run_config(options.data, head)), "--seed_everything", str(seed)]
     args += ["--model.backbone.weights", options.weights] if options.weights else []
     args += ["--data.root", options.root] if options.root else []
-    cli = LDLCLI(args)
+    cli = parse_anew(args)
     pl.seed_everything(seed, workers=True, verbose=False)
     task, data = cli.make_task(cli.config), cli.make_data(cli.config)
     data.setup()

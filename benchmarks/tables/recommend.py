@@ -50,13 +50,13 @@ from benchmarks.common.tables import show, write_block
 from benchmarks.tables.natures import NATURES, draw_table
 from ldl.cells.store import Row, Store
 from ldl.cli import main as train
+from ldl.cli.training import parse_anew
 from ldl.comparison.outcome import Outcome
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold
 from ldl.reports.files import markdown
 from ldl.running.candidates import make_candidates
 from ldl.running.comparison_file import read_comparison
-from ldl.running.parser import LDLCLI
 
 CONFIG = Path(__file__).with_suffix(".yaml")
 OPTIONS = ["--data.folds=5", "--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false"]
@@ -143,7 +143,7 @@ def fresh_kl(command: list[str], rows: int) -> dict[str, np.ndarray]:
     file = read_comparison(command)
     assert file is not None
     losses, table, none = {}, np.arange(rows), np.arange(0)
-    for candidate in make_candidates(file, LDLCLI):
+    for candidate in make_candidates(file, parse_anew):
         for setting in candidate.settings:
             candidate.open(setting, 0).split = Fold(table, none, none)
         setting = file.choice.best(candidate, None).setting

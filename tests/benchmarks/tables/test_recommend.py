@@ -23,12 +23,13 @@ SMALL = {
 }
 
 
-def test_quick(command: Command, page: Callable[[str], Path], tmp_path: Path) -> None:
+def test_quick(command: Command, page: Callable[[str], Path], tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     """One draw is measured, is not measured twice, and its fresh rows are those of the run that is recommended."""
     config, out = tmp_path / "small.yaml", tmp_path / "out"
     config.write_text(yaml.safe_dump({"choose": {"inner_folds": 1}, "candidates": SMALL}, sort_keys=False))
     arguments = ("--quick", "--config", config, "--natures", "smooth", "--out", out, "--page", page("recommend"))
     assert "against the best on fresh rows" in command(recommend, *arguments)
+    assert "LightningCLI" not in str([warning.message for warning in recwarn])
     (cell,) = Store(out / "cells").rows
     assert list(cell["kl"]) == list(cell["fresh_kl"]) == list(SMALL)
     (folder,) = (path for path in out.iterdir() if path.name != "cells")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ldl.comparison.figures import mean_and_deviation, spread
@@ -101,11 +101,23 @@ def judge(claims: Iterable[Claim]) -> str:
     return BEATEN if verdicts.count(BEATEN) > verdicts.count(REPEATED) else REPEATED
 
 
-def same(one: Claim, other: Claim) -> bool:
-    """To the last digit; of a statement about seconds, in what it says."""
+def shows_the_same(one: Claim, other: Claim) -> bool:
+    """Whether a page would have the same words and digits; of a statement about seconds, whether it says the same."""
+    if isinstance(one, Number) and isinstance(other, Number):
+        return replace(one, ours=()) == replace(other, ours=()) and one.measured == other.measured
     if isinstance(one, Statement) and isinstance(other, Statement) and not one.exact:
         return (one.name, one.holds) == (other.name, other.holds)
     return one == other
+
+
+def behind_the_digits(one: Claim, other: Claim) -> float:
+    """The largest relative difference of two figures that show the same; 0 of statements."""
+    if not (isinstance(one, Number) and isinstance(other, Number)):
+        return 0.0
+    if len(one.ours) != len(other.ours):
+        return math.inf
+    pairs = ((a, b) for a, b in zip(one.ours, other.ours) if a != b and not (math.isnan(a) and math.isnan(b)))
+    return max((abs(a - b) / max(abs(a), abs(b)) for a, b in pairs), default=0.0)
 
 
 def to_json(claim: Claim) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from benchmarks.common.claims import Number, Statement, from_json, judge, same, to_json
+from benchmarks.common.claims import Number, Statement, behind_the_digits, from_json, judge, shows_the_same, to_json
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,16 @@ def test_claims_are_read_as_they_were_written():
 
 def test_seconds_need_not_come_out_the_same():
     one, other = (Statement("faster", True, text, exact=False) for text in ("2 s", "3 s"))
-    assert same(one, other) and not same(one, Statement("faster", False, "3 s", exact=False))
-    assert not same(Statement("falls", True, "1"), Statement("falls", True, "2"))
-    assert not same(Number("kl", (0.1,)), Number("kl", (0.1 + 1e-16 * 4,)))
+    assert shows_the_same(one, other) and not shows_the_same(one, Statement("faster", False, "3 s", exact=False))
+    assert not shows_the_same(Statement("falls", True, "1"), Statement("falls", True, "2"))
+
+
+def test_every_digit_that_is_shown_counts_and_what_is_behind_is_told():
+    one = Number("kl", (0.1, 0.2))
+    for other in (Number("kl", (0.1001, 0.2002)), Number("kl", (0.1, 0.2), 0.15), Number("kl", (0.1, 0.2), digits=3)):
+        assert not shows_the_same(one, other)
+    near = Number("kl", (0.1, 0.2 * (1 + 1e-9)))
+    assert shows_the_same(one, near) and behind_the_digits(one, near) == pytest.approx(1e-9)
+    assert behind_the_digits(one, one) == 0 == behind_the_digits(Number("kl", (math.nan,)), Number("kl", (math.nan,)))
+    assert behind_the_digits(one, Number("kl", (0.1, 0.2, 0.15))) == math.inf
+    assert behind_the_digits(one, Statement("falls", True, "1")) == 0

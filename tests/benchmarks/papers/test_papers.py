@@ -74,14 +74,18 @@ def test_small_forms_write_no_page(counted, command, tmp_path):
     assert not (tmp_path / "docs" / "figures").exists()
 
 
-def test_a_check_measures_anew_and_minds_every_digit(counted, command, tmp_path):
+def test_a_check_measures_anew_and_minds_every_digit(counted, command, tmp_path, capsys):
     docs = tmp_path / "docs"
     command(papers, "--docs", docs, "--out", tmp_path / "out")
-    assert "equal to the last digit" in command(papers, "--check", "--docs", docs)
-    counted.value += 1e-12
-    with pytest.raises(LDLError, match="Table 2: measured"):
+    assert "Table 2: 2 claims equal to the last digit\n" in command(papers, "--check", "--docs", docs)
+    counted.value *= 1 + 1e-12
+    said = command(papers, "--check", "--docs", docs)
+    assert "Table 2: 2 claims equal to the last digit; behind them figures differ by 1e-12 of them at most\n" in said
+    counted.value += 1e-4
+    with pytest.raises(LDLError, match=r"claims that are not as on the page \(above\): 1; measure"):
         command(papers, "--check", "--docs", docs)
-    assert counted.calls == [False] * 3
+    assert "Table 2: KL: 0.2501 ± 0.0000, on the page 0.2500 ± 0.0000" in capsys.readouterr().out
+    assert counted.calls == [False] * 4
 
 
 def test_names_that_are_not_there_are_told(counted, command):

@@ -86,7 +86,7 @@ def main() -> None:
     if differ:
         print("\n".join(differ))
         raise LDLError(
-            f"{len(differ)} claims are not as on the page, see above: measure without --check to write what comes out now"
+            f"{len(differ)} claims are not as on the page, above: measure without --check to write what comes out now"
         )
     if writes:
         every = [load(name) for name in PAPERS]

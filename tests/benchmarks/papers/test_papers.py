@@ -82,7 +82,7 @@ def test_a_check_measures_anew_and_minds_every_digit(counted, command, tmp_path,
     said = command(papers, "--check", "--docs", docs)
     assert "Table 2: 2 claims equal to the last digit; behind them figures differ by 1e-12 of them at most\n" in said
     counted.value += 1e-4
-    with pytest.raises(LDLError, match="1 claims are not as on the page, see above: measure without"):
+    with pytest.raises(LDLError, match="1 claims are not as on the page, above: measure without"):
         command(papers, "--check", "--docs", docs)
     assert "Table 2: KL: 0.2501 ± 0.0000, on the page 0.2500 ± 0.0000" in capsys.readouterr().out
     assert counted.calls == [False] * 4

@@ -127,6 +127,32 @@ def differences(spec: dict[str, Any], component: object, within: str = "") -> li
     return found
 
 
+def with_changes(spec: dict[str, Any], component: object, within: str = "") -> tuple[dict[str, Any], list[str]]:
+    """A spec in which options that ``may_change`` are those of a component of the same class, also of its parts.
+
+    Returns:
+        The spec, and what is other in it, in words.
+
+    Raises:
+        LDLError: it is no spec.
+    """
+    check_spec(spec, "the checkpoint's model")
+    new = to_spec(component)
+    if current_path(spec["class_path"]) != new["class_path"]:
+        return spec, []
+    before: Any = {**_defaults(type(component)), **spec["init_args"]}
+    known, arguments, found = options_of(component), dict(spec["init_args"]), []
+    for name, value in new["init_args"].items():
+        old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
+        if _is_spec(old) and isinstance(part, nn.Module):
+            arguments[name], more = with_changes(old, part, where)
+            found += more
+        elif name in known and known[name].may_change and old != value:
+            arguments[name] = value
+            found.append(f"{where} {value!r} in place of {old!r}")
+    return {**spec, "init_args": arguments}, found
+
+
 def _defaults(cls: type) -> dict[str, Any]:
     given = {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
     return {name: _plain(value, name) for name, value in given.items() if value is not inspect.Parameter.empty}

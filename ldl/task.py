@@ -92,11 +92,10 @@ class Task(pl.LightningModule):
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
         self.conformal, self.calibration = conformal, cast("Conformal | None", None)
-        self.watch, self.kept_contract = Watch(), False
+        self.watch, self.kept_contract, self.train_means = Watch(), False, LossMeans()
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None
-        self.train_means = LossMeans()
         if isinstance(head, FittedHead):
             # DistributedDataParallel and optimisers refuse a module without parameters.
             self.anchor = nn.Parameter(torch.zeros(()))
@@ -272,20 +271,21 @@ class Task(pl.LightningModule):
 
     @classmethod
     def load_from_checkpoint(  # type: ignore[override]
-        cls, checkpoint_path: str | Path, map_location: Any = "cpu", **kwargs: Any
+        cls, checkpoint_path: str | Path, map_location: Any = "cpu", parts: dict[str, Any] | None = None, **kwargs: Any
     ) -> Task:
         """Rebuild a task from a checkpoint alone; nothing is unpickled.
 
         Args:
             checkpoint_path: A checkpoint that ``Trainer`` saved.
             map_location: Device of the tensors.
+            parts: Specs of ``head`` and ``backbone`` in place of the checkpoint's, as of ``ldl.spec.with_changes``.
             **kwargs: Further arguments of ``Task``, such as ``optimizer``.
 
         Raises:
             LDLError: no such file, no checkpoint of ldl, or a head that cannot be imported.
         """
         checkpoint = read_checkpoint(checkpoint_path, map_location)
-        saved = checkpoint[CHECKPOINT_KEY]
+        saved = {**checkpoint[CHECKPOINT_KEY], **(parts or {})}
 
         def make() -> Task:
             head = from_spec(saved["head"], Head)  # type: ignore[type-abstract]

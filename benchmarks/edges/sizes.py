@@ -64,8 +64,9 @@ def measured(folder: Path, config: Path, arguments: list[str], one_size: bool) -
     whole = tested(folder, config, arguments)
     if not one_size:
         return whole
-    # --stage test looks at images as the checkpoint says; a run that has ended is tested with what it resumes with.
-    return tested(folder / "one_size", config, [*arguments, f"--ckpt_path={checkpoint(folder)}", *ONE_SIZE])
+    return tested(
+        folder / "one_size", config, [*arguments, "--stage=test", f"--ckpt_path={checkpoint(folder)}", *ONE_SIZE]
+    )
 
 
 def checkpoint(folder: Path) -> Path:

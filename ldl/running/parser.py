@@ -49,6 +49,7 @@ class LDLCLI(LightningCLI):
 
     def __init__(self, args: list[str], options: list[str] | None = None) -> None:
         self._options = options if options is not None else []
+        self.given = options_of(args)
         with _our_rules_for_classes():
             super().__init__(
                 Task,

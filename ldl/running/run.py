@@ -14,7 +14,7 @@ import pytorch_lightning as pl
 import yaml
 from jsonargparse import Namespace
 
-from ldl.checkpoint import check_same_model
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_model
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
@@ -36,6 +36,7 @@ from ldl.running.training import (
     measure,
     seed_everything,
 )
+from ldl.spec import differences, with_changes
 from ldl.task import Task
 
 
@@ -98,7 +99,10 @@ def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: d
     elif config.stage in ("test", "predict"):
         if not checkpoint:
             raise LDLError(f"--stage {config.stage} needs --ckpt_path, such as RUN/checkpoints/last.ckpt")
-        task = Task.load_from_checkpoint(config.ckpt_path, decoder=task.decoder, check_finite=task.check_finite)
+        parts = _parts(cli, task, checkpoint)
+        task = Task.load_from_checkpoint(
+            config.ckpt_path, parts=parts, decoder=task.decoder, check_finite=task.check_finite
+        )
         data.follow(task.labels, task.input_shape, task.preprocessing)
     data.setup()
     if checkpoint:
@@ -116,6 +120,23 @@ def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: d
         # The trainer computes features of fixed layers before it loads the weights, and of others twice.
         task.load_state_dict(checkpoint["state_dict"])
     return task
+
+
+def _parts(cli: LDLCLI, task: Task, checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """Head and backbone of a checkpoint, in specs, with the options of the configured ones that may be changed.
+
+    Raises LDLError where the command line has given others.
+    """
+    parts = {}
+    for name, component in (("head", task.head), ("backbone", task.backbone)):
+        spec = checkpoint[CHECKPOINT_KEY][name]
+        given = next((option.name for option in cli.given if option.name.startswith(f"--model.{name}")), None)
+        parts[name], changes = with_changes(spec, component)
+        if given and (found := ", ".join(differences(spec, component))):
+            raise LDLError(f"the checkpoint's {name} has {found}, and is as it was trained; leave {given} out")
+        for change in changes:
+            console.say(f"{name}: {change}")
+    return parts
 
 
 def _tell_apart(data: LDLDataModule, checkpoint: dict[str, Any], config: Namespace) -> None:

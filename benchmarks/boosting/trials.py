@@ -18,8 +18,8 @@ from ldl.cells.store import Row
 from ldl.data import MixedDigits, PosedFaces, ShiftedDigits, ShiftedFaces
 from ldl.data.trials.trials import Trials
 
-TRIALS = 3
-"""With another number of them the same command measures what is missing."""
+TRIALS = 10
+"""As many as in the paper."""
 DRAWS = (100, 101, 102)
 """Seeds of other draws of the same pictures, on the first trials of which settings are chosen."""
 CHOICE_TRIALS = 1

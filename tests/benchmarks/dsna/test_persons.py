@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
+from benchmarks.common.claims import Number
 from benchmarks.common.items import Work
 from benchmarks.dsna import table1, unseen
 from benchmarks.dsna.persons import QUARTERS, Method, People, better, choose, grid, inner_of_chosen, predict_all
@@ -96,13 +97,16 @@ def test_tables_and_decades_tell_who_is_better(people: People, tmp_path: Path, m
     old = people.values >= table1.OLD
     monkeypatch.setattr(table1, "read_people", lambda quick: people)
     monkeypatch.setattr(table1.Ages, "error", lambda self, name: np.where(old, 9.0, 1.0) * errors[name] / 5)
+    monkeypatch.setattr(table1.Ages, "tried", lambda self: {"another": self.error("another")})
+    errors["another"] = 4.4
     everybody = np.where(old, 9.0, 1.0).mean() / 5
-    *numbers, statement = table1.table2(Work(tmp_path, False))
+    *numbers, statement, attempt = table1.table2(Work(tmp_path, False))
     assert [claim.published for claim in numbers] == [5.24, 4.48, 4.1]  # type: ignore[union-attr]
     assert statement.holds == (everybody * 4.3 < 4.38)  # type: ignore[union-attr]
+    assert attempt == Number("FG-NET, another", (pytest.approx(everybody * 4.4),), 4.1, digits=2, attempt=True)
     decades = list(table1.figure8(Work(tmp_path, False)))
-    assert [claim.holds for claim in decades[-2:]] == [True, True]  # type: ignore[union-attr]
+    assert [(claim.holds, claim.attempt) for claim in decades[-3:]] == [(True, False), (True, True), (True, False)]  # type: ignore[union-attr]
     assert decades[0].ours == (pytest.approx(4.48 / 5),)  # type: ignore[union-attr]
-    errors["CS-RF+DSNA"] = 4.6
-    assert [claim.holds for claim in list(table1.figure8(Work(tmp_path, False)))[-2:]] == [False, False]  # type: ignore[union-attr]
+    errors["CS-RF+DSNA"] = errors["another"] = 4.6
+    assert [claim.holds for claim in list(table1.figure8(Work(tmp_path, False)))[-3:]] == [False, False, False]  # type: ignore[union-attr]
     assert (tmp_path / "decades.png").is_file()

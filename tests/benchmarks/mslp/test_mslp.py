@@ -71,9 +71,20 @@ def test_ranks_count_cases(scut: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             return [{"measures": {m: sign(m) * (1 - (candidate.name == best)) for m in choice.MEASURES}}]
 
         monkeypatch.setattr(tables, "measured", measured)
-        claim = next(iter(tables.ranks(Work(scut / "out", quick=False))))
-        assert isinstance(claim, Statement)
-        assert claim.measured == f"in {firsts} of 6 cases" and claim.holds == (firsts == 6)
+        claims = list(tables.ranks(Work(scut / "out", quick=False)))
+        counts = [claim.measured for claim in claims if isinstance(claim, Statement)]
+        assert counts[0] == counts[4] == f"in {firsts} of 6 cases" and claims[0].holds == (firsts == 6)  # type: ignore[union-attr]
+        # Clark and Canberra are left out.
+        assert counts[2] == f"in {firsts and 4} of 4 cases"
+        assert [claim.attempt for claim in claims] == [False, False, True, True, True]  # type: ignore[union-attr]
+
+
+def test_first_and_level() -> None:
+    mine, theirs = np.array([1.0, 2.0, 3.0]), [np.array([1.1, 1.9, 3.3]), np.array([2.0, 2.0, 2.0])]
+    assert not tables.first(mine, theirs) and tables.level(mine, theirs)
+    assert tables.first(mine - 0.1, theirs) and tables.level(mine + 0.1, theirs)
+    # A mean difference of 0.5, of which the standard error is 0.58; then one of 0.7.
+    assert tables.level(mine + 0.5, theirs[1:]) and not tables.level(mine + 0.7, theirs[1:])
 
 
 def test_scale() -> None:

@@ -57,10 +57,10 @@ class BoostedTrees(FittedHead):
     number of threads and processes; they share the features, or the threads of one process its trees of a label each.
 
     Features are binned, to a byte each, in blocks of rows: they may lie in a map of a file that is larger than
-    memory. Fitting holds about F + 16 C + 13 bytes of a training row, and up to 1 GB of columns while it bins. Where
-    one bin of a feature has at least half of the rows, it also holds 8 bytes for each of the others, and 8 of every row
-    in each thread. More than half a GB of bins, or of these others, lies in a file in ``LDL_CACHE`` that goes with the
-    fit.
+    memory. Fitting holds about F + 16 C + 13 bytes of a training row, of trees of a label each 17 more in each thread,
+    and up to 1 GB of columns while it bins. Where one bin of a feature has at least half of the rows, it also holds 8
+    bytes for each of the others, and 8 of every row in each thread. More than half a GB of bins, or of these others,
+    lies in a file in ``LDL_CACHE`` that goes with the fit.
 
     Args:
         rounds: Rounds of boosting; with ``patience`` at most so many.

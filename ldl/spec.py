@@ -145,8 +145,12 @@ def with_changes(spec: dict[str, Any], component: object, within: str = "") -> t
     for name, value in new["init_args"].items():
         old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
         if _is_spec(old) and isinstance(part, nn.Module):
-            arguments[name], more = with_changes(old, part, where)
-            found += more
+            arguments[name], words = with_changes(old, part, where)
+            found += words
+        elif isinstance(part, nn.ModuleList) and isinstance(old, list) and len(old) == len(part):
+            changed = [with_changes(*pair, f"{where}[{i}]") for i, pair in enumerate(zip(old, part))]
+            arguments[name] = [spec for spec, _ in changed]
+            found += [text for _, words in changed for text in words]
         elif name in known and known[name].may_change and old != value:
             arguments[name] = value
             found.append(f"{where} {value!r} in place of {old!r}")

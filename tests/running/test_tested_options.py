@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ldl.cli import main
-from ldl.heads import MaxEnt, Scaled, StructRF
+from ldl.heads import MaxEnt, Pool, Scaled, StructRF
 from ldl.spec import to_spec, with_changes
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
@@ -50,6 +50,8 @@ def test_changes_go_into_the_parts_and_into_no_other_class() -> None:
     found, words = with_changes(spec, Scaled(StructRF(trees=5, threads=2)))
     assert found["init_args"]["head"]["init_args"]["threads"] == 2 and words == ["head.threads 2 in place of None"]
     assert found["init_args"]["head"]["init_args"]["trees"] == 3
+    pool, words = with_changes(to_spec(Pool([MaxEnt(), StructRF()])), Pool([MaxEnt(), StructRF(threads=2)]))
+    assert pool == to_spec(Pool([MaxEnt(), StructRF(threads=2)])) and words == ["members[1].threads 2 in place of None"]
     assert with_changes(spec, Scaled(MaxEnt())) == (spec, [])
     assert with_changes(spec, StructRF(threads=2)) == (spec, [])
     assert spec["init_args"]["head"]["init_args"]["threads"] is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from collections.abc import Callable
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
@@ -104,10 +105,13 @@ def _find(path: str) -> Any:
         raise LDLError(f"the checkpoint needs {path}, which is not imported; {hint}") from None
 
 
-def differences(spec: dict[str, Any], component: object, within: str = "") -> list[str]:
+def differences(
+    spec: dict[str, Any], component: object, within: str = "", asked: Callable[[str], bool] = lambda where: True
+) -> list[str]:
     """What a component has unlike a spec, in words; options that ``may_change`` are left out, also of its parts.
 
-    An option that came after the spec was written had its default then.
+    An option that came after the spec was written had its default then. Of options, such as ``head.trees``, those
+    count that are ``asked`` for; another class always does.
     """
     new = to_spec(component)
     old_path, path = current_path(spec["class_path"]), new["class_path"]
@@ -118,17 +122,19 @@ def differences(spec: dict[str, Any], component: object, within: str = "") -> li
     known, found = options_of(component), []
     for name in {**before, **after}:
         old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
-        if _is_spec(old) and isinstance(part, nn.Module):
-            found += differences(old, part, where)
-        elif isinstance(part, nn.ModuleList) and isinstance(old, list) and len(old) == len(part):
-            found += [text for i, pair in enumerate(zip(old, part)) for text in differences(*pair, f"{where}[{i}]")]
-        elif old != after.get(name) and not (name in known and known[name].may_change):
+        if pairs := _parts_of(old, part, where):
+            found += [text for pair in pairs for text in differences(*pair, asked)]
+        elif old != after.get(name) and not (name in known and known[name].may_change) and asked(where):
             found.append(f"{where} {old!r} instead of {after.get(name)!r}")
     return found
 
 
-def with_changes(spec: dict[str, Any], component: object, within: str = "") -> tuple[dict[str, Any], list[str]]:
+def with_changes(
+    spec: dict[str, Any], component: object, within: str = "", asked: Callable[[str], bool] = lambda where: True
+) -> tuple[dict[str, Any], list[str]]:
     """A spec in which options that ``may_change`` are those of a component of the same class, also of its parts.
+
+    Of options, such as ``head.threads``, those change that are ``asked`` for.
 
     Returns:
         The spec, and what is other in it, in words.
@@ -144,17 +150,23 @@ def with_changes(spec: dict[str, Any], component: object, within: str = "") -> t
     known, arguments, found = options_of(component), dict(spec["init_args"]), []
     for name, value in new["init_args"].items():
         old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
-        if _is_spec(old) and isinstance(part, nn.Module):
-            arguments[name], words = with_changes(old, part, where)
-            found += words
-        elif isinstance(part, nn.ModuleList) and isinstance(old, list) and len(old) == len(part):
-            changed = [with_changes(*pair, f"{where}[{i}]") for i, pair in enumerate(zip(old, part))]
-            arguments[name] = [spec for spec, _ in changed]
+        if pairs := _parts_of(old, part, where):
+            changed = [with_changes(*pair, asked) for pair in pairs]
+            arguments[name] = [each for each, _ in changed] if isinstance(old, list) else changed[0][0]
             found += [text for _, words in changed for text in words]
-        elif name in known and known[name].may_change and old != value:
+        elif old != value and name in known and known[name].may_change and asked(where):
             arguments[name] = value
             found.append(f"{where} {value!r} in place of {old!r}")
     return {**spec, "init_args": arguments}, found
+
+
+def _parts_of(old: Any, part: object, where: str) -> list[tuple[dict[str, Any], nn.Module, str]]:
+    """Specs of the parts that an option holds, one or a list, with the parts and their names; none of other options."""
+    if _is_spec(old) and isinstance(part, nn.Module):
+        return [(old, part, where)]
+    if isinstance(part, nn.ModuleList) and isinstance(old, list) and len(old) == len(part):
+        return [(each, member, f"{where}[{i}]") for i, (each, member) in enumerate(zip(old, part))]
+    return []
 
 
 def _defaults(cls: type) -> dict[str, Any]:

@@ -48,6 +48,14 @@ def words_of(options: Iterable[Given]) -> list[str]:
     return [word for option in options for word in option.words]
 
 
+def below(options: Iterable[Given], part: str) -> list[str]:
+    """What is given of a part of the configuration: ``depth``, ``head.threads``; empty names the part itself."""
+    given = [option.name.removeprefix("--").split(".") for option in options]
+    place = part.split(".")
+    inside = [names[len(place) :] for names in given if names[: len(place)] == place]
+    return [".".join(name for name in names if name not in ("class_path", "init_args")) for names in inside]
+
+
 def last_value(options: Iterable[Given], name: str) -> str | None:
     """What an option is, where it is given; of several the last one counts."""
     return next((option.value for option in reversed(list(options)) if option.name == name), None)

@@ -20,6 +20,7 @@ from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.reports.choice import report_for
 from ldl.running import console, results, tracking
+from ldl.running.arguments import below
 from ldl.running.folder import nothing_left
 from ldl.running.lock import alone_in
 from ldl.running.naming import choose_folder, run_name
@@ -123,17 +124,21 @@ def make_task(cli: LDLCLI, config: Namespace, data: LDLDataModule, checkpoint: d
 
 
 def _parts(cli: LDLCLI, task: Task, checkpoint: dict[str, Any]) -> dict[str, Any]:
-    """Head and backbone of a checkpoint, in specs, with the options of the configured ones that may be changed.
+    """Head and backbone of a checkpoint, in specs, with the options of the command line that may be changed.
 
-    Raises LDLError where the command line has given others.
+    What configurations say of them does not count. Raises LDLError for an option of the command line that only training
+    can change.
     """
     parts = {}
     for name, component in (("head", task.head), ("backbone", task.backbone)):
-        spec = checkpoint[CHECKPOINT_KEY][name]
-        given = next((option.name for option in cli.given if option.name.startswith(f"--model.{name}")), None)
-        parts[name], changes = with_changes(spec, component)
-        if given and (found := ", ".join(differences(spec, component))):
-            raise LDLError(f"the checkpoint's {name} has {found}, and is as it was trained; leave {given} out")
+        spec, given = checkpoint[CHECKPOINT_KEY][name], below(cli.given, f"model.{name}")
+
+        def asked(where: str, given: list[str] = given) -> bool:
+            return any(where == option or where.startswith((f"{option}.", f"{option}[")) for option in given if option)
+
+        parts[name], changes = with_changes(spec, component, asked=asked)
+        if given and (found := ", ".join(differences(spec, component, asked=asked))):
+            raise LDLError(f"the checkpoint's {name} has {found}: --stage test and predict take it as it was trained")
         for change in changes:
             console.say(f"{name}: {change}")
     return parts

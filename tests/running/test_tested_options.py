@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
 from ldl.cli import main
 from ldl.heads import MaxEnt, Pool, Scaled, StructRF
-from ldl.spec import to_spec, with_changes
+from ldl.running.arguments import below, options_of
+from ldl.spec import differences, to_spec, with_changes
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 
@@ -29,7 +31,11 @@ def test_options_that_may_change_are_those_that_were_given(tmp_path: Path, capsy
     main([*RUN, "--run_dir", str(tmp_path / "run")])
     test = ["--stage=test", f"--ckpt_path={tmp_path / 'run/checkpoints/last.ckpt'}"]
     assert "in place of" not in capsys.readouterr().out
-    main([*test, "--run_dir", str(tmp_path / "same")])
+    config = tmp_path / "config.yaml"
+    config.write_text("model: {backbone: {class_path: Timm, init_args: {name: test_vit, mirror: true}}}")
+    main(
+        [*test, "-c", str(ROOT / "configs/default.yaml"), "-c", str(config), *RUN, "--run_dir", str(tmp_path / "same")]
+    )
     assert "in place of" not in capsys.readouterr().out
     main([*test, "--model.backbone.mirror=true", "--run_dir", str(tmp_path / "mirrored")])
     assert "backbone: mirror True in place of False\n" in capsys.readouterr().out
@@ -40,9 +46,16 @@ def test_options_that_may_change_are_those_that_were_given(tmp_path: Path, capsy
     ):
         with pytest.raises(SystemExit):
             main([*test, option, "--run_dir", str(tmp_path / "other")])
-        name = option.partition("=")[0]
         said = capsys.readouterr().err
-        assert said == f"error: the checkpoint's {says}, and is as it was trained; leave {name} out\n"
+        assert said == f"error: the checkpoint's {says}: --stage test and predict take it as it was trained\n"
+
+
+def test_names_below_a_part() -> None:
+    given = options_of(
+        ["-c", "a.yaml", "--model.head=Pool", "--model.head.members=[]", "--model.headless=1", "--model", "x"]
+    )
+    assert below(given, "model.head") == ["", "members"]
+    assert below(options_of(["--model.head.init_args.head.init_args.trees", "3"]), "model.head") == ["head.trees"]
 
 
 def test_changes_go_into_the_parts_and_into_no_other_class() -> None:
@@ -52,6 +65,9 @@ def test_changes_go_into_the_parts_and_into_no_other_class() -> None:
     assert found["init_args"]["head"]["init_args"]["trees"] == 3
     pool, words = with_changes(to_spec(Pool([MaxEnt(), StructRF()])), Pool([MaxEnt(), StructRF(threads=2)]))
     assert pool == to_spec(Pool([MaxEnt(), StructRF(threads=2)])) and words == ["members[1].threads 2 in place of None"]
+    assert with_changes(spec, Scaled(StructRF(threads=2)), asked=lambda where: where == "threads") == (spec, [])
+    other = Scaled(StructRF(trees=5, depth=3))
+    assert differences(spec, other, asked=lambda where: where == "head.depth") == ["head.depth 20 instead of 3"]
     assert with_changes(spec, Scaled(MaxEnt())) == (spec, [])
     assert with_changes(spec, StructRF(threads=2)) == (spec, [])
     assert spec["init_args"]["head"]["init_args"]["threads"] is None

@@ -39,7 +39,8 @@ PAPER = Paper(
             measure=times.table_3,
             why="A search in compiled code that passes over blocks of candidates leaves little to save, so that "
             "forests of distributions cost no more than scikit-learn's of classes, and a linear model in NumPy less "
-            "than either; with the whole inverse Hessian in place of the last steps that is slower, as printed. `python benchmarks/structrf/speed.py` has times and memory beside scikit-learn's forests.",
+            "than either; with the whole inverse Hessian in place of the last steps that is slower, as printed. "
+            "`python benchmarks/structrf/speed.py` has times and memory beside scikit-learn's forests.",
         ),
         *(tables.table_of(name, why=RARELY) for name in TABLES if name.startswith("Yeast")),
         Item(

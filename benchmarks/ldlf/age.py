@@ -40,7 +40,6 @@ from ldl.backbones.reuse import reuse_features
 from ldl.cli.training import parse_anew
 from ldl.comparison.figures import spread
 from ldl.data.base import LDLDataModule
-from ldl.plugins import discover
 from ldl.reports.files import markdown
 from ldl.running.crossval import crossvalidate
 from ldl.task import Task
@@ -60,7 +59,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file for all figures.")
     options = parser.parse_args()
     be_quiet(options.threads)
-    discover()
     figures: dict[str, Any] = {}
     for head in options.heads:
         start = time.perf_counter()

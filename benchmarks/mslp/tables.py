@@ -21,20 +21,15 @@ from ldl.comparison.statistics import standard_error
 
 SCALINGS = ("standard", "quantile_normal")
 LINEAR = {"scaling": SCALINGS, "kernel": ("linear", "rbf")}
+PROJECTIONS = {name: projected(project) for name, project in (("LPP", lpp), ("NPE", npe), ("PCA", pca), ("CCA", cca))}
 FOILS = (
     Candidate("AA-kNN", whole, {"scaling": ("none", *SCALINGS)}, ratios=(None,)),
-    *(
-        Candidate(name, projected(project), LINEAR, ratios=(0.4, 0.6, 0.8, 1.0, 3.0))
-        for name, project in (("LPP", lpp), ("NPE", npe), ("PCA", pca), ("CCA", cca))
-    ),
+    *(Candidate(name, each, LINEAR, ratios=(0.4, 0.6, 0.8, 1.0, 3.0)) for name, each in PROJECTIONS.items()),
 )
 """They choose among whatever MSLP does."""
 PLAIN = (
     Candidate("AA-kNN", whole, {"scaling": ("standard",)}, ratios=(None,)),
-    *(
-        Candidate(name, projected(project), {"scaling": ("standard",), "kernel": ("linear",)})
-        for name, project in (("LPP", lpp), ("NPE", npe), ("PCA", pca), ("CCA", cca))
-    ),
+    *(Candidate(name, each, {"scaling": ("standard",), "kernel": ("linear",)}) for name, each in PROJECTIONS.items()),
 )
 """They choose dimensions and neighbours alone, and have no more dimensions than there are labels."""
 PRINTED = Candidate("MSLP, as printed", mslp, {"centred": (False,), "scaling": ("none", "standard")})

@@ -26,7 +26,8 @@ import torch
 from benchmarks.common.command import launch, make_parser
 from benchmarks.common.tables import write_block
 from benchmarks.common.timing import seconds, take_turns
-from ldl.backbones.timm import Timm, local_weights
+from ldl.backbones.timm import Timm
+from ldl.backbones.timm_network import local_weights
 from ldl.collective import Collective
 from ldl.data import TabularLDL
 from ldl.export import Deployed, export

@@ -23,8 +23,9 @@ from ldl.runs.reading import read_run
 
 def main() -> None:
     """Read the runs, print the table."""
-    parser = make_parser(__doc__, block="age_holdout")
+    parser = make_parser(__doc__, block="of --block")
     parser.add_argument("runs", nargs="+", help="NAME=FOLDER")
+    parser.add_argument("--block", default="age_holdout", help="block of the page (default: %(default)s)")
     options = parser.parse_args()
     rows = []
     for given in options.runs:
@@ -37,7 +38,7 @@ def main() -> None:
     header = ["run", *COLUMNS, "minutes"]
     show("UTKFace, the tenth left out", header, rows)
     if options.page:
-        write_block(options.page, "age_holdout", markdown(header, rows))
+        write_block(options.page, options.block, markdown(header, rows))
 
 
 if __name__ == "__main__":

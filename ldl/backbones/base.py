@@ -29,6 +29,7 @@ class Backbone(nn.Module, ABC):
         is_fixed: Whether it has parameters that never change, so that its features may be computed once.
         views: Of how many random views of each training picture it keeps what its fixed layers make of them; 0 keeps
             none. A backbone that can do so has :meth:`kept` and :meth:`from_kept`.
+        enlarge: By what factor it enlarges images first.
         gives_maps: Whether its features are those of every pixel, (B, H, W, F).
         no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can.
         gives_bags: Whether its features are bags of instances, (B, J, F); known once it is built.
@@ -38,6 +39,7 @@ class Backbone(nn.Module, ABC):
     lr: float | None = None
     is_fixed: bool = False
     views: int = 0
+    enlarge: float = 1.0
     gives_maps: bool = False
     gives_bags: bool = False
     pretrained_from = ""

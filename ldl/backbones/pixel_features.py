@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ldl.backbones.folded import Folded
-from ldl.backbones.timm import TimmNetwork, local_weights
+from ldl.backbones.timm_network import TimmNetwork, local_weights
 from ldl.errors import LDLError
 from ldl.methods.traced import traced
 from ldl.options import option, options
@@ -31,6 +31,8 @@ class PixelFeatures(TimmNetwork):
         width: Features F at every pixel.
         scales: Sizes, as factors, at which an image is looked at in evaluation; the features are averaged.
         mirror: In evaluation, average the features of each image and of its mirror image.
+        margin: In evaluation, go on beyond the frame with so many pixels of the image's own reflection; at the zeros
+            that convolutions see there otherwise, edges are seen that are none.
         joint: How maps are joined at each stride: by a convolution of 3x3, ``full`` or ``separable`` (each feature by
             itself, then 1x1), which is cheaper.
         side_outputs: So many maps before the finest are learned from too, by the same head: deep supervision.
@@ -46,6 +48,7 @@ class PixelFeatures(TimmNetwork):
     width: int = option(default=32, least=1, most=4096)
     scales: Sequence[float] = option(default=(1.0,), least=0.05, most=20, may_change=True)
     mirror: bool = option(default=False, may_change=True)
+    margin: int = option(default=0, least=0, most=1024, what="pixels", may_change=True)
     joint: Literal["full", "separable"] = "full"
     side_outputs: int = option(default=0, least=0, most=8, may_change=True)
     freeze_statistics: bool = True
@@ -132,22 +135,36 @@ class PixelFeatures(TimmNetwork):
 
         Images of 0 to 255 in uint8 are normalised as the network's weights expect; others are taken as they are.
         With S side outputs it is (B, 1 + S, H, W, F) in training, the finest map first.
+        Raises LDLError for images in evaluation that are too small for ``margin``.
         """
         if inputs.dtype == torch.uint8:
             inputs = (inputs - self.mean) / self.std
         if self.training:
-            finest, *coarser = self._at_scale(inputs, 1, 1 + self.side_outputs)
+            finest, *coarser = self._at_scale(inputs, self.enlarge, 1 + self.side_outputs)
             return torch.stack([finest, *coarser]).transpose(0, 1) if coarser else finest
-        count = len(self.scales) * (1 + self.mirror)
-        if count == 1:
-            return self._at_scale(inputs, self.scales[0])[0]
+        height, width = inputs.shape[-2:]
+        inputs = self._reflected(inputs)
+        scales = [scale * self.enlarge for scale in self.scales]
+        count = len(scales) * (1 + self.mirror)
         total = torch.zeros((), device=inputs.device)
         # One after the other: the maps of all scales of a large image would not fit into memory together.
-        for scale in self.scales:
+        for scale in scales:
             total = total + self._at_scale(inputs, scale)[0] / count
             if self.mirror:
                 total = total + self._at_scale(inputs.flip(-1), scale)[0].flip(-2) / count
-        return total
+        return total[:, self.margin : self.margin + height, self.margin : self.margin + width]
+
+    def _reflected(self, inputs: Tensor) -> Tensor:
+        """Images with ``margin`` pixels more on every side."""
+        if not self.margin:
+            return inputs
+        height, width = inputs.shape[-2:]
+        if not traced() and min(height, width) <= self.margin:
+            raise LDLError(
+                f"PixelFeatures.margin {self.margin} must be below the sides of every image, and one has "
+                f"{width}x{height} pixels; give --model.backbone.margin {min(height, width) - 1} or less"
+            )
+        return F.pad(inputs, [self.margin] * 4, mode="reflect")
 
     def _at_scale(self, inputs: Tensor, scale: float, count: int = 1) -> list[Tensor]:
         """The ``count`` finest joined maps (B, H, W, F) of resized images, the finest first."""

@@ -2,87 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from pytorch_lightning.utilities import rank_zero_warn
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ldl.backbones.base import Backbone
 from ldl.backbones.split import Split, whole
+from ldl.backbones.timm_network import TimmNetwork, local_weights
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.collective import process_rank
-from ldl.errors import LDLError, did_you_mean
-from ldl.options import buffer, option, options
+from ldl.errors import LDLError
+from ldl.options import option, options
 from ldl.trust.archive import check_archive
 from ldl.trust.schema import check_weights
-
-
-def local_weights(name: str) -> Path | None:
-    """The weights file of a timm model in ``LDL_WEIGHTS``, or in ``weights`` beside the data folder, or None."""
-    own, data = Path(os.environ.get("LDL_WEIGHTS") or "weights"), Path(os.environ.get("LDL_DATA") or "data")
-    files = (file for folder in (own, data.parent / "weights") for file in sorted(folder.glob("*.safetensors")))
-    return next((file for file in files if name in (file.stem, file.name.partition(".")[0])), None)
-
-
-not_on_hub: set[str] = set()
-"""Models that the hub did not give to this process: every fold would wait for it anew."""
-
-
-@options
-class TimmNetwork(Backbone):
-    """What backbones made of a timm network share.
-
-    Args:
-        name: Model name, as ``timm.list_models()`` has it.
-        pretrained: Load timm's pretrained weights: a file ``NAME*.safetensors`` in the environment's ``LDL_WEIGHTS``,
-            or in ``weights`` beside the data folder, else from timm's hub. ``auto`` goes on without them, and says
-            so, where neither can be had.
-    """
-
-    network: Any = buffer()
-    mean: Tensor = buffer()
-    std: Tensor = buffer()
-
-    name: str = "resnet18"
-    pretrained: bool | Literal["auto"] = option(default=False, may_change=True)
-
-    def check_images(self, input_shape: tuple[int, ...]) -> None:
-        """Raise LDLError also for a model that timm does not have."""
-        import timm  # here and below: it takes as long as all of ldl, and tables do without
-
-        super().check_images(input_shape)
-        if not timm.is_model(self.name):
-            near = did_you_mean(self.name, timm.list_models())
-            raise LDLError(f"timm has no model {self.name!r}{near}; see timm.list_models()")
-
-    def _create(self, what: str, from_hub: bool, **options: Any) -> Any:
-        import timm
-
-        from_hub = from_hub and not (self.pretrained == "auto" and self.name in not_on_hub)
-        try:
-            network = timm.create_model(self.name, **{"pretrained": from_hub, **options})
-            self.pretrained_from = "timm's hub, or its cache" if from_hub else ""
-            return network
-        except Exception as error:  # those of torch, safetensors and timm have no common base
-            if from_hub and self.pretrained == "auto":
-                rank_zero_warn(f"no pretrained weights of {self.name} at hand or on the hub: all its layers are random")
-                not_on_hub.add(self.name)
-                return self._create(what, False, **options)
-            raise LDLError(f"timm cannot make {what}: {' '.join(str(error).split())[:300]}") from error
-
-    def _register_pixel_scale(self, mean: Sequence[float], std: Sequence[float], channels: int) -> None:
-        """Make the buffers ``mean`` and ``std`` (channels, 1, 1) of pixels of 0 to 255."""
-        for name, values in (("mean", mean), ("std", std)):
-            value = torch.tensor(values)
-            # As many channels as the network was trained with, or their mean for each of another number.
-            value = value if len(value) == channels else value.mean().expand(channels)
-            self.register_buffer(name, 255 * value.reshape(-1, 1, 1), persistent=False)
 
 
 @options
@@ -176,7 +113,7 @@ class Timm(TimmNetwork):
     def _width(self, input_shape: tuple[int, ...]) -> int:
         """The number of features that the network makes of such images. Raises LDLError for a size it does not take."""
         try:
-            return int(self.network.eval()(torch.zeros(1, *input_shape)).shape[-1])
+            return int(self.network.eval()(self._scaled(torch.zeros(1, *input_shape))).shape[-1])
         except (RuntimeError, AssertionError, ValueError) as error:
             shape = "x".join(map(str, input_shape))
             raise LDLError(
@@ -220,7 +157,7 @@ class Timm(TimmNetwork):
         if self._split is None:
             example = torch.randn(2, *self._shape, generator=torch.Generator().manual_seed(0))
             place = next(self.network.parameters()).device
-            self._split = Split(self.network, self._fixed, example.to(place))
+            self._split = Split(self.network, self._fixed, self._scaled(example.to(place)))
         return self._split
 
     def _read_weights(self, file: Path) -> dict[str, Tensor]:
@@ -273,6 +210,8 @@ class Timm(TimmNetwork):
     def _scaled(self, inputs: Tensor) -> Tensor:
         if inputs.dtype == torch.uint8:
             inputs = (inputs - self.mean) / self.std
+        if self.enlarge != 1:
+            inputs = F.interpolate(inputs, scale_factor=self.enlarge, mode="bilinear")
         return inputs.contiguous(memory_format=torch.channels_last if self.channels_last else torch.contiguous_format)
 
     def kept(self, inputs: Tensor) -> Tensor:

@@ -50,6 +50,7 @@ def keep_views(backbone: Backbone, data: LDLDataModule, device: torch.device) ->
     if not backbone.views:
         return None
     made = f"{backbone.views} views, seed {run_seed()}, by {type(backbone).__name__}"
+    made += f", enlarged by {backbone.enlarge:g}" if backbone.enlarge != 1 else ""
     key = key_of(_fixed_state(backbone), f"{content_of(data)} {data.augmentation_key} {made}")
     if data.views is not None and data.views.key == key:
         return data.views

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ldl.batch import with_counts
+from ldl.data.balance import balanced_weights
 from ldl.data.instances import Instances
 from ldl.data.loaded import Loaded
 from ldl.data.loader import in_order
@@ -240,6 +241,12 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def eval_batch_size(self) -> int:
         """Rows of a global batch of validation, test and prediction."""
         return self.batch_size
+
+    def often(self) -> np.ndarray | None:
+        """How often each row of the training part is drawn in an epoch, with mean 1; None where all are alike."""
+        if not self.balance:
+            return None
+        return balanced_weights(self.columns.get("target"), self.split.train, self.labels, self.balance)
 
     def train_dataloader(self) -> DataLoader[Any]:
         return serve(self, self.split.train, train=True, persistent=True)

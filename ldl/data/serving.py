@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from ldl.batch import run_seed
 from ldl.collective import current_collective
-from ldl.data.balance import balanced_weights, draw
+from ldl.data.balance import draw
 from ldl.data.instances import Guarded, Instances, collate
 from ldl.data.loader import ResumableLoader, start_worker, worker_context
 from ldl.data.sampler import DealtBatchSampler
@@ -35,7 +35,7 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
         rank=collective.rank,
         world_size=collective.world_size,
         position=partial(_position, data),
-        often=_often(data) if train else None,
+        often=data.often() if train else None,
     )
     seeded = bool(int(os.environ.get("PL_SEED_WORKERS", 0)))
     return ResumableLoader(
@@ -53,7 +53,7 @@ def serve(data: Any, rows: np.ndarray, train: bool, persistent: bool = False) ->
 
 def drawn_once(data: Any) -> np.ndarray:
     """The training part in order, with rows more than once and others not at all where the data balance labels."""
-    rows, often = data.split.train, _often(data)
+    rows, often = data.split.train, data.often()
     return rows if often is None else rows[np.sort(draw(often, np.random.default_rng(run_seed())))]
 
 
@@ -61,13 +61,6 @@ def _served(data: Any, rows: np.ndarray, train: bool) -> Dataset[Any]:
     if data.backbone_features is not None:
         return Instances({**data.columns, "features": data.backbone_features}, rows)
     return data.dataset(rows, train) if data.views is None else Instances(data.columns, rows, data.views, train)
-
-
-def _often(data: Any) -> np.ndarray | None:
-    """How often each row of the training part is drawn, or None where all are alike."""
-    if not data.balance:
-        return None
-    return balanced_weights(data.columns.get("target"), data.split.train, data.labels, data.balance)
 
 
 def _position(data: Any) -> tuple[int, int]:

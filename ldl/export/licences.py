@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 from torch import nn
 
-from ldl.backbones.timm import TimmNetwork, local_weights, not_on_hub
+from ldl.backbones.timm_network import TimmNetwork, local_weights, not_on_hub
 from ldl.data.sources import SOURCES
 from ldl.task import Task
 

@@ -19,7 +19,7 @@ from ldl.edges.benchmark.crispness import evaluate_crisp
 from ldl.edges.benchmark.evaluation import Load, agreement, evaluate, read_edge_map, write_edge_map
 from ldl.edges.benchmark.ground_truth import GroundTruth
 from ldl.edges.benchmark.maps import read_probability
-from ldl.edges.benchmark.nms import suppress
+from ldl.edges.benchmark.nms import SMOOTHING, suppress
 from ldl.edges.benchmark.scores import scores
 from ldl.edges.benchmark.vote_counts import count_votes, to_dict
 from ldl.edges.benchmark.votes import QUESTIONS, panel
@@ -40,7 +40,10 @@ LOGGED = (*FIGURES, *CRISP, *(f"{question}_{score}" for question in QUESTIONS fo
 
 @runtime_checkable
 class Annotated(Protocol):
-    """A data set whose images several annotators drew edges of."""
+    """A data set whose images several annotators drew edges of.
+
+    It may have ``smoothing``, that of :func:`ldl.edges.benchmark.nms.suppress`.
+    """
 
     def read(self, row: int) -> tuple[np.ndarray, GroundTruth]:
         """An image, (H, W, 3) uint8, and what its annotators drew."""
@@ -60,8 +63,9 @@ class EdgeReport(EachImage):
 
     def write(self, data: Any, index: int, output: dict[str, Tensor], labels: LabelSpace) -> float:
         strength = output["prediction"][..., EDGE].float().cpu().numpy()
+        thin = suppress(strength, smoothing=getattr(data, "smoothing", SMOOTHING))
         write_edge_map(self._file("strengths", data, index), strength)
-        write_edge_map(self._file("edges", data, index), suppress(strength))
+        write_edge_map(self._file("edges", data, index), thin)
         write_edge_map(self._file("disagreement", data, index), 4 * strength * (1 - strength))
         return math.nan
 

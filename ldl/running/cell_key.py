@@ -21,7 +21,7 @@ import yaml
 from jsonargparse import Namespace
 from jsonargparse._util import import_object
 
-from ldl.backbones.timm import local_weights
+from ldl.backbones.timm_network import local_weights
 from ldl.data.base import LDLDataModule
 from ldl.data.column import pieces
 from ldl.errors import LDLError

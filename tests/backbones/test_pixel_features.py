@@ -56,6 +56,30 @@ def test_scales_are_averaged_in_evaluation_only() -> None:
     torch.testing.assert_close(both.train()(image), one(image))
 
 
+def test_enlarged_images_have_a_feature_at_every_pixel_of_their_own() -> None:
+    image = torch.randn(1, 3, 61, 83)
+    enlarged, plain = built(enlarge=1.5, scales=(0.5, 1.0)), built(scales=(0.75, 1.5))
+    torch.testing.assert_close(enlarged(image), plain(image))
+    torch.testing.assert_close(enlarged.train()(image), built(scales=(1.5,))(image))
+
+
+@pytest.mark.parametrize("options", [{}, {"scales": (0.5, 1.0), "mirror": True}, {"enlarge": 1.5}])
+def test_a_margin_is_what_the_image_reflects(options: dict[str, object]) -> None:
+    """It is seen in evaluation, and cut off again."""
+    image = torch.randint(0, 256, (2, 3, 61, 83), dtype=torch.uint8)
+    y, x = (np.abs(np.arange(-9, side + 9)) for side in (61, 83))
+    wider = image[:, :, np.minimum(y, 120 - y)][..., np.minimum(x, 164 - x)]
+    plain, reflected = built(**options), built(**options, margin=9)
+    torch.testing.assert_close(reflected(image), plain(wider)[:, 9:-9, 9:-9])
+    torch.testing.assert_close(reflected.train()(image), plain.train()(image))
+
+
+def test_a_margin_beyond_the_image_is_refused() -> None:
+    assert built(margin=20)(torch.zeros(1, 3, 21, 50)).shape == (1, 21, 50, 8)
+    with pytest.raises(LDLError, match=r"margin 20 must be below .* 50x20 pixels; give --model.backbone.margin 19"):
+        built(margin=20)(torch.zeros(1, 3, 20, 50))
+
+
 @torch.no_grad()
 def test_maps_are_not_held_once_they_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone, at_scale, made, most = built(scales=(0.5, 1.0, 1.5, 2.0), mirror=True), PixelFeatures._at_scale, [], 0

@@ -13,8 +13,9 @@ import torch
 from fake_faces import utkface
 from small_tasks import EMOTIONS, saved
 
-from ldl.backbones import timm as module
-from ldl.backbones.timm import Timm, local_weights
+from ldl.backbones import timm_network as module
+from ldl.backbones.timm import Timm
+from ldl.backbones.timm_network import local_weights
 from ldl.data import UTKFace
 from ldl.errors import LDLError
 from ldl.heads import Softmax
@@ -56,6 +57,19 @@ def test_mirror_images_give_equal_features_in_evaluation_alone() -> None:
     expected = (plain(_pictures()) + plain(_pictures().flip(-1))) / 2
     torch.testing.assert_close(backbone(_pictures()), expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(backbone.train()(_pictures()), plain.train()(_pictures()))
+
+
+@pytest.mark.parametrize("enlarge", [2.0, 1.5])
+def test_the_network_sees_enlarged_images(enlarge: float) -> None:
+    side = int(32 * enlarge)
+    larger = torch.nn.functional.interpolate(_pictures().float(), (side, side), mode="bilinear")
+    backbone, plain = _build(enlarge=enlarge).eval(), _build().eval()
+    scaled = (larger - plain.mean) / plain.std
+    torch.testing.assert_close(backbone(_pictures()), plain(scaled), atol=1e-4, rtol=1e-4)
+
+
+def test_a_network_of_one_size_takes_images_enlarged_to_it() -> None:
+    assert Timm("vit_tiny_patch16_224", enlarge=2).build((3, 112, 112)) == 192
 
 
 @pytest.mark.parametrize("groups", [1, 5])

@@ -42,9 +42,10 @@ def _backbone(**options: Any) -> Timm:
     return backbone
 
 
+@pytest.mark.parametrize("enlarge", [1, 1.5])
 @pytest.mark.parametrize("groups", [1, 2, 5, 9])
-def test_a_cut_network_is_the_whole_one(groups: int) -> None:
-    backbone, pictures = _backbone(freeze_groups=groups), torch.randn(3, 3, 32, 32)
+def test_a_cut_network_is_the_whole_one(groups: int, enlarge: float) -> None:
+    backbone, pictures = _backbone(freeze_groups=groups, enlarge=enlarge), torch.randn(3, 3, 32, 32)
     maps = backbone.kept(pictures)
     backbone.train()
     torch.testing.assert_close(backbone.from_kept(maps[:, None]), backbone(pictures), atol=1e-5, rtol=1e-5)
@@ -137,12 +138,13 @@ def test_views_are_computed_once_and_anew_where_they_are_others(
     trained = _backbone()
     torch.nn.init.ones_([weight for weight in trained.parameters() if weight.requires_grad][0])
     assert keep_views(trained, data, CPU) is first
-    for options, others in (({"views": 4}, {}), ({"freeze_groups": 4}, {}), ({}, {"augmentation": "strong"})):
+    made = [({"views": 4}, {}), ({"freeze_groups": 4}, {}), ({"enlarge": 1.5}, {}), ({}, {"augmentation": "strong"})]
+    for options, others in made:
         keep_views(_backbone(**options), _data(root, **others), CPU)
-    assert files() == 4
+    assert files() == 5
     monkeypatch.setenv("PL_GLOBAL_SEED", "7")
     keep_views(_backbone(), data, CPU)
-    assert files() == 5
+    assert files() == 6
     assert keep_views(_backbone(views=0, freeze_groups=5), data, CPU) is None
 
 

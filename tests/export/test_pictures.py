@@ -20,7 +20,7 @@ from ldl.task import Task
 
 def test_pixels_are_normalised_inside(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    task = Task(Softmax(), Timm("test_resnet", mirror=True), decoder="median").eval()
+    task = Task(Softmax(), Timm("test_resnet", mirror=True, enlarge=1.5), decoder="median").eval()
     task.build(AGES, (3, 24, 32))
     task.preprocessing = {"dtype": "uint8"}
     model = Deployed(task)

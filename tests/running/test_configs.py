@@ -99,7 +99,7 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
 
 RUNS = sorted(CONFIGS.glob("runs/*/*.yaml"))
 OTHER_HEADS = {
-    **dict.fromkeys(("pretrain", "dldl_v2", "softmax_blended", "softmax_crisp"), "softmax"),
+    **dict.fromkeys(("pretrain", "dldl_v2", "softmax_blended", "softmax_enlarged", "softmax_crisp"), "softmax"),
     "structured": "structurededges",
     "default": "ldlf",
 }

@@ -9,7 +9,7 @@ import timm
 from fake_faces import utkface
 from safetensors.torch import save_file
 
-from ldl.backbones import timm as timm_backbone
+from ldl.backbones import timm_network
 from ldl.cli import main
 
 
@@ -21,7 +21,7 @@ def test_a_resumed_run_has_the_features_of_its_weights(
     """Whatever random network it would begin with, and where pretrained weights are not at hand any more."""
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LDL_WEIGHTS", str(tmp_path))
-    monkeypatch.setattr(timm_backbone, "not_on_hub", {"test_resnet"})
+    monkeypatch.setattr(timm_network, "not_on_hub", {"test_resnet"})
     save_file(timm.create_model("test_resnet").state_dict(), weights := tmp_path / "test_resnet.safetensors")
     network = ["--model.backbone=Timm", "--model.backbone.name=test_resnet"]
     run = ["--data=UTKFace", "--data.root", str(utkface(tmp_path)), "--data.crop_size=32", "--data.protocol=holdout"]

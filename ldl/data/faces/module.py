@@ -110,6 +110,10 @@ class Faces(LDLDataModule):
     def label_space(self, records: FaceRecords) -> LabelSpace:
         """The labels of the pictures. Raises LDLError for a value that they do not cover."""
 
+    def gather(self) -> FaceRecords:
+        """The pictures of :meth:`read`, and what else there is to learn from, as extra ones."""
+        return self.read()
+
     def locate(self, usual: str) -> Path:
         """The place of the data set: ``path``, or ``usual`` below the data folder, or that folder itself."""
         if self.path:
@@ -133,7 +137,7 @@ class Faces(LDLDataModule):
         usual = AUGMENTATIONS[self.augmentation](self.mirrored)
         train = usual if self.train_transforms is None else self.train_transforms
         self.pipelines = {True: Pipeline(train), False: Pipeline(self.eval_transforms or [])}
-        records = self.read()
+        records = self.gather()
         if not len(records):
             raise LDLError(f"{records.folder} holds no pictures of {type(self).__name__}")
         labels = self.label_space(records)
@@ -170,22 +174,30 @@ class Faces(LDLDataModule):
         if not 0 <= self.fold < self.num_folds:
             raise LDLError(f"fold {self.fold} must be in 0..{self.num_folds - 1}, the folds of {self.protocol}")
         rows = self._protocol.rows(cut)
-        parts = (rows.train, rows.val, rows.test) if isinstance(rows, Fold) else rows
+        if not isinstance(rows, Fold):
+            rows = with_validation(*rows, self.val_fraction, self.fold_seed, self.fold, cut.records.persons)
+        parts = [self._own[part] for part in (rows.train, rows.val, rows.test)]
+        parts[0] = np.sort(np.concatenate([parts[0], np.setdiff1d(np.arange(self.size), self._own)]))
         unused = self.size - sum(len(part) for part in parts)
         if unused and process_rank() == 0:
             print(f"{unused} of {self.size} pictures are in no part of {self.protocol}, fold {self.fold}", flush=True)
-        if isinstance(rows, Fold):
-            return rows
-        return with_validation(*rows, self.val_fraction, self.fold_seed, self.fold, self.groups)
+        return Fold(*parts)
 
     @property
     def num_folds(self) -> int:
         return self._protocol.count(self._cut)
 
     @property
+    def _own(self) -> np.ndarray:
+        """Rows of the set itself, without extra ones."""
+        extra = self.records.extra
+        return np.arange(len(self.records)) if extra is None else np.flatnonzero(~extra)
+
+    @property
     def _cut(self) -> Cut:
         split_list = self.find(self.split_list) if self.split_list else None
-        return Cut(self.records, self.folds, self.fold, self.fold_seed, split_list, self.skip_unreadable)
+        own = self.records if self.records.extra is None else self.records.take(self._own)
+        return Cut(own, self.folds, self.fold, self.fold_seed, split_list, self.skip_unreadable)
 
     @property
     def content_key(self) -> str:

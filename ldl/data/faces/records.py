@@ -21,6 +21,8 @@ class FaceRecords:
         anchors: For every picture the points that place the face (see ``align.placement``), or None.
         sigmas: (N,) standard deviation of each label distribution in the labels' unit, or None for one of all.
         facts: Further columns, (N,) each, that protocols ask for, such as ``race`` and ``gender``.
+        extra: (N,) whether a picture is of another set, which is learned from in every fold and never tested; None
+            where none is.
     """
 
     folder: Path
@@ -30,6 +32,7 @@ class FaceRecords:
     anchors: Sequence[np.ndarray | None] | None = None
     sigmas: np.ndarray | None = None
     facts: dict[str, np.ndarray] = field(default_factory=dict)
+    extra: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.files)
@@ -58,4 +61,35 @@ class FaceRecords:
             None if self.anchors is None else [self.anchors[row] for row in rows],
             None if self.sigmas is None else self.sigmas[rows],
             {name: column[rows] for name, column in self.facts.items()},
+            None if self.extra is None else self.extra[rows],
+        )
+
+    def joined(self, other: FaceRecords, sigma: float) -> FaceRecords:
+        """These pictures, then those of another set as extra ones, each of a person of its own.
+
+        Args:
+            other: The other set. Its persons and facts mean nothing to the protocols of this one.
+            sigma: Standard deviation of the labels of a set that gives none, where the other one does.
+        """
+        count, more = len(self), len(other)
+        persons = self.persons
+        if persons is not None:
+            unknown = np.arange(more) + (persons.max() + 1 if persons.dtype.kind in "iu" else 0)
+            named = unknown if persons.dtype.kind in "iu" else np.array([f"extra {number}" for number in unknown])
+            persons = np.concatenate([persons, named])
+        sigmas = None
+        if self.sigmas is not None or other.sigmas is not None:
+            both = (np.full(len(one), sigma) if one.sigmas is None else one.sigmas for one in (self, other))
+            sigmas = np.concatenate(list(both))
+        anchors = [one.anchor(row) for one in (self, other) for row in range(len(one))]
+        return FaceRecords(
+            self.folder,
+            # A path below nothing of this set's stays what it is.
+            [*self.files, *(str(path.resolve()) for path in other.paths())],
+            np.concatenate([self.values, other.values]),
+            persons,
+            anchors if self.anchors is not None or other.anchors is not None else None,
+            sigmas,
+            {name: np.concatenate([column, np.zeros(more, column.dtype)]) for name, column in self.facts.items()},
+            np.arange(count + more) >= count,
         )

@@ -10,14 +10,14 @@ from ldl.methods.forest.compiled import compiled_as_numpy, inlined
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
 
 SMOOTHING = 4
-"""Radius of the triangle blur before the orientation is estimated, in pixels."""
+"""Radius of the triangle blur before the orientation is estimated, in pixels, as published."""
 TOLERANCE = 1.01
 """A pixel stays that is at least 1 / 1.01 of its neighbours across the edge: plateaus stay connected."""
 BORDER = 5
 """Pixels nearer to the image's border are lowered linearly; there is little to judge an edge by."""
 
 
-def suppress(edges: np.ndarray, border: int = BORDER) -> np.ndarray:
+def suppress(edges: np.ndarray, border: int = BORDER, smoothing: int = SMOOTHING) -> np.ndarray:
     """Keep the pixels of an edge map that are maxima across the edge; the others become 0.
 
     A pixel is compared with the values one pixel away on both sides, interpolated bilinearly.
@@ -25,26 +25,27 @@ def suppress(edges: np.ndarray, border: int = BORDER) -> np.ndarray:
     Args:
         edges: (H, W), how likely each pixel is an edge.
         border: Width of the frame in which edges are lowered, in pixels.
+        smoothing: Radius of the triangle blur before the orientation is estimated, in pixels.
 
     Returns:
         (H, W) float32, 0 or the value of ``edges`` (lowered in the frame).
     """
     edges = np.ascontiguousarray(edges, np.float32)
     thin = np.zeros_like(edges)
-    _keep_maxima(edges, normals(edges), thin)
+    _keep_maxima(edges, normals(edges, smoothing), thin)
     if border > 0:
         rise = [np.minimum(np.minimum(np.arange(n), np.arange(n)[::-1]) / border, 1) for n in edges.shape]
         thin *= np.minimum(rise[0][:, None], rise[1][None]).astype(np.float32)
     return thin
 
 
-def normals(edges: np.ndarray) -> np.ndarray:
+def normals(edges: np.ndarray, smoothing: int = SMOOTHING) -> np.ndarray:
     """The direction across the edge at each pixel of (H, W) float32: x and y of a unit vector, (2, H, W) float32.
 
     It is the axis along which the blurred map curves most: an eigenvector of its second derivatives.
     """
     slopes, across = np.empty((2, 2, *edges.shape), np.float32)
-    _fill_slopes(blur(edges[None], SMOOTHING)[0], slopes)
+    _fill_slopes(blur(edges[None], smoothing)[0], slopes)
     _fill_normals(slopes, across)
     return across
 

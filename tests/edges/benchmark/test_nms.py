@@ -34,9 +34,10 @@ def test_a_line_becomes_thin_and_its_normal_is_found(degrees: int) -> None:
     assert (thin[on_line[0], on_line[1]] > 0).mean() > 0.9
 
 
-def test_normals_are_where_the_map_curves_most() -> None:
+@pytest.mark.parametrize("smoothing", [SMOOTHING, 1])
+def test_normals_are_where_the_map_curves_most(smoothing: int) -> None:
     edges = gaussian_filter(np.random.default_rng(1).random((25, 31)), 2).astype(np.float32)
-    smooth = blur(edges[None], SMOOTHING)[0].astype(np.float64)
+    smooth = blur(edges[None], smoothing)[0].astype(np.float64)
     dy, dx = np.gradient(smooth)
     (dyy, dyx), dxx = np.gradient(dy), np.gradient(dx)[1]
     hessian = np.stack([np.stack([dxx, dyx], -1), np.stack([dyx, dyy], -1)], -1)
@@ -44,19 +45,21 @@ def test_normals_are_where_the_map_curves_most() -> None:
     largest = np.abs(values).argmax(-1)[..., None, None]
     wanted = np.take_along_axis(axes, largest, -1)[..., 0]
     clear = np.abs(np.abs(values[..., 0]) - np.abs(values[..., 1])) > 1e-5
-    sine = normals(edges)[0] * wanted[..., 1] - normals(edges)[1] * wanted[..., 0]
+    dx, dy = normals(edges, smoothing)
+    sine = dx * wanted[..., 1] - dy * wanted[..., 0]
     assert clear.mean() > 0.8 and np.abs(sine[clear]).max() < 0.02
 
 
-def test_pixels_are_compared_across_the_edge() -> None:
+@pytest.mark.parametrize("smoothing", [SMOOTHING, 0])
+def test_pixels_are_compared_across_the_edge(smoothing: int) -> None:
     edges = gaussian_filter(np.random.default_rng(0).random((30, 40)), 1.5).astype(np.float32)
-    dx, dy = normals(edges).astype(np.float64)
+    dx, dy = normals(edges, smoothing).astype(np.float64)
     y, x = np.indices(edges.shape)
     across = [
         map_coordinates(edges.astype(np.float64), [y + s * dy, x + s * dx], order=1, mode="nearest") for s in (-1, 1)
     ]
     margin = edges * TOLERANCE - np.maximum(*across)
-    thin = suppress(edges, border=0)
+    thin = suppress(edges, border=0, smoothing=smoothing)
     clear = np.abs(margin) > 1e-5
     np.testing.assert_array_equal((thin > 0)[clear], (margin > 0)[clear])
     np.testing.assert_array_equal(thin[thin > 0], edges[thin > 0])

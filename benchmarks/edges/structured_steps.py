@@ -122,6 +122,7 @@ def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
 SCALES = (0.5, 1.0, 1.5)
 ALL = {"votes": 8, "scales": SCALES}
 DSNA = {"kept": 10}
+NORMAL = {"normalise": 0.5}
 
 _STEPS = [
     Step("as before: 8 trees, one scale", {}, {}),
@@ -142,6 +143,9 @@ _STEPS = [
     Step("the same, 4 classes by k-means", {"classes": 4}, ALL),
     Step("the same, 4 classes of the same weight", {"classes": 4, "balance": 1.0}, ALL),
     Step("the same, 2 classes by k-means, of the same weight", {"balance": 1.0}, ALL),
+    Step("the same, normalised by a quarter", {}, {**ALL, "normalise": 0.25}),
+    Step("the same, normalised by a half", {}, {**ALL, **NORMAL}),
+    Step("the same, normalised by three quarters", {}, {**ALL, "normalise": 0.75}),
     Step("10 patches of a leaf vote, equally", DSNA, {"dsna": True, "blend": 0.0}),
     Step("they vote by DSNA", DSNA, {"dsna": True}),
     Step("half by DSNA, half equally", DSNA, {"dsna": True, "blend": 0.5}),
@@ -149,8 +153,11 @@ _STEPS = [
     Step("at three sizes, half by DSNA, half equally", DSNA, {**ALL, "dsna": True, "blend": 0.5}),
     Step("at three sizes, three quarters by DSNA", DSNA, {**ALL, "dsna": True, "blend": 0.75}),
     Step("at three sizes, all by DSNA", DSNA, {**ALL, "dsna": True}),
+    Step("at three sizes, half by DSNA, normalised", DSNA, {**ALL, **NORMAL, "dsna": True, "blend": 0.5}),
+    Step("at three sizes, three quarters by DSNA, normalised", DSNA, {**ALL, **NORMAL, "dsna": True, "blend": 0.75}),
     Step("chosen: 4 trees, which all vote, scales 1/2, 1, 3/2", {"trees": 4}, {"votes": 4, "scales": SCALES}),
     Step("chosen with 8 trees", {}, ALL),
+    Step("chosen with 8 trees, normalised by a half", {}, {**ALL, **NORMAL}),
     Step(
         "chosen with DSNA for half of the votes",
         {"trees": 4, **DSNA},

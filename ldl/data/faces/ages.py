@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ldl.data.faces.face_list import read_face_list, read_named_faces
 from ldl.data.faces.module import Faces
 from ldl.data.faces.records import FaceRecords
 from ldl.errors import LDLError
@@ -21,11 +22,10 @@ class FaceAges(Faces):
     Args:
         min_age: Lowest age of the label space; None takes the data set's usual range.
         max_age: Highest age, likewise.
-        extra: More pictures that every fold learns from and none tests, which keeps a small set from being all that
-            a model knows: a folder of pictures named as UTKFace's, or a list as ``FaceFolder`` reads.
+        extra: Pictures that every fold learns from and none tests, lest a small set be all that a model knows: a folder
+            with UTKFace's kind of names, or a list as ``FaceFolder`` reads.
         extra_limit: At most so many of them, drawn at random by ``fold_seed``; None takes all.
-        extra_share: How much of what training draws they are; None draws them as often as all others. An epoch has
-            as many draws as there are pictures of both kinds.
+        extra_share: How much of what training draws they are; None draws them as often as all others.
     """
 
     age_range: ClassVar[tuple[int, int]] = (0, 100)
@@ -87,9 +87,6 @@ class FaceAges(Faces):
 
 def read_extra(place: Path) -> FaceRecords:
     """Pictures of another set: a folder that names ages as UTKFace does, or a list. Raises LDLError."""
-    from ldl.data.faces.face_folder import FaceFolder
-    from ldl.data.faces.utkface import UTKFace
-
     if not place.exists():
         raise LDLError(f"data.extra: nothing at {place}; give a folder of pictures named as UTKFace's, or a CSV list")
-    return (UTKFace if place.is_dir() else FaceFolder)(path=str(place)).read()
+    return read_named_faces(place) if place.is_dir() else read_face_list(place)

@@ -41,16 +41,15 @@ class Faces(LDLDataModule):
     Crops are made once and kept in ``cache_dir``. Batches hold pictures as uint8; the backbone normalises them.
 
     Args:
-        path: Where the data set lies: as it stands, or below the data folder; None takes its usual place there.
+        path: Where the data set lies, as it stands or below the data folder; None takes its usual place.
         protocol: How training and test are told apart; None takes the data set's first.
         split_list: A published list of the protocol: a file, or the folder of several.
-        alignment: What places the face: ``landmarks``, ``box``, or ``none`` for the whole picture; None takes the
-            best that the data set has.
+        alignment: What places the face: ``landmarks``, ``box``, or ``none``, whole pictures; None takes the best.
         boxes: A JSON file of boxes, as of the Facial Age Estimation Benchmark.
         crop_size: Side of the crops in pixels.
         margin: What is added around the face on every side, as a share of the face's square; None adds 0.2 around
             landmarks and nothing around boxes.
-        sigma: Standard deviation of the label distributions in the labels' unit, where the data give none of a picture.
+        sigma: Standard deviation of label distributions in the labels' unit, where the data give none.
         encoder: Shape of the label distributions, ``gaussian`` or ``triangle``.
         augmentation: What training does to pictures: ``light`` mirrors, moves and lights them a little; ``strong``
             does more, adds noise, blurs and erases, for long training.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ldl.data.faces.ages import FaceAges
+from ldl.data.faces.face_list import read_named_faces
 from ldl.data.faces.protocols import HOLDOUT, STRATIFIED
 from ldl.data.faces.records import FaceRecords
 from ldl.data.pictures import list_pictures
-from ldl.errors import LDLError
 
 
 class UTKFace(FaceAges):
@@ -31,12 +29,6 @@ class UTKFace(FaceAges):
         folder = self.locate("UTKFace")
         if not folder.is_dir():
             raise self.absent("UTKFace")
-        paths = list_pictures(folder)
-        ages = [path.name.partition("_")[0] for path in paths]
-        if not any(map(str.isdecimal, ages)) and not self.path:
+        if not self.path and not any(path.name.partition("_")[0].isdecimal() for path in list_pictures(folder)):
             raise self.absent("UTKFace")
-        for path, age in zip(paths, ages):
-            if not age.isdecimal():
-                raise LDLError(f"{path} does not begin with an age; UTKFace's names are age_gender_race_date.jpg")
-        files = [path.relative_to(folder).as_posix() for path in paths]
-        return FaceRecords(folder, files, np.array([float(age) for age in ages]))
+        return read_named_faces(folder)

@@ -163,6 +163,11 @@ _STEPS = [
         {"trees": 4, **DSNA},
         {"votes": 4, "scales": SCALES, "dsna": True, "blend": 0.5},
     ),
+    Step(
+        "chosen with 8 trees and DSNA for half of the votes, normalised by a half",
+        DSNA,
+        {**ALL, **NORMAL, "dsna": True, "blend": 0.5},
+    ),
 ]
 STEPS = {step.name: step for step in _STEPS}
 

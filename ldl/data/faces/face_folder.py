@@ -38,8 +38,8 @@ class FaceFolder(FaceAges):
     folders to train on, two for validation, two to test on; of three folders one each).
 
     Args:
-        detector: What finds the faces: ``mtcnn``, or an ONNX file with the outputs of YuNet or UltraFace. Pictures without
-            a face are refused, or left out with ``skip_unreadable``.
+        detector: What finds the faces: ``mtcnn``, or an ONNX file with the outputs of YuNet or UltraFace. Pictures
+            without a face are refused, or left out with ``skip_unreadable``.
     """
 
     protocols = {

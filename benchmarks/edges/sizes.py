@@ -53,7 +53,7 @@ def main() -> None:
         figures = [spread(run[name] for run in runs) for name in FIGURES]
         rows.append([config, "1" if one else "all", *figures, f"{parameters / 1e6:.2f}", f"{1000 * seconds:.0f}"])
     header = ["configuration", "sizes", *(name.upper() for name in FIGURES), "million parameters", "ms an image"]
-    title = f"seeds {options.seeds}: {' '.join(more)}"
+    title = ": ".join([f"seeds {options.seeds}", *([" ".join(more)] if more else [])])
     show(f"BSDS500, {title}", header, rows)
     if options.page:
         write_block(options.page, options.block, f"Mean ± standard deviation over {title}\n\n{markdown(header, rows)}")

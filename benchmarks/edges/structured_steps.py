@@ -103,12 +103,8 @@ def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
     trained = {"protocol": options.protocol} | ({"images": options.images} if options.images else {})
     file = options.out / f"{name_of({**grown, **trained})}.safetensors"
     if not file.exists():
-        fitted = built(data, **grown, threads=1)
-        started = time.process_time()
-        fitted.fit_scenes(read_scenes(data, fitted.floor, options.images), Collective())
-        print(f"grown in {time.process_time() - started:.0f} s of processor time", flush=True)
-        with replacing(file) as whole:
-            whole.write(save(fitted.state_dict()))
+        # Gone before another head holds the forest: with what leaves keep it is gigabytes.
+        grow(data, grown, options.images, file)
     head = built(data, **grown, **applied, threads=1)
     head.load_state_dict(load_file(file))
     # The first image waits for rings and codes of all leaves.
@@ -117,6 +113,16 @@ def tried(grown: Row, applied: Row, options: argparse.Namespace) -> Row:
         head, {str(row): data.read(row) for row in data.split.test[:: options.every]}, options.levels
     )
     return dict(zip(FIGURES, figures), seconds=seconds)
+
+
+def grow(data: BSDS500, grown: Row, images: int | None, file: Path) -> None:
+    """Write the state of a forest of these options, grown on so many training images or all."""
+    fitted = built(data, **grown, threads=1)
+    started = time.process_time()
+    fitted.fit_scenes(read_scenes(data, fitted.floor, images), Collective())
+    print(f"grown in {time.process_time() - started:.0f} s of processor time", flush=True)
+    with replacing(file) as whole:
+        whole.write(save(fitted.state_dict()))
 
 
 SCALES = (0.5, 1.0, 1.5)

@@ -128,7 +128,6 @@ def grow(data: BSDS500, grown: Row, images: int | None, file: Path) -> None:
 SCALES = (0.5, 1.0, 1.5)
 ALL = {"votes": 8, "scales": SCALES}
 DSNA = {"kept": 10}
-NORMAL = {"normalise": 0.5}
 
 _STEPS = [
     Step("as before: 8 trees, one scale", {}, {}),
@@ -149,9 +148,6 @@ _STEPS = [
     Step("the same, 4 classes by k-means", {"classes": 4}, ALL),
     Step("the same, 4 classes of the same weight", {"classes": 4, "balance": 1.0}, ALL),
     Step("the same, 2 classes by k-means, of the same weight", {"balance": 1.0}, ALL),
-    Step("the same, normalised by a quarter", {}, {**ALL, "normalise": 0.25}),
-    Step("the same, normalised by a half", {}, {**ALL, **NORMAL}),
-    Step("the same, normalised by three quarters", {}, {**ALL, "normalise": 0.75}),
     Step("10 patches of a leaf vote, equally", DSNA, {"dsna": True, "blend": 0.0}),
     Step("they vote by DSNA", DSNA, {"dsna": True}),
     Step("half by DSNA, half equally", DSNA, {"dsna": True, "blend": 0.5}),
@@ -159,20 +155,17 @@ _STEPS = [
     Step("at three sizes, half by DSNA, half equally", DSNA, {**ALL, "dsna": True, "blend": 0.5}),
     Step("at three sizes, three quarters by DSNA", DSNA, {**ALL, "dsna": True, "blend": 0.75}),
     Step("at three sizes, all by DSNA", DSNA, {**ALL, "dsna": True}),
-    Step("at three sizes, half by DSNA, normalised", DSNA, {**ALL, **NORMAL, "dsna": True, "blend": 0.5}),
-    Step("at three sizes, three quarters by DSNA, normalised", DSNA, {**ALL, **NORMAL, "dsna": True, "blend": 0.75}),
     Step("chosen: 4 trees, which all vote, scales 1/2, 1, 3/2", {"trees": 4}, {"votes": 4, "scales": SCALES}),
     Step("chosen with 8 trees", {}, ALL),
-    Step("chosen with 8 trees, normalised by a half", {}, {**ALL, **NORMAL}),
     Step(
         "chosen with DSNA for half of the votes",
         {"trees": 4, **DSNA},
         {"votes": 4, "scales": SCALES, "dsna": True, "blend": 0.5},
     ),
     Step(
-        "chosen with 8 trees and DSNA for half of the votes, normalised by a half",
+        "chosen with 8 trees and DSNA for half of the votes",
         DSNA,
-        {**ALL, **NORMAL, "dsna": True, "blend": 0.5},
+        {**ALL, "dsna": True, "blend": 0.5},
     ),
 ]
 STEPS = {step.name: step for step in _STEPS}

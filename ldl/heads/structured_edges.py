@@ -69,8 +69,6 @@ class StructuredEdges(ImageHead):
         mirror: Average the edge maps of an image and of its mirror image.
         gain: What the share of votes is multiplied by before it is cut at 1. A boundary is rarely drawn by more than a
             third of the patches at the same pixel.
-        normalise: How far the maps of different images are made equally strong: each is divided by this power of its
-            99th percentile over 0.5, and cut at 1.
         dsna: Let the training patches that the leaves keep vote, with DSNA's weights, not one patch for each leaf.
         blend: DSNA: share of its weights in the votes; the rest all patches of a leaf share equally. 0 leaves DSNA
             out: the mean over a leaf's patches.
@@ -113,7 +111,6 @@ class StructuredEdges(ImageHead):
     scales: tuple[float, ...] = option(default=(1.0,), least=0.05, most=20, may_change=True)
     mirror: bool = option(default=False, may_change=True)
     gain: float = option(default=2.0, above=0, may_change=True)
-    normalise: float = option(default=0.0, least=0, most=1, may_change=True)
     dsna: bool = option(default=False, may_change=True)
     blend: float = option(default=1.0, least=0, most=1, what="a share of the votes", may_change=True)
     clusters: int = option(default=1, least=1, most=10_000, may_change=True)
@@ -201,9 +198,8 @@ class StructuredEdges(ImageHead):
             forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
             near = PatchNeighbours(forest.kept, rules, threads, self.blend) if self.dsna and forest.kept else None
             detector = EdgeDetector(
-                forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror,
-                self.normalise,
-            )  # fmt: skip
+                forest, self.votes, self.sharpen, self.scales, self.gain, near, threads, self.floor, self.mirror
+            )
             self._detector = chosen, detector
         return self._detector[1]
 

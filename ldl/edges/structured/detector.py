@@ -21,10 +21,6 @@ from ldl.edges.structured.voting import vote
 
 PAD = PATCH // 2 + LABEL // 2
 """So much around the image that each of its pixels gets the votes of equally many patches."""
-STRONG = 0.99
-"""The quantile of a map that says how strong its edges are."""
-USUAL = 0.5
-"""That quantile in the maps of BSDS500's images, about."""
 
 
 @dataclass
@@ -46,7 +42,6 @@ class EdgeDetector:
     threads: int = 1
     floor: float = CONTRAST_FLOOR
     mirror: bool = False
-    normalise: float = 0.0
 
     def __post_init__(self) -> None:
         self.nodes = pack(self.forest, merge=self.neighbours is None)
@@ -58,7 +53,7 @@ class EdgeDetector:
         found = self._detect_scales(image)
         if self.mirror:
             found = (found + self._detect_scales(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]) / 2
-        return normalised(found, self.normalise)
+        return found
 
     def _detect_scales(self, image: np.ndarray) -> np.ndarray:
         height, width = image.shape[:2]
@@ -104,13 +99,3 @@ class EdgeDetector:
         given = voters, weights, self.outlines, smooth, sum_up(smooth), self.sharpen, votes
         bands(lambda low, high: vote(*given, low, high), len(votes))
         return votes
-
-
-def normalised(strength: np.ndarray, power: float) -> np.ndarray:
-    """An edge map (H, W) float32 in [0, 1] whose strong edges are, the larger the ``power``, about as strong as usual.
-
-    It is divided by a power of its 99th percentile over 0.5, and cut at 1 again: one threshold then fits images with
-    faint edges and with clear ones better. A power of 0 leaves it as it is, 1 gives all maps the same percentile.
-    """
-    strong = np.quantile(strength, STRONG) if power else 0
-    return np.minimum(strength * np.float32((USUAL / strong) ** power), 1) if strong > 0 else strength

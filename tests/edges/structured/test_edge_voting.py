@@ -9,7 +9,7 @@ import pytest
 
 from ldl.edges.structured.channels import FEATURES, feature_maps, feature_places
 from ldl.edges.structured.colour import sum_up
-from ldl.edges.structured.detector import PAD, EdgeDetector, normalised
+from ldl.edges.structured.detector import PAD, EdgeDetector
 from ldl.edges.structured.forest import EdgeForest, forest_of, join
 from ldl.edges.structured.outlines import outlines_of, rings_of
 from ldl.edges.structured.voting import vote
@@ -151,26 +151,6 @@ def test_mirror_images_are_averaged() -> None:
     two = [plain.detect(image), plain.detect(np.ascontiguousarray(image[:, ::-1]))[:, ::-1]]
     np.testing.assert_allclose(whole, np.mean(two, axis=0), atol=1e-6)
     assert np.abs(two[0] - two[1]).max() > 0.05
-
-
-@pytest.mark.parametrize("power", [0.3, 1.0])
-@pytest.mark.parametrize("gain", [0.5, 8.0])
-def test_strong_edges_are_brought_to_the_usual_strength(gain: float, power: float) -> None:
-    forest, image = random_forest(), picture(48, 60)
-    plain = detector(forest, gain=gain).detect(image).astype(np.float64)
-    wanted = np.minimum(plain / (np.quantile(plain, 0.99) / 0.5) ** power, 1)
-    found = detector(forest, gain=gain, normalise=power).detect(image)
-    assert found.dtype == np.float32 and np.abs(found - plain).max() > 0.05
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
-    assert power < 1 or np.quantile(found, 0.99) == pytest.approx(0.5, abs=1e-5)
-
-
-def test_a_map_without_an_edge_stays_so() -> None:
-    empty = np.zeros((20, 30), np.float32)
-    np.testing.assert_array_equal(normalised(empty, 1.0), empty)
-    # One bright pixel lies beyond the percentile.
-    empty[3, 4] = 0.7
-    np.testing.assert_array_equal(normalised(empty, 1.0), empty)
 
 
 def test_every_pixel_has_equally_many_voters() -> None:

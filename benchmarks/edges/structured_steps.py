@@ -126,6 +126,7 @@ def grow(data: BSDS500, grown: Row, images: int | None, file: Path) -> None:
 
 
 SCALES = (0.5, 1.0, 1.5)
+COARSER = (0.33, *SCALES)
 ALL = {"votes": 8, "scales": SCALES}
 DSNA = {"kept": 10}
 
@@ -143,6 +144,7 @@ _STEPS = [
     Step("the same, mirror image too", {}, {**ALL, "mirror": True}),
     Step("the same, scale 3/4 too", {}, {**ALL, "scales": (0.5, 0.75, 1.0, 1.5)}),
     Step("the same, scale 5/4 too", {}, {**ALL, "scales": (0.5, 1.0, 1.25, 1.5)}),
+    Step("the same, scale 1/3 too", {}, {**ALL, "scales": COARSER}),
     Step("the same, 16 trees of which 8 vote", {"trees": 16}, ALL),
     Step("the same, 16 trees, which all vote", {"trees": 16}, {**ALL, "votes": 16}),
     Step("the same, 4 classes by k-means", {"classes": 4}, ALL),
@@ -162,10 +164,11 @@ _STEPS = [
         {"trees": 4, **DSNA},
         {"votes": 4, "scales": SCALES, "dsna": True, "blend": 0.5},
     ),
+    Step("chosen with 8 trees, scale 1/3 too", {}, {**ALL, "scales": COARSER}),
     Step(
-        "chosen with 8 trees and DSNA for half of the votes",
+        "chosen with 8 trees, scale 1/3 too, and DSNA for half of the votes",
         DSNA,
-        {**ALL, "dsna": True, "blend": 0.5},
+        {**ALL, "scales": COARSER, "dsna": True, "blend": 0.5},
     ),
 ]
 STEPS = {step.name: step for step in _STEPS}

@@ -9,6 +9,8 @@ from ldl.edges.structured.channels import CHANNELS, FEATURES, LABEL, SIDE
 from ldl.edges.structured.forest import OF_KEPT
 from ldl.trust.learned import check_numbers, check_range, check_shapes, check_trees, refuse
 
+ROWS = 100_000
+"""Segmentations that are checked at a time."""
 KEPT = {"start": "S", "segments": "N P", "points": "N B", "kernel": "B G H H", "bias": "B"}
 
 
@@ -51,8 +53,10 @@ def _check_segments(head: nn.Module, name: str) -> None:
     """The segments of each row must be numbered 0, 1, ... without a gap."""
     segments = head.get_buffer(name)
     check_range(head, name, segments, LABEL * LABEL)
-    there = torch.zeros(len(segments), LABEL * LABEL, dtype=torch.bool, device=segments.device)
-    there.scatter_(1, segments.long(), True)
-    gap = (there.sum(1) != segments.amax(1).long() + 1).nonzero()
-    if len(gap):
-        refuse(head, name, f"row {int(gap[0])} leaves out a number")
+    # Part by part: as indices they take eight times the memory, and leaves may keep millions.
+    for number, part in enumerate(segments.split(ROWS)):
+        there = torch.zeros(len(part), LABEL * LABEL, dtype=torch.bool, device=part.device)
+        there.scatter_(1, part.long(), True)
+        gap = (there.sum(1) != part.amax(1).long() + 1).nonzero()
+        if len(gap):
+            refuse(head, name, f"row {number * ROWS + int(gap[0])} leaves out a number")

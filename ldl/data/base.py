@@ -46,8 +46,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         folds: Number of folds, for protocols that leave it open.
         fold: The fold that is tested, from 0.
         fold_seed: Seed of the folds. The seed of the run does not change them.
-        val_fraction: Share of the training part that is kept for validation, of its groups where there are any.
-        balance: How far training draws rare labels more often (``ldl.data.balance``): 1 till all are as frequent.
+        val_fraction: Share of the training part, or of its groups, that is for validation.
+        balance: How far rare labels are drawn more often: 1 till all are as frequent.
 
     Attributes:
         labels: The label space, after ``setup``, as all below.

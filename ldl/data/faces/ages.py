@@ -22,10 +22,10 @@ class FaceAges(Faces):
     Args:
         min_age: Lowest age of the label space; None takes the data set's usual range.
         max_age: Highest age, likewise.
-        extra: Pictures that every fold learns from and none tests, lest a small set be all that a model knows: a folder
-            with UTKFace's kind of names, or a list as ``FaceFolder`` reads.
+        extra: Pictures that every fold learns from and none tests: a folder of UTKFace's kind of names, or a list as
+            ``FaceFolder`` reads.
         extra_limit: At most so many of them, drawn at random by ``fold_seed``; None takes all.
-        extra_share: How much of what training draws they are; None draws them as often as all others.
+        extra_share: How much of what training draws they are; None: as they come.
     """
 
     age_range: ClassVar[tuple[int, int]] = (0, 100)

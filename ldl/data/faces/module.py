@@ -41,22 +41,22 @@ class Faces(LDLDataModule):
     Crops are made once and kept in ``cache_dir``. Batches hold pictures as uint8; the backbone normalises them.
 
     Args:
-        path: Where the data set lies, as it stands or below the data folder; None takes its usual place.
+        path: Where the data lie, as given or below the data folder; None: as usual.
         protocol: How training and test are told apart; None takes the data set's first.
         split_list: A published list of the protocol: a file, or the folder of several.
-        alignment: What places the face: ``landmarks``, ``box``, or ``none``, whole pictures; None takes the best.
+        alignment: What places the face; ``none`` takes pictures whole, None the best.
         boxes: A JSON file of boxes, as of the Facial Age Estimation Benchmark.
         crop_size: Side of the crops in pixels.
         margin: What is added around the face on every side, as a share of the face's square; None adds 0.2 around
             landmarks and nothing around boxes.
-        sigma: Standard deviation of label distributions in the labels' unit, where the data give none.
+        sigma: Deviation of the label distributions, where the data give none.
         encoder: Shape of the label distributions, ``gaussian`` or ``triangle``.
         augmentation: What training does to pictures: ``light`` mirrors, moves and lights them a little; ``strong``
             does more, adds noise, blurs and erases, for long training.
         train_transforms: albumentations transforms in place of ``augmentation``'s.
         eval_transforms: Those of validation, test and prediction; None takes none.
         skip_unreadable: Leave out missing and damaged pictures, and say so, instead of stopping.
-        cache_dir: Folder for crops and features; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
+        cache_dir: Folder of crops and features; None takes ``LDL_CACHE``, or ``~/.cache/ldl``.
 
     Attributes:
         mirrored: Whether a mirror image has the value of its picture, so that training may mirror by default.

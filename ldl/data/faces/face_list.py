@@ -1,4 +1,4 @@
-"""Lists of face pictures: a CSV file of path, age and what else is known of each."""
+"""Lists of face pictures and their ages: a CSV file, or a folder of pictures whose names begin with them."""
 
 from __future__ import annotations
 

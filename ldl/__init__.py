@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from ldl.backbones.base import Backbone as Backbone
     from ldl.data.base import LDLDataModule as LDLDataModule
     from ldl.estimator import LDLRegressor as LDLRegressor
+    from ldl.experiments.crossval import crossvalidate as crossvalidate
     from ldl.head import AlternatingHead as AlternatingHead
     from ldl.head import FittedHead as FittedHead
     from ldl.head import Head as Head
     from ldl.inference import Predictor as Predictor
     from ldl.labels import LabelSpace as LabelSpace
-    from ldl.running.crossval import crossvalidate as crossvalidate
     from ldl.task import Task as Task
 
 # Read when torch loads its OpenMP runtime. Waiting threads that spin make a step up to a hundred times slower
@@ -35,7 +35,7 @@ _HOMES = {
     "LabelSpace": "ldl.labels",
     "Predictor": "ldl.inference",
     "Task": "ldl.task",
-    "crossvalidate": "ldl.running.crossval",
+    "crossvalidate": "ldl.experiments.crossval",
 }
 """The module of each name."""
 

@@ -1,4 +1,4 @@
-"""``python -m ldl``."""
+"""``python -m ldl`` is the console command ``ldl``."""
 
 from ldl.cli.command import command
 

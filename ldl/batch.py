@@ -1,26 +1,35 @@
-"""A batch: a dict of ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding) and whatever else there is."""
+"""Batches: dicts of ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding) and further columns."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from pytorch_lightning.plugins.precision import HalfPrecision, Precision
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from ldl.checks.watch import Watch, raise_together
 from ldl.collective import Collective
+from ldl.errors import LDLError
 from ldl.progress import stop
+from ldl.validation.finite import DeferredChecks, raise_together
 
 Batch = dict[str, Tensor]
 
 INPUTS = ("input", "maps", "features")
-"""The columns of which a network is given one."""
+"""Columns that may be a network's input."""
+
+
+def without_half(column: Tensor) -> Tensor:
+    """Return numbers of 16 bits, which numpy knows only in part, as float32, and others unchanged."""
+    return column.float() if column.dtype in (torch.bfloat16, torch.float16) else column
 
 
 def keep_truth(plugin: Precision) -> None:
-    """Have a plugin convert inputs alone to 16 bits, in place of all columns: targets and values keep their own."""
+    """Make a precision plugin convert only inputs to 16 bits; targets and values keep their dtype."""
     if not isinstance(plugin, HalfPrecision):
         return
     convert = type(plugin).convert_input
@@ -28,28 +37,33 @@ def keep_truth(plugin: Precision) -> None:
     def convert_inputs(batch: dict[str, Any]) -> dict[str, Any]:
         return {**batch, **convert(plugin, {name: batch[name] for name in INPUTS if name in batch})}
 
-    # In the instance's own dict, where a function hides the method.
+    # An entry in the instance's dict hides the method.
     vars(plugin)["convert_input"] = convert_inputs
 
 
 def learned_rows(batch: Batch) -> int:
-    """How many rows, without padding, or of maps how many pixels to keep, a batch is learned from."""
+    """Return the number of rows to learn from, without padding; for maps, the number of pixels to keep."""
     real = batch["weight"] > 0
     return int((batch["keep"][real] if "keep" in batch else real).sum())
 
 
 def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
-    """A batch with what the host must know of it, to be called before the batch goes to its device.
+    """Add the counts that the host needs to a batch, before the batch goes to its device.
 
     Args:
-        batch: A batch on the host, with or without what this function adds.
-        train: Whether it is learned from; then the padding goes.
+        batch: A batch on the host, with or without these counts.
+        train: Whether the model learns from the batch; then padding is removed.
 
     Returns:
-        The batch with ``rows``, the number of its :func:`learned_rows`, with ``padded``, whether it still has padding,
-        and, of a batch of maps that is learned from, with ``kept`` (n,), the numbers of the pixels to ``keep``: 1 at
-        least, which counts for nothing where ``rows`` is 0.
+        The batch with ``rows``, the number of its :func:`learned_rows`, and ``padded``, whether it still has padding. A
+        batch of maps to learn from also gets ``kept`` (n,), the numbers of the pixels to ``keep``: at least one, which
+        does not count if ``rows`` is 0.
     """
+    if not isinstance(batch, dict):
+        raise LDLError(
+            f"a batch is a {type(batch).__name__}, and must be a dict of 'input' (B, ...) and 'target' (B, C), or the "
+            "tuple of the two"
+        )
     if "rows" in batch or "error" in batch:
         return batch
     rows = learned_rows(batch)
@@ -58,15 +72,15 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
     batch = without_padding(batch)
     if "keep" in batch:
         kept = batch["keep"].flatten().nonzero().flatten()
-        # As without_padding: of no pixels there is no mean loss.
+        # As in without_padding: the mean loss of no pixels does not exist.
         batch = {**batch, "kept": kept if len(kept) else kept.new_zeros(1)}
     return {**batch, "rows": rows, "padded": False}
 
 
 def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """Features and target of what a batch is learned from: (n, F) and (n, C) of maps with pixels to keep.
+    """Return the features and targets to learn from: (n, F) and (n, C) for maps with pixels to keep.
 
-    ``features`` are (B, ..., F), or (B, S, ..., F) with S outputs of maps, of which each is learned from.
+    ``features`` are (B, ..., F), or (B, S, ..., F) for S outputs of maps, each of which is learned from.
     """
     if "kept" not in batch:
         return features, target
@@ -78,15 +92,18 @@ def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> t
     return outputs.flatten(0, 1), target.repeat(len(outputs), 1)
 
 
-def global_rows(batch: dict[str, Any], device: torch.device, collective: Collective, watch: Watch | None = None) -> int:
-    """The :func:`learned_rows` of all processes together. Every process calls it for every batch.
+def global_rows(
+    batch: dict[str, Any], device: torch.device, collective: Collective, watch: DeferredChecks | None = None
+) -> int:
+    """Return the :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
-    Raises SharedError, on all processes, where one of them could not read its share, or where what ``watch`` noted of
-    its steps before went wrong; and Stopped, but while it trains, where one was told to end the run.
+    Raises:
+        SharedError: On all processes, if one of them could not read its share, or ``watch`` noted a failed step.
+        Stopped: If a process received a signal to stop.
     """
     message: str = batch.get("error", "")
     rows = 0 if message else batch["rows"] if "rows" in batch else learned_rows(batch)
-    bad = watch.look() if watch else None
+    bad = watch.first_failure() if watch else None
     total, wrong, told = collective.sum_numbers([rows, bool(message or bad), stop.signal > 0])
     if wrong:
         raise_together(message or (bad.explain() if bad else ""), device, collective)
@@ -99,35 +116,61 @@ def global_rows(batch: dict[str, Any], device: torch.device, collective: Collect
 
 
 def loss_scale(rows: int, total: int, world_size: int) -> float:
-    """Factor of the mean loss of a rank with ``rows`` of ``total`` learned rows: DDP averages as if all had as many."""
+    """Return the factor for the mean loss of a rank with ``rows`` of ``total`` rows: DDP averages over ranks."""
     return float(rows > 0) if world_size == 1 else rows * world_size / max(1, total)
 
 
 def without_padding(batch: Batch) -> Batch:
-    """The real rows. A rank without any keeps one padding row, and so takes part in the exchange of gradients."""
+    """Remove padding. A rank without real rows keeps one row, to take part in the exchange of gradients."""
     real = batch["weight"] > 0
     if bool(real.all()):
-        return batch  # as it is, in pinned memory
+        return batch  # itself, in pinned memory
     used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
     return {name: column[used] for name, column in batch.items()}
 
 
+@contextmanager
+def normalised_alone(model: nn.Module, rows: int) -> Iterator[None]:
+    """Use the running statistics of batch normalisation for a training batch of one row, which has no variance.
+
+    torch raises ValueError for one value per channel. The last batch of an epoch, or the share of one process, may have
+    one row. Other batches are normalised as usual.
+    """
+    if rows > 1:
+        yield
+        return
+
+    def before(norm: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        norm.training = inputs[0].numel() > inputs[0].shape[1]
+
+    def after(norm: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        norm.training = True
+
+    norms = [module for module in model.modules() if isinstance(module, _BatchNorm) and module.training]
+    handles = [norm.register_forward_pre_hook(before) for norm in norms]
+    handles += [norm.register_forward_hook(after, always_call=True) for norm in norms]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
 def seed_batch(number: int, rank: int) -> None:
-    """Seed torch for batch ``number`` of the run, on a process: Lightning stores no random state to resume with."""
+    """Seed torch for batch ``number`` of the run: Lightning stores no random state to resume with."""
     seed = hash((run_seed(), number, rank)) % 2**63
     if torch.accelerator.is_available():
         torch.manual_seed(seed)
     else:
-        # The former also notes the seed, with the call stack, for every kind of device that may yet come.
+        # torch.manual_seed also records the seed, with the call stack, for devices that may be initialised later.
         torch.default_generator.manual_seed(seed)
 
 
 def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
-    """Mix every instance with another one of the batch (Zhang et al. 2018): a mixture of distributions is one again.
+    """Mix every instance with another one of the batch (Zhang et al. 2018); mixed distributions are distributions.
 
-    One share, drawn from Beta(alpha, alpha), holds for the whole batch: the lower ``alpha`` > 0, the less is mixed.
-    ``input``, ``maps`` or ``features``, ``target`` and ``value`` (so the expectation of the target still is the value)
-    are, the rest stays.
+    One share, drawn from Beta(alpha, alpha), holds for the whole batch; a lower ``alpha`` > 0 mixes less. Inputs,
+    ``target`` and ``value`` are mixed, so that the expectation of the target remains the value. Other columns stay.
     """
     target = batch["target"]
     share = _draw_share(alpha)
@@ -142,17 +185,12 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
 
 
 def _draw_share(alpha: float) -> float:
-    """From Beta(alpha, alpha), on the host: a tensor would have to be waited for on its way to the device."""
-    # Nothing is drawn in 16 bits, which may be the default.
+    """Draw from Beta(alpha, alpha) on the host, which does not wait for the device."""
+    # torch cannot draw in 16 bits, which may be the default.
     concentration = torch.tensor(alpha, dtype=torch.promote_types(torch.get_default_dtype(), torch.float32))
-    if alpha >= 0.01:
-        return float(torch.distributions.Beta(concentration, concentration).sample())
-    # Both of the gamma variables, of which torch makes it, may be 0 even in float64; their logarithms are finite.
-    uniform = torch.rand(2, dtype=torch.float64).log()
-    gamma = torch.distributions.Gamma(concentration + 1, torch.ones_like(concentration)).sample((2,)).log()
-    return float((uniform.diff() / alpha + gamma.diff()).sigmoid())
+    return float(torch.distributions.Beta(concentration, concentration).sample())
 
 
 def run_seed(seed: int | None = None) -> int:
-    """Seed of the run, as Lightning keeps it in the environment, where no ``seed`` is given; 0 where it has none."""
+    """Return ``seed``, or Lightning's seed of the run from the environment, or 0."""
     return int(os.environ.get("PL_GLOBAL_SEED", 0)) if seed is None else seed

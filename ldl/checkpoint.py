@@ -1,4 +1,4 @@
-"""Reading checkpoints without unpickling, and holding them against a configured model."""
+"""Read checkpoints without unpickling, compare them with a configured model, and write files atomically."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 from torch import nn
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
 from ldl.plugins import discover
 from ldl.spec import current_path, differences, to_spec
-from ldl.trust.archive import check_archive
-from ldl.trust.schema import check_form, check_weights
-from ldl.trust.size import check_size
+from ldl.validation.archive import check_archive
+from ldl.validation.checkpoint import check_form, check_weights
 
 M = TypeVar("M", bound=nn.Module)
 
 CHECKPOINT_KEY = "ldl"
-"""Where a checkpoint keeps the description of its model, next to Lightning's own entries."""
+"""Entry of a checkpoint, beside Lightning's: the description of its model."""
 
 MENDED = "what was written before is whole: make room, and go on with --ckpt_path RUN/checkpoints/last.ckpt"
-"""What to do where a file of a run cannot be written."""
+"""Advice if a file of a run cannot be written."""
 
 MENDED_OUT = "make room, or give another --out"
-"""What to do where the one file that a command was asked for cannot be."""
+"""Advice if the output file of a command cannot be written."""
 
 
 def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, Any]:
-    """The content of a checkpoint of ldl; plugins are discovered, so that their heads can be rebuilt.
+    """Return the content of a checkpoint of ldl, and discover plugins, so that their heads can be rebuilt.
 
-    Raises LDLError: no such file, a damaged one, one that needs unpickling, or one of another program.
+    Raises:
+        LDLError: The file is missing, damaged, needs unpickling, or is of another program.
     """
     discover()
+    path = Path(os.path.expanduser(path))
     if not os.path.isfile(path):
         raise LDLError(f"no checkpoint at {path}; give --ckpt_path a file, such as RUN/checkpoints/last.ckpt")
-    path = Path(path)
     check_archive(path, packed=False)
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
-    except Exception as error:  # those of pickle, zip and torch have no common base, and may have no text
+    except Exception as error:  # errors of pickle, zip and torch have no common base, and may have no text
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
         if not zipfile.is_zipfile(path):
             reason = "it is no archive of torch, or a damaged one; give one such as RUN/checkpoints/last.ckpt"
@@ -62,7 +62,7 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
 
 
 def _find_scaling(checkpoint: Any) -> None:
-    """Describe the scaling of features where an older checkpoint has it: with its data module alone."""
+    """Take the scaling of features from the state of the data module, where older checkpoints have it."""
     described = checkpoint.get(CHECKPOINT_KEY) if isinstance(checkpoint, dict) else None
     if isinstance(described, dict) and described.get("preprocessing") is None:
         states = [
@@ -73,7 +73,7 @@ def _find_scaling(checkpoint: Any) -> None:
 
 
 def describe(task: Any) -> dict[str, Any]:
-    """What a checkpoint says of a ``Task``: from this and the weights alone the model is built again."""
+    """Return the description of a ``Task``; with the weights, it suffices to rebuild the model."""
     return {
         "head": to_spec(task.head),
         "backbone": to_spec(task.backbone),
@@ -86,7 +86,7 @@ def describe(task: Any) -> dict[str, Any]:
 
 
 def _own(content: Any) -> Any:
-    """Python's numbers and texts in place of numpy's, at any depth: no others are read from a checkpoint."""
+    """Replace scalars of numpy by those of Python at any depth, since reading a checkpoint accepts no others."""
     if isinstance(content, dict):
         return {_own(key): _own(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -95,35 +95,31 @@ def _own(content: Any) -> Any:
 
 
 def load_model(path: str | Path, checkpoint: dict[str, Any], make: Callable[[], M]) -> M:
-    """The model that a checkpoint describes, with its weights.
-
-    It is made without memory first, so that what it would take is known before any is taken.
+    """Return the model of a checkpoint with its weights.
 
     Args:
         path: The checkpoint's file.
-        checkpoint: Its content, of :func:`read_checkpoint`.
-        make: Makes the model, without its weights.
+        checkpoint: Its content, from :func:`read_checkpoint`.
+        make: Makes the model without its weights.
 
     Raises:
-        LDLError: the description is of no model, of one that is too large, or of one with other weights.
+        LDLError: The description is damaged, or the weights are of another model.
     """
     state = checkpoint["state_dict"]
     try:
-        if (sketch := check_size(make, Path(path).stat().st_size)) is not None:
-            check_weights(sketch, state)
         model = make()
         check_weights(model, state)
         model.load_state_dict(state)
         return model
-    except Exception as error:  # of a class that takes its arguments, and cannot be built with them
+    except Exception as error:  # a class may accept arguments that it cannot be built with
         kind = "" if isinstance(error, LDLError) else f"{type(error).__name__} "
         raise LDLError(f"{path}: {kind}{' '.join(str(error).split())[:400]}") from error
 
 
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:
-    """Refuse a checkpoint of another model than the one configured, with an LDLError that names what differs.
+    """Raise LDLError, with the differences, if a checkpoint has another head or backbone than configured.
 
-    Options that ``may_change`` may differ, such as where the first weights came from: the checkpoint's replace them.
+    Options that ``may_change``, such as the file of the first weights, may differ.
     """
     if CHECKPOINT_KEY not in checkpoint:
         raise LDLError(
@@ -137,7 +133,7 @@ def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.M
 
 
 def check_same_class(path: str | Path, part: str, spec: dict[str, Any], component: nn.Module) -> None:
-    """Refuse a checkpoint whose ``part``, head or backbone, is of another class or another network. Raises LDLError."""
+    """Raise LDLError if the head or backbone of a checkpoint has another class, or is another network."""
     (saved, has), (wanted, needs) = (
         (current_path(of["class_path"]).rpartition(".")[2], of["init_args"].get("name"))
         for of in (spec, to_spec(component))
@@ -151,29 +147,32 @@ def check_same_class(path: str | Path, part: str, spec: dict[str, Any], componen
 
 
 def check_same_inputs(made: tuple[LabelSpace, tuple[int, ...]], given: tuple[LabelSpace, tuple[int, ...]]) -> None:
-    """Refuse data with other labels, or inputs of another shape, than the model was made for. Raises LDLError."""
+    """Raise LDLError if data have other labels or inputs of another shape than those of the model."""
     if made != given:
         (labels, shape), (others, other) = made, given
         raise LDLError(
-            f"the model was made for inputs {shape} and {len(labels)} labels ({_ends(labels)}), but the data have "
-            f"inputs {other} and {len(others)} labels ({_ends(others)}); use the data it was trained on"
+            f"the model was made for inputs {shape} and {len(labels)} labels ({in_words(labels, others)}), but the "
+            f"data have inputs {other} and {len(others)} labels ({in_words(others, labels)}); use the data it was "
+            "trained on"
         )
 
 
-def _ends(labels: LabelSpace) -> str:
-    return f"{labels.names[0]} to {labels.names[-1]} {labels.unit}".strip()
+def in_words(labels: LabelSpace, others: LabelSpace) -> str:
+    """Return the first and last label, or kind and names if ``others`` have the same first and last label."""
+    ends, end = (f"{each.names[0]} to {each.names[-1]} {each.unit}".strip() for each in (labels, others))
+    return ends if ends != end or labels == others else f"{labels.kind} {some(labels.names)}"
 
 
 @contextmanager
 def replacing(path: Path, mend: str = MENDED) -> Iterator[IO[bytes]]:
-    """A file beside ``path``, whose folder is made, which takes its place once all is on the disk; else it goes.
+    """Open a temporary file that replaces ``path`` once it is on the disk, and is removed after an error.
 
     Args:
-        path: The file to write.
-        mend: What to do where it cannot be written.
+        path: The file to write; its folder is made.
+        mend: Advice for the message of an error.
 
     Raises:
-        LDLError: it cannot be written, as on a full disk; what was at ``path`` is there as before.
+        LDLError: The file cannot be written, as on a full disk; the old file is unchanged.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
@@ -186,7 +185,7 @@ def replacing(path: Path, mend: str = MENDED) -> Iterator[IO[bytes]]:
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-        # torch tells in words of its own what became of its file.
+        # torch hides the cause behind an error of its own.
         cause = error if isinstance(error, OSError) else error.__context__
         if isinstance(cause, OSError) and isinstance(error, OSError | RuntimeError):
             raise LDLError(f"{path} cannot be written: {cause.strerror}; {mend}") from error
@@ -194,12 +193,11 @@ def replacing(path: Path, mend: str = MENDED) -> Iterator[IO[bytes]]:
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes a checkpoint beside its place and then moves it there: a kill leaves the old one or the new one.
+    """Plugin of ``Trainer`` that writes each checkpoint completely or not at all.
 
-    It is a plugin of ``Trainer``; the trainers of ``train.py`` and of cross-validation have it by themselves.
-    Lightning writes to the system's temporary folder; from there to another disk a move is a copy.
-
-    It removes files only from folders that it has written to: which ones to remove, a resumed checkpoint says.
+    The trainers of ``train.py`` and of cross-validation have it. Lightning writes to the system's temporary folder, and
+    a move from there to another disk is a copy. Only files in folders to which this plugin has written are removed,
+    since a resumed checkpoint names the files to remove.
     """
 
     def __init__(self) -> None:
@@ -225,7 +223,7 @@ def _folder(path: str | Path) -> str:
 
 
 def write_whole(trainer: pl.Trainer) -> pl.Trainer:
-    """Give a trainer :class:`AtomicCheckpointIO`, unless it has a plugin of its own or saves in some other way."""
+    """Give a trainer :class:`AtomicCheckpointIO`, unless it has a plugin of its own or saves in another way."""
     strategy = trainer.strategy
     if isinstance(strategy, SingleDeviceStrategy | DDPStrategy) and type(strategy.checkpoint_io) is TorchCheckpointIO:
         strategy.checkpoint_io = AtomicCheckpointIO()

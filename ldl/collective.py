@@ -1,4 +1,4 @@
-"""What a head may ask of the other processes. The default is a single process, so a head is testable alone."""
+"""Communication between processes. The default is a single process, so that a head can be tested alone."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ class Collective:
 
     Attributes:
         rank: Number of this process, from 0.
-        world_size: How many processes there are.
+        world_size: Number of processes.
     """
 
     rank: int = 0
     world_size: int = 1
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """Sum of ``tensor`` over all processes, on all of them. Every process must call it."""
+        """Return the sum of ``tensor`` over all processes. Every process must call it."""
         return tensor
 
     def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
-        """:meth:`sum` of numbers that the host knows; it waits for the other hosts, and for no device."""
+        """Return the sums of numbers on the host. It waits for the other hosts, but not for a device."""
         return [int(number) for number in numbers]
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
-        """The tensor of every process, by rank, on all of them; first dimensions may differ, even be 0."""
+        """Return the tensors of all processes, by rank. First dimensions may differ, and may be 0."""
         return [tensor]
 
     def broadcast(self, tensor: Tensor, source: int = 0) -> Tensor:
-        """The tensor of process ``source``, on all of them; shapes and dtypes must agree."""
+        """Return the tensor of process ``source``. Shapes and dtypes must agree."""
         return tensor
 
 
@@ -75,21 +75,21 @@ class TorchCollective(Collective):
 
 @lru_cache(maxsize=1)
 def _beside(world: dist.ProcessGroup | None) -> Any:
-    """A second group, for tensors of the CPU, beside one that is for those of devices. Every process calls it."""
+    """Return a second group, for CPU tensors, beside a group for device tensors. Every process calls it."""
     return dist.new_group(backend="gloo")
 
 
 def current_collective() -> Collective:
-    """The torch.distributed group where one is initialised, else a group of one."""
+    """Return the torch.distributed group if it is initialised, else a group of one process."""
     return TorchCollective() if dist.is_available() and dist.is_initialized() else Collective()
 
 
 def interleave(parts: list[Tensor]) -> Tensor:
-    """Merge rows dealt out to ranks (row i to rank i % world) back into one order. Inverse of ``rows[rank::world]``."""
+    """Merge the rows of all ranks, of which rank r has ``rows[r::world_size]``, into their original order."""
     rows = torch.cat([torch.arange(len(part), device=part.device) for part in parts])
     return torch.cat(parts)[rows.argsort(stable=True)]
 
 
 def process_rank() -> int:
-    """Number of this process as Lightning knows it from the launcher's environment, before torch.distributed does."""
+    """Return the rank from the launcher's environment, which is known before torch.distributed starts."""
     return getattr(rank_zero_only, "rank", 0)

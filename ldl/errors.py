@@ -24,6 +24,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def some(names: Sequence[str], most: int = 8) -> str:
-    """The first of some names, and how many more there are, for messages."""
+    """Return the first names and the number of further names, for messages."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return (", ".join(repr(name) for name in names[:most]) or "none") + more

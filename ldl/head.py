@@ -1,29 +1,30 @@
 """The contract of a head: features in, label distribution out.
 
-A head is a subclass of :class:`Head`; its class name is its name on the command line. To write one:
+A head is a subclass of :class:`Head`. Its class name is its name on the command line. To write a head:
 
-1. Its options are fields of a class under ``@options`` (:mod:`ldl.options`), or arguments that a plain ``__init__``
-   only stores under their own names. Annotate each, give it a default, and describe it under ``Args:`` in the class
-   docstring: that text is the command-line help.
-2. ``build(in_features, labels)`` creates parameters and buffers. It is called once, when the sizes are
-   known; call ``super().build(in_features, labels)`` first.
+1. Declare its options as fields of a class under ``@options`` (:mod:`ldl.options`), or as arguments that a plain
+   ``__init__`` only stores under their own names. Annotate each option, give it a default, and describe it under
+   ``Args:`` in the class docstring. That text is the command-line help.
+2. ``build(in_features, labels)`` creates parameters and buffers. ldl calls it once, when the sizes are known. Call
+   ``super().build(in_features, labels)`` first.
 3. ``forward(features)`` maps ``(..., F)`` to ``(..., C)`` on the simplex, always along the last dimension,
    so that one head serves rows, images and every pixel of a map. With ``takes_bags`` it maps bags of instances,
    ``(..., J, F)``, to ``(..., C)``.
-4. ``loss(features, target)`` returns a dict: ``loss`` is minimised, everything else is logged, but for the
+4. ``loss(features, target)`` returns a dict. ldl minimises ``loss`` and logs the other entries, except the
    ``memory`` of an :class:`AlternatingHead`. The default is the Kullback-Leibler divergence of ``forward`` from the
    target.
-5. ``check_state()`` refuses what was loaded and cannot have been learned: files are not trusted (``ldl.trust``).
+5. ``check_state()`` raises LDLError for loaded state that the head cannot have learned (``ldl.validation.tensors``).
 
-What was learned lives in parameters and buffers, so ``state_dict`` is the whole head. There are three
-kinds: :class:`Head` learns by gradient alone, :class:`AlternatingHead` alternates gradient and closed-form
-steps, :class:`FittedHead` is fitted in one go on extracted features, or, as :class:`ImageHead`, on whole images.
-``ldl.testing.check_head`` checks all of this for any head.
+The state of a head is in its parameters and buffers, so ``state_dict`` is the whole head. There are three kinds:
+:class:`Head` learns by gradient, :class:`AlternatingHead` alternates gradient and closed-form steps, and
+:class:`FittedHead` is fitted once on extracted features, or, as an :class:`ImageHead`, on whole images. Use
+``ldl.testing.check_head`` to check a head against this contract.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -40,28 +41,27 @@ from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
 from ldl.metrics.functional import kl
 from ldl.options import check_options
-from ldl.trust.learned import check_parameters
+from ldl.validation.tensors import check_parameters
 
 
 class Head(nn.Module, ABC):
     """Base of all heads.
 
     Attributes:
-        uses_value: Whether ``loss``, or ``fit``, wants the keyword ``value`` besides the distribution: the label
-            itself where the data have one, (...,) or (..., 2), else None.
-        uses_group: Whether ``fit`` wants the keyword ``group``, (N,) integers from 0, such as the person of a row; None
-            where nobody knows them, or the fold does not keep them apart. For heads that set rows aside: those of one
-            group stay together.
-        takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F), of which missing ones are
-            NaN throughout. Single rows reach such a head as bags of one.
-        takes_missing: Whether features may be NaN, where a value is missing.
-        exact: Buffers that keep their precision whatever that of the head becomes, such as thresholds: rounded ones
-            would send rows elsewhere.
-        wide: Buffers of float32 at least, whatever the precision of the head becomes: weights and distributions, whose
-            sums have no room in 16 bits.
-        no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can. What is recorded
-            takes no Python value of a tensor, and asks :func:`ldl.methods.traced.traced` where it otherwise would.
-        in_features: F, set by ``build``.
+        uses_value: Whether ``loss`` or ``fit`` takes the keyword ``value``: the label itself, (...,) or (..., 2), or
+            None if the data have none.
+        uses_group: Whether ``fit`` takes the keyword ``group``, (N,) integers from 0, such as the person of a row. It
+            is None if groups are unknown or the fold does not separate them. Heads that hold out rows keep the rows of
+            a group together.
+        takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F). Missing instances are NaN
+            throughout. Single rows become bags of one instance.
+        takes_missing: Whether features may be NaN to mark a missing value.
+        exact: Buffers that keep their precision whatever the precision of the head, such as thresholds: a rounded
+            threshold would send rows to another leaf.
+        float32_buffers: Buffers that keep at least float32: sums of weights and distributions do not fit 16 bits.
+        no_graph: Why ``ldl export`` cannot record the head, as a clause; empty if it can. While
+            :func:`ldl.methods.torch_utils.traced`, ``forward`` must not read Python values of tensors.
+        in_features: Number of features F, set by ``build``.
         labels: The label space, set by ``build``.
     """
 
@@ -70,7 +70,7 @@ class Head(nn.Module, ABC):
     takes_bags: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
     exact: ClassVar[tuple[str, ...]] = ()
-    wide: ClassVar[tuple[str, ...]] = ()
+    float32_buffers: ClassVar[tuple[str, ...]] = ()
     no_graph: ClassVar[str] = ""
     in_features: int
     labels: LabelSpace
@@ -83,6 +83,13 @@ class Head(nn.Module, ABC):
     def is_built(self) -> bool:
         """Whether ``build`` was called."""
         return "labels" in self.__dict__
+
+    def extra_repr(self) -> str:
+        """Return the options that differ from their defaults, for ``repr``; nested heads show their own."""
+        defaults = {name: known.default for name, known in inspect.signature(type(self)).parameters.items()}
+        given = ((name, getattr(self, name, default), default) for name, default in defaults.items())
+        shown = ((name, value) for name, value, default in given if value is not default and value != default)
+        return ", ".join(f"{name}={value!r}" for name, value in shown if not isinstance(value, nn.Module))
 
     @abstractmethod
     def build(self, in_features: int, labels: LabelSpace) -> None:
@@ -102,25 +109,25 @@ class Head(nn.Module, ABC):
         return {"loss": kl(self(features), target).mean()}
 
     def point_estimate(self, features: Tensor) -> Tensor | None:
-        """A better value than decoding the distribution gives, (...,) or (..., 2), or None (the default)."""
+        """Return a better estimate than decoding the distribution, (...,) or (..., 2), or None (the default)."""
         return None
 
     def chart_order(self, prediction: Tensor) -> Tensor:
-        """Which test instances :meth:`charts` shows: row numbers of ``prediction`` (n, C), the best to show first.
+        """Return the order in which :meth:`charts` shows test instances: row numbers of ``prediction`` (n, C).
 
-        No more of them than fill a batch are handed to ``charts``. The default is as they come.
+        ``charts`` gets at most a batch of instances. The default keeps their order.
         """
         return torch.arange(len(prediction))
 
     def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
-        """Draw what only this head knows, after a test or prediction; none by default.
+        """Draw charts that are specific to this head, after a test or prediction; none by default.
 
         Args:
-            folder: Where PNGs go.
-            batch: Some test instances, as the framework's batches are: ``index`` (B,), ``features`` as ``forward``
-                takes them and ``prediction`` (B, C); what the data serve, such as ``input``, ``target``, ``value`` and
-                ``group``; where the data know what a model is to find by itself, ``truth`` (B, ...); where instances
-                of a bag have places in a picture, ``boxes`` (J, 4): top, left, bottom and right, in pixels.
+            folder: Folder for PNG files.
+            batch: Test instances: ``index`` (B,), ``features`` in the form that ``forward`` takes, ``prediction``
+                (B, C), and the columns of the data, such as ``input``, ``target``, ``value`` and ``group``. Data that
+                know what a model should find on its own add ``truth`` (B, ...). Bags whose instances have places in an
+                image add ``boxes`` (J, 4): top, left, bottom and right, in pixels.
 
         Returns:
             The paths by the names of the charts.
@@ -128,23 +135,23 @@ class Head(nn.Module, ABC):
         return {}
 
     def evidence(self, features: Tensor) -> Evidence | None:
-        """What the prediction of one instance (F,) rests on, training rows or leaves; None (the default): unknown."""
+        """Return the training rows or leaves behind the prediction of one instance (F,), or None (the default)."""
         return None
 
     def check_state(self) -> None:
-        """Raise LDLError where parameters or buffers are not what this head learns; called after every loading.
+        """Raise LDLError for parameters or buffers that this head cannot have learned; called after every loading.
 
-        A file may hold anything of any size: what indexes must be in range, what is a distribution on the simplex,
-        before compiled code relies on it. The default wants parameters that are finite.
+        A file may hold anything of any size. Before compiled code relies on them, indices must be in range and
+        distributions on the simplex. The default checks that parameters are finite.
         """
         check_parameters(self)
 
     def predict(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
-        """``forward`` and :meth:`point_estimate` together, for heads that find both by the same work."""
+        """Return ``forward`` and :meth:`point_estimate`; heads may compute both at once."""
         return self(features), self.point_estimate(features)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        before = {name: getattr(self, name) for name in (*self.exact, *self.wide) if name in self._buffers}
+        before = {name: getattr(self, name) for name in (*self.exact, *self.float32_buffers) if name in self._buffers}
         super()._apply(fn, recurse)
         for name, buffer in before.items():
             after = getattr(self, name)
@@ -156,44 +163,47 @@ class Head(nn.Module, ABC):
 class AlternatingHead(Head):
     """A head that alternates gradient steps with a closed-form update on recent samples (``LeafUpdate``).
 
-    What ``loss`` returns as ``memory``, a tensor or a dict of tensors, detached and with the leading dimensions of the
-    features, goes to :meth:`observe` after the gradient step; without it the features do.
+    After the gradient step, :meth:`observe` gets the entry ``memory`` of ``loss``, a detached tensor or dict of tensors
+    with the leading dimensions of the features; without this entry it gets the features.
 
-    The recent samples are plain tensors of the head, not buffers (DistributedDataParallel would overwrite
-    them with those of rank 0); ``LeafUpdate`` puts them into the checkpoint.
+    The replay buffer of recent samples is plain tensors of the head, not torch buffers, because
+    DistributedDataParallel would overwrite these with those of rank 0. ``LeafUpdate`` saves it in the checkpoint.
     """
 
     @abstractmethod
     def observe(self, memory: Any, target: Tensor) -> None:
-        """Remember one batch, ``memory`` (B, ...) and (B, C), after its gradient step. B may be 0 on some ranks."""
+        """Add a batch, ``memory`` (B, ...) and (B, C), to the replay buffer. B may be 0 on some ranks."""
+
+    def expect(self, epoch: float, run: float) -> None:
+        """Receive the number of batches of an epoch and of the run (inf if unlimited). Does nothing by default."""
 
     @property
     @abstractmethod
     def update_due(self) -> bool:
-        """Whether ``update`` should run now. Depends on the number of batches only: all ranks must agree."""
+        """Whether ``update`` should run now. It may depend only on the number of batches: all ranks must agree."""
 
     @abstractmethod
     def update(self, collective: Collective) -> None:
-        """Closed-form step on the remembered samples of all ranks. Every rank calls it."""
+        """Take a closed-form step on the replay buffers of all ranks. Every rank calls it."""
 
     def forget(self) -> None:
-        """Drop the remembered samples: a fit begins, maybe on other rows. Does nothing by default."""
+        """Empty the replay buffer before a new fit. Does nothing by default."""
 
     @abstractmethod
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
-        """The remembered samples of all ranks, for a checkpoint. Every rank calls it."""
+        """Return the replay buffers of all ranks, for a checkpoint. Every rank calls it."""
 
     @abstractmethod
     def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None:
-        """Take this rank's share of :meth:`memory_state`, whatever number of ranks saved it."""
+        """Load this rank's share of :meth:`memory_state`, saved by any number of ranks."""
 
 
 class FittedHead(Head):
-    """A head without gradients, fitted once on the features of the whole training set (``FitHead``).
+    """A head without gradients that ``FitHead`` fits once, on the features of the whole training set.
 
     Attributes:
-        shows_progress: Whether ``fit`` may draw a progress bar; ``FitHead`` sets it as the trainer's bars are.
-        resizes: Buffers take the shapes that are loaded.
+        shows_progress: Whether ``fit`` may draw a progress bar; ``FitHead`` sets it.
+        resizes: Whether buffers take the shapes of a checkpoint.
     """
 
     resizes: ClassVar[bool] = True
@@ -203,12 +213,12 @@ class FittedHead(Head):
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
         """Fit on all rows, (N, F) and (N, C).
 
-        Every rank gets the same rows in the same order and calls it; ranks may share the work through
-        ``collective``, and must end with equal buffers.
+        Every rank calls it with the same rows in the same order. Ranks may share the work through ``collective``, and
+        must end with equal buffers.
         """
 
     def summary(self) -> dict[str, float]:
-        """Figures that ``fit`` measured and that are worth logging; none by default."""
+        """Return results of ``fit`` to log; none by default."""
         return {}
 
     def register_buffers(self, **tensors: Tensor) -> None:
@@ -217,7 +227,7 @@ class FittedHead(Head):
             self.register_buffer(name, tensor)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # The shapes of fitted buffers are known only after fitting: take those of the checkpoint.
+        # The shapes of fitted buffers are known only after a fit, so the shapes of the checkpoint apply.
         for name, buffer in list(self.named_buffers(recurse=False, remove_duplicate=False)):
             saved = state_dict.get(prefix + name)
             if saved is not None and saved.shape != buffer.shape:
@@ -228,11 +238,11 @@ class FittedHead(Head):
 
 
 class ImageHead(FittedHead):
-    """A head that is fitted on whole images, and looks at their pixels itself (with the backbone ``WholeImages``).
+    """A head that is fitted on the pixels of whole images, with the backbone ``WholeImages``.
 
     Attributes:
-        wants: What batches of training must have besides ``input`` and ``target``, such as the ``boundaries`` and
-            ``segments`` (1, A, H, W) that A annotators drew.
+        wants: Columns of training batches besides ``input`` and ``target``, such as the ``boundaries`` and
+            ``segments`` (1, A, H, W) of A annotators.
     """
 
     wants: ClassVar[tuple[str, ...]] = ()
@@ -241,8 +251,8 @@ class ImageHead(FittedHead):
     def fit_images(self, batches: Iterable[Batch], collective: Collective) -> None:
         """Fit on batches of images, ``input`` (B, 3, H, W) uint8 and ``target`` (B, H, W, C); sizes differ.
 
-        Every rank gets all batches in the same order and calls it; ranks may share the work through ``collective``,
-        and must end with equal buffers.
+        Every rank calls it with all batches in the same order. Ranks may share the work through ``collective``, and
+        must end with equal buffers.
         """
 
     @abstractmethod
@@ -250,28 +260,28 @@ class ImageHead(FittedHead):
         """Map images (B, 3, H, W) uint8 to distributions (B, H, W, C)."""
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective, **wanted: Tensor) -> None:
-        """Fit on images of one size, (N, 3, H, W) and (N, H, W, C), and what the head wants besides."""
+        """Fit on images of one size, (N, 3, H, W) and (N, H, W, C), and the columns in ``wants``."""
         self.fit_images([{"input": features, "target": target, **wanted}], collective)
 
 
 def check_memory(head: Head, in_features: int, labels: LabelSpace) -> None:
-    """Raise LDLError for a head that would not fit into the machine's memory, before it is made."""
+    """Raise LDLError for a head that does not fit into the machine's memory, before it is built."""
     trial = copy.deepcopy(head)
     try:
         with torch.random.fork_rng([]), torch.device("meta"):
             trial.build(in_features, labels)
     except Exception:
-        return  # ``build`` says itself what is wrong
+        return  # ``build`` raises its own error
     size, there = sum(part.nbytes for part in [*trial.parameters(), *trial.buffers()]), machine_memory()
     if size > there:
         raise LDLError(
             f"{type(head).__name__} with these options has {size / 1e9:,.0f} GB of weights, and the machine has "
-            f"{there / 1e9:,.0f} GB of memory; ask for fewer or smaller trees and layers"
+            f"{there / 1e9:,.0f} GB of memory; use fewer or smaller trees and layers"
         )
 
 
 def machine_memory() -> int:
-    """Bytes of memory that the machine has."""
+    """Return the bytes of memory of the machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -281,15 +291,15 @@ def _check_loaded(head: Head, keys: Any) -> None:
 
 
 def memory_rows(memory: Any, rows: slice) -> Any:
-    """Some rows of what a loss gave as ``memory``."""
+    """Return some rows of the entry ``memory`` of a loss."""
     return {name: part[rows] for name, part in memory.items()} if isinstance(memory, dict) else memory[rows]
 
 
 def wanted_columns(head: Head) -> list[str]:
-    """The columns of a batch that a head wants as keywords besides its features and its target."""
+    """Return the columns of a batch that a head takes as keywords besides features and target."""
     return [name for name, wants in (("value", head.uses_value), ("group", head.uses_group)) if wants]
 
 
 def wanted_of(head: Head, columns: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
-    """The columns that :func:`wanted_columns` names, as keywords for ``fit`` or ``loss``; None for an unknown one."""
+    """Return the columns of :func:`wanted_columns` as keywords for ``fit`` or ``loss``; None for an unknown one."""
     return {name: columns.get(name) for name in wanted_columns(head)}

@@ -1,4 +1,4 @@
-"""Options of heads, backbones and data sets: fields with their ranges, from which ``__init__`` is made.
+"""Options of heads, backbones and data modules: fields with ranges, from which ``__init__`` is generated.
 
     @options
     class Ridge(FittedHead):
@@ -11,17 +11,18 @@
         penalty: float = option(default=1.0, least=0)
         weight: Tensor = buffer()
 
-Every annotated name with a value is an option, in order, those of base classes first; its description stands under
-``Args:`` of the class that declares it. A base's option that is given again without a type is fixed, and an option no
-more; one that is given again as a plain default keeps its range. Where the default is None, so may be the value.
-``__init__`` stores the options and calls ``__post_init__`` where there is one; :func:`check_options` holds them against
-their ranges.
+Every annotated name with a value is an option, in order, with the options of base classes first. Describe it under
+``Args:`` of the class that declares it. A subclass that assigns an option without a type fixes its value, and it is no
+option any more. A subclass that annotates it again with a plain default keeps its range. If the default is None, the
+value may be None. ``__init__`` stores the options and calls ``__post_init__`` if it exists. :func:`check_options`
+checks the ranges.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,23 +34,25 @@ from ldl.errors import LDLError
 
 C = TypeVar("C", bound=type)
 OPTIONS = "__ldl_options__"
+PATHS = {"path", "root", "cache_dir", "boxes", "split_list", "detector", "weights"}
+"""Names of options that are paths in every class, in which ``~`` is the home of the user."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of one option.
+    """Default, range and type of an option.
 
     Attributes:
-        default: Its default, or ``inspect.Parameter.empty`` where one must be given.
-        least: Smallest value, itself allowed.
-        most: Largest value, itself allowed.
-        above: Bound below, not allowed itself.
-        below: Bound above, not allowed itself.
-        what: What the number is, such as ``a share of the rows``, for messages.
-        null: What None stands for, for messages.
-        may_change: Whether a checkpoint may be resumed with another value.
-        annotation: Its type; as text where it is imported for type checkers alone.
-        module: Where it is declared, and the names of its type are known.
+        default: Default value, or ``inspect.Parameter.empty`` for a required option.
+        least: Smallest allowed value.
+        most: Largest allowed value.
+        above: Exclusive lower bound.
+        below: Exclusive upper bound.
+        what: Meaning of the number, such as ``a share of the rows``, for messages.
+        null: Meaning of None, for messages.
+        may_change: Whether a run may resume with another value.
+        annotation: Type; a string if its import is only for type checkers.
+        module: Module of the declaration, in which the names of the type are defined.
     """
 
     default: Any = inspect.Parameter.empty
@@ -65,18 +68,18 @@ class Option:
 
     @property
     def kinds(self) -> tuple[Any, ...]:
-        """The members of a union type, or the one type."""
+        """Members of a union type, or the single type."""
         return get_args(self.annotation) if get_origin(self.annotation) in (Union, UnionType) else (self.annotation,)
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """The values of a ``Literal`` type, and of bool beside one; none for others."""
+        """Values of a ``Literal`` type, and of bool beside a Literal; empty for other types."""
         values = tuple(value for kind in self.kinds if get_origin(kind) is Literal for value in get_args(kind))
         return (False, True, *values) if values and bool in self.kinds else values
 
     @property
     def range(self) -> str:
-        """What is accepted, in words; empty where everything is."""
+        """Description of the accepted values; empty if everything is accepted."""
         low, high = self.above if self.least is None else self.least, self.below if self.most is None else self.most
         words = [f"one of {', '.join(map(_text, self.choices))}"] if self.choices else []
         high = None if self.most == math.inf else high
@@ -92,9 +95,9 @@ class Option:
         return " or ".join(words + [" and ".join(bounds)] * bool(bounds))
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value, or every entry of a sequence of numbers, is in the range; the type is not looked at.
+        """Return whether a value, or every entry of a sequence, is in the range; the type is not checked.
 
-        NaN and whole numbers of more than 64 bits are in no range, infinity in none but that of ``most=math.inf``.
+        NaN and integers of more than 64 bits are in no range. Infinity is only in a range with ``most=math.inf``.
         """
         bounded = any(bound is not None for bound in (self.least, self.most, self.above, self.below))
         if value is None:
@@ -119,7 +122,7 @@ class Option:
 
 
 def _beyond(value: Any) -> bool:
-    """Whether a number is one that no compiled code can take."""
+    """Return whether a number is not finite or has more than 64 bits, so that compiled code cannot take it."""
     return not math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and abs(value) >= 2**63
 
 
@@ -145,22 +148,22 @@ def option(
     may_change: bool = False,
     kw_only: bool = False,
 ) -> Any:
-    """An option with a range; see :class:`Option`. ``kw_only`` tells type checkers of one that must be given."""
+    """Declare an option with a range; see :class:`Option`. ``kw_only`` marks a required option for type checkers."""
     return Option(default, least, most, above, below, what, null, may_change)
 
 
 def buffer(*, init: Literal[False] = False) -> Any:
-    """What is made later, such as a tensor by ``build``: declared for type checkers, no option."""
+    """Declare an attribute that is no option, such as a tensor made by ``build``, for type checkers."""
     return buffer
 
 
 @dataclass_transform(field_specifiers=(option, buffer))
 def options(cls: C) -> C:
-    """Make ``__init__`` of a class from its options, as the module says."""
+    """Generate ``__init__`` of a class from its options; see the module docstring."""
     found: dict[str, Option] = {}
     annotations = cls.__dict__.get("__annotations__", {})
     for base in reversed(cls.__mro__):
-        # What a class gives without a type is fixed from there on.
+        # An option that is assigned without a type is fixed in subclasses.
         fixed = base.__dict__.keys() - (annotations.keys() if base is cls else ())
         found = {name: known for name, known in found.items() if name not in fixed} | base.__dict__.get(OPTIONS, {})
     scope = vars(sys.modules[cls.__module__]) | {cls.__name__: cls}
@@ -169,7 +172,7 @@ def options(cls: C) -> C:
         if name not in cls.__dict__ or get_origin(annotation) is ClassVar:
             continue
         given = cls.__dict__[name]
-        # A module or a buffer of this name would be hidden by an attribute of the class.
+        # An attribute of the class would hide a module or buffer of this name.
         delattr(cls, name)
         if given is not buffer:
             given = given if isinstance(given, Option) else replace(found.get(name, Option()), default=given)
@@ -192,7 +195,7 @@ def _resolved(annotation: Any, scope: dict[str, Any]) -> Any:
 
 def _make_init(cls: type, found: dict[str, Option]) -> Any:
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    # As for keyword arguments with and without defaults: those that must be given come first.
+    # Required options come first.
     order = sorted(found, key=lambda name: found[name].default is not inspect.Parameter.empty)
     parameters = [own.replace(name=n, default=found[n].default, annotation=found[n].annotation) for n in order]
     signature = inspect.Signature([own, *parameters], return_annotation=None)
@@ -203,13 +206,14 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
         base = next(base for base in cls.__mro__[1:] if "__init__" in base.__dict__ and OPTIONS not in base.__dict__)
         base.__init__(self)  # type: ignore[misc]
         for name in found:
-            setattr(self, name, bound.arguments[name])
+            value = bound.arguments[name]
+            setattr(self, name, os.path.expanduser(value) if name in PATHS and isinstance(value, str) else value)
         if hasattr(self, "__post_init__"):
             self.__post_init__()
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     __init__.__annotations__ = {name: found[name].annotation for name in order} | {"return": None}
-    # jsonargparse looks there for the types that are left as text.
+    # jsonargparse resolves string types in this module.
     module = next((known.module for known in found.values() if isinstance(known.annotation, str)), cls.__module__)
     __init__.__module__, __init__.__qualname__ = module, f"{cls.__qualname__}.__init__"
     __init__.__doc__ = "Store the options."
@@ -217,15 +221,15 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
 
 
 def options_of(component: object) -> dict[str, Option]:
-    """The options of an object, or a class, by name; none where its class has an ``__init__`` of its own."""
+    """Return the options of an object or class by name; none if its class defines its own ``__init__``."""
     cls = component if isinstance(component, type) else type(component)
     owner = next(base for base in cls.__mro__ if "__init__" in base.__dict__)
     return getattr(cls, OPTIONS, {}) if OPTIONS in owner.__dict__ else {}
 
 
 def check_options(component: object) -> None:
-    """Raise LDLError for the first option that is not in its range: its name, its value, what is accepted."""
-    # Where a class of a user's has an ``__init__`` of its own, it has given these to that of its base.
+    """Raise LDLError for the first option out of range, with its name, its value and the accepted values."""
+    # A class with its own ``__init__`` has passed these to its base.
     for name, known in getattr(component, OPTIONS, {}).items():
         value = getattr(component, name)
         if not known.accepts(value):

@@ -1,4 +1,4 @@
-"""A progress bar over work that is not made of batches, and where work may be left that is told to end."""
+"""Progress bars for work without batches, and the places where a signal stops work."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ T = TypeVar("T")
 
 
 class Stopped(BaseException):
-    """The run was told to end. It is no ``Exception``, so that nothing takes it for a failure."""
+    """A signal has stopped the run. This is no ``Exception``, so that no handler takes it for a failure."""
 
 
 class Stop:
-    """Whether the run was told to end, by a signal.
+    """Whether a signal has stopped the run.
 
-    Work looks here where it may be left: an exception from within the handler would come anywhere, also inside compiled
-    code, which does not survive it.
+    Work queries this object where it can stop. An exception from the signal handler could come anywhere, also in
+    compiled code, which would crash.
 
     Attributes:
-        signal: Number of the signal that this process got, or 0.
-        agreed: Whether any process had got one when the last batch began.
-        trains: Whether the training loop runs, which alone is left at the end of a batch.
-        leaves: Whether the run is on its way out.
+        signal: Number of the signal that this process received, or 0.
+        agreed: Whether any process had received one when the last batch began.
+        trains: Whether the training loop runs, which stops only at the end of a batch.
+        leaves: Whether the run is ending.
     """
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a run that nobody has told to end."""
+        """Start a run without a signal."""
         self.signal = 0
         self.agreed = self.trains = self.leaves = False
 
     def leave(self) -> None:
-        """Raise Stopped here where the run was told to end, and does not train."""
+        """Raise Stopped if a signal has come and the training loop does not run."""
         if self.signal and not self.trains:
             self.leaves = True
             raise Stopped
 
 
 stop = Stop()
-"""That of this process."""
+"""State of this process."""
 
 
 def track(items: Iterable[T], total: int, what: str, show: bool) -> Iterator[T]:
-    """Yield the items, of which there are ``total``; if ``show``, with a bar behind the words ``what``."""
-    items = _till_told(items)
+    """Yield ``total`` items; if ``show``, with a progress bar named ``what``."""
+    items = _until_stopped(items)
     if not show:
         yield from items
         return
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    parts = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*parts, TimeElapsedColumn(), TimeRemainingColumn()) as progress:
         yield from progress.track(items, total, description=what)
 
 
-def _till_told(items: Iterable[T]) -> Iterator[T]:
+def _until_stopped(items: Iterable[T]) -> Iterator[T]:
     for item in items:
         stop.leave()
         yield item

@@ -1,7 +1,7 @@
-"""How a data set is cut into training, validation and test instances, and whether that cut leaks.
+"""Evaluation protocols: splits into training, validation and test rows, and their group leakage.
 
-A protocol is two steps: a function here, or a published list, says which rows are tested; :func:`with_validation`
-then cuts validation rows from the rest, by group where there are groups.
+A protocol has two steps: a function here, or a published list, selects the test rows; :func:`with_validation` then
+selects validation rows among the rest, by group if there are groups.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold, train_test_split
@@ -19,7 +20,7 @@ from ldl.errors import LDLError
 
 @dataclass(frozen=True)
 class Fold:
-    """Row numbers of one fold, each a rising int64 array; together they are disjoint."""
+    """Row numbers of one fold, disjoint rising int64 arrays."""
 
     train: np.ndarray
     val: np.ndarray
@@ -29,18 +30,18 @@ class Fold:
 def with_validation(
     train: np.ndarray, test: np.ndarray, val_fraction: float, seed: int, fold: int = 0, groups: np.ndarray | None = None
 ) -> Fold:
-    """Cut a validation part from the training rows, at random.
+    """Split validation rows from the training rows at random.
 
     Args:
         train: Rows of training and validation.
-        test: Rows of the test part.
-        val_fraction: Share of the training instances, or groups, that is cut off, in [0, 1); 0 for none.
+        test: Rows of the test set.
+        val_fraction: Share of the training instances, or groups, for validation, in [0, 1); 0 for none.
         seed: Random state, together with ``fold``.
         fold: Number of the fold.
         groups: (size,) group of every instance; validation then takes whole groups.
 
     Raises:
-        LDLError: ``val_fraction`` out of its range, or a part would be empty.
+        LDLError: ``val_fraction`` is out of its range, or a part would be empty.
     """
     if not 0 <= val_fraction < 1:
         raise LDLError(f"val_fraction {val_fraction!r} must be in [0, 1)")
@@ -48,7 +49,7 @@ def with_validation(
     if not val_fraction:
         return Fold(train, train[:0], test)
     owner = train if groups is None else groups[train]
-    units = train if groups is None else np.unique(owner)
+    units = train if groups is None else distinct(owner)
     shuffled = np.random.default_rng([seed, fold]).permutation(units)
     cut = int(round(val_fraction * len(units)))
     if not 0 < cut < len(units):
@@ -61,20 +62,20 @@ def with_validation(
 def kfold(
     size: int, folds: int, fold: int, seed: int = 0, val_fraction: float = 0.0, groups: np.ndarray | None = None
 ) -> Fold:
-    """One fold of scikit-learn's ``KFold(folds, shuffle=True, random_state=seed)``.
+    """Return one fold of scikit-learn's ``KFold(folds, shuffle=True, random_state=seed)``.
 
     Args:
         size: Number of instances.
         folds: Number of folds, at least 2.
-        fold: Which fold is the test part, 0 to folds - 1.
-        seed: Random state of the folds and of the validation part.
-        val_fraction: Share of the training part that is cut off for validation, in [0, 1); 0 for none.
-        groups: (size,) group of every instance; groups are then cut instead of instances, and never split.
+        fold: The test fold, 0 to folds - 1.
+        seed: Random state of the folds and of the validation rows.
+        val_fraction: Share of the training rows for validation, in [0, 1); 0 for none.
+        groups: (size,) group of every instance; folds then consist of whole groups.
 
     Raises:
-        LDLError: an argument out of its range, or too few instances or groups.
+        LDLError: An argument is out of its range, or there are too few instances or groups.
     """
-    unit = np.arange(size) if groups is None else np.unique(groups, return_inverse=True)[1]
+    unit = np.arange(size) if groups is None else distinct(groups, return_inverse=True)[1]
     units = int(unit.max()) + 1 if size else 0
     _check_fold(fold, folds, units, "instances" if groups is None else "groups")
     parts = KFold(folds, shuffle=True, random_state=seed).split(np.arange(units))
@@ -86,8 +87,8 @@ def kfold(
 
 
 def leave_one_group_out(groups: np.ndarray, fold: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows where the ``fold``-th group, in rising order, is tested. Raises LDLError."""
-    names = np.unique(groups)
+    """Return training and test rows with the ``fold``-th group, in rising order, as test set. Raises LDLError."""
+    names = distinct(groups)
     _check_fold(fold, len(names), len(names), "groups")
     tested = groups == names[fold]
     return np.flatnonzero(~tested), np.flatnonzero(tested)
@@ -96,29 +97,29 @@ def leave_one_group_out(groups: np.ndarray, fold: int) -> tuple[np.ndarray, np.n
 def stratified_kfold(
     values: np.ndarray, folds: int, fold: int, seed: int, groups: np.ndarray | None = None, width: float = 5.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows of folds that have the same mix of values, and of groups that are never split.
+    """Return training and test rows of folds that have the same mix of values, and never split a group.
 
     Args:
-        values: (size,) values, such as ages; they are stratified in bins.
+        values: (size,) values, such as ages, which are stratified in bins.
         folds: Number of folds.
-        fold: The tested fold.
+        fold: The test fold.
         seed: Random state of the folds.
         groups: (size,) group of every instance, or None.
-        width: Width of the bins, in the unit of ``values``; doubled until one holds as many instances as folds.
+        width: Width of the bins, in the unit of ``values``; doubled until a bin holds as many instances as folds.
 
     Raises:
-        LDLError: folds or fold out of range.
+        LDLError: ``folds`` or ``fold`` is out of its range.
     """
-    units = len(values) if groups is None else len(np.unique(groups))
+    units = len(values) if groups is None else len(distinct(groups))
     _check_fold(fold, folds, units, "instances" if groups is None else "groups")
     bins = np.floor(values / width).astype(int)
     while np.unique(bins, return_counts=True)[1].max() < folds:
-        # scikit-learn refuses where no bin could be in all folds.
+        # scikit-learn requires a bin that can be in all folds.
         width *= 2
         bins = np.floor((values - values.min()) / width).astype(int)
     splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
     with warnings.catch_warnings():
-        # A bin with fewer instances than folds cannot be in all of them; the others are stratified all the same.
+        # A bin with fewer instances than folds cannot be in all of them; the other bins are stratified.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         parts = splitter(folds, shuffle=True, random_state=seed).split(np.zeros(len(bins)), bins, groups)
         train, test = next(islice(parts, fold, None))
@@ -126,7 +127,7 @@ def stratified_kfold(
 
 
 def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows of one random cut. Raises LDLError for a share that leaves a part empty."""
+    """Return training and test rows of one random split. Raises LDLError if a part would be empty."""
     if not 0 < round(test_fraction * size) < size:
         raise LDLError(f"a test share of {test_fraction:g} of {size} instances leaves an empty part")
     train, test = train_test_split(np.arange(size), test_size=round(test_fraction * size), random_state=seed)
@@ -134,18 +135,57 @@ def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray
 
 
 def leak(fold: Fold, groups: np.ndarray) -> float:
-    """Share of test instances whose group (the person, say) is also in training or validation, in [0, 1]; 0 of none."""
+    """Return the share of test instances whose group is also in training or validation, in [0, 1]."""
     known = groups[np.concatenate([fold.train, fold.val])]
     return float(np.isin(groups[fold.test], known).mean()) if len(fold.test) else 0.0
 
 
+def keep_together(fold: Fold, units: np.ndarray) -> Fold:
+    """Return the fold with every unit in one part: the part of its first row.
+
+    Args:
+        fold: Rows of the parts.
+        units: (size,) equal for rows that belong together, such as copies of one image.
+
+    Raises:
+        LDLError: No training rows, or no test rows, would remain.
+    """
+    parts = (fold.train, fold.val, fold.test)
+    rows = np.concatenate(parts)
+    order = np.argsort(rows, kind="stable")
+    part = np.repeat(np.arange(3), [len(some) for some in parts])[order]
+    rows = rows[order]
+    _, first, unit = np.unique(units[rows], return_index=True, return_inverse=True)
+    part = part[first][unit]
+    kept = Fold(*(rows[part == number] for number in range(3)))
+    if not len(kept.train) or (len(fold.test) and not len(kept.test)):
+        raise LDLError(
+            f"{len(rows)} instances are only {len(first)} different ones, too few for training and test without a copy "
+            "on both sides; add others, or ask for fewer folds"
+        )
+    return kept
+
+
 def split_ratio(folds: Iterable[Fold]) -> float:
-    """Tested rows for each row of the training part, validation rows among them: the mean over some folds."""
+    """Return the mean over folds of the number of test rows per training or validation row."""
     return float(np.mean([len(fold.test) / (len(fold.train) + len(fold.val)) for fold in folds]))
 
 
+def distinct(groups: np.ndarray, **options: Any) -> Any:
+    """Return ``np.unique`` of groups. Raises LDLError for types that do not sort, such as texts and numbers."""
+    try:
+        return np.unique(groups, **options)
+    except TypeError:
+        kinds = sorted({type(group).__name__ for group in groups})
+        raise LDLError(
+            f"groups mix the types {', '.join(kinds)}; give all of one type, such as [str(group) for group in groups]"
+        ) from None
+
+
 def _check_fold(fold: int, folds: int, units: int, what: str) -> None:
-    if not 0 <= fold < folds:
-        raise LDLError(f"fold {fold} must be in 0..{folds - 1}, one of the {folds} folds")
+    if units < 2:
+        raise LDLError(f"folds {folds} need at least 2 {what}, and the number of {what} is {units}; give more of them")
     if not 2 <= folds <= units:
         raise LDLError(f"folds {folds} must be in 2..{units}, the number of {what}")
+    if not 0 <= fold < folds:
+        raise LDLError(f"fold {fold} must be in 0..{folds - 1}, one of the {folds} folds")

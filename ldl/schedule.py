@@ -1,4 +1,4 @@
-"""Parameter groups and learning rates: schedules as long as the run, and how Lightning is told of any."""
+"""Parameter groups and learning rate schedules, whose length follows the run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
+from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import nn
 from torch.optim import Optimizer
@@ -15,17 +16,18 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, O
 from ldl.errors import LDLError, did_you_mean
 
 LENGTHS = ("T_max", "total_steps")
-"""What torch's schedulers, and those here, call their length."""
+"""Names of the length of a schedule, here and in torch."""
+BEGINS = ("total_iters", "step_size")
+"""Names in torch of the length of a warm-up, or of the first learning rate."""
 
 
 class Cosine(CosineAnnealingLR):
-    """Falls from the learning rate to ``eta_min`` along half a cosine: torch's CosineAnnealingLR, as long as the run.
+    """Half a cosine from the learning rate to ``eta_min``: torch's CosineAnnealingLR with the length of the run.
 
     Args:
         optimizer: The optimiser.
-        eta_min: The learning rate at the end.
-        T_max: Number of epochs, or of optimiser steps with ``model.lr_interval: step``; None lets ``Task`` take the
-            trainer's.
+        eta_min: Learning rate at the end.
+        T_max: Number of epochs, or of optimiser steps with ``model.lr_interval: step``; None takes the trainer's.
     """
 
     def __init__(self, optimizer: Optimizer, eta_min: float = 0.0, T_max: int | None = None) -> None:
@@ -39,7 +41,7 @@ class Cosine(CosineAnnealingLR):
         self.length = self.T_max = length
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where a run was; where that was to be of another length, from there along the cosine of this one."""
+        """Continue at the step of a run; if its length was another one, along the cosine of this length."""
         length, follows = self.length, self.follows
         super().load_state_dict(state_dict)
         self.length, self.follows = self.T_max, follows
@@ -51,12 +53,12 @@ class Cosine(CosineAnnealingLR):
 
 
 class WarmupCosine(LambdaLR):
-    """Rises linearly from a hundredth of the learning rate, then falls to zero along half a cosine, step by step.
+    """Linear warm-up from a hundredth of the learning rate, then half a cosine to zero, at every optimiser step.
 
     Args:
         optimizer: The optimiser.
-        warmup: Share of the steps on which it rises, in [0, 1).
-        total_steps: Number of optimiser steps; None lets ``Task`` take the trainer's.
+        warmup: Share of the steps in the warm-up, in [0, 1).
+        total_steps: Number of optimiser steps; None takes the trainer's.
     """
 
     def __init__(self, optimizer: Optimizer, warmup: float = 0.1, total_steps: int | None = None) -> None:
@@ -75,7 +77,7 @@ class WarmupCosine(LambdaLR):
         self._set_rates()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where a run was; where that was to be of another length, from there along the curve of this one."""
+        """Continue at the step of a run; if its length was another one, along the curve of this length."""
         length, follows = self.total_steps, self.follows
         super().load_state_dict(state_dict)
         self.follows = follows
@@ -84,7 +86,7 @@ class WarmupCosine(LambdaLR):
             self._set_rates()
 
     def factor(self, step: int) -> float:
-        """Share of the learning rate at a step, in [0, 1]."""
+        """Return the factor of the learning rate at a step, in [0, 1]."""
         if self.total_steps is None:
             return 1.0
         rise = self.warmup * self.total_steps
@@ -98,13 +100,64 @@ class WarmupCosine(LambdaLR):
             group["lr"] = rate * self.factor(self.last_epoch)
 
 
+class Optimised(pl.LightningModule):
+    """A LightningModule that makes its optimiser and scheduler from factories.
+
+    Attributes:
+        optimizer: Makes the optimiser.
+        lr_scheduler: Makes the scheduler, or None.
+        lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
+        lr_monitor: Metric that ReduceLROnPlateau monitors.
+        backbone: A ``Backbone``, which may have a learning rate of its own.
+    """
+
+    optimizer: OptimizerCallable
+    lr_scheduler: LRSchedulerCallable | None
+    lr_interval: str
+    lr_monitor: str
+    backbone: Any
+    _lr: float | None = None
+
+    @property
+    def lr(self) -> float | None:
+        """Learning rate that replaces the optimiser's, unless it is None; Lightning's finders set it."""
+        return self._lr
+
+    @lr.setter
+    def lr(self, lr: float) -> None:
+        self._lr = lr
+        for config in self._trainer.lr_scheduler_configs if self._trainer is not None else ():
+            config.scheduler.base_lrs = [lr] * len(config.scheduler.base_lrs)
+
+    def configure_optimizers(self) -> Any:
+        own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
+        optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr, self.lr))
+        if self.lr_scheduler is None:
+            return optimizer
+        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, self._trainer)
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+
+    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
+        # Lightning would step ReduceLROnPlateau after the epoch's checkpoint; ``on_train_epoch_end`` has done so.
+        if not isinstance(scheduler, ReduceLROnPlateau):
+            super().lr_scheduler_step(scheduler, metric)
+
+
 def parameter_groups(
-    parameters: Iterable[nn.Parameter], own: Sequence[nn.Parameter], lr: float | None
+    parameters: Iterable[nn.Parameter], own: Sequence[nn.Parameter], lr: float | None, rest_lr: float | None = None
 ) -> list[dict[str, Any]]:
-    """Groups for an optimiser: what trains of ``parameters``, and of ``own`` among them with a rate ``lr``."""
+    """Return the parameter groups of an optimiser, without frozen parameters.
+
+    Args:
+        parameters: All parameters.
+        own: Those among them with a learning rate of their own.
+        lr: Learning rate of ``own``.
+        rest_lr: Learning rate of the others; None takes the optimiser's.
+    """
     owned = {id(parameter) for parameter in own}
     rest = [parameter for parameter in parameters if id(parameter) not in owned]
-    groups: list[dict[str, Any]] = [{"params": rest}, {"params": own, "lr": lr}]
+    rate = {} if rest_lr is None else {"lr": rest_lr}
+    groups: list[dict[str, Any]] = [{"params": rest, **rate}, {"params": own, "lr": lr}]
     groups = [{**group, "params": [p for p in group["params"] if p.requires_grad]} for group in groups]
     return [group for group in groups if group["params"]]
 
@@ -112,12 +165,14 @@ def parameter_groups(
 def schedule(
     scheduler: LRScheduler | ReduceLROnPlateau, interval: str, monitor: str, trainer: pl.Trainer | None
 ) -> dict[str, Any]:
-    """What Lightning wants to know of a scheduler, made as long as the training of a trainer, where there is one.
+    """Return Lightning's description of a scheduler, and set its length to that of the training.
 
-    ReduceLROnPlateau, which watches ``monitor``, steps once an epoch, :class:`WarmupCosine` at every step, others by
-    ``interval``, ``epoch`` or ``step``. A length of its own that is not the training's is told in one line.
+    ReduceLROnPlateau, which monitors ``monitor``, steps once an epoch, and :class:`WarmupCosine` at every step. Others
+    step by ``interval``, ``epoch`` or ``step``. If a scheduler has a length of its own that differs from the training,
+    a warning names both.
 
-    Raises LDLError: a schedule as long as a run that has no end, or OneCycleLR, which would end before it.
+    Raises:
+        LDLError: The length is to follow a run without end, or OneCycleLR would end before the run.
     """
     if isinstance(scheduler, WarmupCosine):
         interval = "step"
@@ -136,6 +191,12 @@ def _fit_length(scheduler: LRScheduler | ReduceLROnPlateau, interval: str, train
             raise LDLError(f"{name} is as long as the run, which has no end; set trainer.max_epochs or max_steps")
         scheduler.start(length)
         return
+    if late := next((field for field in BEGINS if (getattr(scheduler, field, 0) or 0) > 0), None):
+        length = _length(trainer, interval)
+        if length is not None and getattr(scheduler, late) > length:
+            rank_zero_warn(
+                f"{name} has {late} {getattr(scheduler, late)}, and training has {length} {interval}s; lower it"
+            )
     own = next(((field, getattr(scheduler, field)) for field in LENGTHS if hasattr(scheduler, field)), None)
     length = None if own is None else _length(trainer, interval)
     if own is None or length is None or own[1] == length:
@@ -150,7 +211,7 @@ def _fit_length(scheduler: LRScheduler | ReduceLROnPlateau, interval: str, train
 
 
 def _length(trainer: pl.Trainer, interval: str) -> int | None:
-    """Epochs, or optimiser steps, of a training; None where it has no end."""
+    """Return the number of epochs or optimiser steps of a training; None if it has no end."""
     if interval == "epoch" and trainer.max_steps == -1:
         return trainer.max_epochs if (trainer.max_epochs or -1) > 0 else None
     an_epoch = math.ceil(_batches(trainer) / trainer.accumulate_grad_batches)
@@ -162,7 +223,7 @@ def _length(trainer: pl.Trainer, interval: str) -> int | None:
 
 
 def _batches(trainer: pl.Trainer) -> float:
-    """Batches of an epoch. Lightning's own count begins to read them, before a resumed run knows where it was."""
+    """Return the batches of an epoch. Lightning's own count starts a loader before a resumed run is restored."""
     count = getattr(trainer.datamodule, "train_batches", None)  # type: ignore[attr-defined]
     if count is None:
         trainer.fit_loop.setup_data()
@@ -171,10 +232,18 @@ def _batches(trainer: pl.Trainer) -> float:
     return min(count, limit) if isinstance(limit, int) else int(count * limit)
 
 
-def step_plateau(scheduler: ReduceLROnPlateau, monitor: str, trainer: pl.Trainer) -> None:
-    """Step by what was measured, at the end of an epoch.
+def run_batches(trainer: pl.Trainer) -> float:
+    """Return the batches of a whole training whose data are set up; inf if it has no end."""
+    epochs, steps = trainer.max_epochs, trainer.max_steps
+    by_epochs = math.inf if epochs in (None, -1) else trainer.num_training_batches * epochs
+    return by_epochs if steps == -1 else min(by_epochs, steps * trainer.accumulate_grad_batches)
 
-    Raises LDLError where nothing of that name was measured, but for a run that has just resumed.
+
+def step_plateau(scheduler: ReduceLROnPlateau, monitor: str, trainer: pl.Trainer) -> None:
+    """Step by the current metric at the end of an epoch.
+
+    Raises:
+        LDLError: There is no metric of that name, and the run has not just resumed.
     """
     metrics = trainer.callback_metrics
     if not trainer.is_last_batch:
@@ -182,5 +251,7 @@ def step_plateau(scheduler: ReduceLROnPlateau, monitor: str, trainer: pl.Trainer
     if monitor in metrics:
         scheduler.step(metrics[monitor])
     elif not trainer.fit_loop.restarting:
+        if trainer.barebones:
+            raise LDLError("trainer.barebones logs nothing for ReduceLROnPlateau to watch; take another scheduler")
         near = did_you_mean(monitor, metrics)
         raise LDLError(f"model.lr_monitor {monitor!r} is not measured{near}; there are {', '.join(metrics)}")

@@ -1,28 +1,29 @@
-"""Heads and backbones as plain data: what a checkpoint stores instead of pickled objects."""
+"""Heads and backbones as plain data, which checkpoints store instead of pickled objects."""
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from torch import nn
 
 from ldl.errors import LDLError
 from ldl.options import options_of
-from ldl.trust.kinds import fits, shown
-from ldl.trust.schema import check_spec
+from ldl.validation.checkpoint import check_spec
 
 T = TypeVar("T")
 
 
 def to_spec(component: object) -> dict[str, Any]:
-    """``{class_path, init_args}`` of an object whose ``__init__`` stores each argument under its own name.
+    """Return ``{class_path, init_args}`` of an object whose ``__init__`` stores each argument under its own name.
 
-    Raises LDLError: an argument is not stored, or is neither plain data nor such an object itself.
+    Raises LDLError if an argument is not stored, or is neither plain data nor another such object.
     """
     cls = type(component)
     arguments = {}
@@ -36,34 +37,52 @@ def to_spec(component: object) -> dict[str, Any]:
 MOVED = {
     "ldl.backbone.Identity": "ldl.backbones.base.Identity",
     "ldl.backbone.Timm": "ldl.backbones.timm.Timm",
+    "ldl.callbacks.feature_smoothing.FeatureSmoothing": "ldl.callbacks.averages.FeatureSmoothing",
+    "ldl.callbacks.moving_average.MovingAverage": "ldl.callbacks.averages.MovingAverage",
+    "ldl.data.bags.bags.Bags": "ldl.data.bags.Bags",
+    "ldl.data.bsds500.BSDS500": "ldl.data.edges.bsds500.BSDS500",
+    "ldl.data.clutter.PosedFaces": "ldl.data.synthetic.PosedFaces",
+    "ldl.data.clutter.ShiftedFaces": "ldl.data.synthetic.ShiftedFaces",
+    "ldl.data.faces.face_folder.FaceFolder": "ldl.data.faces.ages.FaceFolder",
+    "ldl.data.faces.fgnet.FGNET": "ldl.data.faces.ages.FGNET",
+    "ldl.data.faces.morph.morph.Morph": "ldl.data.faces.morph.Morph",
+    "ldl.data.faces.pointing04.pointing04.Pointing04": "ldl.data.faces.pointing04.Pointing04",
+    "ldl.data.faces.utkface.UTKFace": "ldl.data.faces.ages.UTKFace",
+    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
+    "ldl.data.mnist.MixedDigits": "ldl.data.synthetic.MixedDigits",
+    "ldl.data.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
+    "ldl.data.rotated_digits.RotatedDigits": "ldl.data.synthetic.RotatedDigits",
+    "ldl.data.tables.fgnet_aam.FGNETAAM": "ldl.data.tables.tabular_values.FGNETAAM",
+    "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
+    "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
+    "ldl.data.trials.clutter.PosedFaces": "ldl.data.synthetic.PosedFaces",
+    "ldl.data.trials.clutter.ShiftedFaces": "ldl.data.synthetic.ShiftedFaces",
+    "ldl.data.trials.mnist.MixedDigits": "ldl.data.synthetic.MixedDigits",
+    "ldl.data.trials.mnist.ShiftedDigits": "ldl.data.synthetic.ShiftedDigits",
     "ldl.each_instance.EachInstance": "ldl.backbones.each_instance.EachInstance",
     "ldl.edges.backbone.PixelFeatures": "ldl.backbones.pixel_features.PixelFeatures",
     "ldl.haar.Haar": "ldl.backbones.haar.Haar",
+    "ldl.heads.aa_knn.AAKNN": "ldl.heads.baselines.AAKNN",
+    "ldl.heads.mean_predictor.MeanPredictor": "ldl.heads.baselines.MeanPredictor",
+    "ldl.heads.mirrored.Mirrored": "ldl.heads.wrappers.Mirrored",
+    "ldl.heads.mplboost.MPLBoost": "ldl.heads.milboost.MPLBoost",
+    "ldl.heads.scaled.Scaled": "ldl.heads.wrappers.Scaled",
     "ldl.hog.HOG": "ldl.backbones.hog.HOG",
-    "ldl.data.bags.Bags": "ldl.data.bags.bags.Bags",
-    "ldl.data.bsds500.BSDS500": "ldl.data.edges.bsds500.BSDS500",
-    "ldl.data.clutter.PosedFaces": "ldl.data.trials.clutter.PosedFaces",
-    "ldl.data.clutter.ShiftedFaces": "ldl.data.trials.clutter.ShiftedFaces",
-    "ldl.data.faces.morph.Morph": "ldl.data.faces.morph.morph.Morph",
-    "ldl.data.faces.pointing04.Pointing04": "ldl.data.faces.pointing04.pointing04.Pointing04",
-    "ldl.data.fgnet_aam.FGNETAAM": "ldl.data.tables.fgnet_aam.FGNETAAM",
-    "ldl.data.mnist.MixedDigits": "ldl.data.trials.mnist.MixedDigits",
-    "ldl.data.mnist.ShiftedDigits": "ldl.data.trials.mnist.ShiftedDigits",
-    "ldl.data.tabular.TabularLDL": "ldl.data.tables.tabular.TabularLDL",
-    "ldl.data.tabular_values.TabularValues": "ldl.data.tables.tabular_values.TabularValues",
+    "ldl.inference.table_file.TableFile": "ldl.inference.data.TableFile",
+    "ldl.inference.whole_pictures.WholePictures": "ldl.inference.data.WholePictures",
 }
-"""Where classes are now that checkpoints and configurations from before the move name by another path."""
+"""Current paths of moved classes, by the paths in older checkpoints and configurations."""
 
 
 def current_path(path: str) -> str:
-    """The import path of a class, given as it is or as it was before it moved."""
+    """Return the current import path of a class, which may have moved."""
     return MOVED.get(path, path)
 
 
 def from_spec(spec: dict[str, Any], base: type[T]) -> T:
     """Rebuild the object of :func:`to_spec`.
 
-    Raises LDLError: the class is not imported, is no ``base``, or does not take these arguments.
+    Raises LDLError if the class is not imported, is no subclass of ``base``, or does not take these arguments.
     """
     check_spec(spec, "the checkpoint's model")
     path = current_path(spec["class_path"])
@@ -72,8 +91,8 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
         raise LDLError(f"the checkpoint names {path}, which is no {base.__name__}")
     arguments = {name: _made(value) for name, value in spec["init_args"].items()}
     for name, kind in _kinds(cls).items():
-        if name in arguments and not fits(arguments[name], kind):
-            raise LDLError(f"the checkpoint's {cls.__name__}.{name} {arguments[name]!r} must be {shown(kind)}")
+        if name in arguments and not _fits(arguments[name], kind):
+            raise LDLError(f"the checkpoint's {cls.__name__}.{name} {arguments[name]!r} must be {_shown(kind)}")
     try:
         return cls(**arguments)
     except TypeError as error:
@@ -85,12 +104,36 @@ def from_spec(spec: dict[str, Any], base: type[T]) -> T:
 def _kinds(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls.__init__)  # type: ignore[misc]
-    except NameError:  # of types that are imported for type checkers alone
+    except NameError:  # types whose import is only for type checkers
         return {}
 
 
+def _fits(value: Any, kind: Any) -> bool:
+    """Return whether a plain value has the annotated type; annotations that options do not use accept everything."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in parts)
+    if origin is tuple and Ellipsis not in parts:
+        return isinstance(value, list | tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+    if origin in (tuple, list, Sequence):
+        return isinstance(value, list | tuple) and all(_fits(item, parts[0]) for item in value)
+    if origin in (dict, Mapping):
+        return isinstance(value, dict)
+    if kind is float:
+        return type(value) in (int, float)
+    if kind in (bool, int, str, NoneType):
+        return type(value) is kind
+    return isinstance(value, kind) if isinstance(kind, type) else True
+
+
+def _shown(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind).replace("typing.", "")
+
+
 def _find(path: str) -> Any:
-    """What a path names, in ldl or in what is imported already: a checkpoint may not choose what Python imports."""
+    """Find a class in ldl or in imported modules: a checkpoint must not choose which code Python imports."""
     module, _, name = path.rpartition(".")
     try:
         if module.partition(".")[0] == "ldl":
@@ -105,63 +148,77 @@ def _find(path: str) -> Any:
         raise LDLError(f"the checkpoint needs {path}, which is not imported; {hint}") from None
 
 
-def differences(
-    spec: dict[str, Any], component: object, within: str = "", asked: Callable[[str], bool] = lambda where: True
-) -> list[str]:
-    """What a component has unlike a spec, in words; options that ``may_change`` are left out, also of its parts.
+class _Change(NamedTuple):
+    """An option that differs: its path, the ``init_args`` with the old value, its name there, and both values."""
 
-    An option that came after the spec was written had its default then. Of options, such as ``head.trees``, those
-    count that are ``asked`` for; another class always does.
-    """
+    where: str
+    holder: dict[str, Any]
+    name: str
+    old: Any
+    new: Any
+    may_change: bool
+
+
+def _changes(spec: dict[str, Any], component: object, within: str = "") -> Iterator[_Change]:
+    """Yield the differences of a component from a spec, also in nested parts; another class has the name ''."""
     new = to_spec(component)
     old_path, path = current_path(spec["class_path"]), new["class_path"]
     if old_path != path:
-        return [f"{within and within + ' '}{old_path.rpartition('.')[2]} instead of {path.rpartition('.')[2]}"]
+        yield _Change(within, spec, "", old_path.rpartition(".")[2], path.rpartition(".")[2], False)
+        return
+    # An option that is newer than the spec counts as its default.
     before: Any = {**_defaults(type(component)), **spec["init_args"]}
-    after = new["init_args"]
-    known, found = options_of(component), []
+    after, known = new["init_args"], options_of(component)
     for name in {**before, **after}:
         old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
         if pairs := _parts_of(old, part, where):
-            found += [text for pair in pairs for text in differences(*pair, asked)]
-        elif old != after.get(name) and not (name in known and known[name].may_change) and asked(where):
-            found.append(f"{where} {old!r} instead of {after.get(name)!r}")
+            for pair in pairs:
+                yield from _changes(*pair)
+        elif old != after.get(name):
+            may_change = name in known and known[name].may_change
+            yield _Change(where, spec["init_args"], name, old, after.get(name), may_change)
+
+
+def differences(
+    spec: dict[str, Any], component: object, asked: Callable[[str], bool] = lambda where: True
+) -> list[str]:
+    """Describe how a component differs from a spec, except in options that ``may_change``, also in nested parts.
+
+    Only options for which ``asked`` is true, such as ``head.trees``, are compared; another class always counts.
+    """
+    found = []
+    for where, _, name, old, new, may_change in _changes(spec, component):
+        if not name:
+            found.append(f"{where} {old} instead of {new}".lstrip())
+        elif not may_change and asked(where):
+            found.append(f"{where} {old!r} instead of {new!r}")
     return found
 
 
 def with_changes(
-    spec: dict[str, Any], component: object, within: str = "", asked: Callable[[str], bool] = lambda where: True
+    spec: dict[str, Any], component: object, asked: Callable[[str], bool] = lambda where: True
 ) -> tuple[dict[str, Any], list[str]]:
-    """A spec in which options that ``may_change`` are those of a component of the same class, also of its parts.
+    """Return a spec with the options that ``may_change`` of a component of the same class, also in nested parts.
 
-    Of options, such as ``head.threads``, those change that are ``asked`` for.
+    Only options for which ``asked`` is true, such as ``head.threads``, change.
 
     Returns:
-        The spec, and what is other in it, in words.
+        The spec, and descriptions of the changes.
 
     Raises:
-        LDLError: it is no spec.
+        LDLError: The spec has another form.
     """
     check_spec(spec, "the checkpoint's model")
-    new = to_spec(component)
-    if current_path(spec["class_path"]) != new["class_path"]:
-        return spec, []
-    before: Any = {**_defaults(type(component)), **spec["init_args"]}
-    known, arguments, found = options_of(component), dict(spec["init_args"]), []
-    for name, value in new["init_args"].items():
-        old, part, where = before.get(name), getattr(component, name, None), f"{within and within + '.'}{name}"
-        if pairs := _parts_of(old, part, where):
-            changed = [with_changes(*pair, asked) for pair in pairs]
-            arguments[name] = [each for each, _ in changed] if isinstance(old, list) else changed[0][0]
-            found += [text for _, words in changed for text in words]
-        elif old != value and name in known and known[name].may_change and asked(where):
-            arguments[name] = value
-            found.append(f"{where} {value!r} in place of {old!r}")
-    return {**spec, "init_args": arguments}, found
+    spec, found = copy.deepcopy(spec), []
+    for where, holder, name, old, new, may_change in list(_changes(spec, component)):
+        if may_change and asked(where):
+            holder[name] = new
+            found.append(f"{where} {new!r} in place of {old!r}")
+    return spec, found
 
 
 def _parts_of(old: Any, part: object, where: str) -> list[tuple[dict[str, Any], nn.Module, str]]:
-    """Specs of the parts that an option holds, one or a list, with the parts and their names; none of other options."""
+    """Return (spec, part, name) for each component in an option; none for other options."""
     if _is_spec(old) and isinstance(part, nn.Module):
         return [(old, part, where)]
     if isinstance(part, nn.ModuleList) and isinstance(old, list) and len(old) == len(part):

@@ -13,18 +13,11 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
-from ldl.backbones.fixed import serve_fixed
-from ldl.batch import global_rows, keep_truth, learned_pixels, loss_scale, with_counts
+from ldl.backbones.frozen import serve_frozen
+from ldl.batch import global_rows, keep_truth, learned_pixels, loss_scale, normalised_alone
 from ldl.batch import mixup as mix_pairs
-from ldl.callbacks import Calibrate, Compile, Compiled, Conform, Resume, Settle, Units, drivers, write_down
+from ldl.callbacks import Calibrate, CheckFinite, Compile, Compiled, Resume, Units, drivers, log_epoch
 from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, describe, load_model, read_checkpoint
-from ldl.checks.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
-from ldl.checks.missing import check_missing
-from ldl.checks.numbers import watch_loss, watch_prediction
-from ldl.checks.pairing import check_bags, check_images
-from ldl.checks.settings import check_settings
-from ldl.checks.transfer import begin_from
-from ldl.checks.watch import Watch
 from ldl.collective import current_collective
 from ldl.edges.tracing import trace
 from ldl.errors import LDLError
@@ -32,38 +25,53 @@ from ldl.head import FittedHead, Head, ImageHead, check_memory, memory_rows
 from ldl.labels import Decoder, LabelSpace
 from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.temperature import temper
-from ldl.metrics.groups import train_counts
-from ldl.metrics.losses import LossMeans
-from ldl.metrics.stage import StageMetrics
-from ldl.schedule import parameter_groups, schedule, step_plateau
+from ldl.methods.torch_utils import library_defaults
+from ldl.metrics.ordinal import train_counts
+from ldl.metrics.stage import LossMeans, StageMetrics
+from ldl.schedule import Optimised, step_plateau
 from ldl.spec import from_spec
+from ldl.validation.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
+from ldl.validation.finite import DeferredChecks, note_loss, note_prediction
+from ldl.validation.setup import (
+    PlainBatches,
+    begin_from,
+    check_bags,
+    check_images,
+    check_missing,
+    check_settings,
+    task_arguments,
+)
 
 MEANS_KEY = "train_means"
 
 
-class Task(pl.LightningModule):
-    """Trains a head on a backbone to output label distributions.
+class Task(Optimised):
+    """Trains a head on a backbone to predict label distributions.
 
-    ``Trainer(plugins=[AtomicCheckpointIO()])`` writes its checkpoints whole, as ``train.py`` does.
+    ``Trainer(plugins=[AtomicCheckpointIO()])`` writes each checkpoint completely or not at all, as ``train.py`` does.
 
     Args:
         head: The head, by class name.
-        backbone: What turns inputs into features; None is ``Identity``, or ``WholeImages`` for heads that take these.
-        optimizer: Any torch optimiser. A backbone with a learning rate of its own is a second group.
+        backbone: Network from inputs to features; None is ``Identity``, or ``WholeImages`` for heads that take images.
+        optimizer: Any torch optimiser. A backbone with a learning rate of its own is a second parameter group.
         lr_scheduler: Any torch scheduler, or None.
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
-        lr_monitor: What ReduceLROnPlateau watches.
-        mixup: Mix pairs of training instances, no bags, with shares from Beta(mixup, mixup); 0 mixes none.
-        decoder: How a distribution becomes a value, recorded with the errors: ``expectation``, ``argmax``, ``median``.
-        check_finite: Stop where a loss is not finite or a prediction is no distribution, before the next step.
-        calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation part.
-        conformal: Calibrate intervals and sets by ``groups``, such as persons, or ``rows`` of validation, or ``none``.
-        compile: Have torch compile the training step of the ``head`` or ``all``, or ``none`` of it.
-        start: A checkpoint of ldl to begin from, with the same backbone, head and labels, as for fine-tuning.
-        crisp: Teach pixels up to so far beside the model's own ridges, on maps, the first label; 0 teaches the votes.
+        lr_monitor: Metric that ReduceLROnPlateau monitors.
+        mixup: Mix pairs of training instances, not of bags, with weights from Beta(mixup, mixup); 0 for none.
+        decoder: Point prediction from a distribution, for metrics: ``expectation``, ``argmax`` or ``median``.
+        check_finite: Stop before the next step if a loss is not finite or a prediction is not a distribution.
+        calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation set.
+        conformal: Units that calibrate intervals and sets: ``groups``, such as subjects, ``rows``, or ``none``.
+        compile: Compile the training step of the ``head`` or of ``all`` with torch, or of ``none``.
+        start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from.
+        crisp: Pixels beside the model's own ridges on maps that learn the first label; 0 trains on the votes.
+
+    Example:
+        >>> task = Task(Softmax(), optimizer=lambda groups: torch.optim.AdamW(groups, lr=1e-3))
+        >>> pl.Trainer(max_epochs=10).fit(task, datamodule=RotatedDigits())
     """
 
-    _jit_is_scripting = True  # torch.jit.trace asks for every attribute, and Lightning has no ``trainer`` to show
+    _jit_is_scripting = True  # torch.jit.trace reads every attribute, and ``trainer`` raises without a trainer
 
     def __init__(
         self,
@@ -92,28 +100,36 @@ class Task(pl.LightningModule):
         self.decoder, self.check_finite = decoder, check_finite
         self.calibrate, self.temperature = calibrate, 1.0
         self.conformal, self.calibration = conformal, cast("Conformal | None", None)
-        self.watch, self.kept_contract, self.train_means = Watch(), False, LossMeans()
+        self.plain = PlainBatches()
+        self.watch, self.kept_contract, self.train_means = DeferredChecks(), False, LossMeans()
         self.input_shape: tuple[int, ...] | None = None
         self.preprocessing: dict[str, Any] | None = None
         self.train_values: np.ndarray | None = None
         if isinstance(head, FittedHead):
-            # DistributedDataParallel and optimisers refuse a module without parameters.
+            # DistributedDataParallel and optimisers need at least one parameter.
             self.anchor = nn.Parameter(torch.zeros(()))
 
     @property
     def labels(self) -> LabelSpace:
-        """The label space of the head."""
+        """Label space of the head."""
         return self.head.labels
 
     @property
     def gives_maps(self) -> bool:
-        """Whether there is a distribution at every pixel, (B, H, W, C)."""
+        """Whether predictions are maps (B, H, W, C) with a distribution at every pixel."""
         return self.backbone.gives_maps
 
+    @library_defaults(device=None)  # a task on the device meta stays there
     def build(self, labels: LabelSpace, input_shape: tuple[int, ...], load_weights: bool = True) -> None:
-        """Create backbone, head and metrics for this label space and shape of one input; later calls do nothing.
+        """Create backbone, head and metrics; later calls do nothing.
 
-        Raises LDLError: backbone or head cannot be made so, or was built for another label space.
+        Args:
+            labels: The label space.
+            input_shape: Shape of one input.
+            load_weights: Whether to load pretrained weights.
+
+        Raises:
+            LDLError: Backbone or head does not accept these inputs, or the task was built for other labels.
         """
         if self.input_shape is not None:
             check_same_inputs((self.labels, self.input_shape), (labels, tuple(input_shape)))
@@ -131,7 +147,7 @@ class Task(pl.LightningModule):
         self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
 
     def setup(self, stage: str) -> None:
-        """Build from the trainer's data module, where ``build`` was not called before."""
+        """Build the task for the trainer's data module, unless ``build`` was called before."""
         keep_truth(self.trainer.precision_plugin)
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
@@ -141,57 +157,50 @@ class Task(pl.LightningModule):
             self.preprocessing = data.preprocessing if stage == "fit" else self.preprocessing or data.preprocessing
             if stage != "predict":
                 self.train_values = data.train_values if self.labels.kind == "ordinal" and not self.gives_maps else None
-            serve_fixed(self.backbone, self.trainer)
+            serve_frozen(self.backbone, self.trainer)
         elif self.input_shape is None:
             raise LDLError("Task knows no labels; pass Trainer.fit a data module of ldl, or call task.build first")
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """What drives an alternating or a fitted head, and what every run needs."""
-        return [*drivers(self.head, self.compiled, self._trainer), Resume(), Settle(), Calibrate(), Conform()]
-
-    def configure_optimizers(self) -> Any:
-        own = self.backbone.tuned_parameters() if self.backbone.lr is not None else []
-        optimizer = self.optimizer(parameter_groups(self.parameters(), own, self.backbone.lr))
-        if self.lr_scheduler is None:
-            return optimizer
-        scheduler = schedule(self.lr_scheduler(optimizer), self.lr_interval, self.lr_monitor, self._trainer)
-        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+        """Return the callbacks that drive the head, and those of every run."""
+        return [*drivers(self.head, self.compiled, self._trainer), Resume(), CheckFinite(), Calibrate()]
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:
-        """Features (B, ..., F) of a batch: its own, where a fixed backbone has computed them before."""
+        """Return features (B, ..., F) of a batch, which has them already if a frozen backbone has computed them."""
         if "features" in batch:
             return self._as_bags(batch["features"])
         given = batch["maps"] if "maps" in batch else batch["input"]
-        features = self.backbone.from_kept(given) if "maps" in batch else self.backbone(given)
+        features = self.backbone.from_frozen_maps(given) if "maps" in batch else self.backbone(given)
         check_features(self.backbone, features, self.head, len(given))
         return self._as_bags(features)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The bare network, inputs (B, ...) as scaled in training to (B, ..., C); ``ldl.inference`` takes raw ones."""
+        """Return distributions (B, ..., C) of inputs (B, ...) scaled as in training; ``Predictor`` takes raw inputs."""
         return temper(self.head(self._as_bags(self.backbone(inputs))), self.temperature)
 
     def _as_bags(self, features: Tensor) -> Tensor:
         return features[:, None] if self.head.takes_bags and features.ndim == 2 else features
 
     def training_step(self, batch: dict[str, Any], batch_idx: int) -> dict[str, Tensor]:
-        batch = with_counts(batch, train=True)
+        batch = self.plain.complete(batch, batch_idx, len(self.labels), train=True, wants_target=True)
         total, rows = global_rows(batch, self.device, current_collective(), self.watch), batch["rows"]
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         batch = mix_pairs(batch, self.mixup) if self.mixup else batch
-        features, target = self.features(batch), batch["target"]
-        target = trace(self.head, features, target, self.crisp) if self.crisp else target
-        features, target = learned_pixels(features, target, batch)
-        extra = {"value": batch.get("value")} if self.head.uses_value else {}
-        if not self.kept_contract:
-            check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
-        losses = self.head.loss(features, target, **extra)
-        if not self.kept_contract:
-            check_losses(self.head, losses)
-            self.kept_contract = True
+        with normalised_alone(self, len(batch["index"])):
+            features, target = self.features(batch), batch["target"]
+            target = trace(self.head, features, target, self.crisp) if self.crisp else target
+            features, target = learned_pixels(features, target, batch)
+            extra = {"value": batch.get("value")} if self.head.uses_value else {}
+            if not self.kept_contract:
+                check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
+            losses = self.head.loss(features, target, **extra)
+            if not self.kept_contract:
+                check_losses(self.head, losses)
+                self.kept_contract = True
         memory = losses.pop("memory", features.detach())
         if self.check_finite and self._trainer is not None:
-            watch_loss(self.watch, losses["loss"].detach(), batch, self.trainer)
+            note_loss(self.watch, losses["loss"].detach(), batch, self.trainer)
         self.train_means.update(losses, rows)
         self.log("loss", losses["loss"].detach(), logger=False)
         loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
@@ -201,29 +210,25 @@ class Task(pl.LightningModule):
     def on_train_epoch_end(self) -> None:
         means = {f"train_{name}": mean for name, mean in self.train_means.compute().items()}
         self.log_dict(means, sync_dist=False, rank_zero_only=False, logger=False)
-        write_down(self.trainer, means)
+        log_epoch(self.trainer, means)
         self.train_means.reset()
         if isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
             step_plateau(scheduler, self.lr_monitor, self.trainer)
 
-    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
-        # Lightning is late for ReduceLROnPlateau: the epoch's checkpoint was taken. ``on_train_epoch_end`` has done it.
-        if not isinstance(scheduler, ReduceLROnPlateau):
-            super().lr_scheduler_step(scheduler, metric)
-
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        return self._evaluate(batch, self.val_metrics)
+        return self._evaluate(batch, self.val_metrics, batch_idx)
 
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        return self._evaluate(batch, self.test_metrics)
+        return self._evaluate(batch, self.test_metrics, batch_idx)
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
-        padded = with_counts(batch, train=False).get("padded")
+        batch = self.plain.complete(batch, batch_idx, len(self.labels), train=False, wants_target=False)
+        padded = batch.get("padded")
         global_rows(batch, self.device, current_collective(), self.watch)
         distribution, value = self.head.predict(self.features(batch))
         check_output(self.head, distribution, (len(batch["index"]), *[-1] * 2 * self.gives_maps, len(self.labels)))
         if self.check_finite:
-            watch_prediction(self.watch, self.head, distribution, value, batch["index"])
+            note_prediction(self.watch, self.head, distribution, value, batch["index"])
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
         output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
@@ -234,8 +239,9 @@ class Task(pl.LightningModule):
         output.update(interval_columns(self.calibration, distribution))
         return {name: column[batch["weight"] > 0] for name, column in output.items()} if padded else output
 
-    def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics) -> dict[str, Tensor]:
-        output = self.predict_step(batch, 0)
+    def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics, batch_idx: int) -> dict[str, Tensor]:
+        batch = self.plain.complete(batch, batch_idx, len(self.labels), train=False, wants_target=True)
+        output = self.predict_step(batch, batch_idx)
         if self.train_values is not None:
             counts = train_counts(self.labels, self.train_values, output["value"].double().cpu().numpy())
             output["train_count"] = torch.from_numpy(counts).to(self.device)
@@ -247,7 +253,7 @@ class Task(pl.LightningModule):
         self.log_dict(self.val_metrics.finish())
 
     def on_test_epoch_end(self) -> None:
-        # Every process has measured all rows, so there is nothing to reduce.
+        # Every process has evaluated all rows, so there is nothing to reduce.
         self.log_dict(self.test_metrics.finish())
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -261,8 +267,8 @@ class Task(pl.LightningModule):
             data.prepare_as(saved.get("preprocessing"))
         if self._trainer is not None:
             self.load_state_dict(checkpoint["state_dict"], self.strict_loading)
-            serve_fixed(self.backbone, self.trainer)  # in ``setup`` it had other weights
-            # Now, or what a run in float64 goes on from would be rounded.
+            serve_frozen(self.backbone, self.trainer)  # it had other weights in ``setup``
+            # Convert now, or the weights of a resumed run in float64 would be rounded.
             self._trainer.precision_plugin.convert_module(self)
         self.temperature = saved.get("temperature", 1.0)
         self.preprocessing = saved.get("preprocessing") or self.preprocessing
@@ -270,20 +276,22 @@ class Task(pl.LightningModule):
         self.train_means.load_memory_state(checkpoint.get(MEANS_KEY, {}), current_collective(), self.device)
 
     @classmethod
+    @library_defaults()
     def load_from_checkpoint(  # type: ignore[override]
         cls, checkpoint_path: str | Path, map_location: Any = "cpu", parts: dict[str, Any] | None = None, **kwargs: Any
     ) -> Task:
-        """Rebuild a task from a checkpoint alone; nothing is unpickled.
+        """Rebuild a task from a checkpoint alone, without unpickling.
 
         Args:
             checkpoint_path: A checkpoint that ``Trainer`` saved.
             map_location: Device of the tensors.
-            parts: Specs of ``head`` and ``backbone`` in place of the checkpoint's, as of ``ldl.spec.with_changes``.
-            **kwargs: Further arguments of ``Task``, such as ``optimizer``.
+            parts: Specs that replace those of ``head`` and ``backbone``, as from ``ldl.spec.with_changes``.
+            **kwargs: Further arguments of ``Task``, such as ``optimizer``; Lightning's ``strict`` may be True.
 
         Raises:
-            LDLError: no such file, no checkpoint of ldl, or a head that cannot be imported.
+            LDLError: The file is missing or no checkpoint of ldl, a head cannot be imported, or an argument is unknown.
         """
+        kwargs = task_arguments(cls, kwargs)
         checkpoint = read_checkpoint(checkpoint_path, map_location)
         saved = {**checkpoint[CHECKPOINT_KEY], **(parts or {})}
 

@@ -29,7 +29,7 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
-FORKS = ("benchmarks.robustness.processes", "benchmarks.robustness.elastic", "forked")
+FORKS = ("forks",)
 """What forks the process of a test."""
 
 STARTS_PROCESSES = {"subprocess", "launch"}

@@ -12,10 +12,10 @@ import pytest
 
 from ldl.data import BSDS500, Bags, LDLDataModule
 from ldl.data.faces.module import Faces
-from ldl.data.tables.scaled import ScaledRows
-from ldl.edges.benchmark.evaluation import read_edge_map
+from ldl.data.tables.module import ScaledRows
+from ldl.edges.benchmark.ground_truth import read_edge_map
+from ldl.engine.parser import LDLCLI
 from ldl.inference import Predictions, Predictor
-from ldl.running.parser import LDLCLI
 
 MOST = 10
 """Test rows that are compared."""

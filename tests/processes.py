@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ldl.cli import main
 from ldl.collective import Collective
-from ldl.data.rotated_digits import RotatedDigits
+from ldl.data.synthetic import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace

@@ -12,7 +12,7 @@ from PIL import Image
 from small_tasks import saved
 
 from ldl.backbones import Identity
-from ldl.data.faces.fgnet import read_points
+from ldl.data.faces.ages import read_points
 from ldl.data.faces.transforms import Pipeline
 from ldl.data.pictures import read_picture
 from ldl.heads import Softmax

@@ -27,3 +27,21 @@ def fitted(head: MILBoost, features: Tensor, target: Tensor) -> Any:
     head.build(features.shape[-1], LABELS)
     head.fit(features, target, Collective())
     return head
+
+
+def gm(values: Tensor, r: float) -> Tensor:
+    """Generalised mean over the last dimension (Babenko et al. 2008, Table 1)."""
+    top = values.detach().amax(-1, keepdim=True)
+    scale = torch.where(top > 0, top, 1.0)
+    return scale.squeeze(-1) * ((values / scale) ** r).mean(-1) ** (1 / r)
+
+
+def nor(values: Tensor) -> Tensor:
+    """Noisy or over the last dimension (Table 1)."""
+    return 1 - (1 - values).prod(-1)
+
+
+def isr(values: Tensor) -> Tensor:
+    """Integrated segmentation and recognition over the last dimension (Table 1)."""
+    total = (values / (1 - values)).sum(-1)
+    return total / (1 + total)

@@ -10,11 +10,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ldl.batch import global_rows
-from ldl.checks.watch import Watch
 from ldl.collective import Collective, TorchCollective, interleave
 from ldl.errors import SharedError
 from ldl.heads import LDLF
 from ldl.labels import LabelSpace
+from ldl.validation.finite import DeferredChecks
 
 TOLERANCE = 1e-5
 
@@ -82,13 +82,13 @@ def _check_collective(rank: int, rendezvous: str, folder: str) -> None:
 
 def _check_watch(rank: int, collective: Collective) -> None:
     """What went wrong in one share ends both processes, with its words, where a batch is counted or a model saved."""
-    watch, here = Watch(), torch.device("cpu")
+    watch, here = DeferredChecks(), torch.device("cpu")
     batch = {"weight": torch.ones(3)}
     for wrong_rank in (0, 1):
         watch.note(torch.tensor(True), lambda: "nothing")
         assert global_rows(batch, here, collective, watch) == 6
-        watch.settle(here, collective)
-        for look in (lambda: global_rows(batch, here, collective, watch), lambda: watch.settle(here, collective)):
+        watch.check_finite(here, collective)
+        for look in (lambda: global_rows(batch, here, collective, watch), lambda: watch.check_finite(here, collective)):
             watch.note(torch.tensor(True), lambda: "nothing")
             watch.note(torch.tensor(rank != wrong_rank), lambda: f"step of process {rank}")
             with pytest.raises(SharedError, match=f"^step of process {wrong_rank}$"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 import shlex
 import shutil
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,19 @@ from places import ROOT
 from predicted import MOST, compare
 
 from ldl.cli import main, training
-from ldl.cli.command import VERBS
+from ldl.cli.command import SUBCOMMANDS
 from ldl.data import RotatedDigits
+from ldl.experiments.candidates import read_comparison
+from ldl.experiments.search import read_tuning
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
-from ldl.metrics import measures, registry
+from ldl.metrics import metrics_for, registry
 from ldl.plugins import discover
-from ldl.reports.edges import CRISP, FIGURES
-from ldl.running.comparison_file import read_comparison
-from ldl.running.tune_file import read_tuning
+from ldl.reports.edges import CRISP, EDGE_METRICS
 
 PAGES = [
     *(ROOT / place / "README.md" for place in (".", "plugins", "benchmarks")),
+    ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -89,11 +91,11 @@ def test_train_command_parses(command: str, run: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(ROOT)
     options = options_of(command, run)
     if (comparison := read_comparison(options)) is not None:
-        options = comparison.command(next(iter(comparison.candidates.values())), {})
+        options = comparison.command(next(iter(comparison.entries.values())), {})
     if (tuning := read_tuning(options)) is not None:
         options = tuning.command({dimension.name: dimension.ends[0] for dimension in tuning.space})
     try:
-        parsed = training._parse(training._with_config(options))
+        parsed = training.LDLCLI(training._with_config(options))
     except SystemExit as done:  # of --help and --print_config
         assert done.code == 0
     else:
@@ -110,7 +112,7 @@ def test_other_command_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> 
     words = shlex.split(command)
     module, arguments = (words[2], words[3:]) if words[1] == "-m" else (words[1], words[2:])
     monkeypatch.syspath_prepend(str(ROOT))
-    script = import_module(module.removesuffix(".py").replace("/", "."))
+    script = importlib.import_module(module.removesuffix(".py").replace("/", "."))
     parse_known = ArgumentParser.parse_known_args
 
     def parse(parser: ArgumentParser, given: list[str] | None = None, *_: object) -> None:
@@ -130,13 +132,13 @@ def test_verb_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     verb, *arguments = shlex.split(command.removeprefix("python -m "))[1:]
     parse = ArgumentParser.parse_args
 
-    def stop(parser: ArgumentParser, given: list[str]) -> None:
+    def stop(parser: ArgumentParser, given: list[str], *_: object) -> None:
         parse(parser, given)
         raise Parsed
 
     monkeypatch.setattr(ArgumentParser, "parse_args", stop)
     with pytest.raises(Parsed):
-        import_module(VERBS[verb]).run(arguments)
+        pkgutil.resolve_name(SUBCOMMANDS[verb][0])(arguments)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -154,6 +156,7 @@ def test_links(page: Path) -> None:
             assert anchor in slugs, f"{name(page)} links to {target}; there are {slugs}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
 def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page one after the other, in a folder of its own, with one epoch and few digits."""
@@ -171,6 +174,7 @@ def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.
             compare(scope["found"], run / "predictions.csv")
 
 
+@pytest.mark.slow
 def test_quick_start_runs(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands one after the other, with one epoch, one turn and two folds; some go on with a checkpoint."""
     monkeypatch.chdir(ROOT)
@@ -201,8 +205,8 @@ def test_every_measure_is_explained() -> None:
     """By its name, or as one of a family that differs in a number or a group."""
     text = (ROOT / "docs" / "results" / "measures.md").read_text()
     spaces = LabelSpace.ordinal(range(101), "years"), LabelSpace.nominal(list("abc")), LabelSpace.nominal(["no", "yes"])
-    names = {measure.name for labels in spaces for measure in measures(labels)} - registry._registered.keys()
-    names |= {*FIGURES, *CRISP, "disagreement"}
+    names = {measure.name for labels in spaces for measure in metrics_for(labels)} - registry._registered.keys()
+    names |= {*EDGE_METRICS, *CRISP, "disagreement"}
     stems = {re.sub(r"(_(many|medium|few|\d+_\d+)|\d+)$", "", name) for name in names}
     assert len(stems) > 30 and [stem for stem in stems if not re.search(rf"`{stem}(_|\d|`)", text)] == []
 

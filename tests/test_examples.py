@@ -62,11 +62,17 @@ def test_at_most_40_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 40
 
 
-@pytest.mark.parametrize(
-    "file, head", [("proportional_odds", "ProportionalOdds"), ("partial_least_squares", "PartialLeastSquares")]
-)
-def test_head(file: str, head: str, table: Path, tmp_path: Path) -> None:
+HEADS = [("proportional_odds", "ProportionalOdds"), ("partial_least_squares", "PartialLeastSquares")]
+
+
+@pytest.mark.parametrize("file, head", [*HEADS, ("prototypes", "Prototypes")])
+def test_head_keeps_the_contract(file: str, head: str) -> None:
     check_head(example(file, head))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file, head", HEADS)
+def test_head(file: str, head: str, table: Path, tmp_path: Path) -> None:
     data = ["--data", "TabularLDL", f"--data.path={table}", "--data.folds=3", "--data.val_fraction=0"]
     results = run(tmp_path, "--model.head", head, *data, "--data.label_values=[1, 2, 3, 4]")
     assert results["head"] == head and 0 <= results["mean"]["kl"] < 2
@@ -77,6 +83,7 @@ def test_one_label_has_no_threshold() -> None:
         example("proportional_odds", "ProportionalOdds")().build(3, LabelSpace.ordinal([1]))
 
 
+@pytest.mark.slow
 def test_measure(table: Path, tmp_path: Path) -> None:
     data = ["--data", "TabularLDL", f"--data.path={table}", "--data.folds=3"]
     results = run(tmp_path / "values", "--model.head=MeanPredictor", *data, "--data.label_values=[1, 2, 3, 4]")
@@ -85,12 +92,15 @@ def test_measure(table: Path, tmp_path: Path) -> None:
     assert "agreement" in results["mean"] and "log_error" not in results["mean"]
 
 
+@pytest.mark.slow
 def test_data_set(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = ["path,calm,happy,sad"]
     for number in range(12):
         colour = rng.integers(3)
-        Image.new("RGB", (20, 16), tuple(255 * (k == colour) for k in range(3))).save(tmp_path / f"{number}.png")
+        Image.new("RGB", (20, 16), tuple(255 if k == colour else number for k in range(3))).save(
+            tmp_path / f"{number}.png"
+        )
         lines.append(",".join([f"{number}.png", *(str(1 + 8 * (k == colour)) for k in range(3))]))
     (tmp_path / "votes.csv").write_text("\n".join(lines))
     options = ["--data=VotedPictures", f"--data.path={tmp_path / 'votes.csv'}", "--data.side=8", "--data.folds=3"]
@@ -105,10 +115,7 @@ def test_data_set(tmp_path: Path) -> None:
 PIXELS = ["--model.backbone=Neighbourhood", "--model.head=Prototypes", "--model.head.count=4"]
 
 
-def test_head_for_every_pixel() -> None:
-    check_head(example("prototypes", "Prototypes"))
-
-
+@pytest.mark.slow
 def test_pixels_of_the_layout_of_bsds(tmp_path: Path) -> None:
     data = [
         "--data=BSDS500",
@@ -120,6 +127,7 @@ def test_pixels_of_the_layout_of_bsds(tmp_path: Path) -> None:
     assert {"ods", "ois", "ap", "r50", "kl"} <= set(results["mean"])
 
 
+@pytest.mark.slow
 def test_pixels_of_another_dense_set(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for kind in ("images", "masks"):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pytorch_lightning.plugins.precision import HalfPrecision
 from scipy.stats import norm
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.labels import MOST_LABELS, Decoder, LabelSpace
+from ldl.labels import MOST_LABELS, Decoder, Encoder, LabelSpace
 
 AGES = LabelSpace.ordinal(range(0, 21), "years")
 UNEVEN = LabelSpace.ordinal([-3.0, 0.0, 0.5, 4.0])
@@ -22,6 +25,12 @@ POSE = LabelSpace.grid([-30, 0, 30], [-20, -10, 0, 10], "degrees")
 SOME = LabelSpace.grid(
     [-90, 0, 90], [-20, 0, 20], "degrees", ("pitch", "yaw"), [(90, 0), *((0, y) for y in (-20, 0, 20)), (-90, 0)]
 )
+HEADS = LabelSpace.grid(
+    [-90, -60, -30, -15, 0, 15, 30, 60, 90],
+    range(-90, 91, 15),
+    only=[(-90, 0), (90, 0), *((p, y) for p in (-60, -30, -15, 0, 15, 30, 60) for y in range(-90, 91, 15))],
+)
+"""Uneven, and without some of its points, as those of Pointing'04."""
 DAYS = LabelSpace.ordinal(range(2459000, 2459050), "days")
 MOODS = LabelSpace.nominal(["happy", "sad", "surprised"])
 
@@ -35,15 +44,44 @@ def test_points_run_row_by_row() -> None:
     assert POSE.has_values and AGES.has_values and not MOODS.has_values
 
 
+@pytest.mark.parametrize("sigma", [0.3, 2.0])
+def test_far_from_the_ends_a_label_gets_the_density_of_a_gaussian(sigma: float) -> None:
+    density = norm.pdf(np.arange(21.0), 10, sigma)
+    encoded = AGES.encode(torch.tensor(10.0, dtype=torch.float64), sigma)
+    assert encoded.shape == (21,)
+    np.testing.assert_allclose(encoded.numpy(), density / density.sum(), rtol=1e-9, atol=1e-300)
+
+
+def reference(axis: Sequence[float], value: float, sigma: float, encoder: Encoder) -> np.ndarray:
+    """The distribution around a value, label by label in float64."""
+
+    def around(center: float) -> np.ndarray:
+        shape = norm.pdf if encoder == "gaussian" else lambda distance: max(0.0, 1 - abs(distance))
+        room = min(center - axis[0], axis[-1] - center)
+        mass = np.array([shape((x - center) / sigma) / shape(0) * (abs(x - center) <= room + 1e-3) for x in axis])
+        below, above = ((mass * away)[away > 0].sum() for away in (center - np.array(axis), np.array(axis) - center))
+        for side, moment in ((-1, below), (1, above)):
+            mass[np.sign(np.array(axis) - center) == side] *= min(below, above) / moment if moment else 0
+        own = axis.index(center)
+        mass[own] = max(1.0, abs(mass[:own].sum() - mass[own + 1 :].sum()) + 0.5)
+        return mass / mass.sum()
+
+    low = max(x for x in axis if x <= value)
+    if low == value:
+        return around(value)
+    high = min(x for x in axis if x > value)
+    return ((high - value) * around(low) + (value - low) * around(high)) / (high - low)
+
+
+@pytest.mark.parametrize("encoder", get_args(Encoder))
 @pytest.mark.parametrize("labels", [AGES, UNEVEN], ids=["ages", "uneven"])
 @pytest.mark.parametrize("sigma", [0.3, 2.0, 50.0])
-def test_gaussian_is_a_truncated_renormalised_density(labels: LabelSpace, sigma: float) -> None:
-    axis = np.array(labels.axes[0])
-    for value in (axis[0], axis[-1], 0.25, 3.7):
-        density = norm.pdf(axis, value, sigma)
-        encoded = labels.encode(torch.tensor(value, dtype=torch.float64), sigma)
-        assert encoded.shape == (len(labels),)
-        np.testing.assert_allclose(encoded.numpy(), density / density.sum(), rtol=1e-9, atol=1e-300)
+def test_encoding_against_a_loop(labels: LabelSpace, sigma: float, encoder: Encoder) -> None:
+    axis = labels.axes[0]
+    values = [*axis, 0.25, 0.49, 3.7]
+    encoded = labels.encode(torch.tensor(values, dtype=torch.float64), sigma, encoder)
+    expected = [reference(axis, value, sigma, encoder) for value in values]
+    np.testing.assert_allclose(encoded.numpy(), expected, rtol=1e-5, atol=1e-12)
 
 
 def test_gaussian_with_one_sigma_a_sample() -> None:
@@ -56,30 +94,12 @@ def test_gaussian_with_one_sigma_a_sample() -> None:
     torch.testing.assert_close(encoded.sum(-1), torch.ones(2, 2))
 
 
-def test_triangle_against_a_loop() -> None:
-    encoded = UNEVEN.encode(torch.tensor([0.2, 3.0], dtype=torch.float64), torch.tensor([1.0, 4.0]), "triangle")
-    for row, value, width in zip(encoded, (0.2, 3.0), (1.0, 4.0)):
-        mass = [max(0.0, 1 - abs(point - value) / width) for point in UNEVEN.axes[0]]
-        np.testing.assert_allclose(row.numpy(), np.array(mass) / sum(mass), rtol=1e-12)
-
-
-def test_a_triangle_narrower_than_the_spacing_takes_the_nearest_label() -> None:
-    encoded = UNEVEN.encode(torch.tensor([2.6, 0.1, 0.5]), 0.01, "triangle")
-    assert encoded.argmax(-1).tolist() == [3, 1, 2]
-    assert encoded.amax(-1).tolist() == [1.0, 1.0, 1.0]
-
-
-@pytest.mark.parametrize("encoder", ["gaussian", "triangle"])
-def test_grid_encoding_uses_the_euclidean_distance(encoder: str) -> None:
+@pytest.mark.parametrize("encoder", get_args(Encoder))
+def test_a_grid_is_encoded_along_each_axis(encoder: Encoder) -> None:
     value, sigma = (4.0, -12.0), 15.0
-    mass = []
-    for pitch in POSE.axes[0]:
-        for yaw in POSE.axes[1]:
-            distance = math.hypot(pitch - value[0], yaw - value[1])
-            bell, roof = math.exp(-(distance**2) / (2 * sigma**2)), max(0.0, 1 - distance / sigma)
-            mass.append(bell if encoder == "gaussian" else roof)
-    encoded = POSE.encode(torch.tensor([value], dtype=torch.float64), sigma, encoder)  # type: ignore[arg-type]
-    np.testing.assert_allclose(encoded[0].numpy(), np.array(mass) / sum(mass), rtol=1e-9, atol=1e-15)
+    along = [reference(axis, part, sigma, encoder) for axis, part in zip(POSE.axes, value)]
+    encoded = POSE.encode(torch.tensor([value], dtype=torch.float64), sigma, encoder)
+    np.testing.assert_allclose(encoded[0].numpy(), np.outer(*along).ravel(), rtol=1e-5, atol=1e-12)
 
 
 def test_whole_numbers_encode_like_floats() -> None:
@@ -144,12 +164,57 @@ def test_grid_decoding() -> None:
     assert POSE.decode(row.expand(2, 5, 12), "median").shape == (2, 5, 2)
 
 
-@pytest.mark.parametrize("decoder", ["expectation", "argmax", "median"])
-def test_decoding_undoes_encoding(decoder: Decoder) -> None:
-    ages = torch.arange(5.0, 16.0)
-    torch.testing.assert_close(AGES.decode(AGES.encode(ages, 1.0), decoder), ages, atol=1e-3, rtol=0)
-    poses = POSE.points[[5, 6]]
-    torch.testing.assert_close(POSE.decode(POSE.encode(poses, 3.0), decoder), poses, atol=0.1, rtol=0)
+steps = st.lists(st.sampled_from([0.1, 0.5, 1.0, 3.0, 40.0]), min_size=0, max_size=12)
+axes = st.builds(
+    lambda first, steps: [first + sum(steps[:k]) for k in range(len(steps) + 1)], st.integers(-50, 50), steps
+)
+sigmas = st.floats(1e-3, 1e3)
+
+
+@given(axes, st.lists(st.floats(0, 1), max_size=5), sigmas, st.sampled_from(get_args(Encoder)))
+@settings(deadline=None, max_examples=150, derandomize=True)
+def test_decoding_undoes_encoding(axis: list[float], shares: list[float], sigma: float, encoder: Encoder) -> None:
+    labels, span = LabelSpace.ordinal(axis), axis[-1] - axis[0]
+    between = [min(axis[0] + share * span, axis[-1]) for share in shares]
+    values = torch.tensor([*axis, *between], dtype=torch.float64)
+    encoded = labels.encode(values, sigma, encoder)
+    assert bool((encoded >= 0).all())
+    torch.testing.assert_close(encoded.sum(-1), torch.ones(len(values)).double())
+    points = torch.tensor(axis, dtype=torch.float64)
+    torch.testing.assert_close(encoded @ points, values, atol=1e-9 * (1 + span), rtol=1e-12)
+    torch.testing.assert_close(labels.decode(encoded), values, atol=1e-5 * (1 + span), rtol=1e-6)
+    for decoder in ("argmax", "median"):
+        decoded = labels.decode(encoded, decoder)
+        torch.testing.assert_close(decoded[: len(axis)], values[: len(axis)], atol=1e-6 * (1 + span), rtol=1e-6)
+        apart = (decoded[:, None] - points).abs().argmin(1) - (points <= values[:, None]).sum(1) + 1
+        assert apart.min() >= 0 and apart.max() <= 1, "one of the two labels around the value"
+
+
+@pytest.mark.parametrize("decoder", get_args(Decoder))
+@pytest.mark.parametrize("encoder", get_args(Encoder))
+@pytest.mark.parametrize("sigma", [0.1, 8.0, 15.0, 40.0, 1000.0])
+def test_decoding_undoes_encoding_on_grids(sigma: float, encoder: Encoder, decoder: Decoder) -> None:
+    for labels in (POSE, SOME, HEADS):
+        encoded = labels.encode(labels.points, sigma, encoder)
+        torch.testing.assert_close(encoded.sum(-1), torch.ones(len(labels)))
+        torch.testing.assert_close(labels.decode(encoded, decoder), labels.points, atol=1e-4, rtol=0)
+    between = torch.tensor([[10.0, 5.0], [-29.0, -14.0]])
+    torch.testing.assert_close(POSE.decode(POSE.encode(between, sigma, encoder)), between, atol=1e-4, rtol=1e-5)
+
+
+def test_around_missing_points_a_grid_is_encoded_more_narrowly() -> None:
+    beside, alone, far = HEADS.encode(torch.tensor([[60.0, 15.0], [90.0, 0.0], [0.0, 0.0]]), 15.0)
+    assert alone.max() == 1
+    assert 1 < int((beside > 1e-4).sum()) < int((far > 1e-4).sum())
+    with pytest.raises(LDLError, match=r"value \(80, 15\) lies between points of which some are no labels"):
+        HEADS.encode(torch.tensor([[0.0, 0.0], [80.0, 15.0]]), 15.0)
+
+
+def test_kernel_is_a_truncated_renormalised_gaussian() -> None:
+    for labels in (AGES, UNEVEN):
+        axis = np.array(labels.axes[0])
+        density = norm.pdf(axis[:, None], axis, 2.0)
+        np.testing.assert_allclose(labels.kernel(2.0).numpy(), density / density.sum(0)[:, None], rtol=1e-5)
 
 
 def test_networks_of_16_bits_do_not_round_values() -> None:
@@ -163,10 +228,6 @@ def test_some_points_of_a_grid() -> None:
     assert SOME.names == ("-90,0", "0,-20", "0,0", "0,20", "90,0")
     assert SOME.points.tolist() == [[-90, 0], [0, -20], [0, 0], [0, 20], [90, 0]]
     assert (len(SOME), SOME.ndim, SOME.axis_names) == (5, 2, ("pitch", "yaw"))
-    encoded = SOME.encode(torch.tensor([[10.0, 10.0]]), 30.0)
-    distances = [math.hypot(point[0] - 10, point[1] - 10) for point in SOME.points.tolist()]
-    mass = np.exp(-(np.array(distances) ** 2) / (2 * 30.0**2))
-    np.testing.assert_allclose(encoded[0].numpy(), mass / mass.sum(), rtol=1e-5)
     row = torch.tensor([0.2, 0.28, 0.1, 0.1, 0.32])
     assert SOME.decode(row, "argmax").tolist() == [90, 0]
     # Marginals: pitch .2 .48 .32; yaw .28 .62 .1.

@@ -1,25 +1,24 @@
-"""The rooms of the house: nothing imports upwards, nothing imports in a circle, no file is too long."""
+"""The layers of the packages: nothing imports upwards, nothing imports in a circle, no file is too long."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
 from graphlib import CycleError, TopologicalSorter
-from statistics import median
 
 import pytest
 from places import ROOT
 
-FLOORS = (
+LAYERS = (
     ("ldl.errors", "ldl.collective", "ldl.progress"),
-    ("ldl.options", "ldl.labels", "ldl.trust", "ldl.plugins", "ldl.schedule", "ldl.batch", "ldl.checks.watch"),
-    ("ldl.protocols", "ldl.spec", "ldl.start"),
+    ("ldl.options", "ldl.labels", "ldl.plugins", "ldl.schedule", "ldl.validation"),
+    ("ldl.annotations", "ldl.batch", "ldl.protocols", "ldl.spec"),
     ("ldl.checkpoint",),
-    ("ldl.cells",),
+    ("ldl.experiments.jobs",),
     ("ldl.metrics",),
     ("ldl.methods",),
     ("ldl.head",),
-    ("ldl.checks",),
+    ("ldl.validation.contract", "ldl.validation.setup"),
     ("ldl.edges.benchmark", "ldl.edges.structured", "ldl.edges.tracing"),
     ("ldl.charts",),
     ("ldl.data",),
@@ -28,15 +27,13 @@ FLOORS = (
     ("ldl.callbacks",),
     ("ldl.task",),
     ("ldl.inference",),
-    ("ldl.export",),
-    ("ldl.reports",),
-    ("ldl.comparison", "ldl.demo", "ldl.tuning"),
-    ("ldl.runs",),
-    ("ldl.running", "ldl.estimator"),
+    ("ldl.reports", "ldl.demo"),
+    ("ldl.engine", "ldl.estimator"),
+    ("ldl.experiments",),
     ("ldl.cli", "ldl.edges"),
     ("ldl.__main__", "ldl"),
 )
-"""From the bottom up: a room imports from its own floor and from those below. Of two names the longer one counts."""
+"""From the bottom up: a package imports from its own layer and from those below. Of two names the longer one counts."""
 
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -44,13 +41,18 @@ FILES = {
 }
 
 
-def floor(module: str) -> int:
-    named = [(len(room), number) for number, rooms in enumerate(FLOORS) for room in rooms if within(module, room)]
+def layer(module: str) -> int:
+    named = [
+        (len(package), number)
+        for number, packages in enumerate(LAYERS)
+        for package in packages
+        if within(module, package)
+    ]
     return max(named)[1]
 
 
-def within(module: str, room: str) -> bool:
-    return module == room or (room != "ldl" and module.startswith(f"{room}."))
+def within(module: str, package: str) -> bool:
+    return module == package or (package != "ldl" and module.startswith(f"{package}."))
 
 
 def imported(module: str) -> set[str]:
@@ -62,14 +64,14 @@ def imported(module: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {f"{node.module}.{name.name}" for name in node.names} | {node.module}
     known = {name for name in found if name in FILES}
-    # What comes from a submodule is not taken from its package's face.
+    # An import of a submodule is not one of its package.
     return {name for name in known if not any(other.startswith(f"{name}.") for other in known)} - {module}
 
 
 @pytest.mark.parametrize("module", FILES)
 def test_nothing_imports_upwards(module: str) -> None:
-    upwards = [other for other in imported(module) if floor(other) > floor(module)]
-    assert not upwards, f"{module} uses rooms above its own: {upwards}"
+    upwards = [other for other in imported(module) if layer(other) > layer(module)]
+    assert not upwards, f"{module} uses packages above its own: {upwards}"
 
 
 def test_no_circles() -> None:
@@ -82,14 +84,13 @@ def test_no_circles() -> None:
 def test_few_loose_modules_and_short_files() -> None:
     lengths = {module: len(path.read_text().splitlines()) for module, path in FILES.items()}
     assert len(list((ROOT / "ldl").glob("*.py"))) <= 16
-    assert {module: lines for module, lines in lengths.items() if lines > 300} == {}
-    assert median(lengths.values()) <= 100
+    assert {module: lines for module, lines in lengths.items() if lines > 500} == {}
 
 
-def test_the_picture_shows_the_floors() -> None:
-    place = ROOT / "docs" / "draw_floors.py"
-    spec = importlib.util.spec_from_file_location("draw_floors", place)
+def test_the_picture_shows_the_layers() -> None:
+    place = ROOT / "docs" / "draw_layers.py"
+    spec = importlib.util.spec_from_file_location("draw_layers", place)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.PICTURE.read_text() == module.draw(FLOORS), "python docs/draw_floors.py draws it anew"
+    assert module.PICTURE.read_text() == module.draw(LAYERS), "run python docs/draw_layers.py"

@@ -6,7 +6,7 @@ import copy
 import inspect
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,13 +14,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import ldl.engine.classes  # noqa: F401  all classes with options
+from ldl.backbones.base import Backbone
+from ldl.backbones.haar import Haar
 from ldl.cli import main
+from ldl.data import RotatedDigits
+from ldl.data.base import LDLDataModule
+from ldl.engine.parser import LDLCLI
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import DSNA, Bagged, MILBoost, MPLBoost, Softmax, StructRF
 from ldl.labels import LabelSpace
 from ldl.options import Option, buffer, check_options, option, options, options_of
-from ldl.running.parser import LDLCLI
 from ldl.spec import from_spec, to_spec
 from ldl.testing import check_head
 
@@ -206,6 +211,48 @@ def test_ranges(known: Option, words: str, good: list[Any], bad: list[Any]) -> N
     assert [value for value in bad if known.accepts(value)] == []
 
 
+def _outside(known: Option) -> list[Any]:
+    """Values just outside the range of an option, and NaN."""
+    found = [end for end in (known.above, known.below) if end is not None and math.isfinite(end)]
+    found += [] if known.least is None else [known.least - 1]
+    found += [] if known.most is None or known.most == math.inf else [known.most + 1]
+    return [*found, math.nan] if found else []
+
+
+def _bounded() -> list[tuple[type, str]]:
+    classes = {cls for base in (Head, Backbone, LDLDataModule) for cls in _subclasses(base)}
+    ours = sorted((cls for cls in classes if cls.__module__.startswith("ldl.")), key=lambda cls: cls.__name__)
+    return [(cls, name) for cls in ours for name, known in options_of(cls).items() if _outside(known)]
+
+
+def _subclasses(base: type) -> Iterator[type]:
+    for cls in base.__subclasses__():
+        if not inspect.isabstract(cls):
+            yield cls
+        yield from _subclasses(cls)
+
+
+def test_every_class_refuses_what_is_out_of_range() -> None:
+    tried = _bounded()
+    assert len(tried) > 150
+    for cls, name in tried:
+        needed = {other: "x" for other, known in options_of(cls).items() if known.default is inspect.Parameter.empty}
+        for value in _outside(options_of(cls)[name]):
+            with pytest.raises(LDLError, match=rf"^{cls.__name__}\.{name} {value!r} must be "):
+                check_options(cls(**(needed | {name: value})))
+
+
+def test_ranges_are_checked_before_anything_is_made() -> None:
+    """By the three contracts that classes with options keep."""
+    for make in (
+        lambda: Softmax(dropout=2.0).build(3, LABELS),
+        lambda: Haar(pool=0).build((3, 8, 8)),
+        lambda: RotatedDigits(turns=0).setup(),
+    ):
+        with pytest.raises(LDLError, match=r"^(Softmax.dropout|Haar.pool|RotatedDigits.turns) .* must be "):
+            make()
+
+
 def test_messages_name_class_option_value_and_what_is_accepted() -> None:
     with pytest.raises(LDLError, match=r"^Bent.scale nan must be above 0$"):
         Bent(math.nan).build(3, LABELS)
@@ -252,8 +299,8 @@ def test_subclasses_document_their_own_options_only() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("DSNA", ["Number of trees", "the paper takes 2 to 4"]),
-        ("MPLBoost", ["Sharpness of", "The first rounds, in which"]),
+        ("DSNA", ["Number of trees", "the paper uses 2 to 4"]),
+        ("MPLBoost", ["Sharpness of", "Number of first rounds in which"]),
         ("MILBoost", ["Sharpness of", "Rounds without a better likelihood"]),
     ],
 )
@@ -272,7 +319,7 @@ def test_help_of_a_backbone(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         LDLCLI(["--model.backbone.help", "Timm"])
     said = " ".join(capsys.readouterr().out.split())
-    assert "Learning rate of the network; None takes that of the head. (type: float | null, default: null)" in said
+    assert "Learning rate of the network; None uses that of the head. (type: float | null, default: null)" in said
     assert "default: resnet18" in said
 
 

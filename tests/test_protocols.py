@@ -71,7 +71,7 @@ def test_cutting_instances_leaks_groups() -> None:
         ({"fold": -1}, "fold -1 must be in 0..9"),
         ({"folds": 1}, "folds 1 must be in 2..20, the number of instances"),
         ({"folds": 21}, "folds 21 must be in 2..20"),
-        ({"size": 0}, "folds 10 must be in 2..0"),
+        ({"size": 0}, "folds 10 need at least 2 instances, and the number of instances is 0"),
         ({"val_fraction": 1.0}, "val_fraction 1.0 must be in"),
         ({"val_fraction": -0.1}, "val_fraction -0.1 must be in"),
         ({"val_fraction": 0.01}, "val_fraction 0.01 of 18 training instances leaves an empty part"),

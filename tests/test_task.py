@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,8 +15,7 @@ from torch.optim import SGD
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.timm import Timm
-from ldl.callbacks import Calibrate, Conform, FitHead, LeafUpdate, Resume, Settle
-from ldl.checks.precision import warn_of_bf16
+from ldl.callbacks import Calibrate, CheckFinite, FitHead, LeafUpdate, Resume
 from ldl.data import RotatedDigits, TabularValues
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -32,6 +33,7 @@ from ldl.heads import (
 )
 from ldl.labels import LabelSpace
 from ldl.task import Task
+from ldl.validation.setup import warn_of_bf16
 
 
 def _trainer(folder: Path, **options: object) -> pl.Trainer:
@@ -43,7 +45,7 @@ def _trainer(folder: Path, **options: object) -> pl.Trainer:
     ("head", "backbone", "precision"),
     [
         (LDLF(trees=2, depth=3, batches=2), Identity(flatten=True), "32-true"),
-        (LDLF(trees=2, depth=3, batches=2), Timm("test_resnet"), "bf16-mixed"),
+        pytest.param(LDLF(trees=2, depth=3, batches=2), Timm("test_resnet"), "bf16-mixed", marks=pytest.mark.slow),
         (Softmax("dldl_v2", hidden=[8]), Identity(flatten=True), "64-true"),
         (MeanPredictor(), Identity(flatten=True), "32-true"),
     ],
@@ -70,7 +72,7 @@ def test_fit_test_and_reload(head: Head, backbone: Backbone, precision: str, tmp
 
 
 def test_callbacks_come_with_the_head(tmp_path: Path) -> None:
-    every = [Resume, Settle, Calibrate, Conform]
+    every = [Resume, CheckFinite, Calibrate]
     for head, callbacks in ((LDLF(), [LeafUpdate]), (MeanPredictor(), [FitHead]), (Softmax(), [])):
         assert [type(found) for found in Task(head).configure_callbacks()] == [*callbacks, *every]
 
@@ -84,11 +86,18 @@ def test_mean_predictor_learns_the_mean_of_the_training_part(tmp_path: Path) -> 
 
 def test_leaves_change_only_by_their_update(tmp_path: Path) -> None:
     data = RotatedDigits(turns=1, batch_size=64)
+    changed = []
+
+    class Leaves(pl.Callback):
+        def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Task, *_: object) -> None:
+            leaves = pl_module.head.leaves
+            changed.append(not torch.equal(leaves, torch.full_like(leaves, 1 / 49)))
+
     task = Task(LDLF(trees=2, depth=3, batches=5), Identity(flatten=True))
-    _trainer(tmp_path, limit_train_batches=4).fit(task, datamodule=data)
-    assert torch.equal(task.head.leaves, torch.full_like(task.head.leaves, 1 / 49))
+    _trainer(tmp_path, limit_train_batches=7, callbacks=[Leaves()]).fit(task, datamodule=data)
+    assert changed == [False] * 5 + [True] * 2
     task = Task(LDLF(trees=2, depth=3, batches=5), Identity(flatten=True))
-    _trainer(tmp_path, limit_train_batches=5).fit(task, datamodule=data)
+    _trainer(tmp_path, limit_train_batches=4).fit(task, datamodule=data)  # shorter than batches: at the epoch's end
     assert not torch.equal(task.head.leaves, torch.full_like(task.head.leaves, 1 / 49))
 
 
@@ -170,3 +179,9 @@ def test_bf16_is_warned_of_where_it_may_give_nan(monkeypatch: pytest.MonkeyPatch
         warn_of_bf16("bf16-mixed", torch.device("meta"))
     with pytest.warns(UserWarning, match="bf16-mixed on a processor with AVX-512.*--trainer.precision 32-true"):
         warn_of_bf16("bf16-mixed", here)
+
+
+def test_lightning_beside_pytorch_lightning_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", ModuleType("lightning.pytorch"))
+    with pytest.warns(UserWarning, match="write `import pytorch_lightning as pl` in place of `import lightning as L`"):
+        Task(Softmax())

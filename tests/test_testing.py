@@ -29,7 +29,9 @@ GOOD: dict[str, Callable[[], Head]] = {
 }
 
 
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "dsna" in name or "tuned" in name else []) for name in GOOD]
+)
 def test_good_heads(name: str) -> None:
     check_head(GOOD[name])
 

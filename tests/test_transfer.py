@@ -62,10 +62,10 @@ def test_dropout_may_differ(make: Any, other: dict[str, Any], turned: bool, tmp_
 @pytest.mark.parametrize(
     ("head", "labels", "message"),
     [
-        (Softmax(), EMOTIONS, "knows the labels 10 to 60, and the data have happy to angry"),
+        (Softmax(), EMOTIONS, "has the labels 10 to 60 years, and the data have happy to angry"),
         (LDLF(trees=1, depth=2), AGES, "holds a head Softmax, not LDLF; correct model.head"),
         (Softmax(hidden=[4]), AGES, "does not fit model.head"),
-        (MeanPredictor(), AGES, "MeanPredictor is fitted anew and cannot begin from"),
+        (MeanPredictor(), AGES, "MeanPredictor is always fitted from scratch and cannot begin from"),
     ],
 )
 def test_what_does_not_fit_is_refused(head: Head, labels: LabelSpace, message: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints that anybody could have made: whatever they hold, one line, and no more memory than their own size."""
+"""Checkpoints that anybody could have made: whatever they hold, the message is one line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from checkpoints.make import FOLDER
 
 from ldl.checkpoint import read_checkpoint
 from ldl.errors import LDLError
-from ldl.labels import LabelSpace
 from ldl.task import Task
-from ldl.trust.size import check_size
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -67,47 +65,29 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("nothing", "ldlf", dict.clear, "no entry 'ldl'"),
     ("ldl is a list", "ldlf", put([], "ldl"), "ldl is a list, not a dict"),
     ("no head", "ldlf", drop("ldl", "head"), "no entry ldl.head"),
-    ("no backbone", "ldlf", drop("ldl", "backbone"), "no entry ldl.backbone"),
-    ("no labels", "ldlf", drop("ldl", "labels"), "no entry ldl.labels"),
-    ("no input_shape", "ldlf", drop("ldl", "input_shape"), "no entry ldl.input_shape"),
-    ("no decoder", "ldlf", drop("ldl", "decoder"), "no entry ldl.decoder"),
     ("no weights", "ldlf", drop("state_dict"), "no entry state_dict"),
     ("unknown decoder", "ldlf", put("mode", "ldl", "decoder"), "decoder .mode. must be one of"),
     ("temperature of text", "ldlf", put("hot", "ldl", "temperature"), "ldl.temperature is hot, not a number above 0"),
-    ("temperature of 0", "ldlf", put(0.0, "ldl", "temperature"), "ldl.temperature is 0.0, not"),
-    ("temperature without end", "ldlf", put(float("inf"), "ldl", "temperature"), "ldl.temperature is inf, not"),
     ("temperature of NaN", "ldlf", put(float("nan"), "ldl", "temperature"), "ldl.temperature is nan, not"),
     ("input_shape of text", "ldlf", put(["6"], "ldl", "input_shape"), "ldl.input_shape is"),
-    ("input_shape of nothing", "ldlf", put([], "ldl", "input_shape"), "ldl.input_shape is"),
     ("another input_shape", "ldlf", put([7], "ldl", "input_shape"), r"head.split.0.weight has shape \(5, 6\), but"),
     ("global_step of text", "ldlf", put("many", "global_step"), "global_step is a str"),
     ("class path of a number", "ldlf", put(7, "ldl", "head", "class_path"), "ldl.head.class_path is 7, not a str"),
     ("relative class path", "ldlf", put(".heads.LDLF", "ldl", "head", "class_path"), "not the full path"),
-    ("class path without module", "ldlf", put("LDLF", "ldl", "head", "class_path"), "not the full path"),
     ("class of something else", "ldlf", put("os.system", "ldl", "head", "class_path"), "os.system, which is no Head"),
-    ("a backbone for a head", "ldlf", put("ldl.backbones.base.Identity", "ldl", "head", "class_path"), "is no Head"),
     ("no such class", "ldlf", put("ldl.heads.ldlf.LDL", "ldl", "head", "class_path"), "which is not imported"),
     ("arguments are a list", "ldlf", put([], "ldl", "head", "init_args"), "init_args is a list"),
     ("depth of text", "ldlf", argument("depth", "3"), "LDLF.depth '3' must be int"),
-    ("depth of a switch", "ldlf", argument("depth", True), "LDLF.depth True must be int"),
     ("unknown argument", "ldlf", argument("dept", 3), "do not fit"),
     ("a tensor for an argument", "ldlf", argument("depth", torch.ones(1)), "holds a Tensor"),
     ("trees without end", "ldlf", argument("trees", 10**9), "LDLF.trees 1000000000 must be in"),
-    ("more trees than numbers", "ldlf", argument("trees", 10**30), "must be in"),
-    ("as many trees as may be", "ldlf", argument("trees", 10000), "take more than 4 GB"),
-    ("hidden units without end", "softmax", argument("hidden", [2**16] * 3), "take more than 4 GB"),
-    ("inputs without end", "timm", put([3, 10**7, 10**7], "ldl", "input_shape"), "take more than 4 GB"),
     ("rectangles without end", "haar", argument("pool", 10**9, "backbone"), "Haar.pool 1000000000 must be in"),
-    ("other rectangles", "haar", argument("pool", 30, "backbone"), "backbone.corners has shape"),
     ("another network", "timm", argument("name", "resnet10t", "backbone"), "has more than the model: backbone.network"),
     ("no such network", "timm", argument("name", "resnet1e9", "backbone"), "timm has no model"),
     ("lists without end", "ldlf", argument("hidden", endless()), "holds too many values"),
     ("another number of labels", "softmax", label("names", ["10", "20"]), "these are no labels"),
     ("labels without kind", "softmax", drop("ldl", "labels", "kind"), "these are no labels: 'kind'"),
-    ("labels of no kind", "softmax", label("kind", "round"), "these are no labels"),
-    ("axes of text", "softmax", label("axes", ["1"]), "these are no labels"),
     ("axes that fall", "softmax", label("axes", [[40.0, 30.0, 20.0, 10.0]]), "these are no labels"),
-    ("fewer labels than weights", "softmax", put(LabelSpace.ordinal([1, 2]).to_dict(), "ldl", "labels"), "has shape"),
     ("a grid without end", "softmax", put({
         "kind": "grid", "names": ["a"], "axes": [list(range(10**4))] * 2, "unit": "", "axis_names": [], "cells": [1],
     }, "ldl", "labels"), "a grid of 100000000 points is too large"),
@@ -119,18 +99,13 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("weights without end", "aaknn", put(torch.ones(1).expand(2**40, 6), "state_dict", "head.points"), "claim"),
     ("sparse weights", "aaknn", put(torch.eye(6).to_sparse(), "state_dict", "head.points"), "is no tensor"),
     ("a calibration of text", "softmax", put("good", "calibration"), "its calibration must be a list of 1"),
-    ("a calibration of no axis", "softmax", put([], "calibration"), "its calibration must be a list of 1"),
     ("a calibration with more", "softmax", calibration(more=1), "must have score, weight and units, and nothing else"),
     ("scores that fall", "softmax", calibration(score=torch.tensor([0.7, 0.2]).double()), "at least 0 and rise"),
     ("scores below 0", "softmax", calibration(score=torch.tensor([-0.7, 0.2]).double()), "at least 0 and rise"),
     ("scores that are NaN", "softmax", calibration(score=torch.full((2,), torch.nan).double()), "what is not finite"),
     ("scores without end", "softmax", calibration(score=torch.zeros(1).double().expand(2**40)), "has 1099511627776 e"),
-    ("scores of single precision", "softmax", calibration(score=torch.ones(2)), "score is no column of float64"),
     ("fewer scores than weights", "softmax", calibration(score=torch.ones(1).double()), "has 1 scores and 2 weights"),
-    ("units of text", "softmax", calibration(units="2"), "units is 2, not a number of rows or groups"),
     ("units that are not there", "softmax", calibration(units=3), "weight must be above 0 and sum to its 3 units"),
-    ("weights below 0", "softmax", calibration(weight=torch.tensor([3.0, -1.0]).double()), "weight must be above 0"),
-    ("integers for weights", "maxent", put(torch.ones(4, dtype=torch.int64), "state_dict", "head.bias"), "int64"),
 ]  # fmt: skip
 
 
@@ -179,21 +154,3 @@ def test_a_checkpoint_imports_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     torch.save(checkpoint, tmp_path / "a.ckpt")
     with pytest.raises(LDLError, match="needs downloaded_head.Head, which is not imported; import its module first"):
         Task.load_from_checkpoint(tmp_path / "a.ckpt")
-
-
-@pytest.mark.parametrize("name", sorted(file.stem for file in FOLDER.glob("*.ckpt")))
-def test_every_model_of_ours_can_be_sized(name: str) -> None:
-    """Where a model cannot be made without memory there is no bound."""
-    from ldl.backbones.base import Backbone
-    from ldl.head import Head
-    from ldl.spec import from_spec
-
-    saved = torch.load(FOLDER / f"{name}.ckpt", weights_only=True)["ldl"]
-
-    def make() -> Task:
-        task = Task(from_spec(saved["head"], Head), from_spec(saved["backbone"], Backbone))  # type: ignore[type-abstract]
-        task.build(LabelSpace.from_dict(saved["labels"]), tuple(saved["input_shape"]), load_weights=False)
-        return task
-
-    sketch = check_size(make, 0)
-    assert sketch is not None and {part.device.type for part in sketch.parameters()} <= {"meta"}

@@ -13,14 +13,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from waits import Waits, mark, send
 
 from ldl.backbones.base import Identity
-from ldl.checks.watch import Flag, Watch
 from ldl.collective import Collective
-from ldl.data.rotated_digits import RotatedDigits
+from ldl.data.synthetic import RotatedDigits
+from ldl.engine.console import Bar
 from ldl.errors import SharedError
 from ldl.heads import LDLF, Softmax
 from ldl.labels import LabelSpace
-from ldl.running.console import Bar
 from ldl.task import Task
+from ldl.validation.finite import DeferredChecks, Flag
 
 HEADS = {
     "softmax": lambda: Softmax(hidden=[8], dropout=0.1),
@@ -89,15 +89,15 @@ def test_no_step_waits_for_a_gpu(head: str) -> None:
 
 @pytest.mark.gpu
 def test_a_step_on_a_gpu_that_went_wrong_ends_the_run_one_batch_later() -> None:
-    device, watch = torch.device("cuda"), Watch()
+    device, watch = torch.device("cuda"), DeferredChecks()
     watch.note(torch.tensor(False, device=device), lambda: "first")
-    assert watch.look() is None
+    assert watch.first_failure() is None
     watch.note(torch.tensor(False, device=device), lambda: "second")
-    assert _said(watch) == "first" and _said(watch) == "second" and watch.look() is None
+    assert _said(watch) == "first" and _said(watch) == "second" and watch.first_failure() is None
 
 
-def _said(watch: Watch) -> str:
-    bad = watch.look()
+def _said(watch: DeferredChecks) -> str:
+    bad = watch.first_failure()
     return bad.explain() if bad else ""
 
 
@@ -105,16 +105,16 @@ def test_flags_that_arrive_later_are_read_a_batch_later_or_where_no_batch_follow
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Flag, "is_late", True)
-    watch = Watch()
+    watch = DeferredChecks()
     watch.note(torch.tensor(True), lambda: "nothing")
     watch.note(torch.tensor(False), lambda: "first")
-    assert watch.look() is None
+    assert watch.first_failure() is None
     watch.note(torch.tensor(False), lambda: "second")
     assert _said(watch) == "first"
     watch.note(torch.tensor(False), lambda: "third")
     with pytest.raises(SharedError, match="second"):
-        watch.settle(torch.device("cpu"), Collective())
-    assert watch.look() is None
+        watch.check_finite(torch.device("cpu"), Collective())
+    assert watch.first_failure() is None
 
 
 @pytest.mark.parametrize("head", ["softmax", "ldlf", "current"])

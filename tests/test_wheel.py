@@ -29,6 +29,8 @@ class {name}(Head):
     def forward(self, features):
         return torch.softmax(self.layer(features).float(), -1)
 '''
+pytestmark = pytest.mark.slow
+
 QUIET = ("--wandb.mode=disabled", "--trainer.enable_progress_bar=false", "--trainer.max_epochs=1")
 
 
@@ -46,7 +48,7 @@ class Installed:
         words, known = [str(self.environment / "bin" / command), *args], self.variables | variables
         done = subprocess.run(words, cwd=self.folder, env=known, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,7 @@ def test_it_brings_all_configurations_and_no_more(ldl: Installed) -> None:
     installed = ldl.packages / "ldl"
     brought = {path.relative_to(installed / "configs") for path in (installed / "configs").rglob("*.yaml")}
     assert brought == {path.relative_to(ROOT / "configs") for path in (ROOT / "configs").rglob("*.yaml")}
-    assert (installed / "py.typed").is_file() and any((installed / "start" / "templates").glob("*.txt"))
+    assert (installed / "py.typed").is_file() and any((installed / "cli" / "templates").glob("*.txt"))
     assert {path.name for path in ldl.packages.iterdir() if "ldl" in path.name} == {"ldl", "ldl-0.1.0.dist-info"}
 
 
@@ -89,13 +91,14 @@ def test_the_embedded_set_with_a_plugin_of_the_working_directory(ldl: Installed)
     metadata = ldl.packages / "their_heads-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: their_heads\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[ldl.plugins]\nheads = their_heads\n")
+    (metadata / "entry_points.txt").write_text("[ldl.plugins]\nheads = their_heads\nbad = not_there\n")
     ldl("ldl", *QUIET, "--data.turns=1", "--model.head=DroppedHere", "--run_dir=run")
     run = ldl.folder / "run"
     assert json.loads((run / "results.json").read_text())["head"] == "DroppedHere"
     assert (run / "checkpoints" / "last.ckpt").is_file() and any((run / "charts").glob("*.png"))
     said = ldl("ldl", "heads")
     assert "DroppedHere" in said and "FromAPackage" in said and "Binomial" not in said
+    assert "bad (not_there) left out" in said
     assert ldl("ldl", "--version") == "ldl 0.1.0\n"
 
 

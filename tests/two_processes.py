@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
 from torch import Tensor
 
 from ldl.collective import Collective
+
+T = TypeVar("T")
 
 
 class First(Collective):
@@ -36,3 +42,35 @@ class Second(Collective):
 
     def broadcast(self, tensor: Tensor, source: int = 0) -> Tensor:
         return next(self.said)
+
+
+class Thread(Collective):
+    """One of two processes, which are threads that add up their tensors."""
+
+    world_size = 2
+
+    def __init__(self, rank: int, slots: dict[int, Tensor], barrier: threading.Barrier) -> None:
+        self.rank, self.slots, self.barrier = rank, slots, barrier
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        self.slots[self.rank] = tensor
+        self.barrier.wait(10)
+        total = self.slots[0] + self.slots[1]
+        self.barrier.wait(10)
+        return total
+
+
+def in_two_threads(work: Callable[[Collective], T]) -> list[T]:
+    """The results of two threads, each with its collective."""
+    slots: dict[int, Tensor] = {}
+    results: dict[int, T] = {}
+    barrier = threading.Barrier(2)
+    threads = [
+        threading.Thread(target=lambda rank=rank: results.update({rank: work(Thread(rank, slots, barrier))}))
+        for rank in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    return [results[0], results[1]]

@@ -1,12 +1,16 @@
-"""The groups that MPL-Boost finds and nobody names: one method on one trial of digits or faces (Section 3.2).
+"""Section 3.2 and Figures 9 and 10 of Babenko et al. 2008: MPL-Boost finds groups without their names.
 
-1,500 positives of three kinds and 1,500 negatives, 40% of them for training (faces: 4,000 pictures, half for training);
-64 stumps for each of three groups, from 1,000 random Haar features. AdaBoost is scikit-learn's with 64 stumps.
+A trial: 1,500 positives of three kinds and 1,500 negatives, 40% of them for training (faces: 4,000 images, half for
+training); 64 stumps for each of three groups, from 1,000 random Haar features. AdaBoost is scikit-learn's with 64
+stumps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache, partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -16,54 +20,115 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
-from benchmarks.common.folds import fit_rows
+from benchmarks.boosting.trials import Methods, found, opened, values
+from benchmarks.common.data import fit_rows
+from benchmarks.common.items import Claim, Number, Statement, Work, read_published
 from ldl import charts
-from ldl.data.trials.trials import Trials
+from ldl.backbones.haar import Haar
+from ldl.data import MixedDigits, PosedFaces
+from ldl.data.synthetic import Trials
+from ldl.experiments.jobs import Row
 from ldl.heads import MPLBoost
 
 ADA_BOOST = "AdaBoost"
+MIXED: dict[str, type[Trials]] = {"digits": MixedDigits, "faces": PosedFaces}
+POOLINGS: Methods = {
+    "NOR": {"pooling": "nor"},
+    "ISR": {"pooling": "isr"},
+    "GM": {"pooling": "gm", "r": 20.0},
+    "LSE": {"pooling": "lse", "r": 20.0},
+}
+CLUSTERED: dict[str, dict[str, Any]] = {
+    "digits": {"shrinkage": 0.1},
+    "faces": {"shrinkage": 0.1, "clustered": 64, "whitened": 0.99},
+}
+"""Options of the head as shipped: clusters start the groups, and steps are short."""
+PLAIN: dict[str, Any] = {"clustered": 0, "shrinkage": 1.0, "cut": "error", "max_step": 100.0}
+"""Options of the paper: equal starts, stumps cut by the weighted error, steps as long as the line search finds."""
+SHEETS = "ISR"
 
 
-def kinds_of_groups(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """How many pictures of each kind (rows) are in each group (columns)."""
-    return confusion_matrix(np.unique(truth, return_inverse=True)[1], found)
+def figure_9(work: Work, kind: str) -> Iterator[Claim]:
+    """Judge areas under the ROC, and draw the curves."""
+    rows = _found(work, kind, {**_clustered(kind), ADA_BOOST: {}})
+    drawn = {
+        method: (np.concatenate([row["score"] for row in each]), np.concatenate([row["positive"] for row in each]))
+        for method, each in rows.items()
+    }
+    charts.roc(work.folder / "roc.png", drawn)
+    areas = {method: values(each, "auc") for method, each in rows.items()}
+    means = {method: fmean(each) for method, each in areas.items()}
+    for method in POOLINGS:
+        words = f"areas {means[method]:.4f} and {means[ADA_BOOST]:.4f}"
+        yield Statement(f"MPL-Boost with {method} is better than AdaBoost", means[method] > means[ADA_BOOST], words)
+    for method, each in areas.items():
+        yield Number(f"{method}, area under the curve", each, lower=False)
 
 
-def grouping(table: np.ndarray) -> float:
-    """Share of pictures in the group of their kind, under the best matching of groups and kinds."""
-    return float(table[linear_sum_assignment(-table)].sum() / table.sum())
+def accuracies(work: Work, kind: str) -> Iterator[Claim]:
+    """Judge the grouping accuracies of the text; of faces, which are others, whether they reach the least printed."""
+    printed = read_published("boosting")["grouping"][kind]
+    plain = {f"as printed: {name}": {**PLAIN, **options} for name, options in POOLINGS.items()}
+    for method, rows in _found(work, kind, {**_clustered(kind), **plain}).items():
+        published = printed[method.removeprefix("as printed: ")]
+        ours = values(rows, "grouping")
+        if kind == "digits":
+            yield Number(method, ours, published, lower=False, digits=3)
+        else:
+            claim = f"{method} recovers the groups reasonably well: no worse than the worst that is printed"
+            holds = fmean(ours) >= min(printed.values())
+            yield Statement(claim, holds, f"{fmean(ours):.3f}", f"{published:.2f}, of LFW")
 
 
-def trial(
-    data: Trials, features: Tensor, stumps: int, method: str, options: dict[str, Any], chart: Path | None
-) -> dict[str, Any]:
-    """One method on the selected trial.
+def figure_10(work: Work) -> Iterator[Claim]:
+    """Judge the groups of the first trial, whose sheets lie beside its results."""
+    for kind in CLUSTERED:
+        rows = _found(work, kind, {SHEETS: _clustered(kind)[SHEETS]})
+        table = np.array(rows[SHEETS][0]["table"])
+        shares = table.max(0) / table.sum(0).clip(1)
+        words = "shares of the commonest kind " + ", ".join(f"{share:.2f}" for share in shares)
+        claim = f"{kind}: each group is of another kind, by more than half of its images"
+        yield Statement(claim, len(set(table.argmax(0))) == len(table) and bool((shares > 0.5).all()), words)
 
-    Args:
-        data: Set up.
-        features: (size, F) of all pictures.
-        stumps: A group.
-        method: ``ADA_BOOST``, or any other name: MPL-Boost.
-        options: The head's.
-        chart: Where to draw a sheet of each group, or None.
 
-    Returns:
-        ``auc``, with the test ``score`` and ``positive`` that it is of; of MPL-Boost also ``grouping`` of the positive
-        test pictures, each in the group of its greatest h, and ``table``, their numbers by kind and group.
+def _clustered(kind: str) -> Methods:
+    return {name: {**CLUSTERED[kind], **options} for name, options in POOLINGS.items()}
+
+
+def _found(work: Work, kind: str, methods: Methods) -> dict[str, list[Row]]:
+    return found(work, f"groups_{kind}", MIXED[kind], methods, partial(_trial, kind, work.quick))
+
+
+@lru_cache(maxsize=1)
+def _features(kind: str, quick: bool, number: int) -> Tensor:
+    """Return Haar features of all images, (size, F)."""
+    data = opened(MIXED[kind], quick)
+    haar = Haar(50 if quick else 1000, balanced=kind == "faces", seed=number)
+    haar.build(data.input_shape)
+    return haar(data.images)
+
+
+def _trial(kind: str, quick: bool, data: Trials, method: str, options: dict[str, Any], chart: Path | None) -> Row:
+    """Return ``auc`` with the ``score`` and ``positive`` of the test images.
+
+    Of MPL-Boost also ``grouping``, the share of positive test images in the group of their kind under the best
+    matching, where an image is in the group of its greatest h; and ``table``, their numbers by kind and group.
     """
+    stumps, features = 4 if quick else 64, _features(kind, quick, data.fold)
     train, test = data.split.train, data.split.test
     positive = data.positive[test]
-    result: dict[str, Any] = {}
+    result: Row = {}
     if method == ADA_BOOST:
         model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=stumps, random_state=0)
         score = model.fit(features[train].numpy(), data.positive[train]).decision_function(features[test].numpy())
     else:
         head = fit_rows(MPLBoost(groups=3, rounds=stumps, **options, seed=0, threads=1), data, features[:, None], train)
         score = head(features[test][:, None])[:, 1].numpy()
-        found = head.scores(features[test][:, None])[:, 0].argmax(-1).numpy()[positive]
-        table = kinds_of_groups(data.truth[test][positive], found)
-        result = {"grouping": grouping(table), "table": table.tolist()}
+        group = head.scores(features[test][:, None])[:, 0].argmax(-1).numpy()[positive]
+        table = confusion_matrix(np.unique(data.truth[test][positive], return_inverse=True)[1], group)
+        matched = float(table[linear_sum_assignment(-table)].sum() / table.sum())
+        result = {"grouping": matched, "table": table.tolist()}
         if chart:
-            charts.groups(chart, data.images[test, 0].numpy()[positive], found)
+            charts.groups(chart, data.images[test, 0].numpy()[positive], group)
     auc = float(roc_auc_score(positive, score))
     return {**result, "auc": auc, "score": np.round(score.astype(float), 6).tolist(), "positive": positive.tolist()}

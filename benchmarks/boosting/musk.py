@@ -1,10 +1,10 @@
-"""Bag accuracy on musk1: MILBoost beside AdaBoost on instances and a public multiple-instance learner.
+"""Bag accuracy on musk1: MILBoost beside AdaBoost on instances and a competing package.
 
     python benchmarks/boosting/musk.py [--path mil/musk1.csv --seeds 5 --folds 10 --methods MILBoost AdaBoost NSK]
 
-Every seed cuts stratified folds of bags; each fold chooses a setting of every method by stratified folds inside its
-training part (the mean of accuracy and AUC there) and tests it once. NSK, the normalised set kernel of the package
-``sawmil``, is left out where that is not installed: ``pip install sawmil osqp``.
+Every seed cuts stratified folds of bags. Each fold chooses the hyperparameters of every method by stratified folds
+inside its training set (the mean of accuracy and AUC there) and tests once. NSK is the normalised set kernel of the
+package ``sawmil``. It is left out unless that is installed: ``pip install sawmil osqp``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 import torch
@@ -25,12 +25,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.common.command import launch, make_parser
-from benchmarks.common.folds import data_file
-from benchmarks.common.tables import write_block
+from benchmarks.common.data import data_file
+from benchmarks.common.script import launch, make_parser, write_block
 from ldl.collective import Collective
-from ldl.comparison.figures import spread
-from ldl.data.bags.table import read_bags
+from ldl.data.bags import read_bags
+from ldl.experiments.statistics import spread
 from ldl.heads import MILBoost
 from ldl.labels import LabelSpace
 from ldl.reports.files import markdown
@@ -40,16 +39,16 @@ Setting = dict[str, Any]
 Method = Callable[[BagList, np.ndarray, BagList, Setting], np.ndarray]
 
 WAYS: list[Setting] = [{}, {"features": 0.1, "shrinkage": 0.3, "rounds": 100}]
-MAXIMA: list[Setting] = [{"r": 2.0}, {"r": 5.0}, {"r": 20.0}, {"pooling": "nor"}]
+POOLINGS: list[Setting] = [{"r": 2.0}, {"r": 5.0}, {"r": 20.0}, {"pooling": "nor"}]
 GRIDS: dict[str, list[Setting]] = {
-    "MILBoost": [{**way, **maximum} for way in WAYS for maximum in MAXIMA],
+    "MILBoost": [{**way, **pooling} for way in WAYS for pooling in POOLINGS],
     "AdaBoost": [{"n_estimators": 64}],
     "NSK": [{"gamma": gamma, "C": c} for gamma in (0.001, 0.003, 0.01) for c in (1.0, 10.0)],
 }  # fmt: skip
 
 
 def mil_boost(bags: BagList, label: np.ndarray, tested: BagList, setting: Setting) -> np.ndarray:
-    """Log odds of the tested bags."""
+    """Return the log odds of the test bags."""
     head = MILBoost(seed=0, threads=1, **setting)
     head.build(bags[0].shape[1], LabelSpace.nominal(["negative", "positive"]))
     head.fit(padded(bags), torch.eye(2)[torch.from_numpy(label)], Collective())
@@ -58,13 +57,13 @@ def mil_boost(bags: BagList, label: np.ndarray, tested: BagList, setting: Settin
 
 
 def padded(bags: BagList) -> torch.Tensor:
-    """Bags as a tensor (B, J, F), missing instances NaN."""
+    """Return bags as a tensor (B, J, F), in which missing instances are NaN."""
     tensors = [torch.tensor(bag, dtype=torch.float32) for bag in bags]
     return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=torch.nan)
 
 
 def ada_boost(bags: BagList, label: np.ndarray, tested: BagList, setting: Setting) -> np.ndarray:
-    """Instances learn their bag's label; a bag is as positive as its most positive instance."""
+    """Boost instances with their bag's label, and return the largest score of each test bag's instances."""
     model = AdaBoostClassifier(random_state=0, **setting)
     model.fit(np.concatenate(bags), np.repeat(label, [len(bag) for bag in bags]))
     scores = model.decision_function(np.concatenate(tested))
@@ -72,7 +71,7 @@ def ada_boost(bags: BagList, label: np.ndarray, tested: BagList, setting: Settin
 
 
 def normalised_set_kernel(bags: BagList, label: np.ndarray, tested: BagList, setting: Setting) -> np.ndarray:
-    """The normalised set kernel machine of the package ``sawmil``, on RBF kernels."""
+    """Return the scores of the normalised set kernel machine of the package ``sawmil``, with RBF kernels."""
     from sawmil import NSK, RBF, Bag
 
     scaler = StandardScaler().fit(np.concatenate(bags))
@@ -91,19 +90,19 @@ METHODS: dict[str, Method] = {
 
 
 def choose(method: Method, grid: list[Setting], bags: BagList, label: np.ndarray, folds: int, seed: int) -> Setting:
-    """The setting with the best mean of accuracy and AUC over inner folds."""
-    figures = []
+    """Return the hyperparameters with the best mean of accuracy and AUC over inner folds."""
+    results = []
     splits = list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(label, label))
     for setting in grid:
         scores = np.zeros(len(label))
         for train, test in splits:
             scores[test] = method([bags[i] for i in train], label[train], [bags[i] for i in test], setting)
-        figures.append(((scores > 0) == label).mean() + roc_auc_score(label, scores))
-    return grid[int(np.argmax(figures))]
+        results.append(((scores > 0) == label).mean() + roc_auc_score(label, scores))
+    return grid[int(np.argmax(results))]
 
 
 def cross_validate(name: str, bags: BagList, label: np.ndarray, options: argparse.Namespace, seed: int) -> np.ndarray:
-    """Scores of all bags, each from the fold that tests it."""
+    """Return the scores of all bags, each from the fold that tests it."""
     scores = np.zeros(len(label))
     for train, test in StratifiedKFold(options.folds, shuffle=True, random_state=seed).split(label, label):
         bags_in, label_in = [bags[i] for i in train], label[train]
@@ -119,7 +118,7 @@ def main() -> None:
     parser.add_argument("--path", default="mil/musk1.csv", help="a bag table under LDL_DATA (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--folds", type=int, default=10)
-    parser.add_argument("--inner", type=int, default=3, help="folds of the choice of settings (default: %(default)s)")
+    parser.add_argument("--inner", type=int, default=3, help="folds inside a training set (default: %(default)s)")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     options = parser.parse_args()
     torch.set_num_threads(1)

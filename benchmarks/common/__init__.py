@@ -1,1 +1,1 @@
-"""What the scripts share: the command line, folds, figures, tables, times, and what was measured already."""
+"""What the scripts share: items of papers and their pages, data sets and folds, the command line, and times."""

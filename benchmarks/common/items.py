@@ -1,33 +1,122 @@
-"""Tables and figures of a paper: what measures them, and what was measured."""
+"""Items (tables and figures) of a paper: what measures them, how results are judged, and how they are stored."""
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.claims import Claim, from_json, judge, to_json
-from ldl.cells.store import Row, Store
+import yaml
+
+from ldl.experiments.jobs import Row, Store
+from ldl.experiments.statistics import mean_and_std, spread
 from ldl.reports.files import write_json
 
-HUMAN_GENE = (
-    "ldl/Human_Gene.mat (30,542 rows, 36 features, 68 labels) is not at hand. It is expected below LDL_DATA with "
-    "`features` (N, F) and `labels` (N, C); the command fetches it where it is missing. Files of this layout are made "
-    "up in tests/benchmarks/conftest.py"
-)
-"""Why what two papers show of it is absent."""
+EXCEEDED, REPRODUCED, MISSED, NOT_JUDGED = "exceeded", "reproduced", "not reproduced", ""
 NOTHING, ABSENT, MISSING = "nothing to measure", "cannot be run here", "not measured"
+BENCHMARKS = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A result beside the printed number.
+
+    Attributes:
+        name: Its name on the page.
+        ours: One value per fold, seed or trial.
+        published: The printed value.
+        deviation: The printed standard deviation.
+        lower: Whether lower is better.
+        digits: Decimals shown.
+        baseline: Whether it is a baseline's result, which is shown beside the printed one and not judged.
+    """
+
+    name: str
+    ours: tuple[float, ...]
+    published: float | None = None
+    deviation: float | None = None
+    lower: bool = True
+    digits: int = 4
+    baseline: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Reproduced: within one published deviation of the published mean. If no deviation is printed, within one of
+        ours. A single value without either must be equal to the digits shown. Exceeded: better by more than that."""
+        if self.published is None or self.baseline:
+            return NOT_JUDGED
+        mean, own = mean_and_std(self.ours)
+        within = self.deviation if self.deviation is not None else 0.0 if math.isnan(own) else own
+        behind = (mean - self.published) * (1 if self.lower else -1)
+        if abs(behind) <= max(within, 0.5 * 10**-self.digits):
+            return REPRODUCED
+        return EXCEEDED if behind < 0 else MISSED
+
+    @property
+    def theirs(self) -> str:
+        if self.published is None:
+            return ""
+        shown = f"{self.published:.{self.digits}f}"
+        return shown if self.deviation is None else f"{shown} ± {self.deviation:.{self.digits}f}"
+
+    @property
+    def measured(self) -> str:
+        return spread(self.ours, self.digits)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence of the paper, or what one of its curves or pictures shows.
+
+    Attributes:
+        name: The sentence.
+        holds: Whether it holds here.
+        measured: Our results, in words.
+        theirs: The printed numbers, in words.
+        exact: Whether a rerun gives the same results; false for times.
+    """
+
+    name: str
+    holds: bool
+    measured: str
+    theirs: str = ""
+    exact: bool = True
+
+    @property
+    def verdict(self) -> str:
+        return REPRODUCED if self.holds else MISSED
+
+
+Claim = Number | Statement
+
+
+def judge(claims: Iterable[Claim]) -> str:
+    """Return the verdict of an item. One claim that is not reproduced decides; else the more frequent verdict does."""
+    verdicts = [claim.verdict for claim in claims if claim.verdict]
+    if MISSED in verdicts or not verdicts:
+        return MISSED
+    return EXCEEDED if verdicts.count(EXCEEDED) > verdicts.count(REPRODUCED) else REPRODUCED
+
+
+def shows_the_same(one: Claim, other: Claim) -> bool:
+    """Return whether a page shows two claims alike. Of a statement about times only the verdict counts."""
+    if isinstance(one, Statement) and not one.exact:
+        return one.verdict == other.verdict
+    return (one.theirs, one.measured, one.verdict) == (other.theirs, other.measured, other.verdict)
 
 
 class Work:
-    """Where an item is measured.
+    """The place where an item is measured.
 
     Attributes:
-        folder: Its own; charts and runs lie here.
-        quick: In a small form, which proves the command and no claim.
+        folder: The item's own folder, for charts and stored results.
+        quick: Whether to measure a small form, which shows that the command runs and nothing else.
     """
 
     def __init__(self, folder: Path, quick: bool) -> None:
@@ -35,30 +124,30 @@ class Work:
         self._store = Store(folder / "cells")
         self._shared: dict[str, Work] = {}
 
-    def cell(self, key: Row, measure: Callable[[], Row]) -> Row:
-        """What was measured under ``key``, or is measured now and kept, so that what was stopped goes on."""
-        return self._store.cell(key, measure)
+    def result(self, key: Row, measure: Callable[[], Row]) -> Row:
+        """Return the result stored under ``key``, or measure and store it, so that a stopped command resumes."""
+        return self._store.get(key, measure)
 
     def shared(self, name: str) -> Work:
-        """Cells that several items of the paper read."""
+        """Return the place of results that several items of the paper use."""
         if name not in self._shared:
-            # Making one reads all its cells.
+            # A new one reads all stored results.
             self._shared[name] = Work(self.folder.parent / name, self.quick)
         return self._shared[name]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Item:
-    """A table or figure.
+    """A table or figure, as ``paper.yaml`` describes it.
 
     Attributes:
-        name: ``Table 15``.
+        name: Its name, such as ``Table 15``.
         shows: What it shows.
-        protocol: Folds, seeds, what deviations are over, who chose settings on what; no figure that was measured.
-        measure: Makes its claims; None where there is nothing to measure, or where it cannot be.
-        absent: Why it cannot be run here: what is missing, and the layout in which it is expected.
-        command: What measures it where it is not ``papers.py``: the command that somebody with the data runs.
-        why: Why it differs, as far as is known; no figure that was measured.
+        protocol: Folds, seeds, deviations, and how hyperparameters were chosen; no results.
+        measure: Yields its claims; None if nothing is to be measured or the data are missing.
+        absent: Why (a part of) it cannot be run here: what is missing, and the layout that the code expects.
+        command: The command that measures it where ``papers.py`` does not.
+        why: Why results differ from the paper; no results.
     """
 
     name: str
@@ -72,35 +161,57 @@ class Item:
 
 @dataclass(frozen=True)
 class Paper:
-    """The items of a paper, in its order.
-
-    Attributes:
-        name: ``structrf``, which is also its folder in ``benchmarks/`` and its page.
-        title: In words.
-        items: All tables and figures, each once.
-    """
+    """A paper: its name (its folder and page), its title and its items in the paper's order."""
 
     name: str
     title: str
     items: tuple[Item, ...]
 
 
+def read_paper(name: str) -> Paper:
+    """Read ``benchmarks/NAME/paper.yaml``.
+
+    ``measure: MODULE.FUNCTION`` of an item names a function in the paper's folder and ``with`` its arguments. A text
+    may be a list of parts, which are joined.
+    """
+    content = yaml.safe_load((BENCHMARKS / name / "paper.yaml").read_text(encoding="utf-8"))
+
+    def item(entry: dict[str, Any]) -> Item:
+        arguments = entry.pop("with", {})
+        fields: dict[str, Any] = {
+            key: " ".join(value) if isinstance(value, list) else value for key, value in entry.items()
+        }
+        if "measure" in fields:
+            module, function = fields["measure"].split(".")
+            found = getattr(importlib.import_module(f"benchmarks.{name}.{module}"), function)
+            fields["measure"] = partial(found, **arguments)
+        return Item(**fields)
+
+    return Paper(name, content["title"], tuple(map(item, content["items"])))
+
+
+def read_published(name: str) -> dict[str, Any]:
+    """Read the numbers that a paper prints, ``benchmarks/NAME/published.yaml``."""
+    content: dict[str, Any] = yaml.safe_load((BENCHMARKS / name / "published.yaml").read_text(encoding="utf-8"))
+    return content
+
+
 @dataclass(frozen=True)
 class Measured:
-    """What an item came to, and the seconds of the processor that it took, without cells that others had measured."""
+    """Claims of an item, and processor seconds without shared results that other items had measured."""
 
     claims: tuple[Claim, ...]
     seconds: float
 
 
 def measure(item: Item, work: Work) -> Measured:
-    """Measure an item; what its folder has is not measured again, but for its seconds."""
+    """Measure an item. Stored results are not measured again; their seconds count."""
     assert item.measure is not None
     spent = work.folder / "seconds.json"
     before = json.loads(spent.read_text(encoding="utf-8"))["seconds"] if spent.is_file() else 0.0
     start = time.process_time()
     try:
-        claims = tuple(from_json(json.loads(json.dumps(to_json(claim)))) for claim in item.measure(work))
+        claims = tuple(from_json(json.loads(json.dumps(asdict(claim)))) for claim in item.measure(work))
     finally:
         seconds = before + time.process_time() - start
         write_json(spent, {"seconds": seconds})
@@ -108,27 +219,30 @@ def measure(item: Item, work: Work) -> Measured:
 
 
 def verdict(item: Item, measured: Measured | None) -> str:
-    """In a word or a few."""
+    """Return the verdict of an item, or why it has none."""
     if item.measure is None:
         return ABSENT if item.absent else NOTHING
     return MISSING if measured is None else judge(measured.claims)
 
 
-def write_figures(path: Path, figures: dict[str, Measured]) -> None:
-    """What pages are written from."""
-    content: dict[str, Any] = {
-        name: {"seconds": round(figure.seconds, 1), "claims": [to_json(claim) for claim in figure.claims]}
-        for name, figure in figures.items()
+def from_json(content: dict[str, Any]) -> Claim:
+    """Return a claim from its stored fields."""
+    return Statement(**content) if "holds" in content else Number(**{**content, "ours": tuple(content["ours"])})
+
+
+def write_results(path: Path, results: dict[str, Measured]) -> None:
+    """Write the results from which pages are written."""
+    content = {
+        name: {"seconds": round(one.seconds, 1), "claims": [asdict(claim) for claim in one.claims]}
+        for name, one in results.items()
     }
     write_json(path, content)
 
 
-def read_figures(path: Path) -> dict[str, Measured]:
-    """What :func:`write_figures` wrote; nothing where there is no file."""
-    if not path.is_file():
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
+def read_results(path: Path) -> dict[str, Measured]:
+    """Read the results of a paper; none if there is no file."""
+    content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {
-        name: Measured(tuple(from_json(claim) for claim in figure["claims"]), figure["seconds"])
-        for name, figure in content.items()
+        name: Measured(tuple(from_json(claim) for claim in one["claims"]), one["seconds"])
+        for name, one in content.items()
     }

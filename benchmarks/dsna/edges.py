@@ -1,92 +1,140 @@
-"""Edges of BSDS500: Table I, Table IV and Figures 7 and 10 of Huang, Loy & Tang 2016.
+"""Edges of BSDS500: Tables I and IV and Figures 7 and 10 of Huang, Loy & Tang 2016.
 
-All is measured by ``benchmarks/edges/structured_steps.py``, whose store the items read: what lies there is not measured
-again.
+Forests and results are stored in ``edges`` beside the items, and are not measured again.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
 
-from benchmarks.common.claims import Claim, Number, Statement
-from benchmarks.common.items import Work
-from benchmarks.dsna.published import TABLE1_EDGE, TABLE4_DSNA, TABLE4_SE
-from benchmarks.edges.structured_steps import FIGURES, STEPS, Step, cell_of
-from ldl.cells.store import Row
+import numpy as np
+import torch
+from safetensors.torch import load_file, save
 
-PLAIN, DSNA = "as before: 8 trees, one scale", "they vote by DSNA"
-FINAL_SE = "chosen with 8 trees"
-FINAL_SAME = "chosen: 4 trees, which all vote, scales 1/2, 1, 3/2"
-FINAL_DSNA = "chosen with DSNA for half of the votes"
-EQUALLY = "10 patches of a leaf vote, equally"
-SHARES = (EQUALLY, DSNA, "half by DSNA, half equally")
-EIGHT, WEIGHTED = "and all 8 trees vote", "the same, 2 classes by k-means, of the same weight"
-COSTS = (WEIGHTED, "the same, 4 classes by k-means", "the same, 4 classes of the same weight")
-WAYS = ("the same, 16 trees, which all vote", "the same, mirror image too", "the same, sharpened by 3 pixels")
+from benchmarks.common.items import Claim, Number, Statement, Work, read_published
+from ldl.checkpoint import replacing
+from ldl.collective import Collective
+from ldl.data.edges.bsds500 import BSDS500
+from ldl.edges.benchmark.evaluation import evaluate, scores
+from ldl.edges.benchmark.ground_truth import GroundTruth
+from ldl.edges.benchmark.thinning import suppress
+from ldl.edges.structured.channels import PATCH
+from ldl.edges.structured.patches import make_scene
+from ldl.experiments.jobs import Row, name_of
+from ldl.heads import StructuredEdges
 
+METRICS = ("ods", "ois", "ap")
+PUBLISHED = read_published("dsna")
 
-def _cell(work: Work, name: str, protocol: str, patches: int, every: int, levels: int) -> Row:
-    step, store = STEPS[name], work.shared("edges")
-    options = argparse.Namespace(
-        path=None, protocol=protocol, patches=patches, every=every, levels=levels, out=store.folder, images=None
-    )
-    if work.quick:
-        options.patches, options.every, options.levels, options.images = 100, 200, 2, 3
-        step = Step(name, {**step.grown, "trees": 4}, {**step.applied, "votes": 4})
-    return cell_of(store.cell, step, 0, options)
-
-
-def final(work: Work, name: str) -> Row:
-    """A step on all images of the test part, trained on the other two."""
-    return _cell(work, name, "final", 1_000_000, 1, 99)
-
-
-def validated(work: Work, name: str, every: int) -> Row:
-    """A step on some images of the validation part."""
-    return _cell(work, name, "development", 100_000, every, 24)
+SCALES = (0.5, 1.0, 1.5)
+ALL = {"votes": 8, "scales": SCALES}
+KEPT = {"kept": 10}
+STEPS: dict[str, tuple[Row, Row]] = {
+    "plain": ({}, ALL),
+    "2 classes of the same weight": ({"balance": 1.0}, ALL),
+    "4 trees": ({"trees": 4}, {"votes": 4, "scales": SCALES}),
+    "half by DSNA": ({"trees": 4, **KEPT}, {"votes": 4, "scales": SCALES, "dsna": True, "blend": 0.5}),
+    "patches equally": (KEPT, {"dsna": True, "blend": 0.0}),
+    "patches by DSNA": (KEPT, {"dsna": True}),
+}
+"""Options by which a forest grows, and options by which it is applied."""
 
 
-def edges(work: Work) -> Iterator[Claim]:
+def table_1(work: Work) -> Iterator[Claim]:
     """Table I, edges."""
-    for name, step in (("RF", FINAL_SE), ("CS-RF+DSNA", FINAL_DSNA)):
-        ods, peer = final(work, step)["ods"], name == "RF"
-        yield Number(f"edges, {name}, ODS", (ods,), TABLE1_EDGE[name], lower=False, digits=2, peer=peer)
-    plain, weighted = (validated(work, name, 4)["ods"] for name in (EIGHT, WEIGHTED))
-    says = "edges, nodes that mind rare classes gain, on every 4th image of val"
-    yield Statement(says, weighted > plain, f"ODS {weighted:.3f}, plain {plain:.3f}", "0.76, plain 0.75")
-    yield from tried(work, "edges, ", 4, COSTS)
+    for name, step in (("RF", "plain"), ("CS-RF+DSNA", "half by DSNA")):
+        ods, printed = _final(work, step)["ods"], PUBLISHED["table_1_edge"][name]
+        yield Number(f"edges, {name}, ODS", (ods,), printed, lower=False, digits=2, baseline=name == "RF")
+    plain, weighted = (_validated(work, name, 4)["ods"] for name in ("plain", "2 classes of the same weight"))
+    claim = "edges, nodes that mind rare classes gain, on every 4th image of val"
+    yield Statement(claim, weighted > plain, f"ODS {weighted:.3f}, plain {plain:.3f}", "0.76, plain 0.75")
 
 
-def table4(work: Work) -> Iterator[Claim]:
+def table_4(work: Work) -> Iterator[Claim]:
     """ODS, OIS and AP."""
-    for name, step, published in (("SE", FINAL_SE, TABLE4_SE), ("CS-SE+DSNA", FINAL_DSNA, TABLE4_DSNA)):
-        cell = final(work, step)
-        for figure in FIGURES:
-            words, peer = f"{name}, {figure.upper()}", name == "SE"
-            yield Number(words, (cell[figure],), published[figure], lower=False, digits=2, peer=peer)
-    yield Number("SE of as many trees as CS-SE+DSNA, ODS", (final(work, FINAL_SAME)["ods"],), lower=False, digits=2)
-    yield from tried(work, "", 8, (PLAIN, *SHARES))
-    yield from tried(work, "", 4, (EIGHT, *WAYS))
+    for name, step in (("SE", "plain"), ("CS-SE+DSNA", "half by DSNA")):
+        row, published = _final(work, step), PUBLISHED["table_4"][name]
+        for metric in METRICS:
+            words, baseline = f"{name}, {metric.upper()}", name == "SE"
+            yield Number(words, (row[metric],), published[metric], lower=False, digits=2, baseline=baseline)
+    ods = _final(work, "4 trees")["ods"]
+    yield Number("SE of as many trees as CS-SE+DSNA, ODS", (ods,), lower=False, digits=2)
 
 
-def tried(work: Work, prefix: str, every: int, names: Iterable[str]) -> Iterator[Claim]:
-    """ODS of steps on some images of the validation part."""
-    for name in list(names)[: 1 if work.quick else None]:
-        ods = validated(work, name, every)["ods"]
-        words = f"{prefix}{name}: ODS on every {every}th image of val"
-        yield Number(words, (ods,), lower=False, digits=3, attempt=True)
-
-
-def figure7(work: Work) -> Iterator[Claim]:
+def figure_7(work: Work) -> Iterator[Claim]:
     """DSNA beside the average of the same patches."""
-    average, weighed = validated(work, EQUALLY, 8)["ods"], validated(work, DSNA, 8)["ods"]
+    average, weighed = (_validated(work, step, 8)["ods"] for step in ("patches equally", "patches by DSNA"))
     yield Statement("edges, DSNA has a larger ODS than the average of the same patches", weighed > average,
                     f"{weighed:.3f}, {average:.3f}, on every 8th image of val")  # fmt: skip
 
 
-def figure10(work: Work) -> Iterator[Claim]:
+def figure_10(work: Work) -> Iterator[Claim]:
     """Cleaner maps with preserved structures, by the same trees: more precision at the same recall."""
-    ours, plain = final(work, FINAL_DSNA), final(work, FINAL_SAME)
-    for figure, says in (("ap", "cleaner maps: a larger AP"), ("ods", "preserved structures: a larger ODS")):
-        yield Statement(f"{says} than SE's", ours[figure] > plain[figure], f"{ours[figure]:.3f}, {plain[figure]:.3f}")
+    ours, plain = _final(work, "half by DSNA"), _final(work, "4 trees")
+    for metric, claim in (("ap", "cleaner maps: a larger AP"), ("ods", "preserved structures: a larger ODS")):
+        yield Statement(f"{claim} than SE's", ours[metric] > plain[metric], f"{ours[metric]:.3f}, {plain[metric]:.3f}")
+
+
+def _final(work: Work, step: str) -> Row:
+    """Return the metrics of a step on all test images, trained on the other two parts."""
+    return _metrics(work, step, "final", 1_000_000, 1, 99)
+
+
+def _validated(work: Work, step: str, every: int) -> Row:
+    """Return the metrics of a step on every n-th validation image."""
+    return _metrics(work, step, "development", 100_000, every, 24)
+
+
+def _metrics(
+    work: Work, step: str, protocol: Literal["final", "development"], patches: int, every: int, levels: int
+) -> Row:
+    (grown, applied), images = STEPS[step], None
+    if work.quick:
+        patches, every, levels, images = 100, 200, 2, 3
+        grown, applied = {**grown, "trees": 4}, {**applied, "votes": 4}
+    grown = {"patches": patches, "seed": 0, **grown}
+    place = work.shared("edges")
+
+    def measure() -> Row:
+        data = BSDS500(crop=PATCH, protocol=protocol)
+        data.setup()
+        file = place.folder / f"{name_of({**grown, 'protocol': protocol})}.safetensors"
+        if not file.exists():
+            # The fitted head is freed before another one loads the forest: with kept patches it takes gigabytes.
+            _grow(data, grown, images, file)
+        head = _built(data, **grown, **applied)
+        head.load_state_dict(load_file(file))
+        return _evaluate(head, {str(row): data.read(row) for row in data.split.test[::every]}, levels)
+
+    return place.result({**grown, **applied, "protocol": protocol, "every": every, "levels": levels}, measure)
+
+
+def _built(data: BSDS500, **options: Any) -> StructuredEdges:
+    head = StructuredEdges(**options, threads=1)
+    head.build(3, data.labels)
+    return head
+
+
+def _grow(data: BSDS500, grown: Row, images: int | None, file: Path) -> None:
+    """Fit a forest on the first training images, or on all, and write its state."""
+    head = _built(data, **grown)
+    read = (data.read(row) for row in data.split.train[:images])
+    drawn = [(image, truth.boundaries, truth.segments) for image, truth in read if truth.segments is not None]
+    head.fit_scenes([make_scene(*scene, head.floor) for scene in drawn], Collective())
+    with replacing(file) as whole:
+        whole.write(save(head.state_dict()))
+
+
+def _evaluate(head: StructuredEdges, tested: dict[str, tuple[np.ndarray, GroundTruth]], levels: int) -> Row:
+    """Return ODS, OIS and AP of maps with 8 bits."""
+
+    def compared(name: str) -> tuple[np.ndarray, GroundTruth]:
+        image, truth = tested[name]
+        strength = head(torch.tensor(image).permute(2, 0, 1)[None])[0, ..., 1].numpy()
+        return np.round(suppress(strength) * 255) / 255, truth
+
+    found = evaluate(list(tested), compared, levels)
+    by_name = scores(found.thresholds, found.counts)
+    return {name: by_name[name] for name in METRICS}

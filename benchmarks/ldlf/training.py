@@ -1,4 +1,4 @@
-"""The paper's training of a shallow forest (Shen et al. 2017, Algorithm 1) as a plain loop, watched as it goes."""
+"""The paper's training of a shallow forest (Shen et al. 2017, Algorithm 1) as a plain loop."""
 
 from __future__ import annotations
 
@@ -6,93 +6,59 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.common.folds import FOLDS, mean_measures, numbered, read_set
+from benchmarks.common.data import FOLDS, mean_metrics, numbered, read_set
 from benchmarks.common.items import Work
-from ldl.cells.store import Row
 from ldl.collective import Collective
+from ldl.experiments.jobs import Row
 from ldl.heads import LDLF
-from ldl.protocols import Fold, kfold
+from ldl.protocols import kfold
 
 SCHEDULE = 25_000
 """Iterations of the paper."""
-MARKS = (100, 300, 1000, 2500, 5000, 10_000, SCHEDULE)
-"""Iterations at which the forest is measured."""
 BATCH = 64
-MEASURES = ("kl", "euclidean", "sorensen", "squared_chi2", "fidelity", "intersection")
+METRICS = ("kl", "euclidean", "sorensen", "squared_chi2", "fidelity", "intersection")
 
 rows_of = cache(read_set)
 
 
-def curve(
-    work: Work,
-    name: str,
-    fold: int,
-    iterations: int,
-    *,
-    validation: bool = False,
-    leaking: bool = False,
-    lr: float = 1e-3,
-    weight_decay: float = 0.0,
-    seed: int = 0,
-    **options: Any,
-) -> Row:
-    """The six measures at every mark up to ``iterations``: ``{"marks": [...], "kl": [...], ...}``.
+def trained(work: Work, name: str, fold: int, iterations: int, **options: Any) -> Row:
+    """Train a forest on standardised features of a fold, and return the paper's six metrics of the test rows.
 
     Args:
-        work: Keeps it.
-        name: Of the set.
-        fold: Of ten.
+        work: Stores the result.
+        name: Name of the set.
+        fold: Fold, of ten.
         iterations: Batches of 64 rows.
-        validation: Whether a tenth of the training rows is set aside, and measured in place of the test rows.
-        leaking: Whether rows are drawn with replacement before folds are cut, as in the authors' public script: most
-            test rows are then training rows, too.
-        lr: Of Adam.
-        weight_decay: Of Adam.
-        seed: Of the units, the weights and the batches.
-        options: Of ``LDLF``; its defaults are the paper's.
+        options: Options of ``LDLF``, whose defaults are the paper's.
     """
     if work.quick:
         iterations = 2
-    key: Row = {"set": name, "fold": fold, "iterations": iterations, "validation": validation, "leaking": leaking}
-    key |= {"lr": lr, "weight_decay": weight_decay, "seed": seed, **options}
 
     def measure() -> Row:
         features, target = rows_of(name)
-        if leaking:
-            drawn = torch.from_numpy(np.random.default_rng(0).integers(len(target), size=len(target)))
-            features, target = features[drawn], target[drawn]
-        split = kfold(len(target), FOLDS, fold, 0, 0.1 if validation else 0.0)
-        torch.manual_seed(seed)
+        split = kfold(len(target), FOLDS, fold, 0)
+        mean, deviation = features[split.train].mean(0), features[split.train].std(0).clamp_min(1e-6)
+        train, test = (((features[rows] - mean) / deviation, target[rows]) for rows in (split.train, split.test))
+        torch.manual_seed(0)
         head = LDLF(**options)
         head.build(features.shape[1], numbered(target.shape[1]))
-        optimizer = torch.optim.Adam(head.parameters(), lr=lr, weight_decay=weight_decay)
-        marks = [mark for mark in MARKS if mark < iterations] + [iterations]
-        found: dict[str, list[Any]] = {"marks": marks, **{measure: [] for measure in MEASURES}}
-        train, watched = standardised(features, target, split)
-        for step, _ in enumerate(steps(head, optimizer, *train, iterations), 1):
-            if step in marks:
-                for measure, value in scores(head, *watched).items():
-                    found[measure].append(value)
-        return found
+        optimizer = torch.optim.Adam(head.parameters(), lr=1e-3)
+        for _ in steps(head, optimizer, *train, iterations):
+            pass
+        with torch.no_grad():
+            return mean_metrics(head.eval()(test[0]), test[1], METRICS)
 
-    return work.shared("curves").cell(key, measure)
-
-
-def standardised(features: Tensor, target: Tensor, split: Fold) -> list[tuple[Tensor, Tensor]]:
-    """Training rows, and those that are measured, by the mean and the deviation of the former."""
-    mean, deviation = features[split.train].mean(0), features[split.train].std(0).clamp_min(1e-6)
-    watched = split.val if len(split.val) else split.test
-    return [((features[rows] - mean) / deviation, target[rows]) for rows in (split.train, watched)]
+    key = {"set": name, "fold": fold, "iterations": iterations, **options}
+    return work.shared("forests").result(key, measure)
 
 
 def steps(
     head: LDLF, optimizer: torch.optim.Optimizer, features: Tensor, target: Tensor, iterations: int, batch: int = BATCH
 ) -> Iterator[None]:
-    """Gradient steps on batches of shuffled rows; leaves are solved when they are due."""
+    """Take gradient steps on batches of shuffled rows, and update the leaves when an update is due."""
     collective, left = Collective(), torch.empty(0, dtype=torch.long)
     for _ in range(iterations):
         if len(left) < batch:
@@ -107,10 +73,3 @@ def steps(
         if head.update_due:
             head.update(collective)
         yield
-
-
-@torch.no_grad()
-def scores(head: LDLF, features: Tensor, target: Tensor) -> dict[str, float]:
-    """The six measures of the paper."""
-    head.eval()
-    return mean_measures(head(features), target, MEASURES)

@@ -1,4 +1,4 @@
-"""Embeddings whose neighbours are averaged: MSLP's, and those of the methods that its paper compares it with."""
+"""Embeddings in which neighbours decode: MSLP's, and those of the baselines of its paper."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from benchmarks.common.folds import fit_head
+from benchmarks.common.data import fit_head
 from ldl.heads import MSLP
-from ldl.methods.embedding.kernels import inverse_root, rbf
-from ldl.methods.embedding.locality import neighbour_graphs, preserve, varying_directions
-from ldl.methods.embedding.neighbours import nearest
+from ldl.methods.embedding import inverse_root, nearest, neighbour_graphs, preserve, rbf, varying_directions
 
 NEAR = 20
-"""Neighbours that LPP draws together and NPE mixes, as many as MSLP's k+ is by default."""
+"""Neighbours in LPP and NPE, equal to MSLP's default k+."""
 LANDMARKS = 500
 ROUNDING = 1e-5
-"""Directions of the labels with a smaller share of the largest are rounding: their sums are 1 but for that."""
+"""Directions of the labels below this share of the largest are rounding errors, since distributions sum to 1."""
 MIXING = 1e-3
-"""Ridge of NPE's mixtures, as a share of the trace: more neighbours than dimensions leave them open (Roweis & Saul)."""
+"""Ridge of NPE's mixtures as a share of the trace, which makes them unique (Roweis & Saul)."""
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """Training rows in an embedding, in which the neighbours of others are looked for.
+    """Training rows in an embedding, among which the neighbours of other rows are found.
 
     Attributes:
         points: (N, l).
@@ -42,7 +40,7 @@ class Embedded:
     embed: Callable[[Tensor], Tensor]
 
     def predict(self, features: Tensor, dimensions: int | None, neighbours: Sequence[int]) -> dict[int, Tensor]:
-        """For each k the mean distribution of the k nearest rows, (n, C), in the first dimensions, or in all (None)."""
+        """Return for each k the mean distribution of the k nearest rows, (n, C), in the first or all dimensions."""
         most = min(max(neighbours), len(self.points))
         found = nearest(self.embed(features)[:, :dimensions], self.points[:, :dimensions], most)
         sums = self.distributions[found].double().cumsum(1)
@@ -50,28 +48,28 @@ class Embedded:
 
 
 Embedder = Callable[..., Embedded]
-"""Embeds features (N, F) by their distributions (N, C), in at most so many dimensions, with options of its own."""
+"""Function of features (N, F), distributions (N, C), most dimensions, and options."""
 
 
 def whole(features: Tensor, target: Tensor, dimensions: int) -> Embedded:
-    """The features themselves: AA-kNN."""
+    """Return the features themselves: AA-kNN."""
     return Embedded(features, target, lambda rows: rows)
 
 
 def mslp(features: Tensor, target: Tensor, dimensions: int, **options: Any) -> Embedded:
-    """The head's embedding; ``options`` are the head's."""
+    """Return the embedding of the head with ``options``."""
     head = fit_head(MSLP(**options, ratio=dimensions / target.shape[1]), features, target)
     return Embedded(head.points, head.distributions, head.embed)
 
 
 Project = Callable[[np.ndarray, np.ndarray, int, float], np.ndarray]
-"""Centred rows (N, D) and distributions (N, C) to a projection (D, l), from at most how many dimensions and a ridge."""
+"""Function of centred rows (N, D), distributions (N, C), dimensions and a ridge. Returns (D, l)."""
 
 
 def projected(project: Project) -> Embedder:
-    """An embedder from a projection of the features or, with ``kernel`` ``rbf``, of their kernel's components.
+    """Return an embedder that projects the features or, if ``kernel`` is ``rbf``, components of their kernel.
 
-    Landmarks and width of the kernel are as the head has them.
+    Landmarks and width of the kernel are those of the head.
     """
 
     def embedder(
@@ -87,7 +85,7 @@ def projected(project: Project) -> Embedder:
 
 
 def kernel_components(features: Tensor) -> Callable[[Tensor], Tensor]:
-    """What maps rows to components of an rbf kernel on training rows (N, F), by landmarks among these (Nystrom)."""
+    """Return a map from rows to components of an rbf kernel, by landmarks among training rows (N, F) (Nystrom)."""
     chosen = torch.randperm(len(features), generator=torch.Generator().manual_seed(0))[:LANDMARKS]
     landmarks = features[chosen].double()
     gamma = 1 / (features.shape[1] * float(features.double().var(unbiased=False)))
@@ -96,25 +94,25 @@ def kernel_components(features: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def pca(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
-    """Directions of most variance; no ridge matters."""
+    """Return the directions of most variance, which do not depend on the ridge."""
     return eigh(-rows.T @ rows)[1][:, :dimensions]
 
 
 def cca(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
-    """Directions of most correlation with some mixture of the labels (Hotelling 1936); at most C - 1 differ from 0."""
+    """Return the directions of most correlation with mixtures of the labels (Hotelling 1936), at most C - 1."""
     labels = target - target.mean(0)
     shared = rows.T @ (labels @ np.linalg.pinv(labels, rcond=ROUNDING))
     return _least(rows, -shared @ rows, dimensions, ridge)
 
 
 def lpp(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
-    """Locality preserving projection (He & Niyogi 2003): all neighbours in features are drawn alike."""
+    """Return the locality preserving projection (He & Niyogi 2003), in which all neighbours weigh the same."""
     graphs = neighbour_graphs(torch.from_numpy(rows), torch.zeros(len(rows), 1), NEAR, 1.0, 0, 1.0)
     return preserve(rows, *graphs, 1.0, ridge, dimensions)[0]
 
 
 def npe(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
-    """Neighbourhood preserving embedding (He et al. 2005): rows stay the mixtures of their neighbours that they are."""
+    """Return the neighbourhood preserving embedding (He et al. 2005): rows stay mixtures of their neighbours."""
     points = torch.from_numpy(rows)
     near = nearest(points, points, min(NEAR, len(rows) - 1), exclude_self=True)
     apart = torch.stack([points[others] - own for own, others in zip(points, near)])
@@ -129,7 +127,7 @@ def npe(rows: np.ndarray, target: np.ndarray, dimensions: int, ridge: float) -> 
 
 
 def _least(rows: np.ndarray, left: np.ndarray, dimensions: int, ridge: float) -> np.ndarray:
-    """V (D, l) of least trace V^T (left + ridge I) V under V^T X^T X V = I, in the directions that X varies in."""
+    """Return V (D, l) of least trace V^T (left + ridge I) V with V^T X^T X V = I, in the directions of X."""
     basis = varying_directions(rows)
     points = rows @ basis
     right = points.T @ points

@@ -1,25 +1,28 @@
-"""The columns of the tabular benchmark: a set under a protocol."""
+"""Columns of the tabular benchmark (a set with a protocol), and the file of its results."""
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
-from ldl.cells.store import Row
 from ldl.data import TabularLDL
-from ldl.data.tables.grouped import GroupProtocol
+from ldl.data.tables.module import GroupProtocol
 from ldl.errors import LDLError
+from ldl.experiments.jobs import Row
+from ldl.metrics import DISTRIBUTION_METRICS
+from ldl.reports.files import write_csv
 
-PROTOCOLS: dict[str, tuple[GroupProtocol, ...]] = {
-    "persons": ("persons", "group_exclusive"),
-    "shuffled": ("shuffled", "random_kfold"),
-}
-"""The honest one first, each with the names that a run may call it by. ``shuffled`` was once called ``kfold``."""
+PROTOCOLS: tuple[GroupProtocol, ...] = ("persons", "shuffled")
+KEY = {"set": str, "protocol": str, "method": str, "seed": int, "fold": int, "spec": int}
+"""Fields that identify a result, and their types."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A set, its file, and the protocol of its folds; the set's name alone where it has no other protocol."""
+    """A set, its file, the protocol of its folds, and its title: the name, and the protocol if there are two."""
 
     name: str
     path: str
@@ -28,30 +31,54 @@ class Column:
 
 
 def columns_of(files: dict[str, str], sets: Iterable[str], protocols: Iterable[str]) -> list[Column]:
-    """The columns of some sets: persons are kept apart where they are known. Raises LDLError where none is left."""
+    """Return the columns of some sets. A set without groups has only shuffled rows. Raises LDLError if none is left."""
     found = []
     for name in sets:
         data = TabularLDL(path=files[name])
-        data.setup()  # a missing file is no failure of a method
+        data.setup()
         if data.groups is None:
             found += [Column(name, files[name], "shuffled", name)] if "shuffled" in protocols else []
         else:
-            for protocol, names in PROTOCOLS.items():
-                column = Column(name, files[name], names[0], f"{name}, {protocol}")
-                found += [column] if protocol in protocols else []
+            found += [Column(name, files[name], p, f"{name}, {p}") for p in PROTOCOLS if p in protocols]
     if not found:
-        raise LDLError(f"nobody knows the persons of {', '.join(sets)}; take --protocol shuffled")
+        raise LDLError(f"the subjects of {', '.join(sets)} are unknown; pass --protocol shuffled")
     return found
 
 
-def titled(cells: Iterable[Row], columns: Iterable[Column]) -> list[Row]:
-    """The cells of some columns, each with the title of its column for its set."""
+def titled(results: Iterable[Row], columns: Iterable[Column]) -> list[Row]:
+    """Return the results of some columns, each with the title of its column as its set."""
     titles = {(column.name, column.protocol): column.title for column in columns}
-    keyed = [(cell, (cell["set"], cell["protocol"])) for cell in cells]
-    return [{**cell, "set": titles[key]} for cell, key in keyed if key in titles]
+    keyed = [(row, (row["set"], row["protocol"])) for row in results]
+    return [{**row, "set": titles[key]} for row, key in keyed if key in titles]
 
 
-def protocol_of(results: Row) -> str | None:
-    """The protocol of a run's ``results.json`` as columns call it; None of any other."""
-    name = "shuffled" if results["protocol"] == "kfold" else results["protocol"]
-    return next((protocol for protocol, names in PROTOCOLS.items() if name in names), None)
+def write_results(path: Path, results: Iterable[Row]) -> None:
+    """Write one line per result, sorted by its key; of a failed one the error."""
+    rows = [
+        [
+            *(row.get(name, "") for name in KEY), json.dumps(row.get("setting", {})), row.get("seconds", ""),
+            *(row.get("measures", {}).get(name, "") for name in DISTRIBUTION_METRICS), row.get("error", ""),
+        ]
+        for row in results
+    ]  # fmt: skip
+    header = [*KEY, "setting", "seconds", *DISTRIBUTION_METRICS, "error"]
+    write_csv(path, header, sorted(rows, key=lambda row: row[: len(KEY) - 1]))
+
+
+def read_results(path: Path) -> list[tuple[Row, Row]]:
+    """Read the key and the content of each result of a file, without failed ones; none if there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as stream:
+        return [
+            (
+                {name: kind(row[name]) for name, kind in KEY.items()},
+                {
+                    "setting": json.loads(row["setting"]),
+                    "seconds": float(row["seconds"]),
+                    "measures": {name: float(row[name]) for name in DISTRIBUTION_METRICS},
+                },
+            )
+            for row in csv.DictReader(stream)
+            if not row["error"]
+        ]

@@ -1,4 +1,4 @@
-"""Fits any method of the tabular benchmark: heads of ldl, and peers with ``fit`` and ``predict``."""
+"""Methods of the tabular benchmark: heads of ldl, and competing packages with ``fit`` and ``predict``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import inspect
 import itertools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,41 +17,47 @@ import torch
 from scipy.sparse import csr_matrix
 
 import ldl.heads
-from benchmarks.common.folds import fit_rows, inputs_of, known_columns
+from benchmarks.common.data import fit_rows, inputs_of, known_columns, mean_metrics
+from benchmarks.tables.columns import Column
 from ldl.backbones.base import Identity
-from ldl.data import LDLDataModule
+from ldl.data import LDLDataModule, TabularLDL
 from ldl.data.tables.scaling import Scaling
 from ldl.estimator.training import train
+from ldl.experiments.selection import Candidate, Setting
 from ldl.head import FittedHead, Head
+from ldl.heads import Pool
+from ldl.metrics.functional import kl
 from ldl.schedule import WarmupCosine
 from ldl.task import Task
 
-os.environ.setdefault("KERAS_BACKEND", "torch")  # python-ldl is built on Keras, which else wants TensorFlow
+os.environ.setdefault("KERAS_BACKEND", "torch")  # python-ldl is built on Keras, whose default is TensorFlow
 
 Model = Callable[[torch.Tensor], torch.Tensor]
 
 SPARSE = 0.1
-"""Share of numbers other than zero below which a peer that takes sparse rows gets them."""
+"""A package that takes sparse rows gets them if the share of nonzero numbers is below this one."""
 FLOOR = 1e-12
-"""Least probability of peers that predict no distribution, before they are normalised."""
+"""Least probability of packages that predict no distribution, before normalisation."""
+LARGEST = {"epochs": 2, "folds": 2, "rounds": 5, "trees": 5, "n_estimators": 5, "iterations": 10, "max_iter": 10}
+"""Largest values of arguments of any class in the small form of a method."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """One method, as the configuration has it.
+    """A method as the configuration describes it. Stored results depend on its ``repr``.
 
     Attributes:
         name: Name in the tables.
-        class_path: A head of ldl by name, or the path of any class with ``fit`` and ``predict``.
-        init_args: Its arguments.
+        class_path: Name of a head of ldl, or path of a class with ``fit`` and ``predict``.
+        init_args: Arguments of the class.
         grid: Values of arguments to choose from on validation rows.
-        tuning: Arguments while choosing, where the final ones would take long: fewer trees.
+        tuning: Arguments that make the choice faster, such as fewer trees.
         training: ``epochs``, ``batch_size``, ``lr``, ``weight_decay`` of heads that are trained by gradient.
-        scaling: Of the features, see ``TabularLDL``.
-        seeded: Name of the argument that takes the seed, of peers that have one.
-        sparse: Whether a peer takes sparse rows, in which it finds the same in less time.
-        sets: The sets whose features it is meant for; None is all.
-        fitting: Arguments of a peer's ``fit``; of quick methods alone, so that it is no part of what cells depend on.
+        scaling: Scaling of the features, see ``TabularLDL``.
+        seeded: Name of the argument that takes the seed of a package.
+        sparse: Whether a package takes sparse rows, with which it finds the same in less time.
+        sets: Sets for which it is meant; None is all.
+        fitting: Arguments of a package's ``fit`` in the small form.
     """
 
     name: str
@@ -67,40 +74,73 @@ class Method:
 
     @property
     def is_head(self) -> bool:
-        """Whether it is a head of ldl, and no peer."""
+        """Whether it is a head of ldl."""
         return hasattr(ldl.heads, self.class_path)
 
     def is_for(self, name: str) -> bool:
-        """Whether it is meant for a set."""
+        """Return whether it is meant for a set."""
         return self.sets is None or name in self.sets
 
-    def settings(self) -> list[dict[str, Any]]:
-        """All points of the grid."""
+    def settings(self) -> list[Setting]:
+        """Return all points of the grid."""
         return [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]
 
 
-def predict(method: Method, setting: dict[str, Any], data: LDLDataModule, rows: np.ndarray, seed: int) -> torch.Tensor:
-    """Fit, see ``fit``, and predict the distributions of ``rows``, (n, C)."""
-    return fit(method, setting, data, seed)(inputs_of(data)[rows])
+@dataclass(frozen=True)
+class OnSet(Candidate):
+    """A method on a column, from one seed."""
+
+    column: Column
+    method: Method
+    seed: int
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.method.name
+
+    @cached_property
+    def settings(self) -> list[Setting]:  # type: ignore[override]
+        return self.method.settings()
+
+    def open(self, setting: Setting, fold: int) -> LDLDataModule:
+        return open_fold(self.column, setting.get("scaling", self.method.scaling), fold)
+
+    def score(self, setting: Setting, data: LDLDataModule, choosing: bool = False) -> dict[str, float]:
+        """Return the mean of ten metrics over the test rows, and the KL of every member of a pool with a weight."""
+        arguments = {name: value for name, value in setting.items() if name != "scaling"}
+        arguments |= self.method.tuning if choosing else {}
+        model = fit(self.method, arguments, data, self.seed)
+        inputs, true = inputs_of(data)[data.split.test], data.columns["target"][data.split.test].double()
+        metrics = mean_metrics(model(inputs), true)
+        if isinstance(model, Pool):
+            for number in model.used:
+                member = kl(model.members[number](inputs).double(), true)
+                metrics[f"kl of {model.names[number]}"] = float(member.mean())
+        return metrics
 
 
-def fit(method: Method, setting: dict[str, Any], data: LDLDataModule, seed: int) -> Model:
-    """Fit on the training rows of ``data``, without its validation rows; maps inputs (n, F) to distributions (n, C).
+@lru_cache(maxsize=4)
+def open_fold(column: Column, scaling: Scaling, fold: int) -> TabularLDL:
+    """Open a set with a fold selected. The last few stay open, since a grid has more settings than scalings."""
+    data = TabularLDL(path=column.path, protocol=column.protocol, scaling=scaling, fold=fold, val_fraction=0.0)
+    data.setup()
+    return data
+
+
+def fit(method: Method, setting: Setting, data: LDLDataModule, seed: int) -> Model:
+    """Fit on the training rows of ``data``; the result maps inputs (n, F) to distributions (n, C).
 
     Args:
         method: The method.
-        setting: Arguments that replace those of the method; ``scaling`` is the data's.
-        data: Set up, with the fold to train on.
-        seed: Of everything random.
-
-    Returns:
-        The head, the task around a head that learns by gradient, or a function of a peer's.
+        setting: Arguments that replace those of the method.
+        data: The data with a fold selected.
+        seed: Seed of everything random.
     """
     arguments = {**method.init_args, **setting}
     pl.seed_everything(seed, workers=True, verbose=False)
     inputs = inputs_of(data)
     if not method.is_head:
-        return _fit_peer(method, arguments, data, inputs.numpy(), seed)
+        return _fit_package(method, arguments, data, inputs.numpy(), seed)
     head = make_head({"class_path": method.class_path, "init_args": arguments})
     if isinstance(head, FittedHead):
         return fit_rows(head, data, inputs, data.split.train)
@@ -108,21 +148,13 @@ def fit(method: Method, setting: dict[str, Any], data: LDLDataModule, seed: int)
 
 
 def make_head(spec: Any) -> Any:
-    """The head of a specification with short class names; heads in it, alone or in lists, are made, too."""
+    """Make the head of a specification with short class names, and all heads in it."""
     if isinstance(spec, list):
         return [make_head(part) for part in spec]
     if not isinstance(spec, dict) or "class_path" not in spec:
         return spec
     arguments = {name: make_head(value) for name, value in spec.get("init_args", {}).items()}
     return getattr(ldl.heads, spec["class_path"])(**arguments)
-
-
-def find_class(class_path: str) -> Any:
-    """A head of ldl by its name, or any class by its path. Raises ImportError, AttributeError."""
-    if hasattr(ldl.heads, class_path):
-        return getattr(ldl.heads, class_path)
-    module, _, name = class_path.rpartition(".")
-    return getattr(importlib.import_module(module), name)
 
 
 def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
@@ -139,21 +171,61 @@ def _train(head: Head, training: dict[str, float], data: LDLDataModule) -> Task:
     return task.requires_grad_(False)
 
 
-def _fit_peer(method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, seed: int) -> Model:
-    model = find_class(method.class_path)(**arguments, **({method.seeded: seed} if method.seeded else {}))
+def _fit_package(
+    method: Method, arguments: dict[str, Any], data: LDLDataModule, inputs: np.ndarray, seed: int
+) -> Model:
+    model = _find_class(method.class_path)(**arguments, **({method.seeded: seed} if method.seeded else {}))
     train = data.split.train
     is_sparse = method.sparse and np.count_nonzero(inputs) < SPARSE * inputs.size
 
-    def handed(rows: np.ndarray) -> Any:
+    def passed(rows: np.ndarray) -> Any:
         return csr_matrix(rows) if is_sparse else rows
 
     fitting = dict(method.fitting)
     if "group" in inspect.signature(model.fit).parameters and "group" in known_columns(data):
         fitting["group"] = data.columns["group"].numpy()[train]
-    model.fit(handed(inputs[train]), data.columns["target"].numpy()[train], **fitting)
+    model.fit(passed(inputs[train]), data.columns["target"].numpy()[train], **fitting)
 
     def predict(inputs: torch.Tensor) -> torch.Tensor:
-        output = np.maximum(np.asarray(model.predict(handed(inputs.numpy())), np.float64), FLOOR)
+        output = np.maximum(np.asarray(model.predict(passed(inputs.numpy())), np.float64), FLOOR)
         return torch.from_numpy(output / output.sum(1, keepdims=True))
 
     return predict
+
+
+def _find_class(class_path: str) -> Any:
+    """Return a head of ldl by its name, or any class by its path. Raises ImportError, AttributeError."""
+    if hasattr(ldl.heads, class_path):
+        return getattr(ldl.heads, class_path)
+    module, _, name = class_path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def quickened(method: Method) -> Method:
+    """Return the small form of a method, for any set: the first setting of its grid, few trees, rounds and epochs."""
+    training = {**method.training, "epochs": LARGEST["epochs"]} if method.training else {}
+    grid = {name: values[:1] for name, values in method.grid.items()}
+    spec = _small({"class_path": method.class_path, "init_args": method.init_args})
+    fitting = {name: LARGEST[name] for name in _defaults(method.class_path, "fit") if name in LARGEST}
+    return replace(
+        method, init_args=spec["init_args"], grid=grid, tuning={}, training=training, fitting=fitting, sets=None
+    )
+
+
+def _small(spec: Any) -> Any:
+    if isinstance(spec, list):
+        return [_small(part) for part in spec]
+    if not isinstance(spec, dict) or "class_path" not in spec:
+        return spec
+    arguments = {name: _small(value) for name, value in spec.get("init_args", {}).items()}
+    sizes = {**_defaults(spec["class_path"]), **arguments}
+    arguments |= {name: min(sizes[name], most) for name, most in LARGEST.items() if isinstance(sizes.get(name), int)}
+    return {**spec, "init_args": arguments}
+
+
+def _defaults(class_path: str, function: str = "__init__") -> dict[str, Any]:
+    try:
+        known = inspect.signature(getattr(_find_class(class_path), function)).parameters
+    except (ImportError, AttributeError):  # the error of its results names the class
+        return {}
+    return {name: parameter.default for name, parameter in known.items()}

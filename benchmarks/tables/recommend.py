@@ -1,21 +1,19 @@
-"""Whether ``--stage compare`` recommends well, on made tables of three natures that no setting was chosen for.
+"""Whether ``--stage compare`` recommends well, on synthetic tables of three natures that chose no hyperparameter.
 
     python benchmarks/tables/recommend.py [--natures smooth noise] [--draws 10] [--page docs/results/tables.md]
 
-Each draw is a table of 300 rows, 10 features and 4 labels (``natures.py``), on which the candidates of
-``recommend.yaml`` are compared in five folds, as a stranger would. Then every candidate is fitted on all rows, in the
-setting that the comparison would choose for it there, and measured on 5,000 fresh rows of the same law: which one was
-best is then known, and no row of it was seen by the comparison. What the recommended one loses is its mean KL there
-less that of the best. It counts as good within one standard error:
+Each draw is a table of 300 rows, 10 features and 4 labels, on which the candidates of ``recommend.yaml`` are compared
+in five folds, as a new user would. Then every candidate is fitted on all rows, with the hyperparameters that the
+comparison would choose for it there, and evaluated on 5,000 fresh rows of the same law, which the comparison never saw.
+The loss of the recommended candidate is its mean KL there less that of the best. It counts as good within one standard
+error:
 
-- ``of a table``: the deviation of the paired differences between the rows, over the root of the rows of the table.
-  That is how much chance moves the same difference where it is measured on the table, so that no rule could tell
-  them apart from it: the bar, 9 of 10, is for this one;
-- ``of the fresh rows``: over the root of the 5,000. It asks for the best itself, or its equal to within a quarter of
-  what the table can tell.
+- ``of a table``: the standard deviation of the paired differences between the rows over the root of the rows of the
+  table. Chance moves the same difference by that much if it is measured on the table. The bar is 9 of 10.
+- ``of the fresh rows``: over the root of the 5,000, a quarter of the former.
 
-On noise none can be better than the mean predictor, against which the recommended one is measured there. A last column
-has the bar's count had the simplest candidate within one standard error of the best been recommended.
+On noise none can be better than the mean predictor, with which the recommended candidate is compared there. A further
+column counts the first criterion for the simplest candidate within one standard error of the best.
 """
 
 from __future__ import annotations
@@ -29,11 +27,12 @@ import sys
 import time
 import zlib
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
 
@@ -42,84 +41,121 @@ import numpy as np
 import torch
 import yaml
 from rich.progress import track
+from scipy.special import softmax
 
-from benchmarks.common.command import launch, make_parser
-from benchmarks.common.folds import inputs_of
-from benchmarks.common.runs import run_config
-from benchmarks.common.tables import show, write_block
-from benchmarks.tables.natures import NATURES, draw_table
-from ldl.cells.store import Row, Store
+from benchmarks.common.data import inputs_of
+from benchmarks.common.script import launch, make_parser, show, write_block
 from ldl.cli import main as train
 from ldl.cli.training import parse_anew
-from ldl.comparison.outcome import Outcome
+from ldl.experiments.candidates import make_candidates, read_comparison
+from ldl.experiments.jobs import Row, Store
+from ldl.experiments.selection import ALL
+from ldl.experiments.statistics import Outcome
 from ldl.metrics.functional import kl
 from ldl.protocols import Fold
 from ldl.reports.files import markdown
-from ldl.running.candidates import make_candidates
-from ldl.running.comparison_file import read_comparison
 
 CONFIG = Path(__file__).with_suffix(".yaml")
+RUNS = Path(__file__).resolve().parents[2] / "configs" / "runs"
 OPTIONS = ["--data.folds=5", "--trainer.accelerator=cpu", "--trainer.enable_progress_bar=false"]
 ERRORS = ["of a table", "of the fresh rows"]
 HEADER = ["nature", "draws", *ERRORS, "simplest", "lost, median", "lost, most", "recommended", "best"]
 
+ROWS, FRESH = 300, 5000
+FEATURES, LABELS = 10, 4
+NOISE = 0.4
+"""Standard deviation of the noise that is added to each label's score of a row."""
+
+
+def smooth(features: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return scores (rows, 4): for each label a sum of 6 waves over 4 features, each of about half a period."""
+    used = rng.choice(FEATURES, 4, replace=False)
+    waves, phases = rng.normal(0, 0.5, (len(used), 6)), rng.uniform(0, 2 * np.pi, 6)
+    return np.sin(features[:, used] @ waves + phases) @ rng.normal(0, np.sqrt(2 / 6), (6, LABELS))
+
+
+def stepwise(features: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return scores (rows, 4): the sum of 3 random trees of depth 3 with thresholds near the middle of features."""
+    scores = np.zeros((len(features), LABELS))
+    for _ in range(3):
+        leaf = np.zeros(len(features), dtype=int)
+        for level in range(3):
+            feature, threshold = rng.integers(FEATURES, size=2**level), rng.normal(0, 0.5, 2**level)
+            leaf = 2 * leaf + (features[np.arange(len(leaf)), feature[leaf]] > threshold[leaf])
+        scores += rng.normal(0, np.sqrt(1 / 3), (8, LABELS))[leaf]
+    return scores
+
+
+def noise(features: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return scores (rows, 4) that do not depend on the features."""
+    return rng.normal(0, 0.5, LABELS) + rng.normal(0, 1, (len(features), LABELS))
+
+
+NATURES: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
+    "smooth": smooth,
+    "stepwise": stepwise,
+    "noise": noise,
+}
+
+
+def draw_table(nature: str, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw independent standard normal features (rows, 10) and distributions (rows, 4) by a law that the seed draws.
+
+    Distributions are a softmax of scores with a standard deviation of about 1, plus noise.
+    """
+    rng = np.random.default_rng([seed, *nature.encode()])
+    features = rng.normal(size=(rows, FEATURES))
+    scores = NATURES[nature](features, rng)
+    return features, softmax(scores + rng.normal(0, NOISE, scores.shape), axis=1)
+
 
 def main() -> None:
-    """Measure what is missing, print the table."""
+    """Measure what is missing, and print the table."""
     parser = make_parser(__doc__, threads=1, block="recommend")
-    parser.add_argument("--config", type=Path, default=CONFIG, help="(default: %(default)s)")
     parser.add_argument("--natures", nargs="+", choices=NATURES, default=list(NATURES), help="(default: all)")
     parser.add_argument("--draws", type=int, default=10, help="(default: %(default)s)")
-    parser.add_argument("--first", type=int, default=0, help="number, and seed, of the first draw (default: 0)")
-    parser.add_argument("--rows", type=int, default=300, help="(default: %(default)s)")
-    parser.add_argument("--fresh", type=int, default=5000, help="(default: %(default)s)")
-    parser.add_argument("--quick", action="store_true", help="one draw of 60 rows, 200 fresh")
-    parser.add_argument("--report", action="store_true", help="write the table of what is measured, measure nothing")
     parser.add_argument("--out", type=Path, default=Path("runs/recommend"), help="(default: %(default)s)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    rows, fresh, draws = (60, 200, 1) if options.quick else (options.rows, options.fresh, options.draws)
     store = Store(options.out / "cells")
-    spec = digest(options.config)
+    spec = digest()
     keys = [
-        {"nature": nature, "draw": options.first + draw, "rows": rows, "fresh": fresh, "spec": spec}
-        for draw in range(draws)
+        {"nature": nature, "draw": draw, "rows": ROWS, "fresh": FRESH, "spec": spec}
+        for draw in range(options.draws)
         for nature in options.natures
     ]
-    for key in [] if options.report else track(keys, description="draws"):
-        store.cell(key, partial(measure, options.config, key, options.out))
-    cells = [cell for key in keys if (cell := store.find(key))]
-    lines = [line for nature in options.natures if (line := summary(nature, cells))]
+    found = [store.get(key, partial(measure, key, options.out)) for key in track(keys, description="draws")]
+    lines = [summary(nature, [row for row in found if row["nature"] == nature]) for nature in options.natures]
     show("what --stage compare recommends, against the best on fresh rows", HEADER, lines)
     if options.page:
-        said = f"Tables of {rows} rows, five folds; the best on {fresh:,} fresh rows."
-        write_block(options.page, "recommend", f"{said}\n\n{markdown(HEADER, lines)}")
+        text = f"Tables of {ROWS} rows, five folds; the best on {FRESH:,} fresh rows."
+        write_block(options.page, "recommend", f"{text}\n\n{markdown(HEADER, lines)}")
 
 
-def digest(config: Path) -> int:
-    """Changes with the configuration, and with the runs that its candidates name."""
-    content = yaml.safe_load(config.read_text(encoding="utf-8"))
+def digest() -> int:
+    """Return a number that changes with the configuration, and with the runs that its candidates name."""
+    content = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
     named = [entry["run"] for entry in content["candidates"].values() if isinstance(entry["run"], str)]
-    runs = [yaml.safe_load(run_config(*name.split("/")).read_text(encoding="utf-8")) for name in named]
+    runs = [yaml.safe_load((RUNS / f"{name}.yaml").read_text(encoding="utf-8")) for name in named]
     return zlib.crc32(json.dumps([content, runs]).encode())
 
 
-def measure(config: Path, key: Row, out: Path) -> Row:
-    """One draw: every candidate's KL of the folds and on fresh rows, and the deviations of their differences there."""
-    features, target = draw_table(key["nature"], key["rows"] + key["fresh"], key["draw"])
+def measure(key: Row, out: Path) -> Row:
+    """Return every candidate's KL of the folds and on fresh rows, and the deviations of their differences there."""
+    features, target = draw_table(key["nature"], ROWS + FRESH, key["draw"])
     folder = out / "_".join(str(key[name]) for name in ("nature", "draw", "rows", "spec"))
     folder.mkdir(parents=True, exist_ok=True)
     table, whole = folder / "table.npz", folder / "whole.npz"
-    np.savez(table, features=features[: key["rows"]], labels=target[: key["rows"]])
+    np.savez(table, features=features[:ROWS], labels=target[:ROWS])
     np.savez(whole, features=features, labels=target)
-    command = ["--stage", "compare", "-c", str(config), "--run_dir", str(folder / "run"), *OPTIONS]
+    command = ["--stage", "compare", "-c", str(CONFIG), "--run_dir", str(folder / "run"), *OPTIONS]
     start = time.process_time()
     with (folder / "output.txt").open("w", encoding="utf-8") as stream, contextlib.redirect_stdout(stream):
         train([*command, f"--data.path={table}"])
         seconds = time.process_time() - start
-        losses = fresh_kl([*command, f"--data.path={whole}"], key["rows"])
+        losses = fresh_kl([*command, f"--data.path={whole}"])
     whole.unlink()
     found = json.loads((folder / "run" / "comparison.json").read_text(encoding="utf-8"))
     return {
@@ -133,62 +169,60 @@ def measure(config: Path, key: Row, out: Path) -> Row:
     }
 
 
-def fresh_kl(command: list[str], rows: int) -> dict[str, np.ndarray]:
-    """KL (fresh,) of every candidate on the rows after the first ``rows``, which it is tuned and fitted on.
+def fresh_kl(command: list[str]) -> dict[str, np.ndarray]:
+    """Return the KL (fresh,) of every candidate on the fresh rows, chosen and fitted on the rows of the table.
 
     Args:
-        command: It compares on all rows.
-        rows: How many of them are the table.
+        command: Command of the comparison, on the whole table.
     """
     file = read_comparison(command)
     assert file is not None
-    losses, table, none = {}, np.arange(rows), np.arange(0)
+    losses, table, none = {}, np.arange(ROWS), np.arange(0)
     for candidate in make_candidates(file, parse_anew):
         for setting in candidate.settings:
             candidate.open(setting, 0).split = Fold(table, none, none)
-        setting = file.choice.best(candidate, None).setting
+        setting = file.selection.choose(candidate, ALL).setting
         data = copy.copy(candidate.open(setting, 0))
-        data.split = Fold(table, none, np.arange(rows, data.size))
+        data.split = Fold(table, none, np.arange(ROWS, data.size))
         data.prepare_fold()
         task, _ = candidate.fit(setting, data)
         with torch.no_grad():
-            predicted = task.eval()(inputs_of(data)[rows:]).double()
-        losses[candidate.name] = kl(predicted, data.columns["target"][rows:].double()).numpy()
+            predicted = task.eval()(inputs_of(data)[ROWS:]).double()
+        losses[candidate.name] = kl(predicted, data.columns["target"][ROWS:].double()).numpy()
     return losses
 
 
-def outcome_of(cell: Row) -> Outcome:
-    """What the comparison came to."""
+def outcome_of(row: Row) -> Outcome:
+    """Return the outcome of a comparison."""
     return Outcome({
         name: [{"fold": fold, "seconds": 0.0, "measures": {"kl": value}} for fold, value in enumerate(values)]
-        for name, values in cell["kl"].items()
+        for name, values in row["kl"].items()
     })  # fmt: skip
 
 
-def judged(cell: Row, taken: str) -> dict[str, Any]:
-    """What a candidate loses, as a share of the best KL, and whether it is good by each of :data:`ERRORS`."""
-    fresh = cell["fresh_kl"]
+def judged(row: Row, taken: str) -> dict[str, Any]:
+    """Return what a candidate loses, as a share of the best KL, and whether it is good by each of :data:`ERRORS`."""
+    fresh = row["fresh_kl"]
     best = min(fresh, key=fresh.__getitem__)
-    foil = outcome_of(cell).foil if cell["nature"] == "noise" else best
-    lost, deviation = fresh[taken] - fresh[foil], cell["deviations"][taken][foil]
-    errors = deviation / math.sqrt(cell["rows"]), deviation / math.sqrt(cell["fresh"])
-    return {"taken": taken, "best": best, "lost": lost / fresh[foil], "good": [bool(lost <= error) for error in errors]}
+    baseline = next(iter(outcome_of(row).results)) if row["nature"] == "noise" else best
+    lost, deviation = fresh[taken] - fresh[baseline], row["deviations"][taken][baseline]
+    errors = deviation / math.sqrt(row["rows"]), deviation / math.sqrt(row["fresh"])
+    good = [bool(lost <= error) for error in errors]
+    return {"taken": taken, "best": best, "lost": lost / fresh[baseline], "good": good}
 
 
-def summary(nature: str, cells: list[Row]) -> list[str]:
-    """A line below :data:`HEADER`; none where nothing is measured."""
-    outcomes = [(cell, outcome_of(cell)) for cell in cells if cell["nature"] == nature]
-    if not outcomes:
-        return []
-    found = [judged(cell, outcome.recommended) for cell, outcome in outcomes]
-    near = [judged(cell, next(name for name in outcome.kl if outcome.within(name))) for cell, outcome in outcomes]
+def summary(nature: str, rows: list[Row]) -> list[str]:
+    """Return a line below :data:`HEADER`."""
+    outcomes = [(row, outcome_of(row)) for row in rows]
+    found = [judged(row, outcome.recommended) for row, outcome in outcomes]
+    near = [judged(row, next(name for name in outcome.kl if outcome.is_near_best(name))) for row, outcome in outcomes]
     good = np.sum([each["good"] for each in found], axis=0)
     simplest = sum(each["good"][0] for each in near)
     lost = np.array([each["lost"] for each in found])
     counts = (Counter(each[which] for each in found).most_common() for which in ("taken", "best"))
     names = (", ".join(f"{name} {count}" for name, count in each) for each in counts)
-    figures = [*map(str, [len(found), *good, simplest]), f"{np.median(lost):.1%}", f"{lost.max():.1%}"]
-    return [nature, *figures, *names]
+    numbers = [*map(str, [len(found), *good, simplest]), f"{np.median(lost):.1%}", f"{lost.max():.1%}"]
+    return [nature, *numbers, *names]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ldl.metrics import Measure, register
+from ldl.metrics import Metric, register
 
 
 def agreement(prediction: Tensor, target: Tensor) -> Tensor:
@@ -15,6 +15,6 @@ def log_error(prediction: Tensor, truth: Tensor) -> Tensor:
     return ((1 + prediction.clamp_min(0)).log() - (1 + truth.clamp_min(0)).log()).abs()
 
 
-MEASURES = (Measure("agreement", agreement, higher_is_better=True), Measure("log_error", log_error, of="value"))
+MEASURES = (Metric("agreement", agreement, higher_is_better=True), Metric("log_error", log_error, of="value"))
 for measure in MEASURES:
     register(measure)

@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.data.base import LDLDataModule
-from ldl.data.loaded import Loaded
+from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.labels import LabelSpace
 from ldl.options import options

@@ -5,10 +5,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.data.base import LDLDataModule
+from ldl.data import LDLDataModule
+from ldl.data.base import Loaded
 from ldl.data.csv_table import read_csv
-from ldl.data.loaded import Loaded
-from ldl.data.pictures import read_picture
+from ldl.data.pictures import read_picture, same_bytes
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 
@@ -28,13 +28,12 @@ class VotedPictures(LDLDataModule):
     def load(self) -> Loaded:
         table = read_csv(self.find(self.path))
         labels = LabelSpace.nominal([name for name in table.header if name != "path"])
-        votes = torch.from_numpy(table.numbers(labels.names)).float()
-        names = table.column("path")
+        votes, names = torch.from_numpy(table.numbers(labels.names)).float(), table.column("path")
         self.files = [table.path.parent / name for name in names]
-        return Loaded(labels, {"target": votes / votes.sum(1, keepdim=True)}, names=names)
+        votes /= votes.sum(1, keepdim=True)
+        return Loaded(labels, {"target": votes}, names=names, copies=same_bytes(self.files))
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
-        pictures = [cv2.resize(read_picture(self.files[row]), (self.side, self.side)) for row in rows]
-        # Training mirrors some of them: by their seeds, the same ones in any process.
-        turned = [p[:, ::-1] if train and seed % 2 else p for p, seed in zip(pictures, seeds)]
+        pictures = (cv2.resize(read_picture(self.files[row]), (self.side, self.side)) for row in rows)
+        turned = [p[:, ::-1] if train and seed % 2 else p for p, seed in zip(pictures, seeds)]  # equal in any process
         return torch.from_numpy(np.stack(turned)).permute(0, 3, 1, 2)

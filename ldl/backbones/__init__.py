@@ -1,4 +1,4 @@
-"""The backbones that ldl ships, one a file."""
+"""The backbones of ldl."""
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.backbones.each_instance import EachInstance

@@ -1,4 +1,4 @@
-"""The contract of a backbone, inputs to features, and the one that hands inputs on."""
+"""The contract of a backbone, from inputs to features, and backbones that return their inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ldl.errors import LDLError
 from ldl.options import check_options, options
-from ldl.trust.learned import check_parameters
+from ldl.validation.tensors import check_parameters
 
 
 def _check_loaded(backbone: Backbone, keys: Any) -> None:
@@ -19,25 +19,25 @@ def _check_loaded(backbone: Backbone, keys: Any) -> None:
 
 
 class Backbone(nn.Module, ABC):
-    """Turns an input into features (..., F).
+    """Map an input to features (..., F).
 
-    Like a head's, its options are fields of a class under ``@options``, or arguments that a plain ``__init__`` only
-    stores; ``build`` checks them (``check_options``) and makes the parameters.
+    Options are fields of a class under ``@options``, or arguments that a plain ``__init__`` only stores. ``build``
+    checks them (``check_options``) and creates the parameters.
 
     Attributes:
-        lr: Learning rate of its own, or None for that of the head.
-        is_fixed: Whether it has parameters that never change, so that its features may be computed once.
-        views: Of how many random views of each training picture it keeps what its fixed layers make of them; 0 keeps
-            none. A backbone that can do so has :meth:`kept` and :meth:`from_kept`.
-        enlarge: By what factor it enlarges images first.
-        gives_maps: Whether its features are those of every pixel, (B, H, W, F).
-        no_graph: Why ``ldl export`` cannot record what it computes, as a clause; empty where it can.
-        gives_bags: Whether its features are bags of instances, (B, J, F); known once it is built.
-        pretrained_from: Where ``build`` has found pretrained weights, in words; empty where it loaded none.
+        lr: Learning rate of the backbone; None uses that of the head.
+        is_frozen: Whether its parameters never change, so that its features can be computed once.
+        views: Number of augmented copies of each training picture whose frozen maps are cached; 0 caches none. Needs
+            :meth:`frozen_maps` and :meth:`from_frozen_maps`.
+        enlarge: Factor by which images are enlarged first.
+        gives_maps: Whether it returns features of every pixel, (B, H, W, F).
+        no_graph: Reason, as a clause, why ``ldl export`` cannot record the backbone; empty if it can.
+        gives_bags: Whether it returns bags of instances, (B, J, F); known after ``build``.
+        pretrained_from: Source of the pretrained weights, in words; empty without such weights.
     """
 
     lr: float | None = None
-    is_fixed: bool = False
+    is_frozen: bool = False
     views: int = 0
     enlarge: float = 1.0
     gives_maps: bool = False
@@ -50,20 +50,22 @@ class Backbone(nn.Module, ABC):
         self.register_load_state_dict_post_hook(_check_loaded)
 
     def check_state(self) -> None:
-        """As that of heads: raise LDLError where what was loaded cannot be right. Called after every loading."""
+        """Raise LDLError for an invalid loaded state. Called after every loading, as for heads."""
         check_parameters(self)
 
     def check_images(self, input_shape: tuple[int, ...]) -> None:
         """Raise LDLError for an option out of range, or inputs that are not (channels, height, width)."""
         check_options(self)
-        if len(input_shape) != 3:
+        channels_last = len(input_shape) == 3 and input_shape[0] > 4 >= input_shape[2] > 0
+        if len(input_shape) != 3 or channels_last:
+            fix = "permute them in inputs()" if channels_last else "use Identity"
             raise LDLError(
                 f"{type(self).__name__} needs images (channels, height, width), got inputs of shape {input_shape}; "
-                "use Identity"
+                f"{fix}"
             )
 
     def tuned_parameters(self) -> list[nn.Parameter]:
-        """The parameters that learn at ``lr``: all, unless some are new to a pretrained network."""
+        """Return the parameters with the learning rate ``lr``: all, unless some are new to a pretrained network."""
         return list(self.parameters())
 
     @abstractmethod
@@ -72,29 +74,28 @@ class Backbone(nn.Module, ABC):
 
         Args:
             input_shape: Shape of one input.
-            load_weights: Load pretrained weights; False where a checkpoint's replace them anyway.
+            load_weights: Load pretrained weights; False if those of a checkpoint replace them anyway.
         """
 
-    def kept(self, inputs: Tensor) -> Tensor:
-        """What the fixed layers make of inputs (B, ...), on which the others' outputs depend alone."""
-        raise LDLError(f"{type(self).__name__} keeps no views: define kept and from_kept, or leave views 0")
+    def frozen_maps(self, inputs: Tensor) -> Tensor:
+        """Return the maps of the frozen layers for inputs (B, ...), on which the output depends alone."""
+        raise LDLError(f"{type(self).__name__} caches no views: leave views 0, or define frozen_maps")
 
-    def from_kept(self, maps: Tensor) -> Tensor:
-        """Features (B, F) of what :meth:`kept` made of pictures, (B, 1, ...), or of them and of their mirror images,
-        (B, 2, ...)."""
-        raise LDLError(f"{type(self).__name__} keeps no views: define kept and from_kept, or leave views 0")
+    def from_frozen_maps(self, maps: Tensor) -> Tensor:
+        """Return features (B, F) of frozen maps of pictures (B, 1, ...), or with mirror images (B, 2, ...)."""
+        raise NotImplementedError
 
     def boxes(self, input_shape: tuple[int, ...]) -> Tensor | None:
-        """Where the instances of a bag lie in a picture of ``input_shape``: (J, 4) top, left, bottom, right in pixels.
+        """Return the places of a bag's instances in a picture of ``input_shape``; None, the default, without places.
 
-        Windows of one size on a regular grid, row by row; None, the default, where instances have no such places.
+        Places are (J, 4) top, left, bottom, right in pixels: windows of one size on a regular grid, row by row.
         """
         return None
 
 
 @options
 class Identity(Backbone):
-    """Hands the input on, for tables and for features that were computed before.
+    """Return the input unchanged, for tables and precomputed features.
 
     Args:
         flatten: Flatten an input of several dimensions, such as a small image, into one vector.
@@ -103,7 +104,7 @@ class Identity(Backbone):
     flatten: bool = False
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
-        """Return the number of features. Raises LDLError for an image that is not to be flattened."""
+        """Return the number of features. Raises LDLError for an image without ``flatten``."""
         if self.flatten:
             return math.prod(input_shape)
         self.gives_bags = len(input_shape) == 2
@@ -115,24 +116,24 @@ class Identity(Backbone):
         return input_shape[-1]
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, ...) to (B, F), bags (B, J, F) as they are; images of 0 to 255 in uint8 become 0 to 1."""
+        """Map (B, ...) to (B, F), bags (B, J, F) unchanged; uint8 images of 0 to 255 become 0 to 1."""
         if inputs.dtype == torch.uint8:
             inputs = inputs / 255
         return inputs.flatten(1) if self.flatten else inputs
 
 
 class WholeImages(Backbone):
-    """Hands images on as they are, for heads that look at pixels themselves (``ldl.head.ImageHead``)."""
+    """Return images unchanged, for heads that read the pixels (``ldl.head.ImageHead``)."""
 
     gives_maps = True
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
-        """Return the number of channels. Raises LDLError where inputs are no images of three channels."""
+        """Return the number of channels. Raises LDLError unless inputs are images of three channels."""
         if len(input_shape) != 3 or input_shape[0] != 3:
             shape = "x".join(map(str, input_shape))
             raise LDLError(f"WholeImages got inputs of {shape}; it takes colour images of 3 channels, as of BSDS500")
         return input_shape[0]
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, 3, H, W) as they are."""
+        """Return (B, 3, H, W) unchanged."""
         return inputs

@@ -1,4 +1,4 @@
-"""A network on every instance of a bag."""
+"""A backbone for every instance of a bag."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone, Identity
 from ldl.errors import LDLError
-from ldl.methods.boosting.packing import present
-from ldl.methods.traced import traced
+from ldl.methods.boosting.bags import present
+from ldl.methods.torch_utils import traced
 from ldl.options import option, options
 
 
 @options
 class EachInstance(Backbone):
-    """Applies a backbone to every instance of a bag, such as a network to every picture.
+    """Apply a backbone to every instance of a bag, such as a network to every picture.
 
-    Inputs (B, J, ...) become features (B, J, F), for heads that take bags. A missing instance is NaN throughout, as
-    pictures of floats can be; those of uint8 all exist. The backbone sees only what exists.
+    Inputs (B, J, ...) become features (B, J, F), for heads that take bags. A missing instance is NaN throughout, which
+    pictures of floats can be; all instances of uint8 exist. The backbone processes existing instances only.
 
     Args:
         backbone: The backbone, by class name; None is ``Identity``.
@@ -28,34 +28,31 @@ class EachInstance(Backbone):
     def __post_init__(self) -> None:
         if self.backbone is None:
             self.backbone = Identity()
-        self.is_fixed = self.backbone.is_fixed
+        self.is_frozen = self.backbone.is_frozen
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
-        """Create the backbone for inputs (J, ...), J of any size.
+        """Create the backbone for inputs (J, ...) with J of any size.
 
-        Raises LDLError for inputs that are no bags, or a backbone that gives bags or maps.
+        Raises LDLError for inputs that are not bags, or a backbone that returns bags or maps.
         """
         if len(input_shape) < 2:
             raise LDLError(f"EachInstance needs bags (instances, ...), got inputs of shape {input_shape}; leave it out")
-        if self.backbone.gives_maps:
-            name = type(self.backbone).__name__
-            raise LDLError(
-                f"EachInstance.backbone {name} gives features at every pixel, where each instance has one row of them; "
-                "take Timm, HOG or Haar"
-            )
         width = self.backbone.build(input_shape[1:], load_weights)
-        if self.backbone.gives_bags:
-            raise LDLError("EachInstance.backbone must make one instance of one input, not a bag; set window: null")
+        if self.backbone.gives_maps or self.backbone.gives_bags:
+            raise LDLError(
+                f"EachInstance.backbone {type(self.backbone).__name__} must give one row of features per instance, as "
+                "Timm, HOG and Haar without window do"
+            )
         self.lr = self.backbone.lr
         self.gives_bags = True
         return width
 
     def tuned_parameters(self) -> list[nn.Parameter]:
-        """As the backbone's."""
+        """Return those of the backbone."""
         return self.backbone.tuned_parameters()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Bags (B, J, ...) to (B, J, F), NaN where there is no instance."""
+        """Map bags (B, J, ...) to (B, J, F), NaN for missing instances."""
         exists = present(inputs.flatten(2))
         if traced():
             pictures = torch.where(exists.reshape(*exists.shape, *[1] * (inputs.ndim - 2)), inputs, 0)

@@ -12,36 +12,36 @@ from torch import Tensor
 from ldl.backbones.base import Backbone
 from ldl.batch import run_seed
 from ldl.errors import LDLError
-from ldl.methods.forest.compiled import compiled
+from ldl.methods.numba_kernels import compiled
 from ldl.options import buffer, option, options
-from ldl.trust.learned import check_numbers, check_range
+from ldl.validation.tensors import check_numbers, check_range
 
 MOST = 4
-"""Rectangles of one feature; it has at least two."""
+"""Maximum number of rectangles of a feature, which has at least two."""
 
 
 @options
 class Haar(Backbone):
     """Random Haar features: weighted sums of the mean brightness of two to four random rectangles.
 
-    A picture, or every window of it, gives ``pool`` features. Sizes, places, channels and weights are drawn once, each
-    uniformly, the weights from [-1, 1]. One table of sums (integral image) serves all windows of a picture, whatever
-    their number. It has no gradient and computes on the CPU.
+    A picture, or every window of it, has ``pool`` features. Sizes, places, channels and weights are drawn once from
+    uniform distributions, the weights from [-1, 1]. One integral image serves all windows of a picture. There are no
+    gradients, and the CPU computes the features.
 
-    With ``window`` the features are a bag of instances, (B, J, F): windows run row by row, and a picture of H x W has
-    J = rows * columns of them, of (H - window) // stride + 1 rows. Without, they are those of the whole, (B, F).
+    With ``window``, the features are a bag of instances, (B, J, F). Windows run row by row, and a picture of H x W has
+    J = rows * columns windows in (H - window) // stride + 1 rows. Without ``window``, the features are (B, F).
 
     Args:
         pool: F, the number of features.
-        window: Side of the windows in pixels; None takes the whole picture.
+        window: Side of the windows in pixels; None uses the whole picture.
         stride: Pixels between windows.
         largest: Longest side of a rectangle, as a share of the window, in (0, 1].
-        balanced: Weights of a feature sum to 0, so that the same light everywhere gives 0.
-        seed: Seed of the features; None takes the run's.
+        balanced: Weights of a feature sum to 0, so that uniform brightness gives 0.
+        seed: Seed of the features; None uses the run's.
     """
 
     no_graph: ClassVar[str] = "its sums over rectangles are compiled code, not torch's"
-    is_fixed = True
+    is_frozen = True
     corners: Tensor = buffer()
     weights: Tensor = buffer()
 
@@ -71,7 +71,7 @@ class Haar(Backbone):
         return self.pool
 
     def check_state(self) -> None:
-        """Raise LDLError for a rectangle that is empty or not inside of the window."""
+        """Raise LDLError for a rectangle that is empty or not inside the window."""
         channel, top, left, bottom, right = self.corners.unbind(-1)
         for numbers, least, below in (
             (channel, 0, self._sides[0]), (top, 0, self._sides[1]), (left, 0, self._sides[2]),
@@ -82,14 +82,14 @@ class Haar(Backbone):
         check_numbers(self, "weights", self.weights)
 
     def grid(self, input_shape: tuple[int, ...]) -> tuple[int, int]:
-        """Rows and columns of windows in pictures (channels, height, width); one of each without ``window``."""
+        """Return rows and columns of windows in pictures (channels, height, width); 1, 1 without ``window``."""
         if self.window is None:
             return 1, 1
         rows, columns = ((side - self.window) // self.stride + 1 for side in input_shape[1:])
         return rows, columns
 
     def boxes(self, input_shape: tuple[int, ...]) -> Tensor | None:
-        """The windows, row by row; None without ``window``."""
+        """Return the windows, row by row; None without ``window``."""
         if self.window is None:
             return None
         corners = torch.cartesian_prod(*(self.stride * torch.arange(count) for count in self.grid(input_shape)))
@@ -97,10 +97,10 @@ class Haar(Backbone):
 
     @torch.no_grad()
     def forward(self, inputs: Tensor) -> Tensor:
-        """Pictures (B, channels, H, W), uint8 or float, to features (B, F), or (B, J, F) with ``window``; float32.
+        """Map pictures (B, channels, H, W), uint8 or float, to features (B, F), or (B, J, F) with ``window``; float32.
 
-        Pictures of 0 to 255 in uint8 become 0 to 1. Raises LDLError for other channels or sides than it was
-        built for; with ``window``, any sides are taken in which a window fits.
+        Pictures of 0 to 255 in uint8 become 0 to 1. Raises LDLError for other channels or sides than in ``build``; with
+        ``window``, any sides that hold a window are valid.
         """
         self._check_shape(tuple(inputs.shape[1:]))
         pictures = inputs.cpu().double().numpy() / (255 if inputs.dtype == torch.uint8 else 1)
@@ -124,7 +124,7 @@ class Haar(Backbone):
             )
 
     def _points(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
-        """Places (F, 16) in a flat table of sums (B, *shape[1:]), their coefficients, and the length of its rows."""
+        """Return places (F, 16) in a flat integral image (B, *shape[1:]), their coefficients, and its row length."""
         channel, top, left, bottom, right = self.corners.cpu().numpy().transpose(2, 0, 1)
         mean = self.weights.cpu().double().numpy() / ((bottom - top) * (right - left))
         places = [
@@ -137,7 +137,7 @@ class Haar(Backbone):
 def _draw(
     pool: int, channels: int, sides: tuple[int, ...], largest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Channel, top, left, bottom and right of every rectangle, (F, 4, 5), and the weights (F, 4), 0 for none."""
+    """Return channel, top, left, bottom, right of the rectangles, (F, 4, 5), and weights (F, 4), 0 for unused ones."""
     corners = np.empty((pool, MOST, 5), np.int64)
     corners[..., 0] = rng.integers(channels, size=(pool, MOST))
     for axis, side in enumerate(sides):
@@ -151,15 +151,10 @@ def _draw(
 
 @compiled
 def _sum_points(
-    table: np.ndarray,
-    places: np.ndarray,
-    coefficients: np.ndarray,
-    width: int,
-    columns: int,
-    stride: int,
+    table: np.ndarray, places: np.ndarray, coefficients: np.ndarray, width: int, columns: int, stride: int,
     features: np.ndarray,
-) -> None:
-    """Fill ``features`` (B, J, F) with the weighted sums of ``table`` (B, ...) at ``places`` (F, P) of every window."""
+) -> None:  # fmt: skip
+    """Fill ``features`` (B, J, F) with weighted sums of ``table`` (B, ...) at ``places`` (F, P) of every window."""
     for picture in range(features.shape[0]):
         for window in range(features.shape[1]):
             sums = table[picture, (window // columns * width + window % columns) * stride :]

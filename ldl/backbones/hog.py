@@ -1,4 +1,4 @@
-"""Histograms of oriented gradients as a fixed backbone."""
+"""Histograms of oriented gradients."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ldl.options import option, options
 
 @options
 class HOG(Backbone):
-    """Histograms of oriented gradients (Dalal & Triggs, CVPR 2005), as scikit-image computes them.
+    """Histograms of oriented gradients (Dalal & Triggs, CVPR 2005), computed by scikit-image.
 
-    Nothing is learnt, so the features are computed once and shared by all folds and heads. Of several channels the
-    strongest gradient counts at every pixel; blocks overlap by all but one cell and are normalised by L2-Hys.
+    Nothing is trained, so features are computed once for all folds and heads. Among several channels, the strongest
+    gradient counts at every pixel. Blocks overlap by all but one cell and are normalised by L2-Hys.
 
     Args:
         orientations: Bins of the gradient's direction over 180 degrees, without sign.
-        cell: Side of a cell in pixels; what is left over at the right and at the bottom is not seen.
-        block: Side of a block that is normalised as a whole, in cells.
-        root: Take square roots of the pixels first, which evens out light.
+        cell: Side of a cell in pixels; a remainder at the right and at the bottom is not used.
+        block: Side of a normalised block, in cells.
+        root: Take square roots of the pixels first, which reduces effects of illumination.
     """
 
     no_graph: ClassVar[str] = "its histograms are scikit-image's, not torch's"
-    is_fixed = True
+    is_frozen = True
 
     orientations: int = option(default=9, least=1)
     cell: int = option(default=8, least=1)
@@ -48,12 +48,10 @@ class HOG(Backbone):
 
     @torch.no_grad()
     def forward(self, inputs: Tensor) -> Tensor:
-        """Images (B, channels, height, width) to (B, F) float32. Raises LDLError for negative pixels under ``root``."""
+        """Map images (B, channels, height, width) to (B, F) float32. Negative pixels have no ``root``."""
         from skimage.feature import hog  # takes half a second to import
 
         images = inputs.float().cpu().numpy() / (255 if inputs.dtype == torch.uint8 else 1)
-        if self.root and (images < 0).any():
-            raise LDLError("HOG takes no square roots of negative pixels; set model.backbone.root: false")
         cell, block = (self.cell, self.cell), (self.block, self.block)
         features = np.empty((len(images), self._count(images.shape[1:])), np.float32)
         for row, image in enumerate(images):

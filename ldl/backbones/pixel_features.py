@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -11,34 +12,35 @@ import torch
 import torch.nn.functional as F
 from safetensors import safe_open
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ldl.backbones.folded import Folded
 from ldl.backbones.timm_network import TimmNetwork, local_weights
 from ldl.errors import LDLError
-from ldl.methods.traced import traced
+from ldl.methods.torch_utils import traced
 from ldl.options import option, options
 
 
 @options
 class PixelFeatures(TimmNetwork):
-    """The feature maps of a timm network, from coarse to fine added up to one map with features at every pixel.
+    """Join the feature maps of a timm network, from coarse to fine, to one map with features at every pixel.
 
-    Side outputs as in HED (Xie & Tu 2015), joined as in feature pyramids (Lin et al. 2017). It hands on (B, H, W, F),
-    so that any head gives a distribution at each pixel.
+    Side outputs as in HED (Xie & Tu 2015), joined as in feature pyramids (Lin et al. 2017). The output is (B, H, W, F),
+    so any head predicts a distribution at each pixel.
 
     Args:
-        width: Features F at every pixel.
-        scales: Sizes, as factors, at which an image is looked at in evaluation; the features are averaged.
+        width: Number of features F at every pixel.
+        scales: Sizes of an image, as factors, whose features are averaged in evaluation.
         mirror: In evaluation, average the features of each image and of its mirror image.
-        margin: In evaluation, go on beyond the frame with so many pixels of the image's own reflection; at the zeros
-            that convolutions see there otherwise, edges are seen that are none.
-        joint: How maps are joined at each stride: by a convolution of 3x3, ``full`` or ``separable`` (each feature by
-            itself, then 1x1), which is cheaper.
-        side_outputs: So many maps before the finest are learned from too, by the same head: deep supervision.
-        freeze_statistics: Keep the normalisation statistics of the pretrained weights; batches of crops are small.
-        fold: Fold the frozen normalisation into the convolutions before it: the same up to rounding, and faster.
-        lr: Learning rate of the pretrained network; None takes that of the head, as the layers that join the maps do.
+        margin: In evaluation, pad images with this number of reflected pixels. Convolutions would otherwise detect
+            false edges at the zeros outside the frame.
+        joint: Convolution that joins the maps at each stride: 3x3, ``full`` or the cheaper ``separable`` (each
+            feature by itself, then 1x1).
+        side_outputs: Number of maps before the finest with a loss by the same head: deep supervision.
+        freeze_statistics: Keep the normalisation statistics of the pretrained weights, because batches of crops are
+            small.
+        fold: Fold the frozen normalisation into the convolutions before it: equal up to rounding, and faster.
+        lr: Learning rate of the pretrained network; None uses that of the head, as do the layers that join the maps.
     """
 
     gives_maps = True
@@ -60,11 +62,9 @@ class PixelFeatures(TimmNetwork):
         self.check_images(input_shape)
         if self.fold and not self.freeze_statistics:
             raise LDLError("PixelFeatures.fold folds frozen statistics; set freeze_statistics true, or fold false")
-        if not self.scales:
-            raise LDLError("PixelFeatures.scales [] must have one factor at least, such as 1.0")
         options: dict[str, Any] = {"features_only": True, "in_chans": input_shape[0]}
         wanted = bool(self.pretrained) and load_weights
-        if file := wanted and local_weights(self.name):
+        if file := wanted and local_weights(self.model):
             options |= {"pretrained": True, "pretrained_cfg_overlay": {"file": str(file)}}
         self.network = self._create(f"the feature maps of {self.name}", wanted and not file, **options)
         if file:
@@ -76,9 +76,9 @@ class PixelFeatures(TimmNetwork):
         self.joints = nn.ModuleList(self._make_joint() for _ in channels)
         import timm
 
-        config = timm.get_pretrained_cfg(self.name) or timm.models.PretrainedCfg()
+        config = timm.get_pretrained_cfg(self.model) or timm.models.PretrainedCfg()
         self._register_pixel_scale(config.mean, config.std, input_shape[0])
-        self.to(memory_format=torch.channels_last)
+        self.to(memory_format=self.memory_format)
         self._folded: Folded | None = None
         self._check_maps(input_shape[0])
         self.train(self.training)
@@ -93,12 +93,12 @@ class PixelFeatures(TimmNetwork):
 
     @torch.no_grad()
     def _check_maps(self, channels: int) -> None:
-        """Raise LDLError where the network does not take images of any size, or gives no maps (B, F, H, W)."""
+        """Raise LDLError unless the network takes images of any size and returns maps (B, F, H, W)."""
         cell = self.strides[-1]
         self.network.eval()
         try:
             self._at_scale(torch.zeros(1, channels, 3 * cell, 5 * cell), 1)
-        except (RuntimeError, AssertionError, ValueError) as error:
+        except Exception as error:  # errors of timm's networks have no common base
             raise LDLError(
                 f"PixelFeatures.name {self.name!r} takes no images of any size, or gives no maps of them: "
                 f"{' '.join(str(error).split())[:160]}; take a convolutional network, such as mobilenetv2_100"
@@ -111,18 +111,18 @@ class PixelFeatures(TimmNetwork):
         return nn.Sequential(each, nn.Conv2d(self.width, self.width, 1))
 
     def _check_names(self, file: Path) -> None:
-        # timm takes the layers that it needs, none of them too; some networks have theirs under flattened names.
+        # timm loads the layers that it needs, even none; some networks have flattened names.
         with safe_open(file, "pt") as weights:
-            names = {name.replace(".", "_") for name in weights.keys()}  # noqa: SIM118  (it is no dict)
+            names = {name.replace(".", "_") for name in weights.keys()}  # noqa: SIM118  (not a dict)
         if names.isdisjoint(name.removeprefix("model.").replace(".", "_") for name in self.network.state_dict()):
             raise LDLError(f"{file} holds no weights of {self.name}; remove it, or give another LDL_WEIGHTS")
 
     def tuned_parameters(self) -> list[nn.Parameter]:
-        """Those of the pretrained network; the layers that join its maps are new."""
+        """Return those of the pretrained network; the layers that join its maps are new."""
         return list(self.network.parameters())
 
     def train(self, mode: bool = True) -> PixelFeatures:
-        """Switch the mode; frozen statistics stay as they are."""
+        """Switch the mode; frozen statistics do not change."""
         super().train(mode)
         if self.freeze_statistics:
             for module in self.modules():
@@ -131,11 +131,11 @@ class PixelFeatures(TimmNetwork):
         return self
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Images (B, channels, H, W) of any size to (B, H, W, F).
+        """Map images (B, channels, H, W) of any size to (B, H, W, F).
 
-        Images of 0 to 255 in uint8 are normalised as the network's weights expect; others are taken as they are.
-        With S side outputs it is (B, 1 + S, H, W, F) in training, the finest map first.
-        Raises LDLError for images in evaluation that are too small for ``margin``.
+        Images of 0 to 255 in uint8 are normalised as the network's weights require; others are not scaled. With S side
+        outputs, the result is (B, 1 + S, H, W, F) in training, the finest map first. Raises LDLError for images in
+        evaluation that are too small for ``margin``.
         """
         if inputs.dtype == torch.uint8:
             inputs = (inputs - self.mean) / self.std
@@ -147,7 +147,7 @@ class PixelFeatures(TimmNetwork):
         scales = [scale * self.enlarge for scale in self.scales]
         count = len(scales) * (1 + self.mirror)
         total = torch.zeros((), device=inputs.device)
-        # One after the other: the maps of all scales of a large image would not fit into memory together.
+        # One at a time, because the maps of all scales of a large image may not fit into memory.
         for scale in scales:
             total = total + self._at_scale(inputs, scale)[0] / count
             if self.mirror:
@@ -155,7 +155,7 @@ class PixelFeatures(TimmNetwork):
         return total[:, self.margin : self.margin + height, self.margin : self.margin + width]
 
     def _reflected(self, inputs: Tensor) -> Tensor:
-        """Images with ``margin`` pixels more on every side."""
+        """Return images with ``margin`` reflected pixels on every side."""
         if not self.margin:
             return inputs
         height, width = inputs.shape[-2:]
@@ -167,14 +167,14 @@ class PixelFeatures(TimmNetwork):
         return F.pad(inputs, [self.margin] * 4, mode="reflect")
 
     def _at_scale(self, inputs: Tensor, scale: float, count: int = 1) -> list[Tensor]:
-        """The ``count`` finest joined maps (B, H, W, F) of resized images, the finest first."""
+        """Return the ``count`` finest joined maps (B, H, W, F) of resized images, the finest first."""
         height, width = inputs.shape[-2:]
         size = [_scaled(length, scale) for length in (height, width)]
         if scale != 1:
             inputs = _resize(inputs, size)
-        # Whole cells of the coarsest map, or maps of different scales would not lie on each other.
+        # Pad to whole cells of the coarsest map, so that maps of different scales are aligned.
         down, right = (-length % self.strides[-1] for length in size)
-        inputs = F.pad(inputs, (0, right, 0, down), mode="replicate").contiguous(memory_format=torch.channels_last)
+        inputs = F.pad(inputs, (0, right, 0, down), mode="replicate").contiguous(memory_format=self.memory_format)
         maps = self._folded(self.network, inputs) if self._folded else self.network(inputs)
         joined: list[Tensor] = []
         for features, side, joint in reversed(list(zip(maps, self.sides, self.joints))):
@@ -189,13 +189,13 @@ class PixelFeatures(TimmNetwork):
 
 
 def _scaled(length: int, scale: float) -> int:
-    """``length`` times ``scale``, rounded, 1 at least."""
+    """Return ``length`` times ``scale``, rounded, at least 1."""
     if scale == 1:
         return length
     if not traced():
         return max(1, round(scale * length))
-    # A graph records whole numbers of an unknown length, of which ONNX divides none below 0 as Python does. Halves go
-    # to the even number; those of scales that are no binary fractions, such as 0.7, may go the other way than above.
+    # A graph records integers of unknown size, and ONNX divides negative ones otherwise than Python. Halves are rounded
+    # to even; for scales such as 0.7, which are no binary fractions, they may differ from the line above.
     part = Fraction(scale).limit_denominator(10_000)
     double, whole = 2 * part.numerator * length + part.denominator, 2 * part.denominator
     rounded, over = double // whole, double % whole
@@ -205,3 +205,78 @@ def _scaled(length: int, scale: float) -> int:
 
 def _resize(maps: Tensor, size: Sequence[int]) -> Tensor:
     return F.interpolate(maps, size=tuple(size), mode="bilinear", align_corners=False)
+
+
+class Folded:
+    """A network with frozen normalisation folded into the convolutions, which saves a pass over every map.
+
+    A convolution ``w * x`` and the normalisation ``g (y - m) / s + b`` of its output are one convolution with weight
+    ``w g / s`` and bias ``b - m g / s``. Weight and bias are computed from the network's parameters at every call, so
+    the parameters, their names and their gradients remain, up to rounding.
+
+    Args:
+        network: The network, of which only the structure is stored.
+        channels: Number of channels of its images.
+
+    Raises:
+        LDLError: The folded network has another output, for example if maps are also used before the normalisation.
+    """
+
+    def __init__(self, network: nn.Module, channels: int) -> None:
+        example = torch.randn(1, channels, 64, 64, generator=torch.Generator().manual_seed(0))
+        self.pairs, wanted = _pairs(network, example)
+        self.skeleton = copy.deepcopy(network).to("meta")
+        for conv, norm in self.pairs:
+            layer: Any = self.skeleton.get_submodule(conv)
+            layer.bias = nn.Parameter(torch.empty(layer.out_channels, device="meta"))
+            rest: Any = self.skeleton.get_submodule(norm)
+            parent, _, name = norm.rpartition(".")
+            # timm's normalisations contain their activation.
+            after = nn.Sequential(*(getattr(rest, part) for part in ("drop", "act") if hasattr(rest, part)))
+            setattr(self.skeleton.get_submodule(parent), name, after)
+        with torch.no_grad():
+            same = (torch.allclose(*maps, rtol=1e-3, atol=1e-3) for maps in zip(self(network, example), wanted))
+            if not all(same):
+                raise LDLError(f"PixelFeatures.fold: {type(network).__name__} cannot be folded; leave fold false")
+
+    def __call__(self, network: nn.Module, inputs: Tensor) -> Any:
+        """Return ``network(inputs)`` of evaluation mode."""
+        tensors = dict(network.named_parameters()) | dict(network.named_buffers())
+        for conv, norm in self.pairs:
+            layer: Any = network.get_submodule(norm)
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                tensors.pop(f"{norm}.{name}", None)
+            scale = layer.weight * (layer.running_var + layer.eps).rsqrt()
+            weight = tensors[f"{conv}.weight"]
+            tensors[f"{conv}.weight"] = weight * scale.reshape(-1, *[1] * (weight.ndim - 1))
+            tensors[f"{conv}.bias"] = layer.bias - layer.running_mean * scale
+        self.skeleton.train(network.training)
+        return functional_call(self.skeleton, tensors, (inputs,))
+
+
+@torch.no_grad()
+def _pairs(network: nn.Module, example: Tensor) -> tuple[list[tuple[str, str]], Any]:
+    """Return names of convolutions without bias and of the normalisations of their outputs, and all outputs."""
+    made: dict[int, tuple[str, Tensor]] = {}
+    pairs: list[tuple[str, str]] = []
+    hooks = []
+    for name, module in network.named_modules():
+        if isinstance(module, nn.Conv2d) and module.bias is None:
+
+            def note(module: Any, inputs: Any, output: Tensor, name: str = name) -> None:
+                made[id(output)] = name, output  # stored, so that no other tensor gets its id
+
+            hooks.append(module.register_forward_hook(note))
+        elif isinstance(module, _BatchNorm) and module.affine and module.track_running_stats:
+
+            def match(module: Any, inputs: tuple[Tensor], name: str = name) -> None:
+                if (conv := made.get(id(inputs[0]))) is not None:
+                    pairs.append((conv[0], name))
+
+            hooks.append(module.register_forward_pre_hook(match))
+    training = network.training
+    output = network.eval()(example)
+    network.train(training)
+    for hook in hooks:
+        hook.remove()
+    return pairs, output

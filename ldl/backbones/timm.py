@@ -1,9 +1,9 @@
-"""Any timm network as a backbone, with its weights."""
+"""Any timm network as a backbone, with its weights, and its split into frozen and trained layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ldl.backbones.split import Split, whole
 from ldl.backbones.timm_network import TimmNetwork, local_weights
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
-from ldl.collective import process_rank
 from ldl.errors import LDLError
 from ldl.options import option, options
-from ldl.trust.archive import check_archive
-from ldl.trust.schema import check_weights
+from ldl.validation.archive import check_archive
+from ldl.validation.checkpoint import check_weights
 
 
 @options
@@ -28,22 +26,23 @@ class Timm(TimmNetwork):
 
     Args:
         weights: A local weights file (.safetensors, .pth), or a checkpoint of ldl (.ckpt), to load instead.
-        freeze: Keep the network fixed, normalisation statistics included. Its features are then computed once. This
-            and ``freeze_groups`` are refused where ``pretrained: auto`` finds no weights.
-        freeze_groups: Keep the first groups of layers fixed, counted as timm does for layer-wise learning rates
+        freeze: Freeze the network including normalisation statistics. Its features are then computed once. This and
+            ``freeze_groups`` raise an error if ``pretrained: auto`` finds no weights.
+        freeze_groups: Freeze the first groups of layers, counted as timm does for layer-wise learning rates
             (``group_matcher``): the stem, then block after block.
-        freeze_statistics: Keep the statistics by which batches are normalised as they were loaded, in training too, so
-            that those of few pictures do not replace them; scales and shifts go on learning.
-        views: With ``freeze_groups``, keep what the fixed layers make of so many random views of each training
-            picture, computed once for all epochs and folds, and train on these, for about as many epochs as there are
-            views. 0 draws new views every epoch, through all layers.
-        lr: Learning rate of the network; None takes that of the head.
+        freeze_statistics: Keep the loaded normalisation statistics in training too, so that statistics of few pictures
+            do not replace them; scales and shifts are still trained.
+        views: With ``freeze_groups``, cache the maps of the frozen layers for this number of augmented copies of each
+            training picture, once for all epochs and folds, and train on these, for about as many epochs as there are
+            copies. 0 draws new copies every epoch, through all layers.
+        lr: Learning rate of the network; None uses that of the head.
         drop_rate: Dropout of the network before its classifier.
-        drop_path_rate: Stochastic depth, for networks that have it; 0 leaves it out.
+        drop_path_rate: Stochastic depth, for networks that have it; 0 omits it.
         mirror: In evaluation, average the features of each image and of its mirror image.
-        compiled: On CUDA, compile the training step with ``torch.compile``: a minute at the start, then faster. On
-            other devices, where it would take many, nothing is compiled. One line says which.
-        channels_last: Keep images, weights and maps with the channels last in memory, as convolutions are fastest.
+        compiled: On CUDA, compile the training step with ``torch.compile``: a minute at the start, then faster. Other
+            devices, which would take many minutes, compile nothing.
+        channels_last: Store images, weights and maps with channels last, the fastest format of convolutions. Networks
+            that are re-parameterised after training, such as RepVGG, have channels first.
     """
 
     weights: str | None = option(default=None, may_change=True)
@@ -59,11 +58,12 @@ class Timm(TimmNetwork):
     channels_last: bool = option(default=True, may_change=True)
 
     def __post_init__(self) -> None:
-        self.is_fixed = self.freeze
-        self._fixed: list[nn.Module] = []
-        self._split: Split | None = None
+        self.is_frozen = self.freeze
+        self._frozen: list[nn.Module] = []
+        self._split: NetworkSplit | None = None
         self._shape: tuple[int, ...] = ()
         self._compiled: Any = None
+        self._format = torch.contiguous_format
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
         """Create the network for images (channels, height, width). Raises LDLError."""
@@ -73,21 +73,17 @@ class Timm(TimmNetwork):
             raise LDLError("give either Timm.weights or Timm.pretrained: true, not both")
         options: dict[str, Any] = {"in_chans": input_shape[0], "drop_rate": self.drop_rate}
         options |= {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
-        file = (self.weights or (self.pretrained and local_weights(self.name))) if load_weights else None
-        saved = self._read_weights(Path(file)) if file else None
+        file = (self.weights or (self.pretrained and local_weights(self.model))) if load_weights else None
         self.network = self._create(self.name, bool(self.pretrained) and load_weights and not file, **options)
         self.network.reset_classifier(0)
-        if saved is not None:
+        if file:
             self.pretrained_from = str(file)
-            try:
-                self._take(saved, input_shape[0])
-            except Exception as error:  # those of torch and timm have no common base
-                raise LDLError(f"{file} holds no weights that fit {self.name}: {error}") from error
+            self._load(Path(file), input_shape[0])
         kept = "freeze" if self.freeze else f"freeze_groups {self.freeze_groups}" if self.freeze_groups else ""
         if kept and load_weights and self.pretrained == "auto" and not self.pretrained_from:
             raise LDLError(
-                f"Timm.{kept} would keep random layers: no pretrained weights of {self.name} are at hand or on "
-                f"the hub; put a file {self.name}*.safetensors into LDL_WEIGHTS, or set pretrained: false for random "
+                f"Timm.{kept} would keep random layers: no pretrained weights of {self.name} are "
+                f"available; put a file {self.name}*.safetensors into LDL_WEIGHTS, or set pretrained: false for random "
                 "ones"
             )
         config = self.network.pretrained_cfg
@@ -95,48 +91,70 @@ class Timm(TimmNetwork):
         self._freeze()
         if self.views and (not self.freeze_groups or self.freeze):
             raise LDLError(f"Timm.views {self.views} needs freeze_groups without freeze; or leave views 0")
-        if self.views and load_weights:  # a network that is only loaded may never need it, or have no numbers yet
+        if self.views and load_weights:  # a loaded network may not need it, or have no numbers yet
             self._cut()
-        if self.freeze_statistics and not self._norms():
+        if self.freeze_statistics and not any(isinstance(module, _BatchNorm) for module in self.modules()):
             raise LDLError(
                 f"Timm.freeze_statistics: {self.name} normalises by no statistics of batches; leave it out, or take "
                 "another network"
             )
+        self._format = self.memory_format if self.channels_last else torch.contiguous_format
         if self.channels_last:
-            self.network.to(memory_format=torch.channels_last)
+            self.network.to(memory_format=self._format)
         features = self._width(input_shape)
-        # Trainers do not always call train() before the first batch: a frozen network must be in evaluation already.
+        # Trainers do not always call train() before the first batch, so freeze the mode now.
         self.train(self.training)
         return features
 
     @torch.no_grad()
     def _width(self, input_shape: tuple[int, ...]) -> int:
-        """The number of features that the network makes of such images. Raises LDLError for a size it does not take."""
+        """Return the number of features of such images. Raises LDLError for an unsupported size."""
         try:
             return int(self.network.eval()(self._scaled(torch.zeros(1, *input_shape))).shape[-1])
-        except (RuntimeError, AssertionError, ValueError) as error:
+        except Exception as error:  # errors of timm's networks have no common base
             shape = "x".join(map(str, input_shape))
             raise LDLError(
                 f"{self.name} does not take images of {shape}: {' '.join(str(error).split())[:160]}; set "
-                "data.crop_size to the size it was made for, or take another network"
+                "data.crop_size to the size it was made for, or the network to yours, with model.backbone.options "
+                "img_size or dynamic_img_size, or take another one"
             ) from error
 
-    def _take(self, saved: dict[str, Tensor], channels: int) -> None:
-        """Take weights; those of the first layer are for three channels: summed or repeated for another number."""
-        from timm.models import adapt_input_conv
+    def _load(self, file: Path, channels: int) -> None:
+        """Load a weights file or a checkpoint of ldl into the network without classifier. Raises LDLError."""
+        if not file.is_file():
+            raise LDLError(f"no weights file at {file}; correct model.backbone.weights")
+        try:
+            saved = self._of_checkpoint(file) if file.suffix == ".ckpt" else self._of_timm(file)
+            _adapt(saved, self.network.pretrained_cfg["first_conv"], channels)
+            check_weights(self.network, saved)
+            self.network.load_state_dict(saved)
+            self.check_state()
+        except Exception as error:  # errors of pickle, zip, safetensors, torch and timm have no common base
+            if isinstance(error, LDLError) and str(file) in str(error):
+                raise
+            kind = "" if isinstance(error, LDLError) else f"{type(error).__name__} "
+            reason = " ".join(str(error).split())[:200]
+            raise LDLError(f"{file} holds no weights that fit {self.name}: {kind}{reason}") from error
 
-        first = self.network.pretrained_cfg["first_conv"]
-        for layer in [first] if isinstance(first, str) else first:
-            # Of other numbers than 1 and 3 timm takes no weights, not even where they fit.
-            if f"{layer}.weight" in saved and saved[f"{layer}.weight"].shape[1] != channels:
-                saved[f"{layer}.weight"] = adapt_input_conv(channels, saved[f"{layer}.weight"])
-        check_weights(self.network, saved)
-        self.network.load_state_dict(saved)
-        self.check_state()
+    def _of_checkpoint(self, file: Path) -> dict[str, Tensor]:
+        checkpoint = read_checkpoint(file)
+        saved = checkpoint[CHECKPOINT_KEY]["backbone"]["init_args"].get("name")
+        if saved != self.name:
+            raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
+        prefix, state = "backbone.network.", checkpoint["state_dict"]
+        return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+
+    def _of_timm(self, file: Path) -> dict[str, Tensor]:
+        import timm
+
+        check_archive(file, packed=False)
+        network: Any = timm.create_model(self.model, checkpoint_path=str(file), **(self.options or {}))
+        network.reset_classifier(0)
+        return network.state_dict()
 
     def _freeze(self) -> None:
         if self.freeze:
-            self._fixed = [self.network.requires_grad_(False)]
+            self._frozen = [self.network.requires_grad_(False)]
         elif self.freeze_groups:
             from timm.models import group_parameters
 
@@ -148,59 +166,35 @@ class Timm(TimmNetwork):
                 )
             names = [name for number in sorted(groups)[: self.freeze_groups] for name in groups[number]]
             held = {self.network.get_parameter(name) for name in names}
-            self._fixed = whole(self.network, held)
+            self._frozen = frozen_modules(self.network, held)
             for parameter in held:
                 parameter.requires_grad_(False)
 
-    def _cut(self) -> Split:
-        """The network in two parts."""
+    def _cut(self) -> NetworkSplit:
         if self._split is None:
             example = torch.randn(2, *self._shape, generator=torch.Generator().manual_seed(0))
             place = next(self.network.parameters()).device
-            self._split = Split(self.network, self._fixed, self._scaled(example.to(place)))
+            self._split = NetworkSplit(self.network, self._frozen, self._scaled(example.to(place)))
         return self._split
 
-    def _read_weights(self, file: Path) -> dict[str, Tensor]:
-        """The weights file, as the network without classifier has it. Raises LDLError."""
-        if not file.is_file():
-            raise LDLError(f"no weights file at {file}; correct model.backbone.weights")
-        if file.suffix == ".ckpt":
-            checkpoint = read_checkpoint(file)
-            saved = checkpoint[CHECKPOINT_KEY]["backbone"]["init_args"].get("name")
-            if saved != self.name:
-                raise LDLError(f"{file} holds a backbone {saved}, not {self.name}; correct model.backbone.name")
-            prefix, state = "backbone.network.", checkpoint["state_dict"]
-            return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-        import timm
-
-        check_archive(file, packed=False)
-        try:
-            network = timm.create_model(self.name, checkpoint_path=str(file))
-        except Exception as error:  # those of pickle, zip, safetensors and timm have no common base
-            reason = " ".join(str(error).split())[:200]
-            raise LDLError(f"{file} holds no weights that fit {self.name}: {type(error).__name__} {reason}") from error
-        network.reset_classifier(0)  # type: ignore[operator]
-        return network.state_dict()
-
     def train(self, mode: bool = True) -> Timm:
-        """Switch the mode; what is frozen, or normalises by frozen statistics, stays in evaluation."""
+        """Switch the mode; frozen layers and frozen statistics stay in evaluation."""
         super().train(mode)
-        for module in (*self._fixed, *(self._norms() if self.freeze_statistics else ())):
+        norms = (module for module in self.modules() if isinstance(module, _BatchNorm) and self.freeze_statistics)
+        for module in (*self._frozen, *norms):
             module.eval()
         return self
 
-    def _norms(self) -> list[nn.Module]:
-        return [module for module in self.modules() if isinstance(module, _BatchNorm)]
-
     def forward(self, inputs: Tensor) -> Tensor:
-        """Images (B, channels, height, width) to pooled features (B, F).
+        """Map images (B, channels, height, width) to pooled features (B, F).
 
-        Images of 0 to 255 in uint8 are normalised as the network's weights expect; others are taken as they are.
+        Images of 0 to 255 in uint8 are normalised as the network's weights require; others are not scaled.
         """
         inputs = self._scaled(inputs)
         with torch.no_grad() if self.freeze else nullcontext():
-            if self.training and self.compiled:
-                self._compiled = self._compiled or self._compile(inputs.device)
+            if self.training and self.compiled and inputs.is_cuda:
+                # The function, because a compiled module would duplicate all parameters in checkpoints.
+                self._compiled = self._compiled or torch.compile(self.network.forward)
                 return self._compiled(inputs)
             features = self.network(inputs)
             if self.mirror and not self.training:
@@ -212,26 +206,113 @@ class Timm(TimmNetwork):
             inputs = (inputs - self.mean) / self.std
         if self.enlarge != 1:
             inputs = F.interpolate(inputs, scale_factor=self.enlarge, mode="bilinear")
-        return inputs.contiguous(memory_format=torch.channels_last if self.channels_last else torch.contiguous_format)
+        return inputs.contiguous(memory_format=self._format)
 
-    def kept(self, inputs: Tensor) -> Tensor:
-        """Maps (B, ...) of the last fixed layer, of images as ``forward`` takes them."""
+    def frozen_maps(self, inputs: Tensor) -> Tensor:
+        """Return maps (B, ...) of the last frozen layer, for images as in ``forward``."""
         return self._cut().lower(self._scaled(inputs))
 
-    def from_kept(self, maps: Tensor) -> Tensor:
-        """Pooled features (B, F) of such maps (B, 1, ...), or (B, 2, ...) with those of mirror images."""
+    def from_frozen_maps(self, maps: Tensor) -> Tensor:
+        """Return pooled features (B, F) of such maps (B, 1, ...), or with mirror images (B, 2, ...)."""
         sides = list(maps.unbind(1)[: 1 + self.mirror])
         if self.channels_last and sides[0].ndim == 4:
-            sides = [side.contiguous(memory_format=torch.channels_last) for side in sides]
+            sides = [side.contiguous(memory_format=self._format) for side in sides]
         return torch.stack([self._cut().upper(side) for side in sides]).mean(0)
-
-    def _compile(self, device: torch.device) -> Callable[[Tensor], Tensor]:
-        """The network's function, not the module, which would put all parameters into checkpoints a second time."""
-        compiles = device.type == "cuda"
-        said = "is compiled: a minute or so before the first step" if compiles else "is not compiled: no CUDA here"
-        if process_rank() == 0:
-            print(f"Timm.compiled: {self.name} {said}", flush=True)
-        return torch.compile(self.network.forward) if compiles else self.network.forward
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_compiled": None}
+
+
+class NetworkSplit:
+    """Run the frozen layers of a network alone, or all other layers from the output of the frozen ones.
+
+    Nothing is copied: the layers on one side are replaced while the other side runs.
+
+    Args:
+        network: The network.
+        frozen: Its frozen modules, from :func:`frozen_modules`.
+        example: Inputs for a test.
+
+    Raises:
+        LDLError: Other layers run before or beside the frozen ones, so that the network cannot be split there.
+    """
+
+    def __init__(self, network: nn.Module, frozen: Sequence[nn.Module], example: Tensor) -> None:
+        self.network = network
+        order = _in_order(network, frozen, example)
+        self.skipped, self.last = order[:-1], order[-1]
+        with evaluating(network), torch.no_grad():
+            try:
+                same = torch.allclose(self.upper(self.lower(example)), network(example), rtol=1e-4, atol=1e-5)
+            except Exception:  # errors of a network with unexpected inputs have no common base
+                same = False
+        if not same:
+            raise LDLError(
+                f"Timm.views: {type(network).__name__} cannot be cut after its frozen layers; take another "
+                "freeze_groups, or leave views 0"
+            )
+
+    @torch.no_grad()
+    def lower(self, inputs: Tensor) -> Tensor:
+        """Map inputs of the network to maps (B, ...) of its last frozen layer."""
+
+        captured: list[Tensor] = []
+        handle = self.last.register_forward_hook(lambda module, given, made: captured.append(made))
+        try:
+            self.network(inputs)
+        finally:
+            handle.remove()
+        return captured[0]
+
+    def upper(self, maps: Tensor) -> Any:
+        """Map the output of :meth:`lower` to outputs of the network."""
+        for module in self.skipped:
+            module.__dict__["forward"] = lambda given, *others: given
+        self.last.__dict__["forward"] = lambda *given: maps
+        try:
+            # The frozen layers return the maps unchanged, and layers between them get empty batches.
+            return self.network(maps[:0])
+        finally:
+            for module in (*self.skipped, self.last):
+                del module.__dict__["forward"]
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Switch all modules to evaluation in this context; each then returns to its own mode."""
+    modes = {module: module.training for module in network.modules()}
+    network.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def _adapt(saved: dict[str, Tensor], first: str | Sequence[str], channels: int) -> None:
+    """Sum or repeat the weights of the first layers if they have another number of channels."""
+    from timm.models import adapt_input_conv
+
+    for layer in [first] if isinstance(first, str) else first:
+        # timm rejects weights of other numbers of channels than 1 and 3, even if they fit.
+        if f"{layer}.weight" in saved and saved[f"{layer}.weight"].shape[1] != channels:
+            saved[f"{layer}.weight"] = adapt_input_conv(channels, saved[f"{layer}.weight"])
+
+
+def frozen_modules(network: nn.Module, held: set[nn.Parameter]) -> list[nn.Module]:
+    """Return the largest modules of which all parameters are ``held``."""
+    own = list(network.parameters())
+    if own and held.issuperset(own):
+        return [network]
+    return [found for child in network.children() for found in frozen_modules(child, held)]
+
+
+def _in_order(network: nn.Module, modules: Sequence[nn.Module], example: Tensor) -> list[nn.Module]:
+    """Return the modules in the order in which the network runs them."""
+    order: list[nn.Module] = []
+    handles = [module.register_forward_hook(lambda module, given, made: order.append(module)) for module in modules]
+    with evaluating(network), torch.no_grad():
+        network(example)
+    for handle in handles:
+        handle.remove()
+    return order

@@ -1,17 +1,14 @@
-"""Lightning callbacks: what drives heads that learn by more than gradients, and what every run needs."""
+"""Lightning callbacks: some drive heads that learn by more than gradients, others belong to every run."""
 
-from ldl.callbacks.calibrate import Calibrate
+from ldl.callbacks.averages import FeatureSmoothing, MovingAverage
+from ldl.callbacks.build import Build, drivers
+from ldl.callbacks.calibration import Calibrate, Units
 from ldl.callbacks.compile import Compile, Compiled
-from ldl.callbacks.conform import Conform, Units
-from ldl.callbacks.drivers import drivers
-from ldl.callbacks.feature_smoothing import FeatureSmoothing
 from ldl.callbacks.fit_head import FitHead
-from ldl.callbacks.leaf_update import LeafUpdate
-from ldl.callbacks.moving_average import MovingAverage
-from ldl.callbacks.resume import Resume, write_down
-from ldl.callbacks.settle import Settle
+from ldl.callbacks.leaf_update import STATE_KEY, LeafUpdate
+from ldl.callbacks.steps import MEASURED_KEY, CheckFinite, Resume, log_epoch
 
 __all__ = [
-    "Calibrate", "Compile", "Compiled", "Conform", "FeatureSmoothing", "FitHead", "LeafUpdate", "MovingAverage",
-    "Resume", "Settle", "Units", "drivers", "write_down",
+    "MEASURED_KEY", "STATE_KEY", "Build", "Calibrate", "CheckFinite", "Compile", "Compiled",
+    "FeatureSmoothing", "FitHead", "LeafUpdate", "MovingAverage", "Resume", "Units", "drivers", "log_epoch",
 ]  # fmt: skip

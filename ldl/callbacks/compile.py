@@ -1,33 +1,32 @@
-"""Compiles what a training step computes."""
+"""Compile the computation of a training step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import pytorch_lightning as pl
 import torch
 from torch import nn
 
-from ldl.errors import LDLError, SharedError
+from ldl.errors import LDLError
 from ldl.head import FittedHead, Head
 
 Compiled = Literal["none", "head", "all"]
 
 
 class Compile(pl.Callback):
-    """Has torch compile the head's loss, or all that leads to it, while a model is trained; ``Task`` adds it by itself.
+    """Compiles the loss of a head, or backbone and loss, during training; ``Task`` adds the callback.
 
-    Functions are compiled, not modules, so weights keep their names. Every size of batch gets a graph of its own, which
-    a resumed run makes anew alike; maps, where the number of pixels is another one every time, share one.
+    Functions are compiled and not modules, so weights keep their names. Every batch size has a graph of its own, which
+    a resumed run compiles in the same way. Maps share one graph, since their number of pixels varies.
 
     Args:
-        what: The ``head`` or ``all``, the backbone too; of ``none`` there is no callback.
+        what: ``head``, or ``all`` for the backbone too; for ``none`` there is no callback.
         head: The head.
         backbone: The backbone.
 
     Raises:
-        LDLError: there is nothing to compile, or it would be compiled twice.
+        LDLError: There is nothing to compile, or the backbone compiles itself.
     """
 
     def __init__(self, what: Compiled, head: Head, backbone: nn.Module) -> None:
@@ -42,10 +41,11 @@ class Compile(pl.Callback):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         head, backbone = pl_module.head, pl_module.backbone
-        # In the instance's own dict, where a function hides the method.
-        vars(head)["loss"] = _compiled(head.loss, pl_module.gives_maps)
+        # A function in the instance's dict overrides the method.
+        vars(head)["loss"] = torch.compile(head.loss, dynamic=pl_module.gives_maps)
         if self.what == "all":
-            plain, compiled = backbone.forward, _compiled(backbone.forward, pl_module.gives_maps)
+            plain = backbone.forward
+            compiled = torch.compile(plain, dynamic=pl_module.gives_maps)
             vars(backbone)["forward"] = lambda *inputs: (compiled if backbone.training else plain)(*inputs)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
@@ -54,21 +54,3 @@ class Compile(pl.Callback):
 
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
         self.on_train_end(trainer, pl_module)
-
-
-def _compiled(function: Callable[..., Any], dynamic: bool) -> Callable[..., Any]:
-    from torch._dynamo.exc import TorchDynamoException  # here: it takes a second
-
-    compiled = torch.compile(function, dynamic=dynamic)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return compiled(*args, **kwargs)
-        except TorchDynamoException as error:
-            reason = " ".join(str(error).split())[:200]
-            raise SharedError(
-                f"model.compile: torch cannot compile this here: {reason}; install a C++ compiler (for CUDA: Triton), "
-                "or set model.compile none"
-            ) from error
-
-    return call

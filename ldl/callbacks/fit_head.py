@@ -1,37 +1,42 @@
-"""Drives heads that are fitted in one go."""
+"""Fit heads that learn from the features of the whole training set at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 
 from ldl.batch import Batch, global_rows
-from ldl.callbacks.gather import of_all, put_together, sizes_of_all
-from ldl.checks.contract import check_forward
-from ldl.checks.survives import lost_in_checkpoint
-from ldl.collective import Collective, current_collective
+from ldl.collective import Collective, current_collective, interleave
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
+from ldl.data.storage import RowFile, RowWriter
 from ldl.errors import LDLError, SharedError
 from ldl.head import FittedHead, ImageHead, wanted_of
-from ldl.methods.mapped import blocks
+from ldl.methods.training_rows import blocks
+from ldl.validation.contract import check_forward, lost_in_checkpoint
+
+Columns = dict[str, Tensor]
 
 CHECKED = 64
-"""Training rows, or pixels along each side of an image, whose predictions are looked at after the fit."""
+"""Number of training rows, or pixels along each side of an image, whose predictions are checked after the fit."""
 
 
 class FitHead(pl.Callback):
-    """Fits a ``FittedHead`` on the features of the whole training set, before anything else happens.
+    """Fits a ``FittedHead`` on the features of the whole training set at the start of training.
 
-    ``Task`` adds it by itself. Every process extracts the features of its share, with the transforms of
-    evaluation; all processes then get all rows, in the order of the data set, as tensors that map a file where they
-    are many (``ldl.callbacks.gather``). An ``ImageHead`` gets all images, on every process. The training loop that
-    follows is one batch long, so that validation, logging and checkpoints take their usual course; afterwards the
-    trainer has its own limits again.
+    ``Task`` adds the callback. Every process extracts the features of its share with the transforms of evaluation. All
+    processes then get all rows in the order of the data set, in mapped files if they are large. An ``ImageHead`` gets
+    all images in every process. The training loop that follows has one batch, for validation, logging and checkpoints.
+    Afterwards the trainer has its own limits again.
     """
 
     def __init__(self) -> None:
@@ -42,7 +47,12 @@ class FitHead(pl.Callback):
         assert isinstance(head, FittedHead)
         self._limits = trainer.max_epochs, trainer.limit_train_batches
         resumes = trainer.ckpt_path is not None
-        # The trainer may have fitted another head before.
+        if not (trainer.fast_dev_run or str(trainer.limit_train_batches) == "1.0"):  # type: ignore[attr-defined]
+            rank_zero_warn(
+                f"{type(head).__name__} is fitted on the whole training set: limit_train_batches or overfit_batches "
+                f"{trainer.limit_train_batches} does not limit it; give a smaller set, as by data.val_fraction"
+            )
+        # The trainer may have fitted another head already.
         trainer.fit_loop.max_epochs = 1 if resumes else trainer.current_epoch + 1
         trainer.limit_train_batches = 1
         if resumes:
@@ -64,12 +74,12 @@ class FitHead(pl.Callback):
             in_memory = getattr(data, "in_memory", LDLDataModule.in_memory)
             columns = put_together(parts, len(loader.dataset), in_memory, cache)
             if getattr(data, "leak", None):
-                # Rows set aside are to be as strange to the head as those of the test part will be.
+                # With leaking groups, test rows share groups with training rows, so held-out rows should too.
                 columns.pop("group", None)
             _check_features(head, columns["features"])
             head.fit(columns["features"], columns["target"], collective, **wanted_of(head, columns))
             check_forward(head, columns["features"][:CHECKED], columns["target"][:CHECKED], pl_module.watch)
-            pl_module.watch.settle(pl_module.device, collective)
+            pl_module.watch.check_finite(pl_module.device, collective)
             _check_survives(head, columns["features"][:CHECKED])
         for logger in trainer.loggers:
             if summary := head.summary():
@@ -85,16 +95,16 @@ class FitHead(pl.Callback):
 
 
 def _readable(loader: Any, device: torch.device, collective: Collective) -> Iterator[Batch]:
-    """The batches on a device. Raises SharedError, on all processes, for what one of them could not read."""
+    """Yield the batches on a device. Raises SharedError in all processes if one of them could not read a batch."""
     for batch in loader:
         global_rows(batch, device, collective)
         yield {name: column.to(device) for name, column in batch.items()}
 
 
 def _check_features(head: FittedHead, features: Tensor) -> None:
-    """Refuse what no head can be fitted on. Every process has all features, and finds the same."""
+    """Raise SharedError for features that are not finite. Every process has all features and finds the same."""
     for start, part in blocks(features):
-        # Missing instances of a bag are NaN.
+        # NaN marks missing instances of a bag.
         bad = part.isinf() if head.takes_bags or head.takes_missing else ~part.isfinite()
         if bool(bad.any()):
             where = [int(number) for number in bad.nonzero()[0]]
@@ -106,14 +116,14 @@ def _check_features(head: FittedHead, features: Tensor) -> None:
 
 
 def _check_survives(head: FittedHead, features: Tensor) -> None:
-    """Refuse a head that would not come back from its checkpoint. Every process finds the same."""
+    """Raise SharedError if a checkpoint would not restore the head. Every process finds the same."""
     if lost := lost_in_checkpoint(head, features):
         raise SharedError(f"{type(head).__name__} is lost with its checkpoint: {lost}")
 
 
 @torch.no_grad()
 def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> Iterator[dict[str, Tensor]]:
-    """``features``, ``target`` and, where the data have them, ``value`` and ``group`` of all rows, batch by batch."""
+    """Yield ``features``, ``target`` and, if the data have them, ``value`` and ``group`` of all rows by batches."""
     training, first = task.training, None
     task.eval()
     for batch in loader:
@@ -132,3 +142,58 @@ def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective
             )
         yield of_all({"features": features, **columns}, collective)
     task.train(training)
+
+
+def of_all(part: Columns, collective: Collective) -> Columns:
+    """Return the rows of a batch of all processes in order, from the share of each."""
+    return {name: interleave(collective.gather(column)) for name, column in part.items()}
+
+
+def sizes_of_all(rows: Tensor, collective: Collective) -> list[tuple[int, ...]]:
+    """Return the shape of one row in every process, by rank. Every process calls this function."""
+    size = torch.tensor([rows.shape[1:]], device=rows.device)
+    return [tuple(part[0].tolist()) for part in collective.gather(size)]
+
+
+def put_together(parts: Iterator[Columns], rows: int, in_memory: float, cache: Path) -> Columns:
+    """Concatenate the columns of all parts.
+
+    Columns on the CPU that need more than ``in_memory`` MB become tensors that map files. The files are unlinked, so
+    they end with the process.
+
+    Args:
+        parts: Columns of equal names, at least one part.
+        rows: Number of rows of all parts.
+        in_memory: Limit in MB.
+        cache: Folder for the files.
+
+    Raises:
+        LDLError: The files cannot be written.
+    """
+    first = next(parts)
+    size = rows * sum(column[:1].nbytes / max(1, len(column[:1])) for column in first.values())
+    plain = all(column.device.type == "cpu" and column.dtype != torch.bfloat16 for column in first.values())
+    every = chain([first], parts)
+    if size <= in_memory * 2**20 or not plain:
+        held = list(every)
+        return {name: torch.cat([part[name] for part in held]) for name in first}
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=cache, prefix="fit-", ignore_cleanup_errors=True) as folder:
+            return _mapped(every, first, rows, Path(folder))
+    except OSError as error:
+        raise LDLError(f"{cache} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE") from error
+
+
+def _mapped(parts: Iterator[Columns], first: Columns, rows: int, folder: Path) -> Columns:
+    files = {name: folder / f"{name}.npy" for name in first}
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(RowWriter(files[name], column.numpy().dtype, (rows, *column.shape[1:])))
+            for name, column in first.items()
+        }
+        for part in parts:
+            for name, column in part.items():
+                writers[name].append(column.numpy())
+    # Heads may write into the tensors, since no other process has these files.
+    return {name: torch.from_numpy(RowFile.open(file).map("r+")) for name, file in files.items()}

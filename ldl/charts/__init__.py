@@ -1,16 +1,20 @@
 """Charts of a run. Each function writes one PNG and returns its path."""
 
-from ldl.charts.answer import answer
-from ldl.charts.classes import error_curves, likelihood, roc
-from ldl.charts.errors import bands, cumulative_score, values
-from ldl.charts.faces import distributions, faces, prediction
-from ldl.charts.folds import folds
-from ldl.charts.found import groups, score_maps
-from ldl.charts.maps import maps
-from ldl.charts.overview import overview
-from ldl.charts.photographs import photograph
-from ldl.charts.reliability import calibration
-from ldl.charts.training import learning_curves, leaves
+from ldl.charts.images import groups, maps, photograph, score_maps
+from ldl.charts.instances import answer, distributions, faces
+from ldl.charts.results import (
+    bands,
+    calibration,
+    cumulative_score,
+    folds,
+    intervals,
+    learning_curves,
+    leaves,
+    likelihood,
+    overview,
+    roc,
+    values,
+)
 
 __all__ = [
     "answer",
@@ -18,17 +22,16 @@ __all__ = [
     "calibration",
     "cumulative_score",
     "distributions",
-    "error_curves",
     "faces",
     "folds",
     "groups",
+    "intervals",
     "learning_curves",
     "leaves",
     "likelihood",
     "maps",
     "overview",
     "photograph",
-    "prediction",
     "roc",
     "score_maps",
     "values",

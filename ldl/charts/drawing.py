@@ -1,7 +1,8 @@
-"""What the charts share: figures and their files, instances to show, a distribution drawn into a panel."""
+"""Shared parts of the charts: figures and their files, captions, and distributions drawn into a panel."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,16 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatter, ScalarFormatter
 
 from ldl.labels import LabelSpace
 
 TRUE, PREDICTED = "0.55", "tab:blue"
 
-MOST_BARS, MOST_POINTS = 100, 2000
-"""Bars, and points of curves or circles: of more labels neighbours share one, or the greatest are drawn."""
-
+MOST_BARS = 100
+"""Most bars of nominal labels; more labels are drawn as a curve."""
 
 _caption: ContextVar[str] = ContextVar("caption", default="")
 
@@ -33,67 +37,103 @@ def captioned(text: str) -> Iterator[None]:
         _caption.reset(token)
 
 
+@contextmanager
+def spared(chart: str) -> Iterator[None]:
+    """Turn an error while drawing ``chart`` into a warning, since the results of the run count more."""
+    try:
+        yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        warnings.warn(f"{chart} is left out: {type(error).__name__}: {reason}", stacklevel=3)
+
+
 def new_figure(width: float, height: float, *shape: int, **layout: Any) -> tuple[Figure, Any]:
-    """A figure, its sides in inches, with its panel; of a ``shape`` (rows, columns) with an array of them."""
+    """Return a figure of this size in inches and its panel, or an array of panels of ``shape`` (rows, columns)."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(*shape, **layout)
 
 
+def new_sheet(count: int, columns: int, width: float, height: float, **layout: Any) -> tuple[Figure, np.ndarray]:
+    """Return a figure with ``count`` panels in rows of ``columns``; ``width`` and ``height`` are of one panel."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure, axes = new_figure(width * columns, height * rows, rows, columns, squeeze=False, **layout)
+    for unused in axes.ravel()[count:]:
+        unused.set_visible(False)
+    return figure, axes.ravel()[:count]
+
+
 def save(figure: Figure, path: Path) -> Path:
-    """Write ``figure``, with its folder, under the caption where there is one."""
+    """Write ``figure`` under the caption, and return its path.
+
+    Names of labels and files are text: ``$``, ``_``, ``^`` and backslashes in them are letters.
+    """
     if _caption.get():
         figure.suptitle(_caption.get(), fontsize=8, color="0.35", x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    with rc_context({"text.usetex": False}), warnings.catch_warnings():  # ticks are made while the figure is drawn
+        warnings.filterwarnings("ignore", "Glyph ")  # the font lacks letters of names
+        numbers = {text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for text in _numbers(axis)}
+        for text in figure.findobj(Text):
+            text.set(usetex=False, parse_math=text in numbers)
+        figure.savefig(path, dpi=120)
     return path
 
 
+def _numbers(axis: Axis) -> list[Text]:
+    """Return the tick labels that matplotlib writes itself, some of them as powers in mathtext."""
+    writes = isinstance(axis.get_major_formatter(), ScalarFormatter | LogFormatter)
+    return [*axis.get_ticklabels(which="both"), axis.get_offset_text()] if writes else []
+
+
+def legend_name(text: str) -> str:
+    """Return a name for a legend; matplotlib would leave out a name that begins with ``_``."""
+    return f"\u200b{text}" if text.startswith("_") else text
+
+
 def spread(count: int, most: int) -> np.ndarray:
-    """At most ``most`` of the numbers below ``count``, evenly spaced, so that a chart is the same from run to run."""
+    """Return at most ``most`` evenly spaced numbers below ``count``, the same in every run."""
     return np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
 
 def in_unit(what: str, labels: LabelSpace) -> str:
-    """The label of an axis: what it shows, and the unit of the values where they have one."""
+    """Return the label of an axis with the unit of the values."""
     return f"{what} ({labels.unit})" if labels.unit else what
 
 
 def draw_distribution(
     axis: Axes, distribution: np.ndarray, labels: LabelSpace, color: str, label: str, filled: bool
 ) -> None:
-    """A distribution, (C,), as a curve over ordinal labels, as circles over points of a plane, as bars over others."""
-    if labels.kind == "ordinal":
-        each = -(-len(distribution) // MOST_POINTS)
-        x, distribution = np.array(labels.axes[0])[::each], _pooled(distribution, each).max(1)
-        if filled:
-            axis.fill_between(x, distribution, color=color, alpha=0.5, linewidth=0, label=label)
-        else:
-            axis.plot(x, distribution, color=color, label=label)
-        axis.set_xlabel(labels.unit if each == 1 else f"{labels.unit} (highest of {each})".lstrip(), fontsize=8)
-    elif labels.kind == "grid":
-        shown = np.sort(np.argsort(-distribution, kind="stable")[:MOST_POINTS])
-        (first, second), distribution = labels.points.numpy()[shown].T, distribution[shown]
-        style = (
+    """Draw a distribution, (C,): a curve over ordinal labels, circles over a grid, bars over nominal labels."""
+    if labels.kind == "grid":
+        first, second = labels.points.numpy().T
+        colors = (
             {"color": color, "alpha": 0.5, "linewidths": 0} if filled else {"facecolors": "none", "edgecolors": color}
         )
         # Areas are probabilities, to one scale in all panels.
-        axis.scatter(second, first, s=700 * distribution, label=label, **style)
+        axis.scatter(second, first, s=700 * distribution, label=label, **colors)
         names = labels.axis_names or ("first axis", "second axis")
         axis.set_xlabel(f"{names[1]} {labels.unit}".rstrip(), fontsize=8)
         axis.set_ylabel(f"{names[0]} {labels.unit}".rstrip(), fontsize=8)
         axis.margins(0.15)
-    else:
-        each = -(-len(distribution) // MOST_BARS)
-        distribution = _pooled(distribution, each).sum(1)
-        x, alpha = np.arange(len(distribution)), 0.5 if filled else 0.9
-        axis.bar(x, distribution, width=0.8 if filled else 0.4, color=color, alpha=alpha, label=label)
+        return
+    x = np.array(labels.axes[0]) if labels.kind == "ordinal" else np.arange(len(labels))
+    if labels.kind == "nominal" and len(labels) <= MOST_BARS:
+        width, alpha = (0.8, 0.5) if filled else (0.4, 0.9)
+        axis.bar(x, distribution, width=width, color=color, alpha=alpha, label=label)
         if len(labels) <= 12:
             long = max(map(len, labels.names)) > 3
             axis.set_xticks(x, labels.names, rotation=30 if long else 0, fontsize=7)
-        if each > 1:
-            axis.set_xlabel(f"{len(labels):,} labels, {each:,} a bar", fontsize=8)
+    elif filled:
+        axis.fill_between(x, distribution, color=color, alpha=0.5, linewidth=0, label=label)
+    else:
+        axis.plot(x, distribution, color=color, label=label)
+    axis.set_xlabel(labels.unit, fontsize=8)
 
 
-def _pooled(values: np.ndarray, each: int) -> np.ndarray:
-    """Rows of ``each`` neighbours, the last one filled up with zeros."""
-    return np.pad(values, (0, -len(values) % each)).reshape(-1, each)
+def set_probability_axis(axis: Axes, labels: LabelSpace, fontsize: float | None = None, named: bool = True) -> None:
+    """Begin the vertical axis of a distribution at 0 and name it, unless labels are a grid."""
+    if labels.kind != "grid":
+        axis.set_ylim(bottom=0)
+        if named:
+            axis.set_ylabel("probability", fontsize=fontsize)

@@ -1,4 +1,4 @@
-"""The doors: ``train.py``, and the console command ``ldl``."""
+"""The command line: ``train.py`` and the console command ``ldl``."""
 
 from ldl.cli.command import main
 

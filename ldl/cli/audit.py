@@ -1,38 +1,67 @@
-"""What a table holds, whether its rows look grouped, and what the default protocol leaks."""
+"""The audit of a file: a table with its protocol and its leaks, or the votes of annotators."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import get_args
 
 import numpy as np
 
-from ldl.cli.command import VerbParser
-from ldl.data.order import OrderAudit, audit_order, row_ids
+from ldl.annotations import Layout, read_annotations, summarize
+from ldl.cli.options import CommandParser
+from ldl.data.files import find_path
+from ldl.data.row_order import OrderAudit, audit_order, row_ids
 from ldl.data.tables.tabular import TabularLDL
 from ldl.data.tables.tabular_values import TabularValues
+from ldl.engine.output import silence
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options_of
-from ldl.running.quiet import silence
 
 Table = TabularLDL | TabularValues
+VOTES = (
+    *("layout", "label_columns", "rater_columns", "votes_column", "item_column", "rater_column", "vote_column"),
+    "order",
+)
+"""Options of annotations."""
 
 
-def run(args: list[str]) -> None:
-    """Print the audit of a table. Raises LDLError."""
-    parser = VerbParser("audit", __doc__)
-    parser.add_argument("file", help="a .mat, .npz, .csv or .parquet, or a folder: as it stands, or below LDL_DATA")
+def audit(args: list[str]) -> None:
+    """Report what a table holds and what the default protocol leaks, or how annotators agree.
+
+    An option of votes makes it an audit of annotations.
+    """
+    parser = CommandParser("audit", audit.__doc__)
+    parser.add_argument(
+        "file", help="a .mat, .npz, .csv or .parquet file, or a folder; relative paths are searched below LDL_DATA too"
+    )
     parser.add_argument("--group_key", help="name of the groups, such as persons: a key or a column")
     parser.add_argument("--feature_key", help="name of the features in a .mat or .npz")
     parser.add_argument("--target_key", help="name of the distributions in a .mat or .npz")
-    parser.add_argument("--value_key", help="name of the values, of a table of values in place of distributions")
-    parser.add_argument("--protocol", help="audit the folds of another protocol than the default")
+    parser.add_argument("--value_key", help="name of the values, for a table of values instead of distributions")
+    parser.add_argument("--protocol", help="protocol whose folds are audited, instead of the default")
     parser.add_argument("--normalize", action="store_true", help="divide distributions by their sums")
+    votes = parser.add_argument_group("annotations: votes of several annotators on each item")
+    votes.add_argument("--layout", choices=get_args(Layout), help="layout of the votes; found by default")
+    votes.add_argument(
+        "--label_columns", nargs="+", metavar="NAME", help="columns with counts of labels; r* is a pattern"
+    )
+    votes.add_argument("--rater_columns", nargs="+", metavar="NAME", help="columns with the votes of a rater each")
+    votes.add_argument("--votes_column", help="column with the number of votes, if labels have shares")
+    votes.add_argument("--item_column", help="column with the item, in a table with a row per vote")
+    votes.add_argument("--rater_column", help="column with the rater, in a table with a row per vote")
+    votes.add_argument("--vote_column", help="column with the label, in a table with a row per vote")
+    votes.add_argument("--order", nargs="+", metavar="LABEL", help="all labels from the lowest to the highest")
     given = parser.parse_args(args)
     silence()
+    of_votes = {name: value for name in VOTES if (value := getattr(given, name)) is not None}
+    if of_votes:
+        file = find_path(given.file)
+        print("\n".join([str(file), *summarize(read_annotations(file, **of_votes))]))
+        return
     options = {"path": given.file, "feature_key": given.feature_key, "group_key": given.group_key, "val_fraction": 0.0}
-    # Any table that can be cut has two folds; how many more there may be is known once it is read.
+    # Every table has two folds; the number of rows, known after reading, limits their number.
     options |= {"missing": "keep", "folds": 2}
     options |= {} if given.protocol is None else {"protocol": given.protocol}
     data: Table
@@ -51,7 +80,7 @@ def run(args: list[str]) -> None:
 
 
 def _in_own_options(message: str, known: Collection[str]) -> str:
-    """A message that names options of a run, with those of the audit where it has them."""
+    """Replace the names of options of a run in a message by those of the audit."""
 
     def named(match: re.Match[str]) -> str:
         return f"--{match[1]}" if match[1] in known else match[0]
@@ -60,11 +89,11 @@ def _in_own_options(message: str, known: Collection[str]) -> str:
 
 
 def lines(data: Table) -> list[str]:
-    """The audit of a table that is set up."""
+    """Return the audit of a table that is set up."""
     features, labels = data.audited
-    audit = audit_order(features, labels)
+    order = audit_order(features, labels)
     constant = int((features == features[:1]).all(0).sum())
-    part = f"; what follows looks at {len(features)} in the middle" if len(features) < data.size else ""
+    part = f"; the lines below are about {len(features)} of them" if len(features) < data.size else ""
     return [
         str(data.file),
         f"rows        {data.size}{part}",
@@ -72,9 +101,9 @@ def lines(data: Table) -> list[str]:
         *_missing(features),
         f"labels      {_labels(data.labels)}",
         f"duplicates  {_duplicates(features, labels)}",
-        f"order       {audit.verdict}",
-        *_evidence(audit),
-        *_groups(data, audit),
+        f"order       {order.verdict}",
+        *_evidence(order),
+        *_groups(data, order),
     ]
 
 
@@ -98,9 +127,8 @@ def _duplicates(features: np.ndarray, labels: np.ndarray) -> str:
 
 
 def _evidence(audit: OrderAudit) -> list[str]:
-    if audit.asked < audit.rows:
-        about = f"            asked of {audit.asked} rows, drawn at random"
-    return ([about] if audit.asked < audit.rows else []) + [
+    sample = [f"            on {audit.asked} random rows"] if audit.asked < audit.rows else []
+    return sample + [
         f"            within {near.width:2} rows: {near.features:6.1%} by features, {near.labels:6.1%} by labels, "
         f"{near.chance:6.1%} by chance (p {near.p:.1g})"
         for near in audit.found

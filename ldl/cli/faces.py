@@ -1,41 +1,39 @@
-"""What a set of faces holds, by its names and tables alone, and what its protocols leak; lists of released sets.
-
-No picture is opened: a dry run, for whoever gets a set. SET is a data module (FGNET, UTKFace, Morph, Pointing04,
-FaceFolder), or a release of which --out writes a list for FaceFolder (agedb, afad, appa-real, appa-real-true, clap2016,
-lap2015, imdb-clean), or benchmark, with --list the published list of any of them.
-"""
+"""The dry run of a set of faces: what its names and tables hold, what its protocols leak, and lists of releases."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ldl import data as modules
-from ldl.cli.command import VerbParser
-from ldl.data.faces.dry_run import MORPH_NAMES, dry_run, names_digest
+from ldl.cli.options import CommandParser, check_replaceable
+from ldl.data.faces.lists import write_face_list
 from ldl.data.faces.module import Faces
-from ldl.data.faces.protocols import FaceProtocol
-from ldl.data.faces.records import FaceRecords
-from ldl.data.faces.releases import RELEASES, Release
-from ldl.data.faces.releases.release import write_list
+from ldl.data.faces.records import FaceProtocol, FaceRecords
+from ldl.data.faces.releases import MORPH_NAMES, RELEASES, Release, names_digest, summarize_faces
+from ldl.engine.output import silence
 from ldl.errors import LDLError, did_you_mean
-from ldl.running.quiet import silence
 
 MODULES = ("FGNET", "UTKFace", "Morph", "Pointing04", "FaceFolder")
 
 
-def run(args: list[str]) -> None:
-    """Print the dry run of a set, and write its list. Raises LDLError."""
-    parser = VerbParser("faces", __doc__)
+def faces(args: list[str]) -> None:
+    """Report what a set of faces holds, by its names and tables, and what its protocols leak. No image is decoded.
+
+    SET is a data module (FGNET, UTKFace, Morph, Pointing04, FaceFolder), or a release for which --out writes a list for
+    FaceFolder (agedb, afad, appa-real, appa-real-true, clap2016, lap2015, imdb-clean), or benchmark, with --list the
+    published list of any of them.
+    """
+    parser = CommandParser("faces", faces.__doc__)
     parser.add_argument("set", metavar="SET", help="a data module, or a release")
-    parser.add_argument("folder", type=Path, help="where it lies; of FaceFolder its list")
+    parser.add_argument("folder", type=Path, help="its folder; for FaceFolder its list")
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write the list of a release for FaceFolder")
     parser.add_argument("--list", type=Path, metavar="FILE.json", help="the benchmark's list of the set")
-    parser.add_argument("--protocol", help="count the folds of this one only")
+    parser.add_argument("--protocol", help="report the folds of this one only")
     parser.add_argument(
-        "--split_list", type=Path, help="published list that it follows: a file, or the folder of several"
+        "--split_list", type=Path, help="published list of the protocol: a file, or a folder of several"
     )
-    parser.add_argument("--folds", type=int, default=5, help="of protocols that let one choose (%(default)s)")
-    parser.add_argument("--names", type=Path, metavar="FILE.txt", help="write the names of all pictures")
+    parser.add_argument("--folds", type=int, default=5, help="folds of protocols without a fixed number (%(default)s)")
+    parser.add_argument("--names", type=Path, metavar="FILE.txt", help="write the names of all images")
     given = parser.parse_args(args)
     silence()
     known = {name.lower(): name for name in (*RELEASES, *MODULES)}
@@ -44,6 +42,8 @@ def run(args: list[str]) -> None:
         raise LDLError(f"no set of faces {given.set!r}{near}; one of {', '.join(known.values())}")
     if given.folds < 2:
         raise LDLError(f"--folds {given.folds} must be at least 2")
+    if given.out is not None:
+        check_replaceable(given.out, "--out", "path,age")
     release = RELEASES.get(name)
     if given.out is not None and release is None:
         raise LDLError(f"--out is for releases; {name} reads its set as it is, with --data.path {given.folder}")
@@ -56,12 +56,12 @@ def run(args: list[str]) -> None:
         title, records = name, data.read()
         data.label_space(records)
     print(f"{title}, {given.folder.absolute()}")
-    print("\n".join(dry_run(records, protocols, given.folds, given.split_list)))
-    if said := _beside_release(name, release, records):
-        print(f"\n{said}")
+    print("\n".join(summarize_faces(records, protocols, given.folds, given.split_list)))
+    if note := _beside_release(name, release, records):
+        print(f"\n{note}")
     _write_names(records, given.names)
     if given.out is not None:
-        write_list(records, given.out)
+        write_face_list(records, given.out)
         published = next((f" --data.protocol {fact}s" for fact in ("part", "folder") if fact in records.facts), "")
         print(f"\n{given.out}: ldl -c utkface_softmax --data FaceFolder --data.path {given.out}{published}")
 
@@ -71,25 +71,27 @@ def _chosen(module: type[Faces], protocol: str | None, split_list: Path | None) 
         if split_list is not None:
             raise LDLError("--split_list is for one protocol; name it with --protocol")
         return module.protocols
-    # It names what is wrong with a protocol.
+    # Building the module checks the protocol.
     module(protocol=protocol, path="")
     return {protocol: module.protocols[protocol]}
 
 
 def _beside_release(name: str, release: Release | None, records: FaceRecords) -> str:
-    """How the pictures differ from those that are handed out, where that is known."""
+    """Return how the images differ from the release, if that is known."""
     if name == "Morph":
         same = names_digest(records.files) == MORPH_NAMES
         return "the names are those of the release" if same else "the names are not those of the whole release"
     if release is None or release.pictures in (None, len(records)):
         return ""
-    return f"{release.pictures} pictures are handed out, {len(records)} are listed"
+    return f"the release has {release.pictures} images, {len(records)} are listed"
 
 
 def _write_names(records: FaceRecords, file: Path | None) -> None:
     if file is None:
         return
+    text = "\n".join(sorted(records.files)) + "\n"
+    check_replaceable(file, "--names", "".join(text.split()))
     try:
-        file.write_text("\n".join(sorted(records.files)) + "\n", encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise LDLError(f"the names {file} cannot be written: {error.strerror}; give another --names") from None

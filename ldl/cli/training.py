@@ -1,4 +1,4 @@
-"""A run of ``train.py``, with everything imported."""
+"""A run of ``train.py``: the command line is completed and parsed, then the stage runs."""
 
 from __future__ import annotations
 
@@ -8,79 +8,56 @@ import time
 import traceback
 from pathlib import Path
 
-import jsonargparse
-import yaml
-from jsonargparse._common import ImportDenied
-
-import ldl.backbones  # noqa: F401
-import ldl.data
-import ldl.heads
-import ldl.inference.table_file
-import ldl.inference.whole_pictures  # noqa: F401  (their names become known to the parser)
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
+from ldl.cli.help import help_page
 from ldl.collective import process_rank
-from ldl.data.files import read_text
+from ldl.engine import signals
+from ldl.engine.arguments import Given, last_value, tokenize
+from ldl.engine.classes import class_paths
+from ldl.engine.configs import configs_folder, read_config
+from ldl.engine.messages import refusals
+from ldl.engine.output import silence, stays_open
+from ldl.engine.parser import LDLCLI
+from ldl.engine.processes import lost_others, who_ended
+from ldl.engine.record import with_new_data
+from ldl.engine.resume import LAST, last_of, restarts
+from ldl.engine.run import run
+from ldl.engine.run_dir import RUN_DIR_VARIABLE
 from ldl.errors import LDLError, SharedError
-from ldl.plugins import discover, left_out
-from ldl.running import stopping
-from ldl.running.arguments import last_value, options_of
-from ldl.running.class_paths import class_paths
-from ldl.running.compare import compare
-from ldl.running.comparison_file import read_comparison
-from ldl.running.crossval_stage import crossval
-from ldl.running.describe import describe
-from ldl.running.failures import lost_others, who_ended
-from ldl.running.messages import one_line
-from ldl.running.naming import RUN_DIR_VARIABLE
-from ldl.running.new_data import with_new_data
-from ldl.running.output import stays_open
-from ldl.running.parser import LDLCLI
-from ldl.running.quiet import silence
-from ldl.running.refusals import refusals
-from ldl.running.restart import LAST, last_of, restarts
-from ldl.running.run import run
-from ldl.running.tune import tune
-from ldl.running.tune_file import read_tuning
-from ldl.running.yaml_files import check_config
-from ldl.start.configs import configs_folder
-from ldl.start.memory import store
-from ldl.start.schema import Schema
+from ldl.experiments.candidates import read_comparison
+from ldl.experiments.compare import compare
+from ldl.experiments.crossval import run_crossval
+from ldl.experiments.jobs import end_with_parent
+from ldl.experiments.search import read_tuning
+from ldl.experiments.tune import tune
+from ldl.plugins import discover
 
 PATIENCE = 10
-"""Seconds after which a process no longer believes that the first one found its mistake too."""
+"""Seconds after which a process no longer expects the first process to report its mistake too."""
 
 TRACEBACK_VARIABLE = "LDL_TRACEBACK"
-"""Set to anything, it shows where a refusal comes from; for authors of plugins."""
+"""Environment variable: if it is set, errors have a traceback; for authors of plugins."""
 
 
 @stays_open()
-def main(args: list[str] | None = None, learns: bool = False) -> None:
-    """Parse a command line, None for that of the process, and run it; :func:`ldl.cli.main` is the door to it.
-
-    Args:
-        args: The command line.
-        learns: Whether to keep what can be said, for the next start.
-    """
+def main(args: list[str] | None = None) -> None:
+    """Parse a command line, None for that of the process, and run it; :func:`ldl.cli.main` imports this function."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        # An agent of torchrun that is killed alone would leave this process behind.
+        end_with_parent(os.getppid())
     inherited = RUN_DIR_VARIABLE in os.environ
+    args = sys.argv[1:] if args is None else args
     try:
-        with stopping.ends_when_told():
-            learn(keep=True) if learns else _prepare()
-            args = sys.argv[1:] if args is None else args
-            with class_paths(_found_beside(args)):
-                if (comparison := read_comparison(args)) is not None:
-                    return compare(comparison, parse_anew)
-                if (tuning := read_tuning(args)) is not None:
-                    return tune(tuning, parse_anew)
-                cli = _parse(_with_config(args))
-                with refusals():
-                    if cli.config.stage == "crossval":
-                        crossval(cli, parse_anew)
-                    else:
-                        run(cli)
+        with signals.graceful_shutdown():
+            _prepare()
+            if (page := help_page(args)) is not None:
+                print(page)
+                sys.exit(0)
+            _run(args)
     except LDLError as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exception(error)
-        # Every process finds the same mistake; the first says so. Launchers end it as soon as another one fails.
+        # All processes find the same mistake and the first one reports it. If one fails, launchers end all at once.
         if process_rank() and isinstance(error, SharedError):
             sys.exit(2 if restarts() else 0)
         if process_rank():
@@ -90,36 +67,40 @@ def main(args: list[str] | None = None, learns: bool = False) -> None:
     except RuntimeError as error:
         if not lost_others(error):
             raise
-        line = who_ended(stopping.watch.ranks)
+        line = who_ended(signals.shutdown.ranks)
         if process_rank():
-            # The first process tells it, unless it was lost itself.
+            # The first process reports the loss, unless it was lost itself.
             time.sleep(PATIENCE)
         if line:
             print(f"error: {line}", file=sys.stderr)
         sys.exit(1)
     finally:
         if sys.exc_info()[0]:
-            stopping.watch.end_ranks()
+            signals.shutdown.end_ranks()
         if not inherited:
             os.environ.pop(RUN_DIR_VARIABLE, None)
 
 
-def learn(keep: bool) -> Schema:
-    """What can be said on a command line, kept for the next start where the plugins are whole."""
-    before = set(sys.modules)
-    _prepare()
-    files = {getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before}
-    schema = describe()
-    if keep and not left_out:
-        store(schema, sorted(filter(None, files)))
-    return schema
+def _run(args: list[str]) -> None:
+    with class_paths(_found_beside(tokenize(args))):
+        if (comparison := read_comparison(args)) is not None:
+            compare(comparison, parse_anew)
+        elif (tuning := read_tuning(args)) is not None:
+            tune(tuning, parse_anew)
+        else:
+            cli = LDLCLI(_with_config(args))
+            with refusals():
+                if cli.config.stage == "crossval":
+                    run_crossval(cli, parse_anew)
+                else:
+                    run(cli)
 
 
 def parse_anew(args: list[str]) -> LDLCLI:
     """Parse the command line of a run that another process has begun."""
     _prepare()
     with class_paths(None):
-        return _parse(args)
+        return LDLCLI(args)
 
 
 def _prepare() -> None:
@@ -127,67 +108,48 @@ def _prepare() -> None:
     discover()
 
 
-def _parse(args: list[str]) -> LDLCLI:
-    options: list[str] = []
-    # LightningCLI warns where both its argument and the process's command line are given.
-    argv, sys.argv = sys.argv, sys.argv[:1]
-    try:
-        return LDLCLI(args, options)
-    except (jsonargparse.ArgumentError, ImportDenied) as error:
-        raise LDLError(one_line(str(error), options)) from None
-    finally:
-        sys.argv = argv
-
-
 def _with_config(args: list[str]) -> list[str]:
-    """Put a configuration in front where none is named: that of the checkpoint's run, else the default.
+    """Put a configuration in front if the command line names none: that of the checkpoint's run, else the default.
 
-    A run that is resumed so goes on in its own directory; a checkpoint without its run keeps its decoder. A prediction
-    for which nothing but a path of data is given reads all that lies there.
+    A resumed run thus continues in its own directory, and a checkpoint without its run keeps its decoder. A prediction
+    with no option of data but a path reads everything at that path.
     """
-    given, path = options_of(args), _checkpoint_of(args)
-    stage = last_value(given, "--stage") or "fit"
+    given = tokenize(args)
+    path, stage = _checkpoint_of(given), last_value(given, "--stage") or "fit"
     new = None if last_value(given, "--data") else last_value(given, "--data.path")
     if stage == "predict" and path and new:
         args = with_new_data(args, read_checkpoint(path), new)
-    if _names_config(args):
+    if any(option.is_config for option in given):
         return args
-    if found := _found_beside(args):
-        # Where a run writes is not for a file to say that nobody named.
+    if found := _found_beside(given):
+        # A file that the command line does not name does not decide where a run writes.
         place = str(found.parent) if stage == "fit" else "null"
-        return ["-c", str(found), *_of_older_run(found, args), "--run_dir", place, *args]
+        return ["-c", str(found), *_protocol_of_older_run(found, given), "--run_dir", place, *args]
     if path and stage in ("test", "predict"):
         args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]
     default = configs_folder() / "default.yaml"
     return ["-c", str(default), *args] if default.is_file() else args
 
 
-def _names_config(args: list[str]) -> bool:
-    return any(option.is_config for option in options_of(args))
-
-
-def _found_beside(args: list[str]) -> Path | None:
-    """The configuration of the checkpoint's run, where none is named."""
-    path = None if _names_config(args) else _checkpoint_of(args)
+def _found_beside(given: list[Given]) -> Path | None:
+    """Return the configuration of the checkpoint's run if the command line names none."""
+    path = None if any(option.is_config for option in given) else _checkpoint_of(given)
     config = Path(path).parent.parent / "config.yaml" if path else None
     return config if config and os.path.isfile(config) else None
 
 
-def _checkpoint_of(args: list[str]) -> str | None:
-    given = options_of(args)
-    path, place = last_value(given, "--ckpt_path"), last_value(given, "--run_dir")
+def _checkpoint_of(given: list[Given]) -> str | None:
+    path, place = (os.path.expanduser(last_value(given, name) or "") or None for name in ("--ckpt_path", "--run_dir"))
     if path == LAST:
         return str(last_of(place)) if place else None
     return path
 
 
-def _of_older_run(found: Path, args: list[str]) -> list[str]:
-    """The protocol of a run on a table from before tables had one: its folds, not those that keep persons apart."""
-    check_config(found)
-    data = yaml.safe_load(read_text(found)).get("data")
-    options = data.get("init_args") if isinstance(data, dict) else None
-    if not isinstance(options, dict) or str(data["class_path"]).rpartition(".")[2] != "TabularLDL":
+def _protocol_of_older_run(found: Path, given: list[Given]) -> list[str]:
+    """Return the protocol of a run on a table from before tables had protocols; the default is another one now."""
+    data = read_config(found).get("data")
+    data = data if isinstance(data, dict) else {}
+    options = data.get("init_args")
+    if not isinstance(options, dict) or str(data.get("class_path")).rpartition(".")[2] != "TabularLDL":
         return []
-    return (
-        [] if "protocol" in options or last_value(options_of(args), "--data") else ["--data.protocol", "random_kfold"]
-    )
+    return [] if "protocol" in options or last_value(given, "--data") else ["--data.protocol", "random_kfold"]

@@ -1,17 +1,13 @@
-"""Data modules, one data set a file."""
+"""Data modules: data sets, their evaluation protocols and their batches."""
 
-from ldl.data.bags.bags import Bags
-from ldl.data.base import LDLDataModule
+from ldl.data.bags import Bags
+from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.edges.bsds500 import BSDS500
 from ldl.data.faces import FGNET, FaceFolder, Morph, Pointing04, UTKFace
-from ldl.data.loaded import Loaded
 from ldl.data.picture_folder import PictureFolder
-from ldl.data.rotated_digits import RotatedDigits
-from ldl.data.tables.fgnet_aam import FGNETAAM
+from ldl.data.synthetic import MixedDigits, PosedFaces, RotatedDigits, ShiftedDigits, ShiftedFaces
 from ldl.data.tables.tabular import TabularLDL
-from ldl.data.tables.tabular_values import TabularValues
-from ldl.data.trials.clutter import PosedFaces, ShiftedFaces
-from ldl.data.trials.mnist import MixedDigits, ShiftedDigits
+from ldl.data.tables.tabular_values import FGNETAAM, TabularValues
 
 __all__ = [
     "BSDS500",

@@ -1,73 +1,144 @@
-"""The base of all data modules."""
+"""The base of all data modules, and the record that their ``load`` returns."""
 
 from __future__ import annotations
 
 import copy
 import inspect
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import pytorch_lightning as pl
+import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from ldl.batch import with_counts
-from ldl.data.balance import balanced_weights
-from ldl.data.instances import Instances
-from ldl.data.loaded import Loaded
-from ldl.data.loader import in_order
-from ldl.data.order import OrderAudit
-from ldl.data.serving import drawn_once, serve
+from ldl.collective import process_rank
+from ldl.data.files import data_folder, find_path
+from ldl.data.loader import Instances, drawn_once, in_order, serve
+from ldl.data.names import matching
+from ldl.data.pictures import units
+from ldl.data.row_order import OrderAudit
+from ldl.data.sampler import balanced_weights
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import buffer, check_options, option, options, options_of
-from ldl.protocols import Fold, kfold, leak
+from ldl.protocols import Fold, keep_together, kfold, leak
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The record that ``load`` of a data module returns. All columns have one entry per instance.
+
+    Attributes:
+        labels: The label space.
+        columns: Columns of a batch besides inputs, tensors or other ``ldl.data.storage.Column``: ``target`` (size, C)
+            and any others. Unless given, ``value`` (float32) and ``group`` (numbered from 0) are made of ``values`` and
+            ``groups``.
+        values: (size,) true values, float64, or (size, 2) points of a plane; None if there are none.
+        groups: (size,) group of every instance, such as the subject; None if unknown.
+        names: Name of each instance in ``predictions.csv``, such as its file.
+        facts: Further columns of ``predictions.csv``, such as the place of a face in its image.
+        copies: (size,) equal for instances whose files have the same bytes (``ldl.data.pictures.same_bytes``); None if
+            no files were compared.
+    """
+
+    labels: LabelSpace
+    columns: dict[str, Any]
+    values: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    names: list[str] | None = None
+    facts: dict[str, np.ndarray] = field(default_factory=dict)
+    copies: np.ndarray | None = None
+
+    def arranged(self, labels: LabelSpace, places: list[int]) -> Loaded:
+        """Return the record with other ``labels``, whose columns stand at ``places`` (C,) of the present ones."""
+        target = self.columns["target"]
+        if places != sorted(places):
+            target = target[..., places] if isinstance(target, Tensor) else target.reordered(places)
+        return replace(self, labels=labels, columns={**self.columns, "target": target})
+
+    def following(self, labels: LabelSpace | None) -> Loaded:
+        """Return the record with the nominal ``labels`` of a trained task, if the names are the same; else itself."""
+        if labels is None or labels == self.labels or self.labels.kind != "nominal" or "target" not in self.columns:
+            return self
+        places = matching(self.labels.names, labels)
+        return self if places is None else self.arranged(labels, places)
+
+    @property
+    def size(self) -> int:
+        """Number of instances."""
+        return len(next(iter(self._parts.values()), ()))
+
+    @property
+    def batch_columns(self) -> dict[str, Any]:
+        """The columns, with ``value`` and ``group``. Raises LDLError if their lengths differ."""
+        lengths = {name: len(part) for name, part in self._parts.items()}
+        if len(set(lengths.values())) > 1:
+            said = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            raise LDLError(f"load() gives columns of different lengths: {said}; each needs one entry an instance")
+        made = {}
+        if self.values is not None:
+            made["value"] = torch.tensor(self.values, dtype=torch.float32)
+        if self.groups is not None:
+            made["group"] = torch.from_numpy(np.unique(self.groups, return_inverse=True)[1])
+        return {**self.columns, **{name: column for name, column in made.items() if name not in self.columns}}
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        more = {"values": self.values, "groups": self.groups, "names": self.names, "copies": self.copies}
+        return {**self.columns, **self.facts, **{name: part for name, part in more.items() if part is not None}}
 
 
 @options
 class LDLDataModule(pl.LightningDataModule, ABC):
-    """One data set: where it lies, its label space, its protocol, and its batches.
+    """A data set: its files, its label space, its evaluation protocol and its batches.
 
-    A subclass reads its files in :meth:`load` and serves them in :meth:`inputs`. Batches are dicts of
-    ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding), ``index`` (B,), and where they exist
-    ``value`` (B,) or (B, 2) and ``group`` (B,). Where a target belongs to every pixel, ``target`` is (B, H, W, C), and
-    training batches may have ``keep`` (B, H, W), bool: the pixels that are learned from.
+    A subclass reads its files in :meth:`load` and serves inputs in :meth:`inputs`. Batches are dicts of ``input``,
+    ``target`` (B, C), ``weight`` (B,; 0 marks padding), ``index`` (B,), and optionally ``value`` (B,) or (B, 2) and
+    ``group`` (B,). If every pixel has a target, ``target`` is (B, H, W, C), and training batches may have ``keep``
+    (B, H, W), bool: the pixels to learn from.
 
     Args:
         batch_size: Rows of a global batch, over all processes.
-        num_workers: Loader processes, per training process.
-        prefetch: Batches that each loader process has ready before they are asked for.
+        num_workers: Loader processes per training process.
+        prefetch: Batches that each loader process prepares in advance.
         root: Folder of the data; None takes the environment's ``LDL_DATA``, or ``data``.
         folds: Number of folds, for protocols that leave it open.
-        fold: The fold that is tested, from 0.
+        fold: The test fold, from 0.
         fold_seed: Seed of the folds. The seed of the run does not change them.
-        val_fraction: Share of the training part, or of its groups, that is for validation.
-        balance: How far rare labels are drawn more often: 1 till all are as frequent.
+        val_fraction: Share of the training rows, or of their groups, for validation.
+        balance: Strength of balanced sampling: 0 draws all rows equally, 1 makes all labels equally frequent.
 
     Attributes:
-        labels: The label space, after ``setup``, as all below.
-        columns: What a batch has besides inputs, of all instances, tensors or ``ldl.data.column``: ``target`` (size,
-            C), and where they exist ``value`` and ``group``. Without any, features of a backbone are not reused.
+        labels: The label space, after ``setup``, as all attributes below.
+        columns: Columns of a batch besides inputs, for all instances, tensors or ``ldl.data.storage.Column``:
+            ``target`` (size, C), and optionally ``value`` and ``group``. Without columns, backbone features are not
+            reused.
         size: Number of instances.
         groups: (size,) group of every instance, or None.
         values: (size,) true value of every instance, or (size, 2) points, or None.
-        truth: (size, ...) what a model is to find by itself, such as places or groups, or None; for charts.
-        names: What each instance is called in ``predictions.csv``, such as its file, or None.
+        truth: (size, ...) quantities for a model to discover, such as places or groups, or None; for charts.
+        copies: (size,) equal for instances whose files have the same bytes, or None if no files were compared.
+        names: Name of each instance in ``predictions.csv``, such as its file, or None.
         facts: Further columns of ``predictions.csv``, (size,) each.
         split: Rows of the fold.
         protocol: Name of the protocol.
-        leaky: Whether groups of the test part may be in training by design; None where nobody knows the groups.
-        trained_elsewhere: Whether a model is tested that is not known to be trained on these data; leaks are unknown.
-        views: What the fixed layers of a backbone made of views of every picture, to be served in their place, or None.
-        backbone_features: (size, F) what a frozen backbone makes of every instance, or None; see ``use_features``.
-        cache_dir: Folder of what can be made again, or None for the usual one.
-        in_memory: MB of features that are gathered in memory, where a head is fitted on all; more go through files.
-        unserved: Attributes that :meth:`inputs` does not need: loader processes get a copy without them.
+        leaky: Whether the protocol lets test groups be in training; None if groups are unknown.
+        trained_labels: Labels of a trained task, set by ``follow``, or None.
+        chosen: Names that ``load`` found in the file for options that may be None; ``config.yaml`` records them.
+        taken: Description of the names found in the file; empty if nothing was chosen.
+        trained_elsewhere: Whether the model under test may have been trained on these data; the leak is then unknown.
+        views: Cached outputs of a backbone's frozen layers, served instead of inputs, or None.
+        backbone_features: (size, F) features from a frozen backbone, or None; see ``use_features``.
+        cache_dir: Folder of the cache, or None for the usual one.
+        in_memory: MB of features that are gathered in memory to fit a head; more are gathered in files.
+        unserved: Attributes that :meth:`inputs` does not need; loader processes get a copy without them.
     """
 
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
@@ -86,11 +157,15 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     split: Fold = buffer()
     unserved: ClassVar[tuple[str, ...]] = ("trainer", "columns", "split", "backbone_features", "views")
 
-    # An annotation would make options of them.
+    # Without annotations, which would make them options.
     protocol = "kfold"
+    trained_labels = None  # type: LabelSpace | None
+    chosen = {}  # type: dict[str, str | None]
+    taken = ""
     leaky = None  # type: bool | None
     trained_elsewhere = False
     groups = None  # type: np.ndarray | None
+    copies = None  # type: np.ndarray | None
     values = None  # type: np.ndarray | None
     truth = None  # type: np.ndarray | None
     names = None  # type: list[str] | None
@@ -109,27 +184,30 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """Read the files. Raises LDLError."""
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
-        """The inputs (B, ...) of the instances ``rows`` (B,). It runs in loader processes, without ``unserved``.
+        """Return the inputs (B, ...) of some instances. Loader processes call it on a copy without ``unserved``.
 
-        ``train`` asks for random augmentation: ``seeds`` (B,) make it the same in any process.
+        Args:
+            rows: (B,) numbers of the instances.
+            seeds: (B,) seeds of random augmentation, equal in any process.
+            train: Apply random augmentation.
         """
         raise LDLError(f"{type(self).__name__} must define inputs(rows, seeds, train), or dataset(rows, train)")
 
     @property
     def title(self) -> str:
-        """What the data are called in names of runs and tables: the set, or the file or folder of one's own."""
+        """Name of the data in runs and tables: the class, or the stem of the user's own file or folder."""
         path = options_of(self).get("path")
         own = path is not None and path.default is inspect.Parameter.empty
         return Path(self.path).stem if own else type(self).__name__  # type: ignore[attr-defined]
 
     @cached_property
     def input_shape(self) -> tuple[int, ...]:
-        """Shape of one input, after ``setup``; -1 where it may be any number. A subclass may set it in ``load``."""
+        """Shape of one input, after ``setup``; -1 for a variable size. A subclass may set it in ``load``."""
         first = np.zeros(1, dtype=np.int64)
         return tuple(self.inputs(first, first, train=False).shape[1:])
 
     def dataset(self, rows: np.ndarray, train: bool) -> Dataset[Any]:
-        """The instances ``rows``; ``train`` asks for random augmentation."""
+        """Return the instances ``rows`` as a data set, with random augmentation if ``train``."""
         server = copy.copy(self)
         for name in self.unserved:
             server.__dict__.pop(name, None)
@@ -138,45 +216,56 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     def follow(
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
     ) -> None:
-        """Take what a trained task knows, before ``setup``. Data with labels of their own have nothing to take."""
+        """Take over the labels of a trained task, before ``setup``, with the order of their names."""
+        self.trained_labels = labels
+
+    def tell_taken(self, taken: str) -> None:
+        """Keep and print the description of the names found in the file."""
+        self.taken = taken
+        if taken and process_rank() == 0:
+            print(f"taken from {getattr(self, 'path', None)}: {taken}", flush=True)
 
     def cut(self) -> Fold:
-        """The rows of ``fold``. The default is scikit-learn's shuffled KFold, by group where there are groups."""
+        """Return the rows of ``fold``: scikit-learn's shuffled KFold, by group if there are groups.
+
+        Copies of a file stay in one part.
+        """
         self.leaky = None if self.groups is None else False
-        return kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, self.groups)
+        fold = kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, self.groups)
+        return fold if self.copies is None else keep_together(fold, units(self.copies, self.groups))
 
     def prepare_fold(self) -> None:
-        """Learn what preprocessing needs from ``split.train``, such as a mean. The default learns nothing."""
+        """Fit preprocessing to ``split.train``, such as a mean. The default does nothing."""
 
     def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
-        """Prepare inputs, after ``setup``, as a trained task knows them, or, of None, as the fold's own training part.
+        """Prepare inputs, after ``setup``, as a trained task does, or by the fold's own training rows if None.
 
-        The default has learned nothing. Raises LDLError where inputs cannot be prepared so.
+        The default does nothing. Raises LDLError if inputs cannot be prepared in this way.
         """
 
     @property
     def data_root(self) -> Path:
         """``root``, or the environment's ``LDL_DATA``, or ``data``."""
-        return Path(self.root or os.environ.get("LDL_DATA") or "data")
+        return data_folder(self.root)
 
     def find(self, given: str) -> Path:
-        """A place that an option names: as it stands, or below the data folder."""
-        # ``Path.exists`` raises for names that cannot be.
-        return Path(given) if os.path.exists(given) else self.data_root / given
+        """Return the path that an option names: as given, or below the data folder."""
+        return find_path(given, self.root)
 
     def setup(self, stage: str | None = None) -> None:
-        """Load, once, and cut the fold and prepare it, once and after another ``fold`` was set."""
+        """Load the data once, and cut and prepare the fold, again if ``fold`` was changed."""
         if not self._ready:
             check_options(self)
-            loaded = self.load()
+            loaded = self.load().following(self.trained_labels)
             self.labels, self.columns, self.size = loaded.labels, loaded.batch_columns, loaded.size
             self.values, self.groups, self.names, self.facts = loaded.values, loaded.groups, loaded.names, loaded.facts
+            self.copies = loaded.copies
         if self.fold != self._cut_fold:
             self.select_fold(self.fold)
         self._ready = True
 
     def select_fold(self, fold: int) -> None:
-        """Cut another fold of what is loaded. Raises LDLError for a fold that the protocol does not have."""
+        """Cut another fold of the loaded data. Raises LDLError if the protocol has no such fold."""
         self.fold = fold
         self.split = self.cut()
         self.prepare_fold()
@@ -184,54 +273,61 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     @property
     def num_folds(self) -> int:
-        """Number of folds of the protocol, after ``setup``; 0 where its split is the only one."""
+        """Number of folds of the protocol, after ``setup``; 0 for a single fixed split."""
         return self.folds
 
     @property
     def leak(self) -> float | None:
-        """Share of test instances whose group is also in training (the leak audit); None where nobody knows."""
+        """Share of test instances whose group is also in training (the leak audit); None if unknown."""
         return None if self.groups is None or self.trained_elsewhere else leak(self.split, self.groups)
 
     @property
+    def copied(self) -> float | None:
+        """Share of test instances that training has a copy of; None if no files were compared."""
+        return None if self.copies is None or self.trained_elsewhere else leak(self.split, self.copies)
+
+    @property
     def order_audit(self) -> OrderAudit | None:
-        """What the order of the instances tells of groups that nobody named; None where that means nothing."""
+        """Row-order check for groups that the data do not name; None if it does not apply."""
         return None
 
     @property
     def train_values(self) -> np.ndarray | None:
-        """True values of the training part, or None."""
+        """True values of the training rows, or None."""
         return None if self.values is None else np.asarray(self.values)[self.split.train]
 
     @property
     def content_key(self) -> str | None:
-        """What the inputs of evaluation are made of, so that their features may be kept on disk; None keeps none."""
+        """Key of the inputs of evaluation, under which their features are cached on disk; None disables the cache."""
         return None
 
     @property
     def augmentation_key(self) -> str:
-        """What the random transforms of training are, in words."""
+        """Description of the random transforms of training."""
         return ""
 
     @property
     def preprocessing(self) -> dict[str, Any] | None:
-        """What an input goes through before the backbone, as plain values for checkpoints; None is unknown.
+        """Preprocessing of an input before the backbone, as plain values for checkpoints; None if unknown.
 
-        The default says that nothing is done, and of which type inputs are: see ``ldl.inference``.
+        The default records no preprocessing and the dtype of inputs; see ``ldl.inference``.
         """
         return None if self.input_dtype is None else {"dtype": self.input_dtype}
 
     @cached_property
     def input_dtype(self) -> str | None:
-        """Type of the numbers of inputs, such as ``uint8``, after ``setup``; None where nobody knows."""
+        """Type of the numbers of inputs, such as ``uint8``, after ``setup``; None if unknown."""
         if type(self).inputs is LDLDataModule.inputs:
             return None
         first = np.zeros(1, dtype=np.int64)
         return str(self.inputs(first, first, train=False).dtype).removeprefix("torch.")
 
     def use_features(self, features: Tensor | None, key: str | None = None) -> None:
-        """Serve these features (size, F), under the key ``features``, in place of inputs; None serves inputs again.
+        """Serve backbone features instead of inputs.
 
-        ``key`` says what they are features of, where they are computed (:mod:`ldl.backbones.reuse`).
+        Args:
+            features: (size, F), served as ``features``; None serves inputs again.
+            key: Identifies the features (:mod:`ldl.backbones.frozen`).
         """
         self.backbone_features, self.features_key = features, key
 
@@ -241,7 +337,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return self.batch_size
 
     def often(self) -> np.ndarray | None:
-        """How often each row of the training part is drawn in an epoch, with mean 1; None where all are alike."""
+        """Mean number of draws of each training row in an epoch, with mean 1; None if all are drawn equally."""
         if not self.balance:
             return None
         return balanced_weights(self.columns.get("target"), self.split.train, self.labels, self.balance)
@@ -251,21 +347,25 @@ class LDLDataModule(pl.LightningDataModule, ABC):
 
     @property
     def train_batches(self) -> int:
-        """How many batches :meth:`train_dataloader` has."""
+        """Number of batches of :meth:`train_dataloader`."""
         return -(-len(self.split.train) // self.batch_size)
 
     def fit_dataloader(self) -> DataLoader[Any]:
-        """The training part in order and without augmentation, for heads that are fitted on features."""
+        """Return the training rows in order and without augmentation, for heads that are fitted on features."""
         return serve(self, drawn_once(self), train=False)
 
     def whole_dataloader(self) -> DataLoader[Any]:
-        """All instances in order and without augmentation, in one process; it knows no trainer."""
+        """Return all instances in order and without augmentation, in one process and without a trainer."""
         return in_order(self.dataset(np.arange(self.size), train=False), self.size, self.batch_size)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
-        """The training part in order, one instance a batch and all of them in every process, for an ``ImageHead``.
+        """Return the training rows in order, one per batch and all in every process, for an ``ImageHead``.
 
-        Raises LDLError where the data lack what batches must have besides ``input`` and ``target``.
+        Args:
+            wants: Columns that batches must have besides ``input`` and ``target``.
+
+        Raises:
+            LDLError: The data lack one of these columns.
         """
         if wants:
             raise LDLError(f"{type(self).__name__} has no {' and '.join(wants)} to learn from; use data like BSDS500")
@@ -281,4 +381,54 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         return self.test_dataloader()
 
     def on_before_batch_transfer(self, batch: dict[str, Any], dataloader_idx: int) -> dict[str, Any]:
-        return with_counts(batch, train=self.trainer is not None and bool(self.trainer.training))
+        # Lightning also calls it for the sample input of an export.
+        train = self.trainer is not None and bool(self.trainer.training)
+        return with_counts(batch, train) if isinstance(batch, dict) else batch
+
+
+Trained = tuple[LabelSpace, tuple[int, ...], dict[str, Any]]
+"""A trained task's labels, shape of one input, and preprocessing of an input."""
+
+
+@options
+class Unlabelled(LDLDataModule):
+    """Instances without labels for ``--stage predict``; a trained task describes them through ``follow``.
+
+    A subclass rejects unsuitable tasks in :meth:`suits`.
+    """
+
+    folds, fold, fold_seed, val_fraction = 0, 0, 0, 0.0
+
+    protocol = "none"
+    _trained = None  # type: Trained | None
+
+    def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
+        """Raise LDLError for a task that was trained on other inputs."""
+
+    def follow(
+        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
+    ) -> None:
+        """Take over the description of a trained task. Raises LDLError if it was trained on other inputs."""
+        known = labels, input_shape or (), preprocessing or {}
+        self.suits(*known[1:])
+        self._trained = known
+
+    @property
+    def trained(self) -> Trained:
+        """Description of the trained task. Raises LDLError if there is none."""
+        return self._trained or self._refuse()
+
+    def cut(self) -> Fold:
+        """Return all rows as the test set."""
+        nothing = np.arange(0)
+        return Fold(nothing, nothing, np.arange(self.size))
+
+    def predict_dataloader(self) -> DataLoader[Any]:
+        return serve(self, self.split.test, train=False)
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        name = type(self).__name__
+        raise LDLError(f"{name} has no labels to train on or test with; use it with --stage predict")

@@ -1,4 +1,4 @@
-"""Where crops, features and tables are kept, which can always be made again."""
+"""The cache of crops, features and tables, all of which ldl can compute again."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
 
+from ldl.checkpoint import replacing
 from ldl.errors import LDLError
 
 BEGUN = float(os.environ.setdefault("LDL_BEGUN", repr(time.time())))
-"""When this process began, or the one that launched it, such as rank 0."""
+"""Start of this process, or of the process that launched it, such as rank 0."""
 
 
 def cache_root(given: str | None = None) -> Path:
-    """As given, or the environment's ``LDL_CACHE``, or ``~/.cache/ldl``."""
+    """Return the cache folder: the given one, else ``LDL_CACHE``, else ``~/.cache/ldl``."""
     return Path(given or os.environ.get("LDL_CACHE") or Path.home() / ".cache" / "ldl")
 
 
 def files_key(files: Sequence[Path], how: str) -> str:
-    """A key of the paths, lengths and times of change of some files, and of ``how`` they are read."""
+    """Return a key of the paths, sizes and modification times of files, and of ``how`` they are read."""
     digest = hashlib.sha256(how.encode())
     for file in files:
         status = file.stat()
@@ -32,42 +34,75 @@ def files_key(files: Sequence[Path], how: str) -> str:
 
 
 def of_earlier_run(file: Path) -> bool:
-    """Whether a file was written before this process, or the one that launched it, began.
-
-    What could not be read then is tried again: the reason may have passed, such as a permission. What this run has
-    found stays, so that its processes and folds have the same rows.
-    """
+    """Return whether a file was written before this process, or the process that launched it, began."""
     return file.stat().st_mtime < BEGUN
 
 
-def cached_folder(folder: Path, make: Callable[[Path], None], what: str) -> Path:
-    """The folder, as ``make(folder)`` fills it where it is not there: it appears under its name once it is whole.
-
-    Processes that ask at the same time wait for the first; what a killed one has left is thrown away.
-
-    Args:
-        folder: A place of which the name says all that its content depends on.
-        make: Fills an empty folder.
-        what: What is made, for the line that a run prints.
-
-    Raises:
-        LDLError: the cache cannot be written.
-    """
-    half = folder.with_name(f"{folder.name}.tmp")
+@contextmanager
+def writable(folder: Path, name: str) -> Iterator[None]:
+    """Lock an entry of the cache, whose folder is made. Raises LDLError if the cache cannot be written."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
-            if not folder.is_dir():
-                shutil.rmtree(half, ignore_errors=True)
-                half.mkdir()
-                print(f"{what} into {folder}", flush=True)
-                try:
-                    make(half)
-                    os.replace(half, folder)
-                finally:
-                    shutil.rmtree(half, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f"{name}.lock"):
+            yield
     except OSError as error:
         raise LDLError(
-            f"the cache {folder.parent} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE"
+            f"the cache {folder} cannot be written: {error.strerror}; set data.cache_dir or LDL_CACHE"
         ) from error
+
+
+@contextmanager
+def retried(
+    file: Path, count: int, make: Callable[[Sequence[int]], bytes], failed: Callable[[bytes], Sequence[int]]
+) -> Iterator[None]:
+    """Write a file of the cache about ``count`` images if it is absent, and hold its lock.
+
+    A later run tries again to read an image that an earlier run could not read: the cause may be gone, such as a
+    missing permission. Results of the same run stay, so that its processes and folds have the same rows.
+
+    Args:
+        file: The file. Its name depends on everything that its content depends on.
+        count: Number of images.
+        make: Reads images, given by their rows, and returns the content.
+        failed: Returns the rows of the images that could not be read, from the content.
+
+    Raises:
+        LDLError: The cache cannot be written.
+    """
+    with writable(file.parent, file.stem):
+        rows: Sequence[int] = range(count)
+        if file.is_file():
+            rows = failed(file.read_bytes()) if of_earlier_run(file) else []
+        if rows:
+            content = make(rows)
+            with replacing(file) as stream:
+                stream.write(content)
+        yield
+
+
+def cached_folder(folder: Path, make: Callable[[Path], None], what: str) -> Path:
+    """Return a cache folder, filled by ``make(folder)`` if it is absent.
+
+    The folder appears under its name when it is complete. Concurrent processes wait for the first one. The remains of a
+    killed process are removed.
+
+    Args:
+        folder: The folder. Its name depends on everything that its content depends on.
+        make: Fills an empty folder.
+        what: Description of the content, for the line that is printed.
+
+    Raises:
+        LDLError: The cache cannot be written.
+    """
+    half = folder.with_name(f"{folder.name}.tmp")
+    with writable(folder.parent, folder.name):
+        if not folder.is_dir():
+            shutil.rmtree(half, ignore_errors=True)
+            half.mkdir()
+            print(f"{what} into {folder}", flush=True)
+            try:
+                make(half)
+                os.replace(half, folder)
+            finally:
+                shutil.rmtree(half, ignore_errors=True)
     return folder

@@ -1,176 +1,200 @@
-"""Reading CSV files: one way to count lines, one wording for what is wrong with them."""
+"""Reading CSV files with pandas; messages name the file, the line and the column."""
 
 from __future__ import annotations
 
 import csv
+import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from ldl.data.entries import LARGEST, MISSING, read_number
 from ldl.data.files import read_text
 from ldl.errors import LDLError, did_you_mean
 
-LARGEST = 1e100
-"""Greater numbers are mistakes of writing, and overflow where they are squared."""
-MISSING = ("", "nan", "na", "null", "none", "?")
-"""How a field says that nothing is known, in small letters."""
-MARKS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-"""What stands between fields in files of other programs."""
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""Separators of other programs, which a message suggests to replace."""
+SPELLED = [*MISSING, *map(str.upper, MISSING), "NaN", "NaT", "None", "Null"]
+"""Spellings of missing fields that pandas recognises; it distinguishes upper and lower case."""
+NOBODY = "which is no name of a group; give every row one, of its own where it belongs to none"
 
 
 @dataclass(frozen=True)
 class CsvTable:
-    """The fields of a file, without blanks around them.
+    """The columns of a CSV file, which pandas reads on demand.
 
     Attributes:
         path: The file.
-        header: Names of the columns; of a file without header their numbers, from 1.
-        rows: Fields of every row, as many as the header has; rows without any text are left out.
-        lines: On which line of the file each row begins; the first line is 1.
+        header: Names of the columns; in a file without a header their numbers, from 1.
+        lines: (N,) line on which each row begins, from 1. Empty rows are left out.
+        records: (N,) number of each row among all rows of the text, from 0.
+        content: Content of the file, with a line feed at each line's end.
+        separator: Character between fields.
     """
 
     path: Path
     header: list[str]
-    rows: list[list[str]]
-    lines: list[int]
+    lines: np.ndarray
+    records: np.ndarray
+    content: str
+    separator: str
+
+    def __len__(self) -> int:
+        return len(self.lines)
 
     def place(self, name: str) -> int:
-        """Where a column stands. Raises LDLError where there is none of this name, or more than one."""
-        places = self._places.get(name, [])
-        if not places:
+        """Return the position of a column. Raises LDLError if no column has this name."""
+        if name not in self._places:
             near, there = did_you_mean(name, self.header), ", ".join(self.header) or "none"
             raise LDLError(f"{self.path} has no column {name!r}{near}; its columns are {there}")
-        if len(places) > 1:
-            raise LDLError(f"{self.path}: column {name!r} is there twice; give every column a name of its own")
-        return places[0]
+        return self._places[name]
 
     @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        """Where the columns of each name stand."""
-        places: dict[str, list[int]] = {}
-        for place, name in enumerate(self.header):
-            places.setdefault(name, []).append(place)
-        return places
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.header)}
+
+    def frame(self, names: Sequence[str], **options: Any) -> Any:
+        """Return columns as a pandas DataFrame, in which a column without other text has numbers, NaN if missing.
+
+        Args:
+            names: Names of the columns.
+            **options: Options of ``pandas.read_csv``.
+
+        Raises:
+            LDLError: A column is absent, or the file cannot be read.
+        """
+        import pandas  # takes a second
+
+        places = [self.place(name) for name in names]
+        if not (len(self) and places):
+            return pandas.DataFrame({name: [] for name in names})
+        if tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1):  # later versions round as Python does
+            options["float_precision"] = "round_trip"
+        try:
+            frame = pandas.read_csv(
+                io.StringIO(self.content),
+                sep=self.separator,
+                header=None,
+                names=range(len(self.header)),
+                usecols=places,
+                skiprows=int(self.records[0]),
+                skip_blank_lines=False,
+                keep_default_na=False,
+                low_memory=False,
+                **{"na_values": SPELLED, **options},
+            )
+        except pandas.errors.ParserError as error:
+            raise LDLError(f"{self.path} cannot be read as CSV: {' '.join(str(error).split())[:200]}") from None
+        return frame.iloc[self.records - self.records[0]][places].set_axis(list(names), axis=1)
 
     def column(self, name: str) -> list[str]:
-        """The fields of one column. Raises LDLError."""
-        place = self.place(name)
-        return [row[place] for row in self.rows]
+        """Return the fields of one column without blanks around them. Raises LDLError if it is absent."""
+        return list(map(str.strip, self.frame([name], dtype=str, na_filter=False)[name]))
 
-    def filled(self, name: str, why: str) -> list[str]:
-        """The fields of one column. Raises LDLError, with ``why``, where one is empty."""
+    def groups(self, name: str, why: str = NOBODY) -> np.ndarray:
+        """Return the fields of one column, (N,). Raises LDLError, with ``why``, if one is missing."""
         fields = self.column(name)
-        if "" in fields:
-            self.refuse(fields.index(""), self.place(name), why)
-        return fields
+        if (row := next((row for row, field in enumerate(fields) if field.lower() in MISSING), None)) is not None:
+            self.refuse(row, name, why)
+        return np.array(fields, str)
 
-    def numbers(self, names: Sequence[str] | None = None, hint: str = "", missing: bool = False) -> np.ndarray:
-        """Some columns, or all of them whatever they are called, as a (rows, columns) float64 matrix.
+    def numbers(self, names: Sequence[str], hint: str = "", missing: bool = False) -> np.ndarray:
+        """Return columns as a (rows, columns) float64 matrix.
 
-        With ``missing`` a field that is empty, or one of ``MISSING``, is NaN. Raises LDLError for a missing or doubled
-        column, or a field that is no finite number, with ``hint`` added.
+        Args:
+            names: Names of the columns.
+            hint: Addition to the message about a field that is not a number.
+            missing: Accept missing fields as NaN (:mod:`ldl.data.entries`).
+
+        Raises:
+            LDLError: A column is absent, or a field is not a finite number.
         """
-        places = range(len(self.header)) if names is None else [self.place(name) for name in names]
-        matrix = np.array([[_number(row[place]) for place in places] for row in self.rows])
-        matrix = matrix.reshape(len(self.rows), len(places))
-        for row, column in np.argwhere(~(np.abs(matrix) <= LARGEST)):
-            if missing and self.rows[row][places[column]].lower() in MISSING:
-                continue
+        frame = self.frame(names)
+        # pandas keeps a column as text if a single field is not a number.
+        odd = [name for name in names if frame[name].dtype.kind not in "fiub"]
+        matrix = np.empty((len(self), len(names)))
+        if odd:
+            texts = self.frame(odd, dtype=str, na_filter=False)
+            frame = frame.assign(**{name: list(map(read_number, texts[name])) for name in odd})
+        matrix[:] = frame.to_numpy(np.float64)
+        wrong = ~(np.abs(matrix) <= LARGEST)
+        if len(bad := np.argwhere(wrong & ~np.isnan(matrix) if missing else wrong)):
+            row, column = bad[0]
             what = "more than 1e100" if np.isfinite(matrix[row, column]) else "not a finite number"
-            self.refuse(row, places[column], f"{what}{hint}")
+            self.refuse(row, names[column], f"{what}{hint}")
         return matrix
 
-    def refuse(self, row: int, place: int, why: str) -> NoReturn:
-        """Raise LDLError for one field: its line, its column, its text, and why it is wrong."""
-        field = self.rows[row][place][:80]
-        raise LDLError(f"{self.where(row)}, column {self.header[place]!r} is {field!r}, {why}")
+    def refuse(self, row: int, name: str, why: str) -> NoReturn:
+        """Raise LDLError for one field, with its line, column, text and the reason."""
+        raise LDLError(f"{self.where(row)}, column {name!r} is {self.column(name)[row][:80]!r}, {why}")
 
     def where(self, row: int) -> str:
-        """The file and the line of a row, for messages."""
+        """Return the file and the line of a row, for messages."""
         return f"{self.path}: line {self.lines[row]}"
 
-    def without(self, *names: str) -> CsvTable:
-        """The table without some columns. Raises LDLError where they are not there."""
-        dropped = {self.place(name) for name in names}
-        kept = [place for place in range(len(self.header)) if place not in dropped]
-        rows = [[row[place] for place in kept] for row in self.rows]
-        return CsvTable(self.path, [self.header[place] for place in kept], rows, self.lines)
-
-    def features(self, *others: str) -> CsvTable:
-        """The table without the columns that are no features. Raises LDLError where a feature has no name."""
-        rest = self.without(*others)
-        if "" in rest.header:
+    def others(self, *names: str) -> list[str]:
+        """Return the names of all other columns. Raises LDLError if one of them has no name."""
+        if "" in self.header:
             raise LDLError(
                 f"{self.path}: column {self.header.index('') + 1} has no name; give it one, or leave it out: pandas "
                 "writes no row numbers with index=False"
             )
-        return rest
+        return [name for name in self.header if name not in names]
 
 
-def read_csv(path: Path, has_header: Callable[[list[str]], bool] = lambda row: True, blanks: bool = False) -> CsvTable:
-    """Read a file of fields with commas between them; ``has_header`` tells whether the first row names the columns.
+def read_csv(
+    path: Path, has_header: Callable[[list[str]], bool] = lambda row: True, blanks: bool = False, mark: str = ","
+) -> CsvTable:
+    """Read a CSV file.
 
-    With ``blanks`` columns have blanks between them where the first row has no comma; the first column of row numbers
-    that pandas writes has then no name, and gets an empty one. Raises LDLError: a file that cannot be read or is no
-    UTF-8, or with something else than commas between its fields, or a row with more or fewer fields than the first.
+    Args:
+        path: The file, in UTF-8.
+        has_header: Returns whether the first row names the columns.
+        blanks: Accept blanks between fields if the first row has no comma.
+        mark: Separator of the fields.
+
+    Raises:
+        LDLError: The file cannot be read, has another separator, has rows of different lengths, or has two columns of
+            one name.
     """
-    text, commas = _lines(path, blanks)
-    records = list(_records(path, text, commas))
-    lines, rows = [line for line, _ in records], [row for _, row in records]
-    first = rows[0] if rows else []
+    text = re.sub(r"\r*\n|\r", "\n", read_text(path))
+    commas = "," in next(filter(str.strip, text.split("\n")), "")
+    if blanks and not commas:
+        text = "\n".join(",".join(line.split()) for line in text.split("\n"))
+    first: list[str] = []
+    found_rows = []
+    for record, line, row in _rows(path, text, mark):
+        first = first or list(map(str.strip, row))
+        found_rows.append((record, line, len(row)))
+    records, lines, widths = np.array(found_rows, np.int64).reshape(-1, 3).T
     named = has_header(first)
-    if named and commas and len(first) == 1 and (mark := next((mark for mark in MARKS if mark in first[0]), None)):
-        raise LDLError(
-            f"{path}: {MARKS[mark]} stand between its fields; write it with commas, and with points in numbers, as by "
-            f"pandas.read_csv(file, sep={mark!r}).to_csv(file, index=False), with decimal=',' where 1.5 is written 1,5"
-        )
-    if named and not commas and len(rows) > 1 and len(rows[1]) == len(first) + 1:
-        first = rows[0] = ["", *first]
-    for line, row in records[1:]:
-        if len(row) != len(first):
-            raise LDLError(f"{path}: line {line} has {len(row)} fields, line {lines[0]} has {len(first)}")
-    if not named:
-        return CsvTable(path, [str(number + 1) for number in range(len(first))], rows, lines)
-    return CsvTable(path, first, rows[1:], lines[1:])
+    alone = named and mark == "," and len(first) == 1
+    if alone and (found := next((other for other in SEPARATORS if other in first[0]), None)):
+        fix = f"pandas.read_csv(file, sep={found!r}, decimal=',').to_csv(file, index=False)"
+        raise LDLError(f"{path}: {SEPARATORS[found]} stand between its fields; write it with commas, as by {fix}")
+    if len(wrong := np.flatnonzero(widths != len(first))):
+        found = f"line {lines[wrong[0]]} has {widths[wrong[0]]} fields"
+        raise LDLError(f"{path}: {found}, line {lines[0]} has {len(first)}")
+    header = first if named else [str(number + 1) for number in range(len(first))]
+    if doubled := [name for name, count in Counter(header).items() if name and count > 1]:
+        raise LDLError(f"{path}: column {doubled[0]!r} is there twice; give every column a name of its own")
+    return CsvTable(path, header, lines[int(named) :], records[int(named) :], text, mark)
 
 
-def read_header(path: Path, blanks: bool = False) -> list[str]:
-    """The fields of the first row that is not empty, whatever comes after it; see :func:`read_csv`."""
-    return next(_records(path, *_lines(path, blanks)), (1, []))[1]
-
-
-def _lines(path: Path, blanks: bool) -> tuple[list[str], bool]:
-    """The lines of a file, and whether commas part their fields."""
-    # Copies from other systems end lines in all these ways.
-    lines = [f"{line}\n" for line in re.split(r"\r*\n|\r", read_text(path))]
-    return lines, not blanks or "," in next(filter(str.strip, lines), "")
-
-
-def _records(path: Path, lines: list[str], commas: bool) -> Iterator[tuple[int, list[str]]]:
-    """Every row that is not empty, with the number of its first line."""
-    for number, row in _parted(path, lines) if commas else enumerate(map(str.split, lines), start=1):
-        if any(fields := [field.strip() for field in row]):
-            yield number, fields
-
-
-def _parted(path: Path, lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(lines)
-    number = 1
+def _rows(path: Path, text: str, mark: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield every row that is not empty, with its number among all rows from 0 and its first line from 1."""
+    reader = csv.reader(io.StringIO(text), delimiter=mark)
+    line = 1
     try:
-        for row in reader:
-            yield number, row
-            number = reader.line_num + 1
+        for record, row in enumerate(reader):
+            if any(map(str.strip, row)) or row == [""]:  # pandas writes "" for a missing entry of an only column
+                yield record, line, row
+            line = reader.line_num + 1
     except csv.Error as error:
         raise LDLError(f"{path}: line {reader.line_num} cannot be read as CSV: {error}") from None
-
-
-def _number(field: str) -> float:
-    try:
-        return float(field)
-    except ValueError:
-        return np.nan

@@ -1,50 +1,60 @@
-"""Opening files that were given by a user: what is no file is refused before it is opened, text is UTF-8."""
+"""Opening files that a user names: only regular files are opened, and text is UTF-8."""
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import stat
+import unicodedata
+import zlib
 from pathlib import Path
 
 from ldl.errors import LDLError
-
-KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
+from ldl.validation.archive import most_unpacked
 
 
 def check_file(path: Path, what: str = "file", fix: str = "correct the path") -> Path:
-    """The path of a file that can be opened, and read to an end.
+    """Return the path of a regular file.
 
     Args:
         path: The file.
-        what: What it is, such as ``data file``, for messages.
-        fix: What to do where it is not there, for messages.
+        what: Kind of the file in messages, such as ``data file``.
+        fix: What to do if it is absent, for messages.
 
     Raises:
-        LDLError: nothing is there, it is no regular file (opening a pipe waits for ever, a device has no end), or its
-            name is impossible.
+        LDLError: The path leads to nothing, its name is impossible, or it is not a regular file. Opening a pipe waits
+            forever, and a device has no end.
     """
+    reason = ""
     try:
         mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            return path
+        reason = f", which is {'a folder' if stat.S_ISDIR(mode) else 'no regular file'}"
     except (FileNotFoundError, NotADirectoryError):
-        raise LDLError(f"no {what} at {path}; {fix}") from None
+        pass
     except (OSError, ValueError) as error:
-        raise LDLError(f"no {what} at {_short(path)}: {getattr(error, 'strerror', error)}; {fix}") from None
-    if not stat.S_ISREG(mode):
-        kind = next((name for test, name in KINDS if test(mode)), "no regular file")
-        raise LDLError(f"no {what} at {path}, which is {kind}; {fix}")
-    return path
+        reason = f": {getattr(error, 'strerror', error)}"
+    shown = str(path).replace("\0", "\\0")
+    raise LDLError(f"no {what} at {shown if len(shown) <= 300 else f'...{shown[-100:]}'}{reason}; {fix}")
+
+
+def data_folder(given: str | None = None) -> Path:
+    """Return the data folder: the given one, else the environment's ``LDL_DATA``, else ``data``."""
+    return Path(os.path.expanduser(given or os.environ.get("LDL_DATA") or "data"))
+
+
+def find_path(given: str, root: str | None = None) -> Path:
+    """Return the path that an option names: as given, or below the data folder."""
+    # ``Path.exists`` raises for impossible names.
+    return Path(given) if os.path.exists(given) else data_folder(root) / given
 
 
 def check_found(path: Path, given: str) -> Path:
-    """The ``path`` to which ``--data.path`` has led, as ``given`` or below the data folder.
+    """Return the ``path`` to which the option ``--data.path`` leads, as ``given`` or below the data folder.
 
-    Raises LDLError where a relative one leads to nothing in either place.
+    Raises LDLError if a relative path leads to nothing in either place.
     """
     if not os.path.isabs(given) and not os.path.exists(path):
         here = f"nor is there one in the working folder {Path.cwd()}"
@@ -52,21 +62,50 @@ def check_found(path: Path, given: str) -> Path:
     return path
 
 
+def as_stored(name: str, folder: Path) -> str:
+    """Return a file name as the disk spells it: é may be one character or two (NFC or NFD)."""
+    spelled = [name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD") if not name.isascii())]
+    return next((spelling for spelling in spelled if os.path.exists(folder / spelling)), name)
+
+
+def visible(folder: Path, pattern: str) -> list[Path]:
+    """Return the paths below a folder that match a glob ``pattern``, sorted, without hidden files and folders.
+
+    Operating systems leave hidden files beside others, such as ``._face.jpg`` of macOS.
+    """
+    found = folder.glob(pattern)
+    return sorted(path for path in found if not any(part[0] == "." for part in path.relative_to(folder).parts))
+
+
+def kind_of(path: Path) -> str:
+    """Return the suffix of a file in lower case; the suffix of ``table.csv.gz`` is ``.csv``."""
+    return Path(path.stem if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
 def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
+    """Return the text of a UTF-8 file, with or without a byte order mark; a ``.gz`` file is unpacked.
+
+    Args:
+        path: The file.
+        what: Kind of the file in messages.
+        fix: What to do if it is absent, for messages.
 
     Raises:
-        LDLError: see :func:`check_file`; it cannot be read, or a byte is not UTF-8, or NUL, which no text has.
+        LDLError: See :func:`check_file`. Also: the file cannot be read or unpacked, unpacks to far more than its size,
+            is not UTF-8, or holds NUL bytes.
     """
-    path = check_file(path, what, fix)
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise LDLError(f"{path} cannot be read: {error.strerror}") from None
+        content = check_file(path, what, fix).read_bytes()
+        if path.suffix.lower() == ".gz":
+            content, most = _unpacked(content), most_unpacked(len(content))
+            if len(content) > most:
+                raise LDLError(f"{path} unpacks to more than {most} bytes; it is no file to read")
+    except (OSError, EOFError, zlib.error) as error:
+        raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # A mark is cut off before decoding, so that places count from behind it.
+        # The decoder counts from behind a byte order mark.
         start = error.start + len(content) - len(error.object)
         raise LDLError(f"{path} is no text in UTF-8: {_place(content, start)}; save it as UTF-8") from None
     if "\0" in text:
@@ -74,9 +113,9 @@ def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> 
     return text
 
 
-def _short(path: Path) -> str:
-    text = str(path).replace("\0", "\\0")
-    return text if len(text) <= 120 else f"{text[:60]}...{text[-50:]}"
+def _unpacked(packed: bytes) -> bytes:
+    with gzip.open(io.BytesIO(packed)) as file:
+        return file.read(most_unpacked(len(packed)) + 1)
 
 
 def _place(content: bytes, byte: int) -> str:

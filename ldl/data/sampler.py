@@ -1,23 +1,28 @@
-"""Global batches, dealt to the processes."""
+"""Global batches that are dealt to the processes, and balanced sampling of rare labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from torch.utils.data import Sampler
 
-from ldl.data.balance import draw
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+
+CHUNK = 1 << 16
+"""Rows whose targets are in memory at a time."""
 
 
 class Draw(NamedTuple):
-    """One instance of one batch: its row in the data set, its weight, which is 0 for padding and else 1, and its seed.
+    """One instance of one batch: its row in the data set, its weight (0 for padding, else 1), and its seed.
 
-    The seed, for random augmentation, is a function of (seed, epoch, row), or of (seed, epoch, place) where a row may
-    be drawn several times: the same for any number of processes and workers.
+    The seed of random augmentation is a function of (seed, epoch, row), or of (seed, epoch, place) if a row may be
+    drawn several times. It does not depend on the number of processes and workers.
     """
 
     row: int
@@ -25,15 +30,15 @@ class Draw(NamedTuple):
     seed: int
 
 
-class Draws(Sequence[Draw]):
-    """The draws of one batch, as arrays: millions of rows make no objects of their own.
+class Draws:
+    """The draws of one batch, held as arrays.
 
     Args:
         rows: (B,) int64.
         weights: (B,) float32; None is 1 for all.
         seeds: (B,) int64; None is 0 for all.
-        coming: Tells the rows (M,) of this batch and of as many after it as have a wanted number of rows, or of all
-            that are left; None where nobody knows. It stays in the process.
+        coming: Returns the rows (M,) of this and the next batches for a wanted number of rows, or None. It is not
+            sent to other processes.
     """
 
     def __init__(
@@ -49,8 +54,8 @@ class Draws(Sequence[Draw]):
         self.seeds = np.zeros(len(rows), np.int64) if seeds is None else seeds
 
     @classmethod
-    def of(cls, draws: Sequence[Draw]) -> Draws:
-        """Draws that somebody has put together one by one, or such arrays as they are."""
+    def of(cls, draws: Iterable[Draw]) -> Draws:
+        """Convert single draws to arrays; return ``Draws`` unchanged."""
         if isinstance(draws, Draws):
             return draws
         rows, weights, seeds = zip(*draws)
@@ -62,39 +67,27 @@ class Draws(Sequence[Draw]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    @overload
-    def __getitem__(self, place: int) -> Draw: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Draws: ...
-
-    def __getitem__(self, place: int | slice) -> Draw | Draws:
-        if isinstance(place, slice):
-            return Draws(self.rows[place], self.weights[place], self.seeds[place])
-        return Draw(int(self.rows[place]), float(self.weights[place]), int(self.seeds[place]))
+    def __iter__(self) -> Iterator[Draw]:
+        return map(Draw, self.rows.tolist(), self.weights.tolist(), self.seeds.tolist())
 
 
 @dataclass(eq=False)
 class DealtBatchSampler(Sampler[Any]):
-    """Cuts one permutation, the same on all ranks, into global batches and deals row i to rank i % world_size.
+    """A sampler that cuts one permutation into global batches and deals row i to rank i % world_size.
 
-    Every rank gets as many batches as the others and batches of equal length; ranks that come away short get
-    padding of weight 0. So any number of processes sees the same global batches as one.
+    The permutation is the same on all ranks. Every rank gets the same number of batches, of equal length; ranks with
+    fewer rows get padding of weight 0. Therefore any number of processes sees the same global batches as one process.
 
     Attributes:
         size: Number of rows of the data set.
         batch_size: Rows of a *global* batch.
-        shuffle: Permute the rows, differently every epoch.
+        shuffle: Permute the rows, differently in every epoch; otherwise every epoch has them in order.
         seed: Seed of the permutation and of the augmentation.
         rank: Number of this process.
         world_size: Number of processes.
-        position: Called at the start of every pass for the number of the epoch and how many of its batches are done
-            already: from the training loop, not a counter here, so that a resumed run goes on where the other stopped.
-        often: (size,) how often each row is drawn in an epoch, on average, with mean 1 (``ldl.data.balance``); None
-            draws each once.
+        position: Called at the start of every pass; returns the number of the epoch and of its finished batches. The
+            training loop owns these numbers, so that a resumed run continues at the right batch.
+        often: (size,) mean number of draws of each row in an epoch, with mean 1; None draws each row once.
     """
 
     size: int
@@ -110,8 +103,8 @@ class DealtBatchSampler(Sampler[Any]):
         return -(-self.size // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
-        # Asked at once, not at the first batch: between the two a resuming training loop resets its counters.
-        return self._batches(*(self.position() if self.shuffle else (0, 0)))
+        # Called here and not at the first batch: in between, a resuming training loop resets its counters.
+        return self._batches(*self.position())
 
     def _batches(self, epoch: int, done: int) -> Iterator[Draws]:
         rng = np.random.default_rng([self.seed, epoch])
@@ -128,7 +121,7 @@ class DealtBatchSampler(Sampler[Any]):
             yield Draws(rows, weights, drawn, partial(self._coming, order, start))
 
     def _dealt(self, start: int) -> tuple[np.ndarray, int]:
-        """This rank's places in the batch that begins at a place, and how many of them, the last, are padding."""
+        """Return this rank's places in the batch at ``start``, and how many of them, the last, are padding."""
         batch = np.arange(start, min(start + self.batch_size, self.size))
         mine = batch[self.rank :: self.world_size]
         padding = -(-len(batch) // self.world_size) - len(mine)
@@ -138,3 +131,45 @@ class DealtBatchSampler(Sampler[Any]):
         each = -(-self.batch_size // self.world_size)
         starts = range(start, self.size, self.batch_size)[: max(1, count // each)]
         return order[np.concatenate([self._dealt(place)[0] for place in starts])]
+
+
+def balanced_weights(target: Any, rows: np.ndarray, labels: LabelSpace, power: float, width: float = 2.0) -> np.ndarray:
+    """Return the mean number of draws of each training row under label distribution smoothing, (n,) with mean 1.
+
+    The density of a label is the mean of the training targets, smoothed over ordinal labels by a Gaussian (Yang et
+    al., "Delving into Deep Imbalanced Regression", ICML 2021, Section 3.1). The weight of a row is the mean of
+    ``density ** -power`` under its target.
+
+    Args:
+        target: Targets of all instances, (N, C), a tensor or a ``ldl.data.storage.Column``; None has none.
+        rows: (n,) training rows.
+        labels: The label space. Nominal labels and labels on a grid are not smoothed.
+        power: 0 draws all rows equally, 1 all labels equally.
+        width: Standard deviation of the Gaussian, in the unit of the labels.
+
+    Raises:
+        LDLError: Targets belong to pixels.
+    """
+    parts = [torch.from_numpy(part) for part in np.array_split(rows, -(-len(rows) // CHUNK))]
+    if target is None or target[parts[0][:1]].ndim != 2:
+        raise LDLError("data.balance needs a target an instance, and these have one at every pixel; leave it out")
+    density = torch.stack([target[part].double().sum(0) for part in parts]).sum(0) / len(rows)
+    if labels.kind == "ordinal" and labels.ndim == 1:
+        density = labels.kernel(width).double() @ density
+    # A label without density occurs in no training row.
+    rarity = torch.where(density > 0, density, torch.inf) ** -power
+    weights = torch.cat([target[part].double() @ rarity for part in parts])
+    return (weights / weights.mean()).numpy()
+
+
+def draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw as many row numbers as there are weights of mean 1, (n,) int64, in random order.
+
+    The sampling is systematic, which keeps its variance low: a row of weight w is drawn floor(w) or ceil(w) times.
+    """
+    order = rng.permutation(len(weights))
+    ends = np.cumsum(weights[order])
+    ends *= len(weights) / ends[-1]
+    counts = np.diff(np.floor(np.append(0.0, ends) + rng.random()))
+    counts[-1] += len(weights) - counts.sum()
+    return rng.permutation(np.repeat(order, counts.astype(np.int64)))

@@ -1,18 +1,49 @@
-"""Where the known data sets come from, under which licence, and how they lie on disk."""
+"""Public data sets: their origin, licence and layout on disk, and the download of Geng's tables."""
 
 from __future__ import annotations
 
+import hashlib
+import http.client
 import os
+import shutil
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldl.data.tables.download import SETS
-from ldl.errors import LDLError
+from filelock import FileLock
+
+from ldl.errors import LDLError, did_you_mean
+
+MIRROR = "https://raw.githubusercontent.com/SpriteMisaka/PyLDL/082937638e075b35d349a2e69e36219d52512dc8/datasets"
+"""A fixed commit of the repository that hosts Geng's sets; academic use, cite Geng (TKDE 2016)."""
+SETS = {
+    "Human_Gene.mat": "6b280e60ec8c4a18e52f62064daa43ddb65d06ae",
+    "M2B.mat": "4922d4e14bf382a061dab592a919d7d8e8bac337",
+    "Movie.mat": "dcf9b96296b533f672b54f4ce9fa089b55c69a7b",
+    "Natural_Scene.mat": "dbcd075e2ca9f6627cfe026a276181646f4d0527",
+    "SBU_3DFE.mat": "9412a877504db10a3cab05e07f4e7d7e91170daf",
+    "SCUT_FBP.mat": "d008b803218001a783d4a3503ab09c51cca015c0",
+    "SJAFFE.mat": "4302e428f106fd4f9874fed13aae90f85fc18e5b",
+    "Yeast_alpha.mat": "f82bd510f040d69dd2e4b0870dd2c2f8332e3fce",
+    "Yeast_cdc.mat": "10bca9d943d3d23c7b7f39ae4a6594ca5f8ee3c0",
+    "Yeast_cold.mat": "c850ffd6af11207604654ac7327c8a8421c83942",
+    "Yeast_diau.mat": "c9ee773e9f61ac19a157a792664096384305f3cc",
+    "Yeast_dtt.mat": "cb768143850e69b42f3f37c28f098944b803ac72",
+    "Yeast_elu.mat": "1639ce7aa3d770cc8ded04727c8f709f85fe42d2",
+    "Yeast_heat.mat": "bbe4b108c8f70de3f7630da777f145d187cddf07",
+    "Yeast_spo.mat": "4c9372f61922cfa5204d264ee29485bf5451354f",
+    "Yeast_spo5.mat": "4342a7b67ed494339553e1612f1840f365969ae1",
+    "Yeast_spoem.mat": "0c1469aa093558fdbb736fb6c7ef5664d8bb3981",
+}
+"""File names and checksums, which are git's names of the contents in that commit."""
+TIMEOUT = 30.0
+"""Seconds without a byte after which a download fails."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: its name, where it is to be had, its licence, and its layout below the data folder."""
+    """A data set: its name, its origin, its licence, and its layout below the data folder."""
 
     name: str
     where: str
@@ -71,7 +102,7 @@ SOURCES = {
     ),
     "RotatedDigits": Source("scikit-learn's digits", "scikit-learn", "UCI's set (Alpaydin & Kaynak 1998), free", ""),
 }
-"""By the class of the data module, or the name of the file."""
+"""Sources by the class of the data module, or by the name of the file."""
 
 SOURCES["ShiftedDigits"] = SOURCES["MixedDigits"] = SOURCES["mnist.npz"]
 SOURCES["ShiftedFaces"] = SOURCES["PosedFaces"] = Source(
@@ -91,29 +122,65 @@ for _file in SETS:
 
 
 def known_source(data: object) -> Source | None:
-    """The source of a data module's set: by its file, or its class; None of a set that is somebody's own."""
+    """Return the source of a data module's set, by its file or its class; None for a user's own set."""
     file = Path(str(getattr(data, "path", None) or "")).name
     names = [file, *(base.__name__ for base in type(data).__mro__)]
     return next((SOURCES[name] for name in names if name in SOURCES), None)
 
 
 def absent(name: str, place: Path, root: Path | None = None, fix: str = "--data.path or --data.root") -> LDLError:
-    """What to raise where the set ``name`` of :data:`SOURCES` is not at ``place``: all that one needs to put it there.
+    """Return the error for an absent data set, with its layout, origin and licence.
 
     Args:
         name: Class of the data module, or name of the file.
-        place: Where it was looked for.
-        root: The data folder, where it was looked for below it.
-        fix: What names another place.
+        place: Path where the set was expected.
+        root: The data folder, if it was expected below it.
+        fix: Options that set another path.
     """
     known = SOURCES[name]
-    variable = os.environ.get("LDL_DATA")
-    below = ""
-    if root is not None:
-        said = f"LDL_DATA={variable}" if variable and Path(variable) == root else "LDL_DATA is not set"
-        gone = "" if root.is_dir() else ", which does not exist"
-        below = f" below the data folder {root.absolute()}{gone} ({said})"
+    below = "" if root is None else f" below the data folder {root.absolute()}"
     return LDLError(
         f"no {known.name} at {place.absolute()}: it lies as {known.layout}{below}; get it from {known.where} "
         f"({known.licence}), or say where it is with LDL_DATA, {fix}"
     )
+
+
+def download_set(name: str, path: Path) -> None:
+    """Download a public set.
+
+    The file appears under its name when it is complete and its checksum is right. Concurrent processes wait for the
+    first one.
+
+    Args:
+        name: File name of the set, such as ``SJAFFE.mat``.
+        path: Path of the file.
+
+    Raises:
+        LDLError: No such set, no connection, another file than the published one, or a folder that cannot be written.
+    """
+    if name not in SETS:
+        raise LDLError(f"{name} is not among the public sets{did_you_mean(name, SETS)}: {', '.join(SETS)}")
+    url, part = f"{MIRROR}/{name}", path.with_name(f"{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{part}.lock"):
+            if path.is_file():
+                return
+            print(f"downloading {url} to {path}", flush=True)
+            with urllib.request.urlopen(url, timeout=TIMEOUT) as answer, part.open("wb") as stream:
+                shutil.copyfileobj(answer, stream)
+            if (found := git_blob(part)) != SETS[name]:
+                part.unlink()
+                raise LDLError(f"{url} is not the published file: checksum {found}, not {SETS[name]}; try again")
+            os.replace(part, path)
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
+        raise LDLError(f"{url} cannot be downloaded: {error}; try again, or put it at {path}") from None
+    except OSError as error:
+        raise LDLError(f"{path} cannot be written: {error.strerror}; give another --data.root") from error
+
+
+def git_blob(path: Path) -> str:
+    """Return git's name of a file's content: the SHA-1 of a header with its length, and of the content."""
+    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: digest).hexdigest()

@@ -1,1 +1,1 @@
-"""A local page that shows what a trained model says of a picture or a row."""
+"""A local page that shows the predictions of a trained model for an image or a row."""

@@ -1,34 +1,55 @@
-"""The page, in gradio: which kind it is follows from what the model was trained on."""
+"""A local page, in gradio, that shows the predictions of a trained model for a row, a table or an image."""
 
 from __future__ import annotations
 
+import html
+import tempfile
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ldl.data.faces.detection.face import Detector
-from ldl.demo.picture_page import PicturePage
-from ldl.demo.row_page import RowPage
-from ldl.errors import LDLError
-from ldl.inference import Predictor
+import numpy as np
 
-WIDE = 4
-"""Fields side by side."""
+from ldl import charts
+from ldl.data.csv_table import read_csv
+from ldl.data.entries import read_number
+from ldl.data.faces.detectors import Detector
+from ldl.data.pictures import read_picture
+from ldl.errors import LDLError
+from ldl.inference import Predictions, Predictor
+from ldl.labels import LabelSpace
+from ldl.methods.evidence import Evidence
+from ldl.reports.files import as_text
+from ldl.reports.rows import in_words
+
+FIELDS_PER_LINE = 4
+MAX_FIELDS = 30
+"""Largest number of features with a field each; more features come as text or a file."""
+MAX_ROWS = 1000
+"""Rows of a table that are shown."""
+LEVEL = 0.9
+"""Level of the intervals on the page."""
+MAX_PARTS, MAX_LIKELIEST = 8, 5
+"""Parts of a prediction, and likeliest labels without values, that are listed."""
 CALIBRATED = "Intervals are calibrated: they hold the true value of 90% of all rows like those of validation."
 UNCALIBRATED = "Intervals are not calibrated: they hold 90% of the predicted mass."
 
+Table = dict[str, list[Any]]
+"""Headers and data, in the form of gradio's tables."""
+
 
 def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector | None = None) -> Any:
-    """A ``gradio.Blocks``, not launched; its functions are called ``predict`` and ``predict_table`` from outside.
+    """Return a ``gradio.Blocks``, not launched, with the endpoints ``predict`` and ``predict_table``.
 
     Args:
-        predictor: Of a model of rows, or of crops of pictures.
-        title: What is shown above.
-        folder: Where charts are drawn.
-        detector: What finds the faces in pictures.
+        predictor: Predictor of a model of rows, or of image crops.
+        title: Title of the page.
+        folder: Folder for charts.
+        detector: Face detector for images.
 
     Raises:
-        LDLError: a model of something else, or gradio is not installed.
+        LDLError: The model has other inputs, or gradio is not installed.
     """
     gr = import_gradio()
     known, shape = predictor.task.preprocessing or {}, predictor.task.input_shape or ()
@@ -38,17 +59,17 @@ def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector
         kind = "maps of pictures" if predictor.task.gives_maps else "bags" if "scaling" in known else f"arrays {shape}"
         raise LDLError(f"ldl demo shows models of rows and of crops of pictures; this is one of {kind}")
     with gr.Blocks(title=title, analytics_enabled=False, fill_width=True, delete_cache=(600, 3600)) as page:
-        said = CALIBRATED if predictor.task.calibration else UNCALIBRATED
-        gr.Markdown(f"## {title}" + (f"\n{said}" if predictor.labels.has_values else ""))
+        note = CALIBRATED if predictor.task.calibration else UNCALIBRATED
+        gr.Markdown(f"## {as_text(title)}" + (f"\n{note}" if predictor.labels.has_values else ""))
         if "crop_size" in known:
-            _pictures(gr, PicturePage(predictor, folder, detector))
+            _show_pictures(gr, PicturePage(predictor, folder, detector))
         else:
-            _rows(gr, page, RowPage(predictor, folder))
+            _show_rows(gr, page, RowPage(predictor, folder))
     return page
 
 
 def import_gradio() -> Any:
-    """gradio, or an LDLError that says how to get it."""
+    """Return the module gradio. Raises LDLError, with the command that installs it."""
     try:
         import gradio
     except ImportError as error:
@@ -56,7 +77,7 @@ def import_gradio() -> Any:
     return gradio
 
 
-def _rows(gr: Any, page: Any, of: RowPage) -> None:
+def _show_rows(gr: Any, page: Any, of: RowPage) -> None:
     with gr.Row():
         with gr.Column(scale=2), gr.Tabs():
             if of.has_fields:
@@ -79,45 +100,218 @@ def _rows(gr: Any, page: Any, of: RowPage) -> None:
 
 def _fields(gr: Any, of: RowPage) -> list[Any]:
     fields = []
-    for start in range(0, of.count, WIDE):
+    for start in range(0, of.count, FIELDS_PER_LINE):
         with gr.Row():
-            for name, usual in list(zip(of.names, of.usual))[start : start + WIDE]:
+            for name, usual in list(zip(of.names, of.usual))[start : start + FIELDS_PER_LINE]:
                 fields.append(gr.Number(usual, label=name, min_width=80))
     return fields
 
 
-def _pictures(gr: Any, of: PicturePage) -> None:
+def _show_pictures(gr: Any, of: PicturePage) -> None:
     with gr.Row():
         with gr.Column(scale=2):
             given = gr.Image(label="picture", type="filepath", sources=["upload", "webcam", "clipboard"], height=320)
             face = gr.Number(1, label="face in the chart", precision=0, minimum=1, visible=of.detector is not None)
             go = gr.Button("Predict", variant="primary")
-            note = (
-                f"Faces are found by {of.detector.name}." if of.detector else "The whole picture is taken as one face."
-            )
-            gr.Markdown(note)
+            found = f"Faces are found by {of.detector.name}." if of.detector else ""
+            gr.Markdown(found or "The whole picture is taken as one face.")
         with gr.Column(scale=3):
-            drawn = gr.Image(
-                label="faces", show_label=False, type="filepath", interactive=False, buttons=["fullscreen"]
-            )
+            drawn = _image(gr, "faces")
             shown = _outputs(gr)
     _bind(gr, go, of.of_picture, [given, face], [drawn, *shown], "predict")
 
 
 def _outputs(gr: Any) -> list[Any]:
     table = gr.Dataframe(label="prediction", interactive=False, wrap=True)
-    chart = gr.Image(label="distribution", show_label=False, type="filepath", interactive=False, buttons=["fullscreen"])
     parts = gr.Dataframe(label="what it rests on", interactive=False)
-    return [table, chart, parts]
+    return [table, _image(gr, "distribution"), parts]
+
+
+def _image(gr: Any, label: str) -> Any:
+    return gr.Image(label=label, show_label=False, type="filepath", interactive=False, buttons=["fullscreen"])
 
 
 def _bind(gr: Any, button: Any, do: Callable[..., Any], given: list[Any], shown: list[Any], name: str) -> Any:
-    def said(*values: Any) -> Any:
+    def call(*values: Any) -> Any:
         try:
             return do(*values)
         except LDLError as error:
-            raise gr.Error(" ".join(str(error).split()), print_exception=False) from None
+            raise gr.Error(html.escape(" ".join(str(error).split()), quote=False), print_exception=False) from None
 
-    # One at a time: a model is no place for two.
-    button.click(said, given, shown, api_name=name, concurrency_limit=1, concurrency_id="model")
-    return said
+    # One call at a time: a model is not safe for concurrent calls.
+    button.click(call, given, shown, api_name=name, concurrency_limit=1, concurrency_id="model")
+    return call
+
+
+class RowPage:
+    """Functions of the page of a model of rows: one field per feature, or a table.
+
+    Args:
+        predictor: Predictor of a model of rows.
+        folder: Folder for charts.
+    """
+
+    def __init__(self, predictor: Predictor, folder: Path) -> None:
+        self.predictor, self.folder = predictor, folder
+        known = predictor.task.preprocessing or {}
+        self.count = (predictor.task.input_shape or (0,))[-1]
+        self.names = [str(name) for name in known.get("features") or [f"feature {k}" for k in range(self.count)]]
+        self.usual = _usual(known.get("scaling") or {}, self.count)
+
+    @property
+    def has_fields(self) -> bool:
+        """Whether every feature gets a field."""
+        return self.count <= MAX_FIELDS
+
+    def of_fields(self, *values: float | None) -> tuple[Table, str, Table]:
+        """Return table, chart and evidence of the row in the fields; an empty field is a missing feature."""
+        return self._show(np.array([[np.nan if value is None else value for value in values]], dtype=float), 0)
+
+    def of_table(self, text: str | None, file: str | None, row: float | None) -> tuple[Table, str, Table]:
+        """Return the table of all rows of a file, or of pasted text, and chart and evidence of one ``row``."""
+        chosen = _whole_number(row, "row in the chart")
+        if file:
+            return self._show(file, chosen)
+        if not (text or "").strip():
+            raise LDLError(f"paste a row of {self.count} features, or several, or choose a file")
+        with tempfile.TemporaryDirectory(dir=self.folder) as place:
+            path = Path(place) / "pasted.csv"
+            path.write_text(str(text).strip() + "\n", encoding="utf-8")
+            return self._show(read_pasted(path), chosen)
+
+    def _show(self, given: Any, row: int) -> tuple[Table, str, Table]:
+        found = self.predictor.predict(given)
+        evidence = self.predictor.evidence(given, row)
+        table = _prediction_table(found)
+        if len(found) > MAX_ROWS:
+            first, *others = table["headers"]
+            table = {"headers": [f"{first} ({MAX_ROWS} of {len(found)})", *others], "data": table["data"][:MAX_ROWS]}
+        return table, _chart(self.folder, found, row, evidence), _evidence_table(evidence, found.labels)
+
+
+class PicturePage:
+    """Functions of the page of a model of faces: whole images, or images with the faces that a detector finds.
+
+    Args:
+        predictor: Predictor of a model of image crops.
+        folder: Folder for charts.
+        detector: Face detector; None uses whole images.
+    """
+
+    def __init__(self, predictor: Predictor, folder: Path, detector: Detector | None = None) -> None:
+        self.predictor, self.folder, self.detector = predictor, folder, detector
+
+    def of_picture(self, picture: str | None, face: float | None) -> tuple[str, Table, str, Table]:
+        """Return the image with its faces, a table with a row per face, and chart and evidence of one ``face``."""
+        if not picture:
+            raise LDLError("choose a picture first")
+        path, row = Path(picture), _whole_number(face, "face in the chart") - 1
+        found = self.predictor.predict(path, detector=self.detector)
+        if not 0 <= row < len(found):
+            raise LDLError(f"face {row + 1} must be in 1..{len(found)}, the faces of this picture")
+        evidence = self.predictor.evidence(path, row, detector=self.detector)
+        pixels = read_picture(path)
+        height, width = pixels.shape[:2]
+        boxes = np.array([[0, 0, width - 1, height - 1]])
+        if self.detector is not None:
+            boxes = np.stack([found.facts[side] for side in ("x0", "y0", "x1", "y1")], axis=1)
+        texts = [f"{number}: {text}" for number, text in enumerate(in_words(found), start=1)]
+        drawn = charts.photograph(_new_png(self.folder), pixels, boxes, None, texts, found.labels)
+        chart = _chart(self.folder, found, row, evidence)
+        return str(drawn), _prediction_table(found), chart, _evidence_table(evidence, found.labels)
+
+
+def read_pasted(path: Path) -> Path | np.ndarray:
+    """Return the path of a CSV file with column names, or the rows (N, F) of one without, NaN if missing.
+
+    Raises LDLError for a field that is no number in rows without names.
+    """
+    table = read_csv(path, has_header=lambda first: any(np.isinf(list(map(read_number, first)))))
+    headed = table.header != [str(number + 1) for number in range(len(table.header))]
+    return path if headed else table.numbers(table.header, missing=True)
+
+
+def _usual(scaling: dict[str, Any], count: int) -> list[float]:
+    """Initial values of the fields: means or medians of the training set, or zeros if these are unknown."""
+    if "quantiles" in scaling:
+        quantiles = np.asarray(scaling["quantiles"])
+        row = quantiles[len(quantiles) // 2]
+    elif "mean" in scaling:
+        mean = np.asarray(scaling["mean"])
+        row = mean**2 if scaling["kind"] == "hellinger" else mean
+    else:
+        row = np.zeros(count)
+    return [float(f"{number:.4g}") for number in row]
+
+
+def _whole_number(number: float | None, what: str) -> int:
+    if number is None:
+        raise LDLError(f"the field '{what}' is empty; give a whole number")
+    return int(number)
+
+
+def _prediction_table(found: Predictions) -> Table:
+    first = {"face": found.facts["face"].tolist()} if "face" in found.facts else {"row": list(range(len(found)))}
+    columns: dict[str, Any] = first | (_likeliest(found) if found.value is None else _values(found))
+    return {"headers": list(columns), "data": [list(row) for row in zip(*columns.values())]}
+
+
+def _values(found: Predictions) -> dict[str, list[float]]:
+    assert found.value is not None and found.std is not None
+    columns: dict[str, np.ndarray] = {}
+    for axis, name in enumerate(found.labels.axis_names or [""] * found.labels.ndim):
+        of = f" {name}" if name else ""
+        value, std = (part.reshape(len(found), -1)[:, axis] for part in (found.value, found.std))
+        low, high = found.interval(LEVEL).reshape(len(found), -1, 2)[:, axis].T
+        columns |= {f"{_value_header(found.labels)}{of}": value, f"deviation{of}": std}
+        columns |= {f"lower {LEVEL:.0%}{of}": low, f"upper {LEVEL:.0%}{of}": high}
+    return {name: [float(f"{number:.4g}") for number in column] for name, column in columns.items()}
+
+
+def _value_header(labels: LabelSpace) -> str:
+    return f"value ({labels.unit})" if labels.unit else "value"
+
+
+def _likeliest(found: Predictions) -> dict[str, list[str]]:
+    order = np.argsort(-found.distribution, axis=1, kind="stable")[:, :MAX_LIKELIEST]
+    shares = np.take_along_axis(found.distribution, order, 1)
+    texts = [
+        [f"{found.labels.names[label]} ({share:.1%})" for label, share in zip(*pair)] for pair in zip(order.T, shares.T)
+    ]
+    return {f"likeliest {rank}": text for rank, text in enumerate(texts, start=1)}
+
+
+def _evidence_table(evidence: Evidence | None, labels: LabelSpace) -> Table:
+    """List the parts of a prediction with the largest weights, and the value or likeliest label of each."""
+    if evidence is None:
+        return {"headers": ["rests on"], "data": [["this head cannot tell"]]}
+    kept = evidence.first(MAX_PARTS)
+    share = [f"{weight:.1%}" for weight in kept.weights.tolist()]
+    if labels.has_values:
+        values = labels.decode(kept.distributions.float())
+        texts = [", ".join(f"{part:.4g}" for part in np.atleast_1d(value)) for value in values.cpu().numpy()]
+    else:
+        texts = [str(labels.names[row]) for row in kept.distributions.argmax(1).tolist()]
+    what = _value_header(labels) if labels.has_values else "likeliest label"
+    count = f"rests on ({len(kept.names)} of {len(evidence.names)})"
+    return {"headers": [count, "weight", what], "data": [list(row) for row in zip(kept.names, share, texts)]}
+
+
+def _chart(folder: Path, found: Predictions, row: int, evidence: Evidence | None) -> str:
+    known = found.value is not None
+    marks = evidence if found.labels.kind == "ordinal" else None
+    return str(
+        charts.answer(
+            _new_png(folder),
+            found.distribution[row],
+            found.labels,
+            value=found.value[row] if found.value is not None else None,
+            interval=found.interval(LEVEL)[row] if known else None,
+            parts=None if marks is None else found.labels.decode(marks.distributions.float()).cpu().numpy(),
+            weights=None if marks is None else marks.weights.float().cpu().numpy(),
+        )
+    )
+
+
+def _new_png(folder: Path) -> Path:
+    return folder / f"{uuid.uuid4().hex}.png"  # several calls may draw at a time

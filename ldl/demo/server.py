@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ldl.data.faces.detection.choice import find_detector
+from ldl.data.faces.detectors import find_detector
 from ldl.demo.page import import_gradio, make_page
 from ldl.errors import LDLError
 from ldl.inference import Predictor

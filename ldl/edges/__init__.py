@@ -1,1 +1,1 @@
-"""Edges as label distributions: detectors, and the benchmark that judges them."""
+"""Edges as label distributions: structured forests, and the benchmark of BSDS500."""

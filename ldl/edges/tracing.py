@@ -1,10 +1,10 @@
-"""Votes traced: what a model learns beside its own ridges is "no edge", so that its edge maps are thin as they come.
+"""Crisp targets: pixels beside the ridges of a model's prediction become "no edge", so that its edge maps are thin.
 
-Annotators who mean the same edge draw it pixels apart, and a model that learns their votes pixel by pixel answers with
-a band. The tracing loss of Huan et al. ("Unmixing convolutional features for crisp edge detection", PAMI 2022) asks
-that the mass around a line that was drawn lies on it, wherever that is by chance. Here the model itself says where in
-the band the line runs, by the ridges of its prediction, and the votes say how likely it is there: the target stays a
-label distribution at every pixel, and every head keeps the loss it has.
+Annotators of the same edge draw it pixels apart, so a model of their votes at each pixel predicts a band. The tracing
+loss of Huan et al. ("Unmixing convolutional features for crisp edge detection", PAMI 2022) pulls the mass around a line
+onto the line, wherever the annotator happened to draw it. Here the ridges of the model's own prediction give the
+position of the line in the band, and the votes give its probability. The target remains a label distribution at every
+pixel, so every head keeps its loss.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.edges.benchmark.nms import suppress
-from ldl.edges.benchmark.thinning import widen
+from ldl.edges.benchmark.thinning import suppress, widen
 from ldl.head import Head
 
 
 @torch.no_grad()
 def trace(head: Head, features: Tensor, target: Tensor, reach: float) -> Tensor:
-    """Targets that are left on the ridges of a head's prediction; the pixels beside them become the first label.
+    """Return targets on the ridges of a head's prediction; pixels beside the ridges get the first label.
 
-    Ridges are the maxima of the mass of all labels but the first (:func:`ldl.edges.benchmark.nms.suppress`). Pixels
-    without a ridge within reach keep their target, so that edges that were not seen yet are learned.
+    Ridges are the maxima of the mass of all labels but the first (:func:`ldl.edges.benchmark.thinning.suppress`).
+    Pixels without a ridge within reach keep their target, so that undetected edges are learned.
 
     Args:
-        head: Gives the prediction, as it trains.
-        features: (B, H, W, F); of several outputs, (B, S, H, W, F), the first is looked at.
+        head: Predicts, in its current state of training.
+        features: (B, H, W, F); of several outputs, (B, S, H, W, F), the first is used.
         target: (B, H, W, C).
-        reach: How far from a ridge pixels lie beside it, in pixels.
+        reach: Maximum distance from a ridge of the pixels beside it, in pixels.
 
     Returns:
         (B, H, W, C).

@@ -1,8 +1,8 @@
 """Votes of annotators against any folder of maps of probabilities: likelihood, Brier score, calibration.
 
-``python -m ldl.edges.votes --pred DIR --gt DIR --out FILE.json`` compares ``NAME.png`` (grey, 8 or 16 bit, white is an
-edge for certain) with ``NAME.mat``. Maps are taken as probabilities as they are, not thinned; with ``--fit_pred`` and
-``--fit_gt``, maps and ground truth of other images, also after the calibration that fits those best.
+``python -m ldl.edges.votes --pred DIR --gt DIR --out FILE.json`` compares ``NAME.png`` (grey, 8 or 16 bit, white is a
+certain edge) with ``NAME.mat``. Maps are probabilities and are not thinned. ``--fit_pred`` and ``--fit_gt``, maps and
+ground truth of other images, add the scores after the calibration that fits those images best.
 """
 
 from __future__ import annotations
@@ -13,20 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ldl.charts.votes import reliability_diagram
+from ldl.charts.edges import reliability_diagram
 from ldl.checkpoint import MENDED_OUT
-from ldl.edges.benchmark.evaluation import paired
-from ldl.edges.benchmark.ground_truth import read_ground_truth
-from ldl.edges.benchmark.maps import read_probability
-from ldl.edges.benchmark.proper import BINS
-from ldl.edges.benchmark.vote_counts import VoteCounts, count_votes, to_dict
-from ldl.edges.command import check_chart, check_out, drawing, run
+from ldl.edges.benchmark.ground_truth import check_edge_map, paired, read_ground_truth, read_probability, truth_file
+from ldl.edges.benchmark.votes import BINS, VoteCounts, count_votes, to_dict
+from ldl.edges.evaluation import check_out, drawing, run
 from ldl.errors import LDLError
 from ldl.reports.files import write_json
 
 
 def main(args: list[str] | None = None) -> None:
-    """The command line; a mistake of the user ends in one line on standard error and exit code 2."""
+    """Run the command line; a mistake of the user ends in one line on standard error and exit code 2."""
     parser = argparse.ArgumentParser(prog="python -m ldl.edges.votes", description="Votes against edge maps.")
     parser.add_argument("--pred", type=Path, required=True, help="Folder of NAME.png, grey, 8 or 16 bit, not thinned.")
     parser.add_argument("--gt", type=Path, required=True, help="Folder of NAME.mat, in BSDS500's layout.")
@@ -39,14 +36,13 @@ def main(args: list[str] | None = None) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Write the JSON file, draw the chart, print the likelihoods. Raises LDLError."""
+    """Write the JSON file, draw the chart and print the likelihoods. Raises LDLError."""
     if (options.fit_pred is None) != (options.fit_gt is None):
         missing = "fit_gt" if options.fit_gt is None else "fit_pred"
         raise LDLError(f"--{missing} is missing: a calibration takes both, maps and ground truth of other images")
     if options.bins < 1:
         raise LDLError(f"--bins {options.bins} must be at least 1")
-    check_out(options.out)
-    check_chart(options.chart)
+    check_out(options.out, '{"images":')
     counts = count_folder(options.pred, options.gt)
     ways = {"raw": counts.stated()}
     if options.fit_pred is not None:
@@ -57,15 +53,17 @@ def evaluate(options: argparse.Namespace) -> None:
         with drawing(options.chart):
             reliability_diagram(options.chart, counts.tallies, ways, options.bins)
     for way in ("constant", *ways):
-        figures = content[way]["all"]
-        print(way, " ".join(f"{question} {figures[question]['nll']:.5f}" for question in figures), "nats")
+        scores = content[way]["all"]
+        print(way, " ".join(f"{question} {scores[question]['nll']:.5f}" for question in scores), "nats")
 
 
 def count_folder(pred: Path, gt: Path) -> VoteCounts:
-    """Count the votes of ``gt`` at the levels of ``pred``. Raises LDLError for files that miss or do not fit."""
+    """Count the votes of ``gt`` at the levels of ``pred``. Raises LDLError for files that are missing or do not fit."""
 
     def load(name: str) -> tuple[np.ndarray, int, np.ndarray]:
-        return *read_probability(pred / f"{name}.png"), read_ground_truth(gt / f"{name}.mat").boundaries
+        strength, steps = read_probability(path := pred / f"{name}.png")
+        check_edge_map(path, strength, "save probabilities with 16 bits, white for certain edges")
+        return strength, steps, read_ground_truth(truth_file(gt, name)).boundaries
 
     return count_votes(paired(pred, gt), load, sys.stderr.isatty())
 

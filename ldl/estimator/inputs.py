@@ -1,32 +1,37 @@
-"""Arguments of ``fit`` and ``predict`` as arrays, held against what scikit-learn asks of an estimator."""
+"""Arguments of ``fit`` and ``predict`` as arrays: features, targets, groups and weights."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
+from ldl.data.base import Loaded
+from ldl.data.entries import EntryError, as_pandas, column_names, is_frame, to_names, to_numbers
+from ldl.data.names import LABEL_PREFIX, label_places
+from ldl.data.tables.reading import check_distributions
+from ldl.data.tables.tabular_values import choose_grid, choose_sigma
 from ldl.errors import LDLError
-
-NO_GROUP = ("None", "nan", "NaT", "<NA>")
-"""How Python, numpy and pandas write that nothing is known."""
+from ldl.labels import Encoder, LabelSpace
 
 
 def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> np.ndarray:
-    """Features (N, F) of rows to predict. Raises ValueError for other columns than it was fitted on, or NaN."""
+    """Return features (N, F) of rows to predict. Raises ValueError for other columns than in ``fit``, or NaN."""
     return _validate(estimator, X, missing, reset=False)
 
 
 def read_rows(estimator: BaseEstimator, X: Any, y: Any, missing: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Features (N, F) and targets, (N, C) or (N,), to fit, float64; the estimator gets number and names of columns.
+    """Return features (N, F) and targets, (N, C) or (N,), float64, and store number and names of the columns.
 
-    Raises ValueError: shapes that do not fit, text, NaN (in features unless ``missing``), or a sparse matrix.
+    Raises ValueError for wrong shapes, text, sparse matrices, or NaN; ``missing`` allows NaN in features.
     """
-    if y is not None:
-        _refuse_classes(y)
-    rows, target = _validate(estimator, X, missing, y=y, multi_output=True, y_numeric=True)
+    rows, target = _validate(estimator, X, missing, y=as_numbers(y, "y"), multi_output=True, y_numeric=True)
     target = check_array(target, dtype=np.float64, ensure_2d=False, input_name="y")
     if target.ndim > 2:
         raise LDLError(f"y has shape {target.shape}; distributions are (N, C), and values (N,)")
@@ -34,19 +39,37 @@ def read_rows(estimator: BaseEstimator, X: Any, y: Any, missing: bool) -> tuple[
 
 
 def read_groups(groups: Any, X: np.ndarray) -> np.ndarray | None:
-    """A group a row, of any type that sorts, or None. Raises ValueError: another length, or a row of no group."""
+    """Return one group per row, or None. Raises ValueError for another length, or a row without a group."""
     if groups is None:
         return None
+    groups = as_pandas(groups)
     check_consistent_length(X, groups)
-    groups = column_or_1d(groups)
-    for row, group in enumerate(groups):
-        if not isinstance(group, str) and str(group) in NO_GROUP:
-            raise LDLError(f"groups: row {row} has no group, but {group}; give every row one")
-    return groups
+    return to_names(column_or_1d(groups), "groups: the group")
+
+
+def as_numbers(given: Any, name: str) -> Any:
+    """Return an array or frame of numbers, as :mod:`ldl.data.entries` reads them. Raises LDLError."""
+    given = as_pandas(given)
+    if given is None or issparse(given):
+        return given
+    if is_frame(given):
+        if all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in given.dtypes):
+            return given
+        columns = [(given.columns[place], given.iloc[:, place]) for place in range(given.shape[1])]
+        found = [to_numbers(column, f"{name}: column {title!r} is") for title, column in columns]
+        return type(given)(np.stack(found, 1), given.index, given.columns)
+    array = np.asarray(given)
+    if array.dtype.kind in "fiu":
+        return given
+    try:
+        return to_numbers(array, f"{name} is")
+    except EntryError as error:
+        hint = "; of classes OneHotEncoder makes distributions (N, C)" if name == "y" else ""
+        raise EntryError(f"{error}{hint}") from None
 
 
 def draw_seed(random_state: Any) -> int:
-    """The seed that an integer is, or one that a generator draws; None takes that of numpy."""
+    """Return an integer, or the draw of a generator, as a seed; None uses numpy's global generator."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
@@ -55,6 +78,7 @@ def draw_seed(random_state: Any) -> int:
 def _validate(estimator: BaseEstimator, X: Any, missing: bool, **options: Any) -> Any:
     finite: Any = "allow-nan" if missing else True
     options["dtype"] = np.float64
+    X = as_numbers(X, "X")
     try:
         from sklearn.utils.validation import validate_data
     except ImportError:  # before scikit-learn 1.6
@@ -62,12 +86,116 @@ def _validate(estimator: BaseEstimator, X: Any, missing: bool, **options: Any) -
     return validate_data(estimator, X, ensure_all_finite=finite, **options)
 
 
-def _refuse_classes(y: Any) -> None:
-    """Refuse names and truth values, of which no distribution can be made without asking."""
-    array = np.asarray(y)
-    names = array.dtype.kind in "USb" or (array.dtype == object and any(isinstance(e, str | bool) for e in array.flat))
-    if names and array.size:
+def has_values(y: np.ndarray, labels: LabelSpace | None) -> bool:
+    """Whether ``y`` has a value (N,) or (N, 1), or a point of a grid, per row instead of a distribution."""
+    if y.ndim == 1 or labels is None:
+        return y.ndim == 1 or y.shape[1] == 1
+    return y.shape[1] == max(labels.ndim, 1) and len(labels) != y.shape[1]
+
+
+def in_order(y: np.ndarray, given: Any, labels: LabelSpace | None) -> np.ndarray:
+    """Return distributions (N, C), or points (N, 2), with columns in the order of the labels, or of the axes.
+
+    Args:
+        y: The numbers.
+        given: The argument of the user, whose columns may have names.
+        labels: The labels; None leaves the order.
+
+    Raises:
+        LDLError: the names are not those of the labels.
+    """
+    names = column_names(given)
+    if names is None or labels is None or y.ndim != 2 or y.shape[1] == 1:
+        return y
+    if has_values(y, labels):
+        if not labels.axis_names:
+            return y
+        labels = LabelSpace.nominal(labels.axis_names)
+    if len(names) != len(labels):
+        return y  # its shape raises an error later
+    fix = "name them so, or give an array with its columns in this order"
+    return y[:, label_places([name.removeprefix(LABEL_PREFIX) for name in names], labels, "y", fix)]
+
+
+def read_distributions(y: np.ndarray, names: Sequence[str] | None, labels: LabelSpace | None) -> Loaded:
+    """Return labels and targets of rows (N, C). If ``labels`` is None, they are the column ``names`` or numbers.
+
+    Raises LDLError for another shape, a row that is no distribution, or another number of labels.
+    """
+    if y.ndim != 2:
+        raise LDLError(f"y has shape {y.shape}; give distributions, (N, {'C' if labels is None else len(labels)})")
+    if labels is None:
+        columns = range(y.shape[1]) if names is None else names
+        labels = LabelSpace.nominal([str(column).removeprefix(LABEL_PREFIX) for column in columns])
+    if len(labels) != y.shape[1]:
+        raise LDLError(f"y has {y.shape[1]} columns and labels are {len(labels)}; give a column a label")
+    target = check_distributions(y, "y", fix="divide rows by their sums, or give one value a row, (N,)")
+    return Loaded(labels, {"target": torch.tensor(target, dtype=torch.float32)})
+
+
+def read_values(y: np.ndarray, labels: LabelSpace, sigma: float, encoder: Encoder) -> Loaded:
+    """Return labels, encoded targets and values for values (N,) or (N, 1), or points (N, 2).
+
+    Raises LDLError for another shape, labels without values, a value outside the labels, or ``sigma`` not positive.
+    """
+    y = y.squeeze(1) if y.shape[1:] == (1,) else y
+    if labels.has_values and y.shape[1:] != ((2,) if labels.ndim == 2 else ()):
+        raise LDLError(f"y has shape {y.shape}; give {'points, (N, 2)' if labels.ndim == 2 else 'values, (N,)'}")
+    return Loaded(labels, {"target": labels.encode(torch.tensor(y, dtype=torch.float32), sigma, encoder)}, y)
+
+
+def read_tested(y: np.ndarray, labels: LabelSpace, sigma: float, encoder: Encoder) -> Loaded:
+    """Like :func:`read_values`, for test rows: the distribution of a value outside the labels is NaN.
+
+    Each fold chooses labels from its own training rows. Raises LDLError for values that are not finite.
+    """
+    points = y.reshape(len(y), -1)
+    if not np.isfinite(points).all() or points.shape[1] != labels.ndim:
+        return read_values(y, labels, sigma, encoder)
+    low, high = (np.array([axis[end] for axis in labels.axes]) for end in (0, -1))
+    inside = points.clip(low, high).reshape(y.shape)
+    loaded = read_values(inside, labels, sigma, encoder)
+    loaded.columns["target"][(points != inside.reshape(points.shape)).any(1)] = torch.nan
+    return replace(loaded, values=y.reshape(inside.shape if labels.ndim == 2 else -1))
+
+
+def choose_labels(
+    y: np.ndarray, labels: LabelSpace | None, step: float | None, sigma: float | None
+) -> tuple[LabelSpace, float]:
+    """Return labels and sigma for values, chosen as for tables if None. Raises LDLError for too many labels."""
+    if labels is None:
+        grid = choose_grid(y, step=step, sigma=sigma)
+        return grid.labels(), grid.sigma
+    if sigma is not None or not labels.has_values:
+        return labels, sigma or 1.0
+    axis = min(labels.axes, key=len)
+    spacing = min(float(np.diff(axis).min()) for axis in labels.axes if len(axis) > 1) if len(labels) > 1 else 1.0
+    return labels, choose_sigma(spacing, float(axis[-1] - axis[0]))
+
+
+MOST_ROWS = 10**7
+"""Largest sum of the weights."""
+
+
+def read_weights(weight: Any, X: np.ndarray) -> np.ndarray:
+    """Return row numbers of ``X`` in order, each repeated by its weight, since heads take no weights.
+
+    Raises ValueError unless there is one weight per row, all are whole numbers of at least 0, and their sum is positive
+    and at most ``MOST_ROWS``.
+    """
+    weight = as_numbers(weight, "sample_weight")
+    weight = check_array(weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    if weight.shape != (len(X),):
+        raise LDLError(f"sample_weight has shape {weight.shape}; give one weight a row, ({len(X)},)")
+    if (wrong := (weight < 0) | (weight != np.round(weight))).any():
+        row = int(wrong.argmax())
         raise LDLError(
-            f"y holds class labels such as {str(array.flat[0])!r}; give distributions (N, C), rows of which sum to 1, "
-            "as OneHotEncoder makes of classes, or values (N,)"
+            f"sample_weight of row {row} is {weight[row]:g}; weights must be whole numbers of at least 0, since a row "
+            "counts as that many equal rows: multiply and round them, or draw rows by them"
         )
+    if not 0 < weight.sum() <= MOST_ROWS:
+        raise LDLError(
+            f"sample_weight makes {weight.sum():,.0f} rows; not all weights may be zero, nor make more than "
+            f"{MOST_ROWS:,}"
+        )
+    return np.repeat(np.arange(len(X)), weight.astype(np.int64))

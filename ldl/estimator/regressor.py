@@ -1,8 +1,8 @@
-"""A head behind scikit-learn's interface."""
+"""A head behind scikit-learn's interface, with its metrics as scorers."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -11,24 +11,37 @@ import numpy as np
 import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from ldl.data.loaded import Loaded
+from ldl.data.base import Loaded
+from ldl.data.entries import column_names
 from ldl.data.tables.scaling import Scaling
-from ldl.errors import LDLError
-from ldl.estimator.arrays import ArrayRows
-from ldl.estimator.calibration import cross_calibrate, truth_of
-from ldl.estimator.inputs import draw_seed, read_features, read_groups, read_rows
-from ldl.estimator.nested import HeadParameters, make_head, takes_missing
-from ldl.estimator.targets import choose_labels, has_values, read_distributions, read_values
-from ldl.estimator.training import seeded, train, write_checkpoint
-from ldl.estimator.weights import read_weights
+from ldl.errors import LDLError, did_you_mean
+from ldl.estimator.inputs import (
+    as_numbers,
+    choose_labels,
+    draw_seed,
+    has_values,
+    in_order,
+    read_distributions,
+    read_features,
+    read_groups,
+    read_rows,
+    read_tested,
+    read_values,
+    read_weights,
+)
+from ldl.estimator.parameters import HeadParameters, make_head, restored_on_error, takes_missing
+from ldl.estimator.training import ArrayRows, cross_calibrate, seeded, train, truth_of, write_checkpoint
 from ldl.head import Head
 from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
+from ldl.methods.torch_utils import library_defaults
+from ldl.metrics import directions
 from ldl.metrics.functional import kl
-from ldl.metrics.rows import row_metrics
+from ldl.metrics.stage import row_metrics
 from ldl.options import check_options, option, options
 from ldl.task import Task
 
@@ -37,44 +50,50 @@ Calibration = Literal["split", "cross"]
 
 @options
 class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
-    """Any head that takes rows, as an estimator of scikit-learn, trained as ``train.py`` trains it.
+    """A scikit-learn estimator around any head that takes rows, trained as by ``train.py``.
 
-    ``y`` is either distributions, (N, C) with rows that sum to 1, or values, (N,), around which distributions are laid.
-    ``predict`` gives what ``y`` was. Options of the head are parameters, such as ``head__depth``, also in grids.
+    ``y`` is either distributions, (N, C) with rows that sum to 1, or values, (N,), which are encoded as distributions.
+    ``predict`` returns the same kind. Named columns of ``y``, as in a data frame, are matched by name to the labels or
+    the axes of a grid, in any order. Predicted distributions are in the order of ``labels_``. Options of the head are
+    parameters, such as ``head__depth``, also in a grid search.
 
     Args:
-        head: A head, of which every fit trains a copy, or the name of one, with its defaults.
-        labels: What the columns of ``y`` mean, or what values lie on; those of a grid take points (N, 2) too. None
-            numbers the columns, or takes their names, and lays labels over values.
-        step: Distance between the labels of values, where ``labels`` is None; None chooses it by the values.
-        sigma: Deviation of the distributions around values, in their unit; None chooses it by the step.
-        encoder: Shape of these distributions.
-        scaling: How features are scaled, learnt from the fitted rows: as the option of tables.
-        clip: Scaled features are cut off at plus and minus this; None leaves them.
-        epochs: Passes over the rows. This and all to ``mixup`` are for heads that learn by gradient.
-        batch_size: Rows of a batch.
-        lr: First learning rate of AdamW.
-        weight_decay: Its decoupled weight decay.
-        optimizer: Makes another one of parameters, with a rate and decay of its own; None is AdamW.
-        lr_scheduler: Makes one of an optimiser, which steps once an epoch; None falls to zero along half a cosine.
+        head: A head, which every fit copies, or the class name of a head, with its defaults.
+        labels: Label space of the columns or values of ``y``; a grid also takes points (N, 2). None uses the names or
+            numbers of the columns, or chooses ordinal labels for values.
+        step: Distance between the labels of values if ``labels`` is None; None chooses it from the values.
+        sigma: Standard deviation of the encoded distributions, in the values' unit; None chooses it from the step.
+        encoder: Shape of the encoded distributions.
+        scaling: Scaling of features, fitted to the training rows; the same kinds as the option of tables.
+        clip: Largest absolute value of a scaled feature; None does not clip.
+        epochs: Passes over the rows. This option and those up to ``mixup`` are for heads that learn by gradient.
+        batch_size: Rows per batch.
+        lr: Initial learning rate of AdamW.
+        weight_decay: Decoupled weight decay of AdamW.
+        optimizer: Function of parameters that returns an optimiser, with its own learning rate; None is AdamW.
+        lr_scheduler: Function of an optimiser that returns a scheduler, which steps once per epoch; None decays to zero
+            along half a cosine.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
         decoder: How a distribution becomes a value.
-        val_fraction: Share of the rows, or groups, that are held out for ``calibrate`` and for ``split``.
-        calibrate: Divide the logarithms of predictions by a temperature that is fitted on what is held out.
-        conformal: Whether intervals and sets are calibrated, so that they hold the truth as often as they say:
-            ``split`` by what is held out, ``cross`` by all rows, each predicted by a model of other folds.
-        conformal_folds: So many times more it is then fitted for ``cross``.
-        accelerator: Lightning's, of which one device trains. Predictions are made on the CPU.
-        verbose: Whether fitting shows its progress.
-        random_state: Seed of a fit, as ``seed_everything`` of ``train.py``; a generator, or None for that of numpy,
-            draws one.
+        val_fraction: Share of the rows, or groups, held out for ``calibrate`` and for ``conformal`` ``split``.
+        calibrate: Whether to divide log probabilities by a temperature that is fitted to held-out rows.
+        conformal: Calibration of prediction intervals and sets: ``split`` uses the held-out rows, ``cross`` all rows,
+            each predicted by a model of other folds; None does not calibrate.
+        conformal_folds: Number of folds of ``cross``; each adds a fit.
+        accelerator: Lightning's accelerator; one device trains. Predictions run on the CPU.
+        verbose: Whether to show a progress bar.
+        random_state: Seed of a fit, as ``seed_everything`` of ``train.py``. A generator, or None for numpy's global
+            generator, draws a seed.
 
     Attributes:
         labels_: The label space.
-        sigma_: Deviation of the distributions around values, where ``y`` had such.
-        predictor_: The trained model with its scaling, :class:`ldl.inference.Predictor`.
+        sigma_: Standard deviation of the encoded distributions, if ``y`` had values.
+        predictor_: The trained model with its scaling, a :class:`ldl.inference.Predictor`.
         n_features_in_: Number of features.
-        feature_names_in_: Their names, where ``X`` had some.
+        feature_names_in_: Names of the features, if ``X`` had names.
+
+    Example:
+        >>> LDLRegressor(StructRF(trees=100)).fit(X, y).predict(X)  # doctest: +SKIP
     """
 
     head: Head | str = "StructRF"
@@ -100,97 +119,123 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     verbose: bool = False
     random_state: int | np.random.RandomState | None = 0
 
+    @library_defaults()
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Learn from rows.
+        """Fit the head.
 
         Args:
             X: (N, F) numbers; NaN only for a head that takes missing features.
-            y: (N, C) distributions, (N,) values or, with the labels of a grid, (N, 2) points.
-            sample_weight: (N,) whole numbers: a row of weight k counts as k equal rows.
-            groups: (N,) group of every row, such as the person, for what keeps groups together: ``val_fraction``, and
-                heads that set rows aside.
+            y: (N, C) distributions, (N,) values, or (N, 2) points of a grid.
+            sample_weight: (N,) whole numbers. A row of weight k counts as k equal rows.
+            groups: (N,) group of every row, such as the person. ``val_fraction`` and heads that hold out rows keep
+                groups together.
+
+        Raises:
+            ValueError: An option, row, target, weight or group is wrong. The estimator then stays as it was before.
         """
+        with restored_on_error(self):
+            self._fit(X, y, sample_weight, groups)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         self._check()
+        self.__dict__.pop("sigma_", None)
         rows, target = read_rows(self, X, y, takes_missing(self.head))
+        target = in_order(target, y, self.labels)
         groups = read_groups(groups, rows)
         if sample_weight is not None:
             index = read_weights(sample_weight, rows)
-            # Rows that are one stay together.
+            # Copies of a row stay in one group.
             rows, target, groups = rows[index], target[index], index if groups is None else groups[index]
-        self._of_values = has_values(target, self.labels)
+        self._of_values, self._calibrated = has_values(target, self.labels), self.conformal is not None
         if self._of_values:
             labels, self.sigma_ = choose_labels(target, self.labels, self.step, self.sigma)
             loaded = read_values(target, labels, self.sigma_, self.encoder)
         else:
-            loaded = read_distributions(target, getattr(y, "columns", None), self.labels)
+            loaded = read_distributions(target, column_names(y), self.labels)
         self.labels_ = loaded.labels
         loaded, seed = replace(loaded, groups=groups), draw_seed(self.random_state)
         self.predictor_ = self._train(rows, loaded, seed)
         if self.conformal == "cross":
             known = cross_calibrate(partial(self._train, seed=seed), rows, loaded, self.conformal_folds, seed)
             self.predictor_.task.calibration = known
-        return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """What ``y`` was: distributions (N, C), values (N,), or points (N, 2)."""
+        """Return predictions of the kind of ``y``: distributions (N, C), values (N,), or points (N, 2)."""
         check_is_fitted(self)
         return self.predict_value(X) if self._of_values else self.predict_distribution(X)
 
     def predict_distribution(self, X: Any) -> np.ndarray:
-        """Distributions (N, C), on the simplex."""
+        """Return distributions (N, C), on the simplex."""
         return self._predict(X).distribution
 
     def predict_value(self, X: Any) -> np.ndarray:
-        """Values (N,), or points (N, 2), by the decoder or the head. Raises LDLError for labels without values."""
+        """Return values (N,) or points (N, 2). Raises LDLError for labels without values."""
         if (value := self._predict(X).value) is None:
             raise LDLError("these labels have no values to predict; give LDLRegressor labels=LabelSpace.ordinal(...)")
         return value
 
+    @library_defaults()
     def predict_interval(self, X: Any, level: float = 0.9) -> np.ndarray:
-        """Central intervals, (N, 2), of a grid (N, 2, 2): lower and upper end on the last dimension.
+        """Return central intervals (N, 2), or (N, 2, 2) on a grid: lower and upper end on the last dimension.
 
-        With ``conformal`` they hold the true values of at least ``level`` of rows like the fitted ones; without, this
-        share of the predicted mass. Raises LDLError: labels without values, or a level that is not between 0 and 1.
+        With ``conformal`` they hold the true value of at least ``level`` of all rows exchangeable with the training
+        rows; else they hold this share of the predicted mass. Raises LDLError for labels without values or a level
+        that is not between 0 and 1.
         """
-        return self._predict(X).interval(level, calibrated=self.conformal is not None)
+        return self._predict(X).interval(level, calibrated=self._calibrated)
 
     def predict_set(self, X: Any, level: float = 0.9) -> np.ndarray:
-        """Which labels belong to the set of the likeliest, (N, C) of bool, for labels without values.
+        """Return sets of the likeliest labels, (N, C) bool, for labels without values.
 
-        With ``conformal`` they hold ``level`` of the true mass, on average over rows like the fitted ones; without, of
-        the predicted mass. Raises LDLError: labels with values, or a level that is not between 0 and 1.
+        With ``conformal`` they hold ``level`` of the true mass, on average over rows exchangeable with the training
+        rows; else of the predicted mass. Raises LDLError for labels with values or a level that is not between 0 and 1.
         """
-        return self._predict(X).label_set(level, calibrated=self.conformal is not None)
+        return self._predict(X).label_set(level, calibrated=self._calibrated)
 
+    @library_defaults()
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of values, or minus the mean KL divergence of distributions: higher is better.
+        """Return R^2 of values, or minus the mean KL divergence of distributions: higher is better.
 
-        Raises LDLError: rows that are no distributions.
+        Raises LDLError for rows that are no distributions.
         """
         check_is_fitted(self)
+        true = self._truth(y)
         if self._of_values:
-            return float(super().score(X, y, sample_weight))
-        target = read_distributions(np.asarray(y, np.float64), None, self.labels_).columns["target"]
+            return float(super().score(X, true, sample_weight))
+        target = read_distributions(true, None, self.labels_).columns["target"]
         divergence = kl(torch.from_numpy(self.predict_distribution(X)).double(), target.double())
         return -float(np.average(divergence.numpy(), weights=sample_weight))
 
+    @library_defaults()
     def measure(self, X: Any, y: Any) -> dict[str, float]:
-        """All measures of ldl on test rows, by their names in ``results.json``: a ``scoring`` of ``cross_validate``.
+        """Return all metrics of ldl on test rows, by their names in ``results.json``, errors as positive numbers.
 
-        Raises LDLError: values outside the labels, or rows that are no distributions.
+        A search maximises its score, so pass ``scoring`` a :meth:`scorer` instead of this method. Metrics between
+        distributions are NaN for rows with a value outside the labels. Raises LDLError for rows that are no
+        distributions, or values that are not finite.
         """
-        found, true = self._predict(X), np.asarray(y, np.float64)
-        labels, values = found.labels, self._of_values
+        found, labels, values = self._predict(X), self.labels_, self._of_values
+        true = self._truth(y)
         truth = (
-            read_values(true, labels, self.sigma_, self.encoder) if values else read_distributions(true, None, labels)
+            read_tested(true, labels, self.sigma_, self.encoder) if values else read_distributions(true, None, labels)
         )
         rows = {"prediction": found.distribution, "target": truth.columns["target"].numpy()}
         if found.value is not None:
             rows |= {"predicted_value": found.value, "value": truth_of(truth)}
         return row_metrics(rows, labels)
 
+    @staticmethod
+    def scorer(name: str) -> Scorer:
+        """Return a metric for ``scoring`` of searches and cross-validations; errors count negatively.
+
+        Args:
+            name: Name of the metric in ``results.json``, such as ``kl``, ``mae`` or ``cosine``, also of a plugin.
+        """
+        return Scorer(name)
+
     def save(self, path: str | Path) -> None:
-        """Write a checkpoint, as ``train.py`` does: ``ldl.Predictor`` reads it, and nothing in it is pickled."""
+        """Write a checkpoint like ``train.py``, without pickled objects; ``ldl.Predictor`` reads it."""
         check_is_fitted(self)
         write_checkpoint(self.predictor_.task, path)
 
@@ -201,16 +246,20 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
                 f"LDLRegressor.labels {str(self.labels)[:80]} must be a LabelSpace, such as LabelSpace.nominal(names)"
             )
         if self.conformal == "split" and not self.val_fraction:
-            raise LDLError("LDLRegressor.conformal 'split' needs rows that are held out; set val_fraction above 0")
+            raise LDLError("LDLRegressor.conformal 'split' needs held-out rows; set val_fraction above 0")
         if self.calibrate and not self.val_fraction:
-            raise LDLError("LDLRegressor.calibrate needs rows that are held out; set val_fraction above 0")
+            raise LDLError("LDLRegressor.calibrate needs held-out rows; set val_fraction above 0")
 
+    @library_defaults()
     def _predict(self, X: Any) -> Predictions:
         check_is_fitted(self)
         return self.predictor_.predict(read_features(self, X, self.predictor_.task.head.takes_missing))
 
+    def _truth(self, y: Any) -> np.ndarray:
+        """Return targets of test rows as numbers, with columns in the order of the labels. Raises LDLError."""
+        return in_order(np.asarray(as_numbers(y, "y"), np.float64), y, self.labels_)
+
     def _train(self, rows: np.ndarray, loaded: Loaded, seed: int) -> Predictor:
-        """Train on rows with groups, where there are any, and a seed."""
         with seeded(seed):
             data = ArrayRows(
                 rows,
@@ -238,3 +287,27 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         tags.target_tags.multi_output = True
         tags.input_tags.allow_nan = takes_missing(self.head)
         return tags
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A metric of a fitted estimator or pipeline, with the sign that makes higher better.
+
+    Attributes:
+        name: Name of the metric in ``results.json``.
+    """
+
+    name: str
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the metric of test rows, an error times -1; NaN if it is undefined for these rows.
+
+        Raises LDLError: The metric does not exist for the labels, has no better direction, or the rows are wrong.
+        """
+        if isinstance(estimator, Pipeline):
+            X, estimator = estimator[:-1].transform(X), estimator[-1]
+        if self.name not in (known := directions(estimator.labels_)):
+            near = did_you_mean(self.name, known)
+            raise LDLError(f"these labels have no score {self.name!r}{near}; they have {', '.join(known)}")
+        sign = 1 if known[self.name] else -1
+        return float(sign * estimator.measure(X, y).get(self.name, float("nan")))

@@ -1,51 +1,59 @@
-"""Training a task on arrays in silence, and without a trace in the process's random state."""
+"""Train a task on arrays, without output and without a trace in the process's random state."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.seed import isolate_rng
 
 from ldl.checkpoint import AtomicCheckpointIO
-from ldl.data.base import LDLDataModule
-from ldl.running.quiet import WARNINGS
-from ldl.running.training import seed_everything
+from ldl.data.base import LDLDataModule, Loaded
+from ldl.data.tables.module import ScaledRows
+from ldl.engine.output import WARNINGS
+from ldl.engine.training import seed_everything
+from ldl.inference import Predictor
+from ldl.methods.conformal import Conformal
+from ldl.protocols import Fold, kfold, with_validation
 from ldl.task import Task
-from ldl.trust.calibration import CALIBRATION_KEY
+from ldl.validation.checkpoint import CALIBRATION_KEY
 
-SEED_VARIABLES = ("PL_GLOBAL_SEED", "PL_SEED_WORKERS")
+VARIABLES = re.compile("PL_(GLOBAL_SEED|SEED_WORKERS|TRAINER_.+)")
+"""Environment variables from which Lightning reads seeds and defaults of trainers."""
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Draw from a seed, as a run with ``seed_everything`` does, and leave all generators as they were."""
-    before = {name: os.environ.pop(name, None) for name in SEED_VARIABLES}
+    """Seed all generators like ``seed_everything``, and restore their states afterwards."""
+    before = {name: os.environ.pop(name) for name in list(os.environ) if VARIABLES.fullmatch(name)}
     with isolate_rng():
         try:
             seed_everything(seed)
             yield
         finally:
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value
+            for name in filter(VARIABLES.fullmatch, list(os.environ)):
+                del os.environ[name]
+            os.environ.update(before)
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Leave out what Lightning tells of every fit."""
+    """Silence Lightning's messages about a fit."""
     logger = logging.getLogger("pytorch_lightning")
     level = logger.level
     with warnings.catch_warnings():
-        for message in WARNINGS:
+        for message in (*WARNINGS, "The `srun` command is available"):
             warnings.filterwarnings("ignore", message=message)
         logger.setLevel(max(level, logging.WARNING))
         try:
@@ -56,7 +64,7 @@ def silent() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Hand Ctrl-C on: Lightning would end the process, and ignore it from there."""
+    """Raise KeyboardInterrupt on Ctrl-C; Lightning would exit the process."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -68,7 +76,7 @@ def interruptible() -> Iterator[None]:
 
 
 def train(task: Task, data: LDLDataModule, epochs: int, accelerator: str, verbose: bool) -> None:
-    """Fit a task as ``train.py`` would, but on one device, writing nothing; it ends on the CPU, in evaluation mode."""
+    """Fit a task on one device, without writing files; it ends on the CPU, in evaluation mode."""
     data.setup()
     task.build(data.labels, data.input_shape)
     with silent(), interruptible():
@@ -76,11 +84,13 @@ def train(task: Task, data: LDLDataModule, epochs: int, accelerator: str, verbos
             max_epochs=epochs,
             accelerator=accelerator,
             devices=1,
+            default_root_dir=os.devnull,  # inside SLURM, Lightning would resume from a checkpoint that lies there
             logger=False,
             enable_checkpointing=False,
             enable_model_summary=False,
             enable_progress_bar=verbose,
             use_distributed_sampler=False,
+            plugins=[LightningEnvironment()],  # one process, also inside a cluster's job
         )
         trainer.fit(task, datamodule=data)
     task.trainer = None
@@ -88,7 +98,7 @@ def train(task: Task, data: LDLDataModule, epochs: int, accelerator: str, verbos
 
 
 def write_checkpoint(task: Task, path: str | Path) -> None:
-    """Write what ``Task.load_from_checkpoint`` needs. Raises LDLError where the file cannot be written."""
+    """Write a checkpoint for ``Task.load_from_checkpoint``. Raises LDLError if the file cannot be written."""
     checkpoint: dict[str, Any] = {
         "epoch": 0,
         "global_step": 0,
@@ -99,3 +109,75 @@ def write_checkpoint(task: Task, path: str | Path) -> None:
     if task.calibration is not None:
         checkpoint[CALIBRATION_KEY] = task.calibration.to_state()
     AtomicCheckpointIO().save_checkpoint(checkpoint, path)
+
+
+class ArrayRows(ScaledRows):
+    """Arrays in memory as a data module, without a test set, scaled like tables.
+
+    Args:
+        features: (N, F), float64; NaN marks a missing value.
+        loaded: Labels, targets, and optional values and groups.
+        names: Names of the features, or None.
+        **options: Options of the base class, such as ``scaling`` and ``val_fraction``.
+    """
+
+    protocol = "all rows"
+
+    def __init__(self, features: np.ndarray, loaded: Loaded, names: Iterable[str] | None, **options: object) -> None:
+        super().__init__(path="X", missing="keep", **options)  # type: ignore[arg-type]
+        self.features = features
+        self.feature_names = None if names is None else [str(name) for name in names]
+        self._loaded = loaded
+
+    def load(self) -> Loaded:
+        """Return the given record."""
+        return self._loaded
+
+    def cut(self) -> Fold:
+        """Return a fold without a test set."""
+        rows = np.arange(self.size)
+        groups = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
+        return with_validation(rows, rows[:0], self.val_fraction, self.fold_seed, groups=groups)
+
+    @property
+    def leak(self) -> None:
+        """Return None: there is no test set."""
+        return
+
+
+def cross_calibrate(
+    train: Callable[[np.ndarray, Loaded], Predictor], rows: np.ndarray, loaded: Loaded, folds: int, seed: int
+) -> Conformal:
+    """Calibrate on out-of-fold predictions, for a model that is trained on all rows.
+
+    Args:
+        train: Trains a model on some rows.
+        rows: (N, F) features.
+        loaded: Labels, targets, and optional values and groups. A group stays together and counts as one row.
+        folds: Number of folds.
+        seed: Seed of the folds.
+
+    Raises:
+        LDLError: There are fewer rows, or groups, than folds.
+    """
+    predicted = np.empty((len(rows), len(loaded.labels)), np.float32)
+    for number in range(folds):
+        fold = kfold(len(rows), folds, number, seed, groups=loaded.groups)
+        model = train(rows[fold.train], part_of(loaded, fold.train))
+        predicted[fold.test] = model.predict(rows[fold.test]).distribution
+    return Conformal.fit(loaded.labels, predicted, truth_of(loaded), loaded.groups)
+
+
+def part_of(loaded: Loaded, index: np.ndarray) -> Loaded:
+    """Return some of the rows."""
+    columns = {name: column[index] for name, column in loaded.columns.items()}
+    values, groups = (None if part is None else part[index] for part in (loaded.values, loaded.groups))
+    return replace(loaded, columns=columns, values=values, groups=groups)
+
+
+def truth_of(loaded: Loaded) -> np.ndarray:
+    """Return the truth for calibration: values, decoded if there are none, or nominal distributions."""
+    target = loaded.columns["target"]
+    if not loaded.labels.has_values:
+        return target.numpy()
+    return loaded.labels.decode(target).numpy() if loaded.values is None else loaded.values

@@ -1,4 +1,4 @@
-"""Any head on bags of instances: its probabilities pooled, trained end to end."""
+"""Multiple instance learning (MIL) with any gradient head: pool its probabilities over a bag, end to end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.heads.softmax import Softmax
 from ldl.labels import LabelSpace
-from ldl.methods.boosting.packing import present
+from ldl.methods.boosting.bags import present
 from ldl.methods.boosting.pooling import Pooling, pool_logits
 from ldl.metrics.functional import KL_FLOOR
 from ldl.options import check_options, option, options
@@ -20,16 +20,16 @@ from ldl.options import check_options, option, options
 
 @options
 class Bagged(Head):
-    """A head whose instance probabilities are pooled over a bag by a soft maximum.
+    """A head whose instance probabilities are pooled over a bag (MIL pooling).
 
-    Any head that learns by gradient alone serves; only bags need labels. Its own loss is not asked: bags are trained by
-    the KL divergence. The gradient of the bags' likelihood runs through the soft maximum into the head and the
-    backbone, as in Babenko et al. 2008 (Eq. 17) into boosting.
-    It takes bags (..., J, F), missing instances NaN; ``instances`` gives the distributions of instances.
+    Use any head that learns by gradient alone; only bags need labels. The loss is the KL divergence of the bags instead
+    of the head's own loss. Its gradient flows through the MIL pooling into the head and the backbone (Babenko et al.
+    2008, Eq. 17). Inputs are bags (..., J, F) with NaN for missing instances. ``instances`` returns distributions of
+    instances.
 
     Args:
         head: The head of the instances, by class name; None is ``Softmax``.
-        pooling: Soft maximum over the instances. Of probabilities: ``lse`` log-sum-exponential, ``gm`` generalised
+        pooling: MIL pooling over the instances. Of probabilities: ``lse`` log-sum-exponential, ``gm`` generalised
             mean, ``nor`` noisy or, ``isr``; of half the log odds: ``lse_score``.
         r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1.
     """
@@ -47,7 +47,7 @@ class Bagged(Head):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Build the head of the instances.
 
-        Raises LDLError: one that is not trained by gradient, or by another objective, or not two labels.
+        Raises LDLError for a head that is not trained by gradient or has another objective, or not two labels.
         """
         check_options(self)
         name = type(self.head).__name__
@@ -69,9 +69,9 @@ class Bagged(Head):
         return self._logs(features).exp()
 
     def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
-        """Mean KL divergence from ``target`` (..., 2), from logarithms: large bags are all but certain at first.
+        """Return the mean KL divergence from ``target`` (..., 2), from log probabilities: large bags start near 1.
 
-        Only an empty bag, which is negative, has a floor: ``KL_FLOOR``, as in the measure ``kl``.
+        Only an empty bag, which is negative, has the floor ``KL_FLOOR`` of the metric ``kl``.
         """
         logs = self._logs(features)
         logs = torch.where(logs.isneginf(), math.log(KL_FLOOR), logs)
@@ -88,5 +88,5 @@ class Bagged(Head):
         return torch.where(exists[..., None], self._instances(features, exists), torch.nan)
 
     def _instances(self, features: Tensor, exists: Tensor) -> Tensor:
-        # Not even the gradient of a missing instance may be NaN.
+        # The gradient of a missing instance must not be NaN either.
         return self.head(torch.where(exists[..., None], features, 0.0))

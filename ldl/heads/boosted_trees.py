@@ -14,25 +14,25 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
-from ldl.methods.forest.boosted_forest import BoostedForest, add_scores, join_boosted
 from ldl.methods.forest.boosted_tree import Shape
-from ldl.methods.forest.boosting import Plan, Round, Rows, Search, Trees, boost
-from ldl.methods.forest.boosting_loss import Loss, mean_loss, number_of
-from ldl.methods.forest.newton import Newton
-from ldl.methods.mapped import take
-from ldl.methods.rows import check_rows
+from ldl.methods.forest.boosting import Loss, Plan, Round, Rows, Search, Trees, boost, mean_loss, number_of
+from ldl.methods.forest.flat import FlatForest, join_trees
+from ldl.methods.forest.histograms import Newton
+from ldl.methods.forest.predict import add_scores
+from ldl.methods.torch_utils import as_rows
+from ldl.methods.training_rows import check_rows, take
 from ldl.metrics.functional import KL_FLOOR
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.protocols import with_validation
-from ldl.trust.learned import check_numbers, check_range, check_shapes, check_trees, longest_path, refuse
+from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_trees, longest_path, refuse
 
 DEPTHS = (2, 4, 10)
-"""Few interactions of features, some, or as many as the rows have: which of them serves differs from table to table."""
+"""Depths that are tried: the best number of interactions between features differs between tables."""
 SHARE, FEATURES = 0.3, 100
-"""Of many features a share will do; of few none can be spared, or features that matter together seldom meet."""
+"""Default share of the features, and smallest number: with few features per round, interactions rarely meet."""
 PLAIN_DEPTH = 4
-"""Where no rows are watched that could tell."""
+"""Depth without validation rows."""
 
 
 @options
@@ -51,50 +51,49 @@ class BoostedTrees(FittedHead):
     second derivative. With ``search`` ``histogram``, ``trees`` ``label``, half its ``eta``, half its ``lambda``
     and half its ``min_child_weight`` this boosts the same trees.
 
-    A missing value (NaN) goes to the side where it gains most in training; where a feature misses none in a node, to
-    the side with more rows. Boosting ends early where no tree of a round finds a split, as with features that are
-    constant; where rows, features or cuts are drawn, of 50 rounds in a row. The same seed gives the same bits for any
-    number of threads and processes; they share the features, or the threads of one process its trees of a label each.
+    A missing value (NaN) goes to the side with the larger gain in training, or to the side with more rows if a node has
+    no missing values of the feature. Boosting ends early if no tree of a round finds a split; with random rows,
+    features or cuts, if 50 rounds in a row find none. The same seed gives the same bits for any number of threads and
+    processes. Processes and threads share the features, or, with one tree per label, threads share the trees.
 
-    Features are binned, to a byte each, in blocks of rows: they may lie in a map of a file that is larger than
-    memory. Fitting holds about F + 16 C + 13 bytes of a training row, of trees of a label each 17 more in each thread,
-    and up to 1 GB of columns while it bins. Where one bin of a feature has at least half of the rows, it also holds 8
-    bytes for each of the others, and 8 of every row in each thread. More than half a GB of bins, or of these others,
-    lies in a file in ``LDL_CACHE`` that goes with the fit.
+    Features are binned to one byte each, in blocks of rows, so they may be a memory map larger than memory. Fitting
+    holds about F + 16 C + 13 bytes per training row, 17 more per thread with one tree per label, and up to 1 GB of
+    columns during binning. If one bin of a feature has at least half of the rows, it adds 8 bytes for each other row,
+    and 8 bytes per row in each thread. More than 0.5 GB of bins are kept in a temporary file in ``LDL_CACHE``.
 
     Args:
-        rounds: Rounds of boosting; with ``patience`` at most so many.
+        rounds: Rounds of boosting; with ``patience`` the largest number.
         learning_rate: Factor of every step, in (0, 1].
-        depth: Splits on the longest path of a tree, 0 to 64; None takes the one of 2, 4 and 10 of which the validation
-            rows have the lowest loss, and 4 where ``patience`` is None.
-        leaves: None splits every node that gains (depth-wise); a number splits the one that gains most next, until
-            there are so many leaves (leaf-wise).
+        depth: Splits on the longest path of a tree, 0 to 64. None tries 2, 4 and 10 and keeps the depth with the lowest
+            validation loss, or 4 if ``patience`` is None.
+        leaves: Number of leaves for leaf-wise growth, which splits the node with the largest gain next. None grows
+            depth-wise and splits every node with a gain.
         l2: Added to the second derivatives of a node.
         min_leaf: Rows that each side of a split must keep.
         min_hessian: Second derivatives, summed over rows and the tree's labels, that each side must keep.
-        sampling: Rows of a round, as a share, drawn without replacement.
-        features: Share of the features that a round may split by; None takes 0.3 of them, but at least 100, or all.
-        search: Which cuts are tried: ``histogram`` all between the bins of a feature; ``random`` one of them, drawn for
-            every feature in every node, as in extremely randomised trees (Geurts, Ernst & Wehenkel 2006).
-        bins: Bins of a feature, at most 255; missing values have one more.
-        trees: ``vector``: one tree a round, with a step for every label in its leaves; ``label``: one a label.
+        sampling: Share of the rows in a round, drawn without replacement.
+        features: Share of the features in a round; None takes 0.3, but at least 100 features, or all.
+        search: Thresholds that are tried: ``histogram`` all bin boundaries of a feature; ``random`` one boundary, drawn
+            for every feature in every node, as in extra-trees (Geurts, Ernst & Wehenkel 2006).
+        bins: Bins of a feature, at most 255; missing values have their own bin.
+        trees: ``vector`` grows one tree per round, with a step for every label in its leaves; ``label`` one per label.
         objective: ``kl``, or for ordinal labels ``cdf``, the squared distance of the cumulative distributions
-            (``ldl.methods.forest.boosting_loss`` has its derivatives).
-        patience: Boosting stops once the loss of the validation rows has not fallen for so many rounds, and keeps the
-            rounds up to the lowest, none where none lowers it; None boosts all rounds, on all rows.
-        validation: Share of the training rows that are set aside for that; whole groups where these are known.
-        refit: Whether the trees are then boosted anew on all rows, for as many rounds.
-        seed: Of the sampling and of the validation rows; None takes the run's.
-        threads: Threads of a CPU; None takes torch's.
+            (``ldl.methods.forest.boosting`` has its derivatives).
+        patience: Rounds without a lower validation loss after which boosting stops. It keeps the rounds up to the
+            lowest loss. None boosts all rounds on all rows.
+        validation: Share of the training rows held out for ``patience``; whole groups if these are known.
+        refit: Whether to refit on all rows, for the chosen number of rounds.
+        seed: Seed of sampling and validation rows; None uses the run's.
+        threads: CPU threads; None uses torch's.
 
     Attributes:
         importances: (F,) share of each feature in the gain of all splits; sums to 1, or is 0 throughout.
-        validation_loss: The lowest mean loss of the validation rows; NaN without them.
+        validation_loss: Lowest mean loss of the validation rows; NaN without validation rows.
     """
 
     takes_missing: ClassVar[bool] = True
     uses_group: ClassVar[bool] = True
-    exact: ClassVar[tuple[str, ...]] = ("threshold",)
+    exact: ClassVar[tuple[str, ...]] = ("threshold", "values", "start")
     start: Tensor = buffer()
     importances: Tensor = buffer()
     validation_loss: Tensor = buffer()
@@ -121,21 +120,21 @@ class BoostedTrees(FittedHead):
     threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Create the buffers, of no tree and the uniform distribution until fitted. Raises LDLError."""
+        """Create the buffers, without trees and uniform until fitted. Raises LDLError."""
         super().build(in_features, labels)
         if self.objective == "cdf" and labels.kind != "ordinal":
             raise LDLError(
                 f"BoostedTrees.objective 'cdf' needs labels in an order, and these are {labels.kind}; take 'kl', or "
                 "give the labels values, such as --data.label_values"
             )
-        self.register_buffers(**join_boosted([], len(labels), torch.device("cpu"))._asdict())
+        self.register_buffers(**join_trees([], len(labels), torch.device("cpu"), Collective(), missing=True).buffers())
         self.register_buffers(start=torch.zeros(len(labels)), importances=torch.zeros(in_features))
         self.register_buffers(validation_loss=torch.tensor(torch.nan))
         self._longest = 0
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
-        """Boost on (N, F), which may be NaN, and (N, C). Raises LDLError: no rows, or too few to set some aside."""
+        """Boost on (N, F), which may be NaN, and (N, C). Raises LDLError for too few rows."""
         check_rows(type(self).__name__, features, target, missing=True)
         device = features.device
         rows = Rows(*(np.ascontiguousarray(part.float().cpu().numpy()) for part in (features, target)))
@@ -161,27 +160,26 @@ class BoostedTrees(FittedHead):
         for tree in trees:
             np.add.at(gains, tree.feature[tree.feature >= 0], tree.gain[tree.feature >= 0])
         width = len(self.labels) if self.trees == "vector" else 1
-        forest = join_boosted(trees, width, device)
-        self.register_buffers(**forest._asdict(), start=torch.from_numpy(start).to(device))
+        forest = join_trees(trees, width, device, Collective(), missing=True)
+        self.register_buffers(**forest.buffers(), start=torch.from_numpy(start).to(device))
         self._longest = longest_path(forest.roots, forest.feature >= 0, forest.child)
         self.importances = torch.from_numpy(gains / gains.sum() if gains.sum() > 0 else gains).float().to(device)
         self.validation_loss = torch.tensor(lowest, dtype=torch.float32, device=device)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Softmax of the scores: (..., F), which may be NaN, to (..., C), at least float32."""
+        """Return the softmax of the scores: (..., F), which may be NaN, to (..., C), at least float32."""
         rows = features.reshape(-1, features.shape[-1]).float()
-        scores = self.start.float().repeat(rows.shape[0], 1)
+        scores = self.start.repeat(rows.shape[0], 1)
         add_scores(rows, self.forest, scores, self._longest, self.threads or torch.get_num_threads())
-        dtype = torch.promote_types(features.dtype, torch.float32)
-        return scores.to(dtype).softmax(-1).reshape(*features.shape[:-1], scores.shape[-1])
+        return as_rows(scores, features).softmax(-1)
 
     @property
-    def forest(self) -> BoostedForest:
+    def forest(self) -> FlatForest:
         """The trees."""
-        return BoostedForest(*(getattr(self, name) for name in BoostedForest._fields))
+        return FlatForest.of(self)
 
     def check_state(self) -> None:
-        """Raise LDLError where the buffers are no trees of this depth with finite steps in their leaves."""
+        """Raise LDLError unless the buffers are trees of this depth with finite steps in their leaves."""
         sizes = check_shapes(
             self, {"C": len(self.labels), "F": self.in_features}, roots="K", feature="M", threshold="M",
             missing_left="M", child="M", values="L W", start="C", importances="F", validation_loss="",
@@ -194,13 +192,14 @@ class BoostedTrees(FittedHead):
         self._longest = check_trees(self, forest.roots, forest.feature >= 0, forest.child, sizes["L"], deepest)
         if bool(forest.threshold.isnan().any()):
             refuse(self, "threshold", "holds NaN")
-        if forest.missing_left.dtype != torch.bool:
-            refuse(self, "missing_left", f"is of {forest.missing_left.dtype}, not of bool")
+        kind = None if forest.missing_left is None else forest.missing_left.dtype
+        if kind != torch.bool:
+            refuse(self, "missing_left", f"is of {kind}, not of bool")
         check_numbers(self, "values", forest.values)
         check_numbers(self, "start", self.start)
 
     def summary(self) -> dict[str, float]:
-        """Rounds kept, and the validation loss where there is one."""
+        """Return the number of rounds, and the validation loss if there is one."""
         forest = self.forest
         each = 1 if forest.values.shape[1] == len(self.labels) else len(self.labels)
         found = {"rounds": float(len(forest.roots) // each)}
@@ -216,7 +215,7 @@ class BoostedTrees(FittedHead):
     def _boost_watched(
         self, train: Rows, watched: Rows, depth: int, collective: Collective, device: torch.device
     ) -> tuple[list[Round], float]:
-        """The rounds up to the one of the lowest loss of the watched rows, none where none lowers it, and that loss."""
+        """Return the rounds up to the lowest loss of the validation rows, and this loss."""
         assert self.patience is not None
         done: list[Round] = []
         start = _start(train.target)
@@ -232,11 +231,11 @@ class BoostedTrees(FittedHead):
         return done[:best], lowest
 
     def _set_aside(self, rows: int, group: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the rows to learn from, and of those to watch."""
+        """Return the numbers of the training rows, and of the validation rows."""
         units, what = (rows, "rows") if group is None else (len(np.unique(group)), "groups")
         if not 0 < round(self.validation * units) < units:
             raise LDLError(
-                f"BoostedTrees.validation {self.validation:g} of {units} training {what} leaves none to watch or to "
+                f"BoostedTrees.validation {self.validation:g} of {units} training {what} leaves none to validate or to "
                 "learn from; give more, or BoostedTrees.patience null, which boosts all rounds on all rows"
             )
         cut = with_validation(np.arange(rows), np.arange(0), self.validation, run_seed(self.seed), groups=group)

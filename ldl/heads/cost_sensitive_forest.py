@@ -14,61 +14,67 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
-from ldl.methods.embedding.kernels import inverse_root, rbf
-from ldl.methods.evidence import Evidence, weigh
-from ldl.methods.forest.oblique import ObliqueRules, Truth, grow_oblique
-from ldl.methods.forest.oblique_flat import ObliqueForest, join_oblique, leaf_means, reach
-from ldl.methods.one_thread import one_thread
-from ldl.methods.rows import check_rows
+from ldl.methods.embedding import inverse_root, rbf
+from ldl.methods.evidence import Evidence, of_leaves
+from ldl.methods.forest.oblique import ObliqueForest, ObliqueRules, Truth, grow_oblique, join_oblique, leaf_means, reach
+from ldl.methods.torch_utils import as_rows, one_thread
+from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex, check_trees, longest_path, refuse
+from ldl.validation.tensors import (
+    check_buffers,
+    check_range,
+    check_shapes,
+    check_simplex,
+    check_trees,
+    longest_path,
+    refuse,
+)
 
 MOST = 2**31 - 2
-"""Of what int32 counts."""
+"""Largest count in int32."""
 
 
 @options
 class CostSensitiveForest(FittedHead):
-    """Forest whose nodes split by a linear support vector machine with costs that mind rare labels.
+    """Forest whose nodes split by a linear support vector machine with higher costs of rare labels.
 
-    A tree sees a bootstrap sample. Where labels are values on a line, a node regresses them on some of the features
-    by a linear SVR with squared loss, each row with the cost f(p) = (1 - p) / p of the share p that its label has in
-    the node, and sends rows below the node's mean label to the left (Eq. 10). Labels without order, and points of a
-    plane, are parted in two by 2-means, of the distributions or the points, and the clusters told apart by a linear
-    SVM with the costs of the clusters' shares (Eq. 9). Of several random sets of features, that with the largest gain
-    is kept: variance of the values, or entropy of the labels, of rows weighted by the inverse frequency of their label
-    in the node. A leaf predicts the mean of its rows, the forest the mean over its trees.
+    A tree is grown on a bootstrap sample. For ordinal labels, a node regresses the values on some of the features by a
+    linear SVR with squared loss and sends rows below the node's mean label to the left (Eq. 10). The cost of a row is
+    f(p) = (1 - p) / p, where p is the share of its label in the node. For nominal and grid labels, a node clusters
+    distributions or points by 2-means and separates the clusters by a linear SVM with costs from the clusters' shares
+    (Eq. 9). Of several random sets of features, the set with the largest gain counts: the variance of values, or the
+    entropy of labels, of rows weighted by the inverse frequency of their label in the node. A leaf predicts the mean of
+    its rows, the forest the mean over its trees.
 
-    Rules where the paper is silent: the intercept is not penalised, and costs are divided by their mean in the node;
-    features are centred and divided by one number, so that their mean squared norm is 1 and ``penalty`` has no unit;
-    where costs, by which the rarer cluster weighs more than the other, lead a machine to give it all rows, these are
-    parted at their mean score; a node of equal labels, or that no set of features splits, is a leaf. NaN is refused in
-    training.
+    Details that the paper does not state: the intercept is not penalised. Costs are divided by their mean in the node.
+    Features are centred and divided by one number, so that their mean squared norm is 1 and ``penalty`` has no unit. If
+    a machine sends all rows to the rarer cluster, they are split at their mean score. A node of equal labels, or that
+    no set of features splits, is a leaf. NaN in training raises an error.
 
-    The same seed gives the same forest for any number of threads and processes; processes share the trees.
+    The same seed gives the same forest for any number of threads and processes. Processes share the trees.
 
     Args:
         trees: Number of trees.
         depth: Splits on the longest path.
-        min_samples: A node with fewer draws is a leaf.
-        features: Share of the features in a random set, in (0, 1]; None takes the square root of their number, as the
-            paper does. With 1 there is one set.
-        sets: Random sets that a node tries.
+        min_samples: Smallest number of draws in a node that is split.
+        features: Share of the features in a random set, in (0, 1]. None uses the square root of their number, as in the
+            paper. 1 is a single set of all features.
+        sets: Number of random sets that a node tries.
         penalty: C of the support vector machines: the larger, the closer the fit.
-        cap: Limit of the costs f, which grow without bounds as labels get rare; 0 makes all rows cost the same.
+        cap: Largest cost f, which is unbounded for rare labels; 0 gives all rows equal costs.
         epsilon: Half the tube of the SVR, in the unit of the values, or of their logarithms where ``log_offset`` is
             set; 0, ridge regression, has a closed form.
-        split_at: Which label of a node parts left from right, its ``mean`` or its ``median``.
+        split_at: Label of a node at which rows are split, its ``mean`` or its ``median``.
         log_offset: Nodes regress log(value + this), for values such as ages, whose differences count less the larger
             they are; None regresses the values. Leaves hold means of the values all the same.
         kernel: ``linear`` takes the features as they are. Else they become k(x, z) of training rows z, orthogonalised,
             with k the ``rbf`` exp(-gamma ||x - z||^2), or its ``sum`` with the linear x.z.
         gamma: Of the kernel, for features of mean squared norm 1.
-        landmarks: At most so many z, drawn at random.
-        sampling: Draws of a tree, as a share of the training rows, in (0, 1].
+        landmarks: Largest number of rows z, drawn at random.
+        sampling: Size of a bootstrap sample, as a share of the training rows, in (0, 1].
         replace: Whether rows are drawn with replacement.
-        seed: Seed of the forest; None takes the run's.
+        seed: Seed of the forest; None uses the run's.
     """
 
     uses_value: ClassVar[bool] = True
@@ -100,7 +106,7 @@ class CostSensitiveForest(FittedHead):
     seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Create the buffers, of one leaf that holds the uniform distribution until fitted. Raises LDLError."""
+        """Create the buffers, with one uniform leaf until fitted. Raises LDLError."""
         super().build(in_features, labels)
         none, one = torch.zeros(0, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
         forest = ObliqueForest(
@@ -124,7 +130,7 @@ class CostSensitiveForest(FittedHead):
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
         """Grow the forest on (N, F) and (N, C), with the labels themselves, (N,) or (N, 2); None decodes ``target``.
 
-        Raises LDLError: no rows, a bad feature or target, or values of which there is no logarithm.
+        Raises LDLError for no rows, a bad feature or target, or values without a logarithm.
         """
         check_rows(type(self).__name__, features, target)
         target = target.double()
@@ -149,18 +155,18 @@ class CostSensitiveForest(FittedHead):
         self.leaf_targets, self.leaf_values = leaf_means(forest, target), leaf_means(forest, values)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Mean over the trees of the leaves reached: (..., F) to (..., C), at least float32."""
+        """Average the leaves of the trees: (..., F) to (..., C), at least float32."""
         return self._mean(features, self.leaf_targets)
 
     def point_estimate(self, features: Tensor) -> Tensor | None:
-        """Mean value of the leaves reached, (...,) or (..., 2); None for nominal labels."""
+        """Return the mean value of the leaves, (...,) or (..., 2); None for nominal labels."""
         if not self.labels.has_values:
             return None
         value = self._mean(features, self.leaf_values)
         return value.squeeze(-1) if self.labels.ndim == 1 else value
 
     def check_state(self) -> None:
-        """Raise LDLError where the buffers are no forest, or no map of the features."""
+        """Raise LDLError unless the buffers are a forest and a map of the features."""
         sizes = check_shapes(
             self, {"C": len(self.labels), "F": self.in_features, "V": self.labels.ndim}, centre="F", scale="",
             landmark="Z F", root="Z D" if len(self.landmark) else "Z Z", roots="T", split="M", child="M", threshold="M",
@@ -176,30 +182,25 @@ class CostSensitiveForest(FittedHead):
             refuse(self, "sizes", f"sums to {total}, not to the {sizes['R']} rows of the leaves")
         if not self.scale > 0:
             refuse(self, "scale", f"is {float(self.scale)}, not positive")
-        for name in ("centre", "scale", "landmark", "root", "threshold", "weights", "leaf_values"):
-            check_numbers(self, name, getattr(self, name))
+        check_buffers(self, "centre", "scale", "landmark", "root", "threshold", "weights", "leaf_values")
         check_simplex(self, "leaf_targets", self.leaf_targets)
 
     def map(self, features: Tensor) -> Tensor:
-        """What the trees see of features (B, F): (B, D), in the precision of the head's buffers."""
+        """Map features (B, F) to inputs of the trees (B, D), in the precision of the head's buffers."""
         rows = (features.to(self.centre.dtype) - self.centre) / self.scale
         return self._similarity(rows, self.landmark) @ self.root if len(self.landmark) else rows
 
     def leaves(self, features: Tensor) -> Tensor:
-        """Numbers of the leaves that features (B, F) reach, (B, trees)."""
+        """Return the numbers of the leaves that features (B, F) reach, (B, trees)."""
         return reach(self.map(features), self.forest, self._longest)
 
     def evidence(self, features: Tensor) -> Evidence:
-        """The leaves that one instance (F,) reaches, one a tree, all of the same weight."""
-        leaves = self.leaves(features[None])[0].long()
-        names = [f"tree {tree}, leaf {leaf}" for tree, leaf in enumerate(leaves.tolist())]
-        return weigh(names, torch.full((len(leaves),), 1 / len(leaves)), self.leaf_targets[leaves])
+        """Return the leaves of one instance (F,), one per tree, with equal weights."""
+        return of_leaves(self.leaves(features[None])[0], self.leaf_targets)
 
     def _mean(self, features: Tensor, held: Tensor) -> Tensor:
         with torch.autocast(features.device.type, enabled=False):
-            mean = held[self.leaves(features.reshape(-1, features.shape[-1]))].mean(1)
-        dtype = torch.promote_types(features.dtype, torch.float32)
-        return mean.to(dtype).reshape(*features.shape[:-1], held.shape[1])
+            return as_rows(held[self.leaves(features.reshape(-1, features.shape[-1]))].mean(1), features)
 
     def _values(self, target: Tensor, value: Tensor | None) -> Tensor:
         """(N, number of axes)."""
@@ -222,11 +223,11 @@ class CostSensitiveForest(FittedHead):
         return Truth(codes.cpu().numpy(), labels.cpu().numpy(), regresses, self.labels.has_values)
 
     def to_scale(self, values: Tensor) -> Tensor:
-        """Values on the scale of ``log_offset``; :meth:`from_scale` is the inverse."""
+        """Return values on the scale of ``log_offset``; :meth:`from_scale` is the inverse."""
         return values if self.log_offset is None else (values + self.log_offset).log()
 
     def from_scale(self, values: Tensor) -> Tensor:
-        """Values of what :meth:`to_scale` gives."""
+        """Return the values of scaled values; the inverse of :meth:`to_scale`."""
         return values if self.log_offset is None else values.exp() - self.log_offset
 
     def _similarity(self, rows: Tensor, landmarks: Tensor) -> Tensor:
@@ -234,7 +235,7 @@ class CostSensitiveForest(FittedHead):
         return similarity + rows @ landmarks.T if self.kernel == "sum" else similarity
 
     def _learn_map(self, features: Tensor, collective: Collective) -> Tensor:
-        """What the trees see of the training rows, by the map of the first process; another machine has other bits."""
+        """Fit the map of the features on the first process, because other machines have other bits, and apply it."""
         self.centre = collective.broadcast(features.mean(0))
         scale = (features - self.centre).square().sum(1).mean().sqrt()
         self.scale = collective.broadcast(torch.where(scale > 0, scale, torch.ones_like(scale)))

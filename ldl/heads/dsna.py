@@ -10,17 +10,15 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.heads.cost_sensitive_forest import CostSensitiveForest
 from ldl.labels import LabelSpace
-from ldl.methods.dsna.neighbourhood import gather_leaves
-from ldl.methods.dsna.simplex import onto_simplex
+from ldl.methods.dsna.clusters import gather_leaves, onto_simplex
 from ldl.methods.dsna.weights import Rules, neighbour_weights
 from ldl.methods.evidence import Evidence, weigh
-from ldl.methods.mapped import kept
-from ldl.methods.one_thread import one_thread
+from ldl.methods.torch_utils import as_rows, one_thread
 from ldl.options import buffer, option, options
-from ldl.trust.learned import check_numbers, check_range, check_shapes, check_simplex
+from ldl.validation.tensors import check_buffers, check_range, check_shapes, check_simplex
 
 PART = 2**22
-"""Numbers of neighbours' features that are held at a time."""
+"""Largest number of features of neighbours in memory at a time."""
 SETTLED = 1e-3
 """Rounds end when no estimate moves by more than this share of the labels' range."""
 
@@ -29,34 +27,35 @@ SETTLED = 1e-3
 class DSNA(CostSensitiveForest):
     """Prediction from the neighbours that a cost-sensitive forest finds, weighted to approximate the query.
 
-    The neighbours of a query q are the training rows in all leaves that it reaches. They are parted into overlapping
-    clusters that mind labels; the one is taken whose affine hull is nearest to q. Then, in rounds, the weights a of its
+    The neighbours of a query q are the training rows in all leaves that it reaches. Label-aware clustering divides them
+    into overlapping clusters, and the cluster with the nearest affine hull is used. In each round, the weights a of its
     members L are
 
         argmin ||q - L^T a||_2 + sparsity ||a||_1 + attraction ||a - anchor||_1     (Eq. 6)
 
-    where the anchor is exp(-distance / width), normalised, of distances that mind the current estimate of q's label
-    (Eq. 5), and the weights give the next estimate. Values are a combination of the members' and may lie beyond them.
+    where the anchor is the normalised exp(-distance / width) of distances that depend on the current estimate of q's
+    label (Eq. 5). The weights give the next estimate. Predicted values are linear combinations of the members' values
+    and may exceed their range.
 
-    Rules where the paper is silent: features and labels are counted from the cluster's mean, so that what the weights
-    lack to 1 falls to that mean; distances are divided by the mean one of the neighbourhood; all members of the cluster
-    are neighbours of the third term; the labels of a plane are counted by Euclidean distance. The distribution is the
-    same combination of the members' distributions, projected onto the simplex; with ``log_offset`` logarithms of values
-    are combined; for labels without values the estimate of a round is the label with the largest weight. With one
-    cluster, ``attraction`` 0 is the hull without labels.
+    Details that the paper does not state: features and labels are relative to the cluster's mean, so the mean gets the
+    weight that is missing to 1. Distances are divided by the mean distance of the neighbourhood. The third term covers
+    all members of the cluster. Labels of a grid are compared by Euclidean distance. The distribution is the same
+    combination of the members' distributions, projected onto the simplex. With ``log_offset``, logarithms of values are
+    combined. For labels without values, the estimate of a round is the label with the largest weight. One cluster with
+    ``attraction`` 0 uses no labels.
 
     Args:
-        clusters: K; the paper takes 2 to 4.
+        clusters: Number of clusters K; the paper uses 2 to 4.
         overlap: A row also joins centroids that are at most this share farther than its nearest.
         tau: Trade-off of the label-aware distance.
         energy: Share of a cluster's variance that the directions of its affine hull carry, in (0, 1].
-        width: h, how fast the anchor falls with the distance.
-        sparsity: lambda, for features of mean squared norm 1.
-        attraction: gamma.
-        squared: Half the squared norm of the residual in place of the norm.
+        width: Decay length h of the anchor with the distance.
+        sparsity: Weight lambda of the l1 norm, for features of mean squared norm 1.
+        attraction: Weight gamma of the distance to the anchor.
+        squared: Whether to use half the squared norm of the residual instead of the norm.
         start: First estimate of the label: that of the ``forest``, or the mean (or majority) of the ``cluster``.
-        rounds: At most so many; 1 keeps the first estimate for the anchor.
-        tolerance: Of the solver, see ``ldl.methods.dsna.sparse``.
+        rounds: Largest number of rounds; 1 keeps the first estimate for the anchor.
+        tolerance: Tolerance of the solver; see ``ldl.methods.dsna.sparse``.
     """
 
     no_graph: ClassVar[str] = (
@@ -81,30 +80,29 @@ class DSNA(CostSensitiveForest):
     tolerance: float = option(default=1e-5, above=0)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Create the buffers, of one leaf and one row until fitted. Raises LDLError."""
+        """Create the buffers, with one leaf and one row until fitted. Raises LDLError."""
         super().build(in_features, labels)
         self.register_buffers(points=torch.zeros(1, in_features).double(), targets=self.leaf_targets.clone())
         self.register_buffer("codes", self._codes(self.targets, self.leaf_values))
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
-        """Grow the forest and keep the training rows. As :meth:`CostSensitiveForest.fit`."""
+        """Grow the forest and store the training rows; see :meth:`CostSensitiveForest.fit`."""
         super().fit(features, target, collective, value)
         with one_thread():
             self.points = self.map(features)
-        self.targets = kept(target, torch.float64)
-        self.codes = kept(self._codes(self.targets, self._values(self.targets, value)), torch.float64)
+        self.targets = target.to(torch.float64, copy=True)
+        self.codes = self._codes(self.targets, self._values(self.targets, value)).to(torch.float64, copy=True)
 
     def check_state(self) -> None:
-        """Raise LDLError where the forest or the training rows cannot be right."""
+        """Raise LDLError for a wrong forest or wrong training rows."""
         super().check_state()
         width = self.root.shape[1] if len(self.landmark) else self.in_features
         codes = self.labels.ndim or len(self.labels)
         lengths = {"C": len(self.labels), "D": width, "V": codes}
         check_shapes(self, lengths, points="N D", targets="N C", codes="N V")
         check_range(self, "rows", self.forest.rows, len(self.points))
-        check_numbers(self, "points", self.points)
-        check_numbers(self, "codes", self.codes)
+        check_buffers(self, "points", "codes")
         check_simplex(self, "targets", self.targets)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -119,25 +117,23 @@ class DSNA(CostSensitiveForest):
     def predict(self, features: Tensor) -> tuple[Tensor, Tensor | None]:
         """``forward`` and ``point_estimate``, which one solution gives."""
         rows = features.reshape(-1, features.shape[-1])
-        dtype = torch.promote_types(features.dtype, torch.float32)
         neighbours = min(len(self.points), len(self.forest.roots) * int(self.forest.sizes.max()))
         step = max(1, PART // (self.points.shape[1] * neighbours))
         with torch.autocast(features.device.type, enabled=False):
             parts = [self._approximate(part) for part in rows.split(step)]
-        whole = (torch.cat(part).to(dtype) for part in zip(*parts))
-        distribution, value = (part.reshape(*features.shape[:-1], part.shape[1]) for part in whole)
+        distribution, value = (as_rows(torch.cat(part), features) for part in zip(*parts))
         if not self.labels.has_values:
             return distribution, None
         return distribution, value.squeeze(-1) if self.labels.ndim == 1 else value
 
     @torch.no_grad()
     def evidence(self, features: Tensor) -> Evidence:
-        """The training rows from which one instance (F,) is approximated, with their weights, which sum to 1."""
+        """Return the training rows that approximate one instance (F,), with weights that sum to 1."""
         near, weights, _ = self._weigh(features[None])
         return weigh([f"row {row}" for row in near[0].tolist()], weights[0], self.targets[near[0]])
 
     def _approximate(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Distributions (B, C) and codes on the scale of the values (B, c)."""
+        """Return distributions (B, C) and codes on the scale of the values (B, c)."""
         if not len(features):
             return self.targets[:0], self.codes[:0]
         near, weights, estimate = self._weigh(features)

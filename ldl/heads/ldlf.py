@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
+from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor, nn
 
 from ldl import charts
@@ -20,10 +21,9 @@ from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.soft import mix, route, update_leaves
 from ldl.metrics.functional import kl
 from ldl.options import buffer, option, options
-from ldl.trust.learned import check_range, check_simplex, refuse
+from ldl.validation.tensors import check_range, check_simplex, refuse
 
-MOST_LEAVES = 2**22
-"""Leaves of all trees: a row's routing then takes 16 MB."""
+PAPERS_BATCHES = 100
 
 
 @options
@@ -33,39 +33,40 @@ class LDLF(AlternatingHead):
     Split nodes learn by gradient; every ``batches`` batches the leaves are solved on the samples of the last
     ``batches`` batches by ``iterations`` fixed-point steps (Shen et al. 2017, Algorithm 1). The loss is the
     mean of the trees' losses (but see ``objective``), the prediction the mean of their outputs. The defaults are
-    the paper's, but for ``leaf_floor``, of which it says nothing.
-    Leaves start uniform, which gives the split nodes no gradient: learning begins with the first leaf update.
+    the paper's, except ``batches`` on small sets and ``leaf_floor``, which the paper does not state.
+    Leaves start uniform, which gives the split nodes no gradient, so learning begins with the first leaf update.
 
     Args:
         trees: Number of trees K.
         depth: Depth h of a tree, counting the leaves: 2^(h-1) leaves, 2^(h-1) - 1 split nodes.
         outputs: Units M of the split function; each tree draws its split nodes from them without
-            replacement, so M >= 2^(h-1) - 1. None gives every split node a unit of its own.
+            replacement, so M >= 2^(h-1) - 1. None gives every split node its own unit.
         iterations: Fixed-point steps of one leaf update.
-        batches: Batches n_B that the ring of samples holds, and between two leaf updates.
-        buffer_rows: At most this many rows are kept in the ring of each process, a random share of every batch; None
-            keeps all (a map of pixels needs a bound).
+        batches: Number of batches n_B in the replay buffer, and between two leaf updates. None takes the batches of an
+            epoch, at most the paper's 100. If a run has fewer than n_B, leaves are updated after every epoch.
+        buffer_rows: Largest number of rows in the replay buffer of each process, a random share of every batch; None
+            keeps all. Maps of pixels need a bound.
         routing: ``step`` keeps each sample's routing of its own gradient step, as the authors' code does;
             ``current`` keeps the features and routes them again, without dropout, when the leaves are updated.
         hidden: Widths of hidden ReLU layers before the split units; empty is the paper's linear layer.
         dropout: Dropout after each hidden layer.
         feature_dropout: Dropout on the features.
-        tree_dropout: Probability that a sample leaves a tree out of its training loss.
-        objective: What loss and leaf update fit. ``trees``: every tree's own output, the mean of their losses (the
-            paper's). ``forest``: the mean of their outputs, which is what is predicted, a mixture of all their leaves.
+        tree_dropout: Probability that a tree is left out of the training loss of a sample.
+        objective: Objective of loss and leaf update. ``trees`` (the paper's) is the mean of the trees' losses.
+            ``forest`` is the loss of the mean output, which the forest predicts: a mixture of all leaves.
         ensemble: ``joint`` trains all trees on every batch (the paper's); ``alternating`` one random tree a
             batch, without shared units (dNDF, Kontschieder et al. 2015); ``outputs`` must be None for it.
         anneal: Split decisions sharpen by this factor over training: sigmoid(f) becomes sigmoid(anneal * f).
         anneal_steps: Training steps over which they do, linearly.
         leaf_smoothing: Pseudo-samples with the mean target in every leaf (see ``update_leaves``).
-        leaf_floor: Smallest probability in a leaf, before they are divided by their sum, so that labels absent from the
-            ring can come back.
-        members: The trees are dealt to so many members of an ensemble inside the network, which share the hidden layers
-            but for an adapter of the features (``ldl.heads.members``); it must divide ``trees``. 1 is no ensemble. With
-            ``outputs`` every member has M units of its own.
+        leaf_floor: Smallest probability in a leaf before normalisation, so that labels absent from the replay buffer
+            can return.
+        members: Number of members of an ensemble inside the network, which divides ``trees``; 1 is no ensemble. Members
+            share the hidden layers, except an adapter of the features (``ldl.heads.mlp``). With ``outputs`` every
+            member has its own M units.
     """
 
-    wide: ClassVar[tuple[str, ...]] = ("leaves",)
+    float32_buffers: ClassVar[tuple[str, ...]] = ("leaves",)
     split: nn.Sequential = buffer()
     units: Tensor = buffer()
     leaves: Tensor = buffer()
@@ -75,7 +76,7 @@ class LDLF(AlternatingHead):
     depth: int = option(default=7, least=2, most=16, what="2^(depth-1) leaves a tree")
     outputs: int | None = option(default=64, least=1, most=2**20, null="a unit per node")
     iterations: int = option(default=20, least=1)
-    batches: int = option(default=100, least=1, most=100_000)
+    batches: int | None = option(default=None, least=1, most=100_000, null="those of an epoch, at most 100")
     buffer_rows: int | None = option(default=None, least=1, null="all rows")
     routing: Literal["step", "current"] = "step"
     hidden: Sequence[int] = option(default=(), least=1, most=2**16)
@@ -106,26 +107,27 @@ class LDLF(AlternatingHead):
         self.register_buffer("units", units)
         self.register_buffer("leaves", torch.full((self.trees, leaves, len(labels)), 1 / len(labels)))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
-        self._ring: deque[tuple[Tensor, Tensor]] = deque(maxlen=self.batches)
+        self._every = self.batches or PAPERS_BATCHES
+        self._ring: deque[tuple[Tensor, Tensor]] = deque(maxlen=self._every)
         self._observed = 0
         self._step = 0
 
     def check_state(self) -> None:
-        """Raise LDLError where split nodes name no units, or leaves hold no distributions."""
+        """Raise LDLError if split nodes name unknown units, or leaves hold no distributions."""
         super().check_state()
         self._step = int(self.steps)
         check_range(self, "units", self.units, self.members * self.outputs if self.outputs else self.units.numel())
         check_simplex(self, "leaves", self.leaves)
 
     def route(self, features: Tensor) -> Tensor:
-        """Routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""
+        """Return routing probabilities (..., K, L) of features (..., F), at least float32 also under autocast."""
         scores = self.split(features)
         if self.members > 1:
             scores = scores.flatten(-2)
         with torch.autocast(features.device.type, enabled=False):
             scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-            # One index_select over the flat units is much faster, its backward too, than an index per tree; node by
-            # node, so that samples come last in memory, as routing wants them.
+            # One index_select over the flat units is much faster than an index per tree, also backward. It runs node by
+            # node, so that samples come last in memory, as in routing.
             units = self.units.t()
             by_unit = scores.reshape(-1, scores.shape[-1]).t()
             nodes = by_unit.index_select(0, units.flatten()).unflatten(0, units.shape).permute(2, 1, 0)
@@ -134,13 +136,13 @@ class LDLF(AlternatingHead):
             return route(torch.sigmoid(nodes)).reshape(*scores.shape[:-1], *self.leaves.shape[:2])
 
     def forward(self, features: Tensor) -> Tensor:
-        """Mean of the trees' outputs: (..., F) to (..., C)."""
+        """Average the trees' outputs: (..., F) to (..., C)."""
         return self._mix(self.route(features)).mean(-2)
 
     def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
-        """Mean over samples and trees of each tree's KL divergence from ``target`` (..., C), or of the forest's.
+        """Return the mean KL divergence of the trees, or of the forest, from ``target`` (..., C).
 
-        With ``routing: step`` the routing (..., K, L) is remembered.
+        With ``routing: step`` the entry ``memory`` is the routing (..., K, L).
         """
         if self.training:
             self.steps += 1
@@ -160,23 +162,32 @@ class LDLF(AlternatingHead):
 
     @torch.no_grad()
     def observe(self, memory: Tensor, target: Tensor) -> None:
-        """Put one batch, routing (..., K, L) or features (..., F), and (..., C), into the ring."""
+        """Add a batch, routing (..., K, L) or features (..., F), and (..., C), to the replay buffer."""
         memory, target = memory.flatten(0, target.ndim - 2), target.flatten(0, -2)
         rows: slice | Tensor = slice(None)
-        if self.buffer_rows is not None and len(target) > (limit := self.buffer_rows // self.batches):
+        if self.buffer_rows is not None and len(target) > (limit := self.buffer_rows // self._every):
             rows = torch.randperm(len(target), device=target.device)[:limit]
         self._ring.append((memory[rows].clone(), target[rows].clone()))
         self._observed += 1
 
     @property
     def update_due(self) -> bool:
-        """Whether ``batches`` batches went by since the last update."""
-        return self._observed >= self.batches
+        """Whether ``batches`` batches were observed since the last update."""
+        return self._observed >= self._every
+
+    def expect(self, epoch: float, run: float) -> None:
+        """Reduce ``batches`` to the length of the run, so that leaves are updated at all."""
+        every = min(PAPERS_BATCHES, epoch) if self.batches is None else self.batches
+        self._every = int(max(1, min(epoch, run) if every > run else every))
+        self._ring = deque(self._ring, self._every)
+        if self.anneal != 1 and self.anneal_steps > run:
+            said = f"LDLF.anneal_steps {self.anneal_steps} is more than the {run:g} steps of training"
+            rank_zero_warn(f"{said}: decisions get less sharp than anneal {self.anneal:g}; set it to {run:g}")
 
     @torch.no_grad()
     def update(self, collective: Collective) -> None:
-        """Solve the leaves on the ring of all ranks (Algorithm 1, line 8)."""
-        # Joined with samples last in memory, as they lie in the ring.
+        """Solve the leaves on the replay buffers of all ranks (Algorithm 1, line 8)."""
+        # Samples come last in memory, as in the replay buffer.
         kept, target = (torch.cat([part.movedim(0, -1) for part in parts], -1) for parts in zip(*self._ring))
         kept, target = kept.movedim(-1, 0), target.t()
         if self.routing == "current":
@@ -193,29 +204,26 @@ class LDLF(AlternatingHead):
 
     @torch.no_grad()
     def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
-        """The leaves of the first tree, with the share of the batch that each holds."""
+        """Draw the leaves of the first tree, with the share of the batch in each."""
         usage = self.route(batch["features"]).flatten(0, -3)[:, 0].mean(0)
         leaves = self.leaves[0].float().cpu().numpy()
         return {"leaves": charts.leaves(folder / "leaves.png", leaves, self.labels, usage.float().cpu().numpy())}
 
     @torch.no_grad()
     def evidence(self, features: Tensor) -> Evidence:
-        """The leaves that one instance (F,) goes to, with the shares of it that they get of all trees."""
+        """Return the leaves of one instance (F,), weighted by routing probability over all trees."""
         weights = self.route(features) / self.trees
         trees, leaves = weights.shape
         names = [f"tree {tree}, leaf {leaf}" for tree in range(trees) for leaf in range(leaves)]
         return weigh(names, weights.flatten(), self.leaves.flatten(0, 1))
 
     def forget(self) -> None:
-        """Empty the ring."""
+        """Empty the replay buffer."""
         self._ring.clear()
         self._observed = 0
 
     def memory_state(self, collective: Collective) -> dict[str, Tensor]:
-        """What the next update will see of the ring of all ranks: rows of each batch in their global order, and counts.
-
-        Batches that the last update has seen are pushed out before the next one.
-        """
+        """Return the batches that the next update uses, of all ranks: rows in global order, and counts."""
         waiting = list(self._ring)[max(0, len(self._ring) - self._observed) :]
         batches = [[interleave(collective.gather(part)) for part in batch] for batch in waiting]
         rows = torch.tensor([len(kept) for kept, _ in batches], dtype=torch.long)
@@ -225,7 +233,7 @@ class LDLF(AlternatingHead):
         return state
 
     def load_memory_state(self, state: dict[str, Tensor], collective: Collective) -> None:
-        """Deal the saved ring back to the ranks. Raises LDLError where it does not hold samples of this head."""
+        """Distribute the saved replay buffer over the processes. Raises LDLError for samples of another head."""
         self._check_ring(state)
         self.forget()
         self._observed = int(state["observed"])
@@ -237,8 +245,9 @@ class LDLF(AlternatingHead):
     def _check_ring(self, state: dict[str, Tensor]) -> None:
         rows, observed = state["rows"], state["observed"]
         check_range(self, "rows", rows, 2**31)
-        check_range(self, "observed", observed.reshape(1), self.batches + 1)
-        right = rows.ndim == 1 and len(rows) <= self.batches
+        check_range(self, "observed", observed.reshape(1), self._every + 1)
+        right = rows.ndim == 1 and len(rows) <= self._every
+        right = right and (not len(rows) or {"kept", "target"} <= state.keys())
         if right and len(rows):
             count, kept, target = int(rows.sum()), state["kept"], state["target"]
             part = self.leaves.shape[:2] if self.routing == "step" else (self.in_features,)
@@ -249,7 +258,7 @@ class LDLF(AlternatingHead):
 
     @torch.compiler.disable
     def _draw_tree(self) -> int:
-        """The tree of the next step, drawn from its number alone, which all ranks and the host know."""
+        """Draw the tree of the next step from the number of the step, which all ranks know."""
         self._step += 1
         return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(self._step)))
 
@@ -259,19 +268,12 @@ class LDLF(AlternatingHead):
 
     def _check_together(self) -> None:
         labels, nodes = len(self.labels), 2 ** (self.depth - 1) - 1
-        if self.trees * (nodes + 1) > MOST_LEAVES:
-            raise LDLError(
-                f"LDLF.trees {self.trees} of depth {self.depth} have {self.trees * (nodes + 1):,} leaves, more than "
-                f"{MOST_LEAVES:,}, to all of which every row is routed; grow fewer or smaller trees"
-            )
         if self.members > 1 and not self.hidden:
             raise LDLError(
                 f"LDLF.members {self.members} share the hidden layers, and there are none; give hidden, or members: 1"
             )
         if self.trees % self.members:
-            raise LDLError(
-                f"LDLF.members {self.members} must divide trees, {self.trees}, which are dealt to them evenly"
-            )
+            raise LDLError(f"LDLF.members {self.members} must divide trees, {self.trees}, which are dealt evenly")
         if self.outputs is not None and self.outputs < nodes:
             raise LDLError(
                 f"LDLF.outputs {self.outputs!r} must be at least {nodes}, the split nodes of a tree of depth "
@@ -288,5 +290,5 @@ class LDLF(AlternatingHead):
             raise LDLError("LDLF.ensemble 'alternating' trains one tree a batch; set tree_dropout: 0")
         if self.leaf_floor >= 1 / labels:
             raise LDLError(f"LDLF.leaf_floor {self.leaf_floor!r} must be below 1/{labels}, for {labels} labels")
-        if self.buffer_rows is not None and self.buffer_rows < self.batches:
-            raise LDLError(f"LDLF.buffer_rows {self.buffer_rows!r} must be at least batches, {self.batches}")
+        if self.buffer_rows is not None and self.buffer_rows < (batches := self.batches or PAPERS_BATCHES):
+            raise LDLError(f"LDLF.buffer_rows {self.buffer_rows!r} must be at least batches, {batches}")

@@ -11,35 +11,34 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.max_ent import along_features, choose_l2, fit_max_ent, principal_axes
-from ldl.methods.rows import check_rows
+from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
 from ldl.progress import track
-from ldl.trust.learned import check_numbers, check_shapes
+from ldl.validation.tensors import check_buffers, check_shapes
 
 
 @options
 class MaxEnt(FittedHead):
     """p(y | x) proportional to exp(w_y x + b_y), with the smallest mean KL divergence from the target distributions.
 
-    Minimised by scipy's L-BFGS in float64, from zero, until no gradient exceeds ``tolerance`` or after
-    ``iterations``; where there is a penalty, along the rows' principal axes and in units of the loss's curvature, which
-    leaves the minimum where it is and needs a fraction of the steps. What is published of SA-BFGS ranges from .048 to
-    .164 KL on one set (SJAFFE) by the choice of ``iterations`` and ``l2`` alone, which is 0 there: state them with
-    every figure.
+    scipy's L-BFGS minimises in float64, from zero, until no entry of the gradient exceeds ``tolerance``. With a penalty
+    it works along the principal axes of the rows and in units of the loss's curvature, which needs fewer iterations and
+    has the same minimum. Published results of SA-BFGS on SJAFFE range from 0.048 to 0.164 KL, depending only on
+    ``iterations`` and ``l2``. State both with every result.
 
     Args:
-        l2: Weight of ||w||^2 / 2, which is added to the mean KL divergence; the biases are free. None takes that of
-            ``ldl.methods.max_ent.PENALTIES``, from 10 down to 0.0001, with the smallest mean KL divergence on what
-            five inner folds leave out, whole groups where groups are known. It wants features of one scale.
-        iterations: At most so many.
-        tolerance: Largest entry of the gradient at which it stops; where there is a penalty, of that in these units.
+        l2: Weight of ||w||^2 / 2 in the loss; biases are not penalised. None chooses from
+            ``ldl.methods.max_ent.PENALTIES``, 10 to 0.0001, the smallest mean KL divergence on five inner folds, with
+            whole groups if these are known. Scale the features for it.
+        iterations: Largest number of iterations.
+        tolerance: Largest entry of the gradient at the minimum.
 
     Attributes:
-        chosen_l2: What was taken where ``l2`` is None.
+        chosen_l2: The chosen penalty if ``l2`` is None.
     """
 
     uses_group: ClassVar[bool] = True
-    wide: ClassVar[tuple[str, ...]] = ("weight", "bias")
+    float32_buffers: ClassVar[tuple[str, ...]] = ("weight", "bias")
     weight: Tensor = buffer()
     bias: Tensor = buffer()
     chosen_l2: Tensor = buffer()
@@ -56,10 +55,10 @@ class MaxEnt(FittedHead):
             self.register_buffers(chosen_l2=torch.tensor(torch.nan))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
-        """Fit on (N, F) and (N, C), with groups (N,) for None's choice. Raises LDLError: a bad feature or target."""
+        """Fit on (N, F) and (N, C), with groups (N,) to choose ``l2``. Raises LDLError for a bad row."""
         check_rows(type(self).__name__, features, target)
         rows, wanted = features.double().cpu().numpy(), target.double().cpu().numpy()
-        constant = bool((rows == rows[0]).all())  # also a single row; of no variance there are no shares
+        constant = bool((rows == rows[0]).all())  # without variance there are no principal axes
         axes = None if self.l2 == 0 or constant else principal_axes(rows)
         variance = None
         if axes is not None:
@@ -78,18 +77,17 @@ class MaxEnt(FittedHead):
         self.bias.copy_(both[:, -1])
 
     def check_state(self) -> None:
-        """Raise LDLError where the buffers are no weights."""
+        """Raise LDLError unless the buffers are weights."""
         chosen = {} if self.l2 is not None else {"chosen_l2": ""}
         check_shapes(self, {"C": len(self.labels), "F": self.in_features}, weight="C F", bias="C", **chosen)
-        check_numbers(self, "weight", self.weight)
-        check_numbers(self, "bias", self.bias)
+        check_buffers(self, "weight", "bias")
 
     def summary(self) -> dict[str, float]:
-        """The weight of the penalty, where it was chosen."""
+        """Return the penalty, if it was chosen."""
         return {} if self.l2 is not None or bool(self.chosen_l2.isnan()) else {"l2": float(self.chosen_l2)}
 
     def forward(self, features: Tensor) -> Tensor:
-        """Distributions (..., C) of features (..., F), at least float32."""
+        """Return distributions (..., C) of features (..., F), at least float32."""
         dtype = torch.promote_types(features.dtype, self.weight.dtype)
         with torch.autocast(features.device.type, enabled=False):
             return (features.to(dtype) @ self.weight.T.to(dtype) + self.bias.to(dtype)).softmax(-1)

@@ -1,4 +1,4 @@
-"""Boosting from bags of instances (Babenko et al. 2008, Section 2.4)."""
+"""Boosting from bags of instances: MIL-Boost and MPL-Boost (Babenko et al. 2008, Sections 2.3 to 2.5)."""
 
 from __future__ import annotations
 
@@ -17,57 +17,55 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
-from ldl.methods.boosting.boost import Ensemble, Rules, boost
-from ldl.methods.boosting.likelihood import CODES, Bags, Model
-from ldl.methods.boosting.packing import choose, flat_scores, pack, present, scores_or_nan
-from ldl.methods.boosting.places import locate
-from ldl.methods.boosting.pooling import Pooling, pool_logits
-from ldl.methods.boosting.stumps import Cut
-from ldl.methods.traced import traced
+from ldl.methods.boosting.bags import Bags, choose, pack, present
+from ldl.methods.boosting.boost import Cut, Ensemble, Rules, boost, flat_scores, scores_or_nan
+from ldl.methods.boosting.likelihood import CODES, Model
+from ldl.methods.boosting.pooling import Pooling, locate, pool_logits
+from ldl.methods.torch_utils import traced
 from ldl.options import buffer, option, options
 from ldl.protocols import with_validation
-from ldl.trust.learned import check_numbers, check_range, check_shapes, refuse
+from ldl.validation.tensors import check_buffers, check_range, check_shapes, refuse
 
 MOST_MAPPED = 8
-"""Pictures that are shown with the scores of all places in them."""
+"""Largest number of images in the chart of score maps."""
 
 
 @options
 class MILBoost(FittedHead):
-    """MIL-Boost: a bag is positive if one of its instances is, and which one nobody says.
+    """MIL-Boost: a bag is positive if at least one of its instances is positive, and only bags have labels.
 
-    An instance has the probability sigmoid(2 h), h a sum of decision stumps; that of a bag is a soft maximum over its
-    instances. Every round follows the gradient of the negative log likelihood of the bags in the space of functions:
-    the weights of the instances are its negative (Eq. 15), a stump is chosen by them (Fig. 6), a line search finds its
-    step. Beyond the paper h begins at the constant of greatest likelihood, without which noisy or and ISR begin at
-    p = 1 for large bags, where there is no gradient.
+    An instance has the probability sigmoid(2 h), where h is a sum of decision stumps. The probability of a bag is the
+    MIL pooling of its instances. Each round is a step of gradient boosting on the negative log likelihood of the bags:
+    the weights of the instances are the negative gradient (Eq. 15), they choose a stump (Fig. 6), and a line search
+    finds its step. Unlike in the paper, h starts at the constant of maximum likelihood. Else noisy or and ISR start
+    at p = 1 for large bags, without a gradient.
 
-    It takes bags (..., J, F), missing instances NaN; single rows are bags of one.
-    ``instances`` gives the probabilities of instances, ``scores`` their h.
+    Inputs are bags (..., J, F) with NaN for missing instances; single rows are bags of one instance. ``instances``
+    returns the probabilities of instances, ``scores`` their h.
 
     Args:
-        pooling: Soft maximum over the instances, and over the groups where there are several. Of probabilities
-            (Table 1): ``lse`` log-sum-exponential, ``gm`` generalised mean, ``nor`` noisy or, ``isr``; of h:
-            ``lse_score``, log-sum-exponential (Eq. 20).
-        r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1; the paper does not say which it took.
-        rounds: T, stumps a group.
-        real: Stumps say half the log odds of the weights on their sides, instead of -1 and 1.
-        cut: What the cut of a real stump is best at: ``error``, the weighted error, as a discrete stump's (Fig. 6), or
-            ``bound``, sqrt(W+ W-) summed over its sides (Schapire & Singer 1999).
-        features: Share of the features that a stump tries, in (0, 1]; less than 1 draws them anew for each.
+        pooling: MIL pooling over the instances, and over the groups of MPLBoost. Of probabilities (Table 1): ``lse``
+            log-sum-exponential, ``gm`` generalised mean, ``nor`` noisy or, ``isr``; of h: ``lse_score``,
+            log-sum-exponential (Eq. 20).
+        r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1. The paper does not state its value.
+        rounds: Number of stumps T per group.
+        real: Whether a stump predicts half the log odds of the weights on its sides, instead of -1 and 1.
+        cut: Criterion of the threshold of a real stump: ``error``, the weighted error (Fig. 6), or ``bound``,
+            sqrt(W+ W-) summed over its sides (Schapire & Singer 1999).
+        features: Share of the features that a stump tries, in (0, 1], drawn for each stump.
         shrinkage: Factor of every step of the line search, in (0, 1].
-        max_step: The most that one stump may move h; it binds where a stump separates the bags perfectly.
-        prior: Weight of positive bags against negative ones, in (0, 1); .5 balances them, None takes the data's.
-        apart: Negative bags count as their instances, each known to be negative (Eq. 22).
-        validation: Share of the training bags held out to choose the number of rounds, up to ``rounds``, by their
-            likelihood, whole groups where these are known; then all bags are boosted so many rounds. 0 holds out none.
-        patience: Rounds without a better likelihood of the held-out bags after which the choice is made.
-        seed: Seed of what is drawn; None takes the run's.
-        threads: Threads that look for a stump; None takes torch's. The result does not depend on it.
+        max_step: Largest change of h by one stump, which matters if a stump separates the bags perfectly.
+        prior: Weight of positive bags, in (0, 1); 0.5 balances both kinds, None uses the shares in the data.
+        apart: Whether each instance of a negative bag counts as a negative bag (Eq. 22).
+        validation: Share of the training bags held out to choose the number of rounds by their likelihood, with whole
+            groups if these are known. All bags are then boosted for this number. 0 holds out none.
+        patience: Rounds without a better likelihood of the held-out bags after which the search stops.
+        seed: Seed of random draws; None uses the run's.
+        threads: Threads that search for a stump; None uses torch's. The result does not depend on it.
 
     Attributes:
-        curve: (rounds + 1, 2) negative log likelihood of the training bags before the first round and after each,
-            and of the bags that were held out to choose the number of rounds (NaN without, and where none were left).
+        curve: (rounds + 1, 2) negative log likelihood before the first round and after each round, of the training bags
+            and of the held-out bags (NaN without held-out bags).
     """
 
     takes_bags: ClassVar[bool] = True
@@ -102,7 +100,7 @@ class MILBoost(FittedHead):
     threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Create the buffers, without stumps until fitted: every bag is as likely positive as not. Raises LDLError."""
+        """Create the buffers, without stumps until fitted, so that every bag has probability 0.5. Raises LDLError."""
         if len(labels) != 2:
             name = type(self).__name__
             raise LDLError(f"{name} needs two labels, the negative one first; the data have {len(labels)}")
@@ -111,10 +109,10 @@ class MILBoost(FittedHead):
 
     @torch.no_grad()
     def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
-        """Boost on bags (B, J, F) and labels (B, 2), maybe in groups (B,); soft labels count as both, by their shares.
+        """Boost on bags (B, J, F) and labels (B, 2), with optional groups (B,); soft labels count for both classes.
 
-        Every process does the same. Raises LDLError: no bags, an empty bag, bags of one class, a feature that is not
-        finite, a target off the simplex, or too few bags or groups to hold some out.
+        Every process does the same. Raises LDLError for no bags, an empty bag, bags of one class, a bad feature or
+        target, or too few bags or groups to hold some out.
         """
         bags = pack(type(self).__name__, features, target, self.prior)
         model = Model(CODES[self.pooling], self.r, self.apart)
@@ -136,15 +134,15 @@ class MILBoost(FittedHead):
         self._store(ensemble, features.device)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Bags (..., J, F) to the probabilities (..., 2) of negative and positive, at least float32.
+        """Map bags (..., J, F) to probabilities (..., 2) of negative and positive, at least float32.
 
-        A bag without instances is negative. Raises LDLError where a stump asks for a feature that is NaN.
+        A bag without instances is negative. Raises LDLError if a stump reads a feature that is NaN.
         """
         scores = self.scores(features).flatten(-2)
         return torch.stack(pool_logits(2 * scores, self.pooling, self.r, ~scores.isnan()), -1).exp()
 
     def scores(self, features: Tensor) -> Tensor:
-        """h of every instance and group: bags (..., J, F) to (..., J, K); missing instances have NaN."""
+        """Return h of every instance and group: bags (..., J, F) to (..., J, K), NaN for missing instances."""
         exists = present(features)
         stumps = self.feature, self.threshold, self.low, self.high, self.group, self.groups
         if traced():
@@ -155,28 +153,27 @@ class MILBoost(FittedHead):
         return found.new_full((*exists.shape, self.groups), torch.nan).index_put((exists,), found)
 
     def instances(self, features: Tensor) -> Tensor:
-        """Probability that an instance is positive: bags (..., J, F) to (..., J); missing instances have NaN."""
+        """Return probabilities of instances: bags (..., J, F) to (..., J), NaN for missing instances."""
         scores = self.scores(features)
         pooled = pool_logits(2 * scores.nan_to_num(), self.pooling, self.r)[1].exp()
         return torch.where(scores[..., 0].isnan(), torch.nan, pooled)
 
     def memberships(self, features: Tensor) -> Tensor:
-        """Share of every group in the probability of a bag: (..., J, F) to (..., K), on the simplex.
+        """Return the share of every group in the probability of a bag: (..., J, F) to (..., K), on the simplex.
 
-        The probabilities of the groups, each a soft maximum over the instances, divided by their sum; equal shares
-        for a bag without instances.
+        These are the pooled probabilities of the groups divided by their sum; equal shares for an empty bag.
         """
         scores = self.scores(features)
         logs = pool_logits(2 * scores, self.pooling, self.r, ~scores.isnan(), -2)[1]
         return torch.softmax(logs.nan_to_num(neginf=torch.finfo(logs.dtype).min), -1)
 
     def chart_order(self, prediction: Tensor) -> Tensor:
-        """The likeliest positives first."""
+        """Return the order of decreasing probability of the positive label."""
         return prediction[:, 1].argsort(descending=True, stable=True)
 
     @torch.no_grad()
     def charts(self, folder: Path, batch: dict[str, Tensor]) -> dict[str, Path]:
-        """The likelihood by rounds; of grey pictures found positive also their groups, and the places in them."""
+        """Draw the likelihood by rounds, and groups and score maps of grey images that are predicted positive."""
         drawn = {}
         if len(self.curve) > 1:
             drawn["likelihood"] = charts.likelihood(folder / "likelihood.png", self.curve.cpu().numpy())
@@ -198,17 +195,16 @@ class MILBoost(FittedHead):
         return drawn
 
     def check_state(self) -> None:
-        """Raise LDLError where the buffers are no stumps on these features."""
+        """Raise LDLError unless the buffers are stumps on these features."""
         check_shapes(self, {}, feature="T", threshold="T", low="T", high="T", group="T", start="", curve="R P")
         check_range(self, "feature", self.feature, self.in_features)
         check_range(self, "group", self.group, self.groups)
-        for name in ("threshold", "low", "high", "start"):
-            check_numbers(self, name, getattr(self, name))
+        check_buffers(self, "threshold", "low", "high", "start")
         if not len(self.curve) or self.curve.shape[1] != 2:
             refuse(self, "curve", f"has shape {tuple(self.curve.shape)}, not (rounds + 1, 2)")
 
     def summary(self) -> dict[str, float]:
-        """Negative log likelihood of the training bags, the stumps, and what held-out bags had at best."""
+        """Return the negative log likelihood of training and held-out bags, and the number of stumps."""
         figures = {"boosting_nll": float(self.curve[-1, 0]), "stumps": float(len(self.feature))}
         if self.validation:
             figures["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
@@ -240,3 +236,25 @@ class MILBoost(FittedHead):
         for name, values in zip(("feature", "threshold", "low", "high", "group", "start", "curve"), learned):
             dtype = torch.long if name in ("feature", "group") else torch.float32
             self.register_buffer(name, torch.tensor(values, dtype=dtype, device=device))
+
+
+@options
+class MPLBoost(MILBoost):
+    """MPL-Boost: positives fall into K unlabelled groups, and each group has its own classifier.
+
+    An instance has K probabilities sigmoid(2 h^k). The probability of a bag is the MIL pooling over groups and
+    instances together (Eq. 18 and 19). Rounds iterate over the groups; each stump changes one h^k (Fig. 5). See
+    :class:`MILBoost` for the rest. ``memberships`` returns the shares of the groups in a bag.
+
+    Args:
+        groups: Number of groups K.
+        clustered: Number of first rounds in which a stump of a group is chosen by one cluster of the positives (k-means
+            of the instances of positive bags). Steps are found by the likelihood as usual. 0 starts all groups alike.
+        whitened: Share of the variance of all instances, in [0, 1), in the whitened principal components that are
+            clustered. Whitening finds groups that differ in directions of small variance, and takes F^2 (N + F)
+            operations. 0 clusters the standardised features.
+    """
+
+    groups: int = option(default=3, least=1, most=1000)
+    clustered: int = option(default=5, least=0)
+    whitened: float = option(default=0.0, least=0, below=1, what="a share of the variance")

@@ -12,22 +12,19 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
-from ldl.methods.embedding.kernels import inverse_root, rbf
-from ldl.methods.embedding.locality import neighbour_graphs, preserve
-from ldl.methods.embedding.neighbours import nearest
-from ldl.methods.mapped import kept
-from ldl.methods.rows import check_rows
-from ldl.methods.traced import traced
+from ldl.methods.embedding import inverse_root, nearest, neighbour_graphs, preserve, rbf
+from ldl.methods.torch_utils import as_rows, traced
+from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, option, options
-from ldl.trust.learned import check_numbers, check_shapes, check_simplex
+from ldl.validation.tensors import check_buffers, check_shapes, check_simplex
 
 
 @options
 class MSLP(FittedHead):
     """Multi-scale locality preservation: a projection of the features in which label distributions are neighbours.
 
-    Pairs that are close in features and in labels are drawn together, pairs that are close in features and far in
-    labels are pushed apart (``ldl.methods.embedding.locality``). The projection V solves the generalised eigenproblem
+    Pairs that are close in features and in labels are drawn together. Pairs that are close in features and far in
+    labels are pushed apart (``ldl.methods.embedding``). The projection V solves the generalised eigenproblem
 
         (X^T (beta M+ - (1 - beta) M-) X + ridge I) v = eta (X^T D+ X) v
 
@@ -35,25 +32,24 @@ class MSLP(FittedHead):
     the embedding V^T x. Neighbour graphs are sparse: memory grows linearly with the training set.
 
     Args:
-        positives: k+, neighbours of an instance that it is drawn to.
-        spread: alpha >= 1; these are the nearest in labels among the ``spread * positives`` nearest in features.
-        negatives: k-; an instance is pushed from those that are among the k- nearest in features and among the k-
-            farthest in labels, of the same ``spread * positives``.
+        positives: Number k+ of neighbours that an instance is drawn to.
+        spread: Factor alpha >= 1. These k+ are nearest in labels among the ``spread * positives`` nearest in features.
+        negatives: Number k-. An instance is pushed from rows that are among the k- nearest in features and among the
+            k- farthest in labels, of the same ``spread * positives``.
         sigma: Scale of the weights exp(-distance / sigma) of drawn pairs, as a multiple of the pairs' mean distance
             in labels.
-        beta: Weight of drawing, against pushing, in [0, 1].
-        ridge: lambda, as a share of the mean of the diagonal of X^T D+ X, so that no unit matters.
+        beta: Weight of drawing against pushing, in [0, 1].
+        ridge: Ridge lambda, as a share of the mean of the diagonal of X^T D+ X, so that it has no unit.
         ratio: Dimensions of the embedding, as a multiple of the number of labels; the talk uses .1 to 1.
-        metric: Of the embedding. ``degree`` is the talk's, V^T X^T D+ X V = I: all dimensions count alike, and too many
-            of them hurt. ``commute`` divides each by the root of its cost, so that distances are those of a random walk
-            on the graph of drawn pairs (commute times), and what neighbours do not share counts little.
-        centred: Whether X is the features less their means; the talk's are as they are, so that where rows lie together
-            counts in V^T X^T D+ X V = I.
-        neighbours: k of the decoder.
+        metric: Metric of the embedding. ``degree`` (the talk's) is V^T X^T D+ X V = I: all dimensions count alike, and
+            too many dimensions hurt. ``commute`` divides each dimension by the root of its cost, which gives commute
+            times of a random walk on the graph of drawn pairs.
+        centred: Whether to subtract the mean of the features; the talk does not.
+        neighbours: Number of neighbours k of the decoder.
         kernel: ``linear``, or ``rbf``: the features become exp(-gamma ||x - z||^2) of ``landmarks`` training
             instances z, orthogonalised (Nystrom); with as many landmarks as instances this is the kernel form.
-        gamma: Of the kernel; None takes 1 / (F var(X)), as scikit-learn's ``scale``.
-        landmarks: At most so many, drawn at random from a fixed seed.
+        gamma: Parameter of the kernel; None uses 1 / (F var(X)), like scikit-learn's ``scale``.
+        landmarks: Largest number of landmarks, drawn at random from a fixed seed.
     """
 
     exact: ClassVar[tuple[str, ...]] = ("projection", "centre", "landmark", "root", "width", "points", "distributions")
@@ -80,7 +76,7 @@ class MSLP(FittedHead):
     landmarks: int = option(default=1000, least=1)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Create the buffers, of one uniform instance until fitted. Raises LDLError."""
+        """Create the buffers, with one uniform instance until fitted. Raises LDLError."""
         super().build(in_features, labels)
         self.register_buffers(projection=torch.zeros(in_features, 1), centre=torch.zeros(in_features))
         self.register_buffers(landmark=torch.zeros(0, in_features), root=torch.zeros(0, 0), width=torch.ones(()))
@@ -90,7 +86,7 @@ class MSLP(FittedHead):
     def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
         """Fit on (N, F) and (N, C). Features that do not vary give the mean distribution.
 
-        Raises LDLError: a bad row, a gamma that float32 does not hold, or a dimension without cost for ``commute``.
+        Raises LDLError for a bad row, a gamma outside float32, or a dimension without cost for ``commute``.
         """
         check_rows(type(self).__name__, features, target)
         features, target = features.float(), target.float()
@@ -109,35 +105,33 @@ class MSLP(FittedHead):
                 f"ridge above {self.ridge}, or take 'degree'"
             )
         projection = torch.from_numpy(found / np.sqrt(cost) if self.metric == "commute" else found)
-        # A unit of its own size: that of V^T X^T D+ X V = I is tiny.
+        # The scale of V^T X^T D+ X V = I is tiny, so normalise the embedding.
         spread = (torch.from_numpy(centred) @ projection).square().mean().sqrt() if projection.numel() else 0.0
         self.centre = centre.to(features)
         self.projection = (projection / spread).to(features) if spread else torch.zeros_like(mapped[:1]).T.to(features)
         self.points = self.embed(features) if spread else self.projection.new_zeros(1, 1)
-        self.distributions = kept(target, torch.float32) if spread else target.mean(0, keepdim=True)
+        self.distributions = target.clone() if spread else target.mean(0, keepdim=True)
 
     def check_state(self) -> None:
-        """Raise LDLError where the buffers are no embedding of points with distributions."""
+        """Raise LDLError unless the buffers are an embedding of points with distributions."""
         mapped, root = ("D", "Z D") if len(self.landmark) else ("F", "Z Z")
         check_shapes(
             self, {"C": len(self.labels), "F": self.in_features}, landmark="Z F", root=root, width="", centre=mapped,
             projection=f"{mapped} E", points="N E", distributions="N C",
         )  # fmt: skip
-        for name in ("landmark", "root", "width", "centre", "projection", "points"):
-            check_numbers(self, name, getattr(self, name))
+        check_buffers(self, "landmark", "root", "width", "centre", "projection", "points")
         check_simplex(self, "distributions", self.distributions)
 
     def embed(self, features: Tensor) -> Tensor:
-        """Features (..., F) to the embedding (..., l), in the precision of the weights also under autocast."""
+        """Embed features (..., F) as (..., l), in the precision of the weights also under autocast."""
         with torch.autocast(features.device.type, enabled=False):
             return (self._map(features.to(self.centre.dtype)) - self.centre) @ self.projection
 
     def forward(self, features: Tensor) -> Tensor:
-        """Distributions (..., C) of features (..., F), at least float32."""
+        """Return distributions (..., C) of features (..., F), at least float32."""
         rows = self.embed(features.reshape(-1, features.shape[-1]))
         found = nearest(rows, self.points, min(self.neighbours, len(self.points)))
-        mean = self.distributions[found].mean(1).to(torch.promote_types(features.dtype, torch.float32))
-        return mean.reshape(*features.shape[:-1], len(self.labels))
+        return as_rows(self.distributions[found].mean(1), features)
 
     def _choose_landmarks(self, features: Tensor) -> None:
         generator = torch.Generator().manual_seed(0)

@@ -1,4 +1,4 @@
-"""A head of heads: their predictions pooled, with weights found on rows that trained none of them."""
+"""A head that pools the predictions of other heads, with weights fitted to out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -16,59 +16,56 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.head import FittedHead, Head, ImageHead, wanted_of
 from ldl.heads.max_ent import MaxEnt
-from ldl.heads.mirrored import Mirrored
-from ldl.heads.scaled import Scaled
 from ldl.heads.structrf import StructRF
 from ldl.heads.trained import Trained
+from ldl.heads.wrappers import Mirrored, Scaled
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import PoolMean, pool, pool_weights
-from ldl.methods.rows import check_rows
-from ldl.methods.traced import traced
+from ldl.methods.torch_utils import traced
+from ldl.methods.training_rows import check_rows
 from ldl.metrics.functional import kl
 from ldl.options import buffer, check_options, option, options
 from ldl.progress import track
 from ldl.protocols import kfold
-from ldl.trust.learned import check_numbers, check_shapes, check_simplex, refuse
+from ldl.validation.tensors import check_numbers, check_shapes, check_simplex, refuse
 
 Columns = dict[str, Tensor | None]
-"""What a head may want besides features and target, where it is known."""
+"""Columns that a head may take besides features and target; None if unknown."""
 
 
 @options
 class Pool(FittedHead):
-    """Several fitted heads as one, an opinion pool (Genest & Zidek, Statistical Science 1986).
+    """An opinion pool of fitted heads (Genest & Zidek, Statistical Science 1986).
 
-    The rows are cut into ``folds`` inner folds, whole groups where groups are known. Every member is fitted on each
-    inner training part and predicts what was left out; the weights, at least 0, are those whose pool of these
-    predictions has the smallest mean KL divergence, but for their ``shrinkage`` towards equal weights: few rows know
-    little of them (:mod:`ldl.methods.opinion_pool`). Then every member that has a weight is fitted on all rows. One
-    that has none stays as it was built. One member alone is fitted once.
-
-    A member is handed the processes' collective and shares its own work by it.
+    Weights are fitted to out-of-fold predictions, so neither test rows nor a member's own training rows influence them.
+    Every member is fitted on the training set of each of ``folds`` inner folds and predicts the held-out rows. A group
+    stays in one fold. The weights, at least 0, minimise the mean KL divergence of the pooled predictions plus a
+    ``shrinkage`` towards equal weights (:mod:`ldl.methods.opinion_pool`). Members with a positive weight are then
+    fitted on all rows. A single member is fitted once, without folds. Members share their work over the processes.
 
     Args:
-        members: The heads, by class name. One that learns by gradient goes into ``Trained``. None is ``StructRF``,
-            ``Trained`` and ``MaxEnt``.
-        mean: ``geometric``, normalised, or ``arithmetic``, with weights of sum 1; or ``multiplicative``, the geometric
-            one of ratios to the mean distribution of the training rows, with weights of any sum: less than 1
-            draws towards that distribution, more away from it, where all members are too cautious (Bordley, Management
-            Science 1982). Predictions are raised to ``KL_FLOOR`` (1e-12) before a logarithm.
-        folds: Inner folds; every member is fitted so many times, and once more.
-        seed: Of the inner folds; None takes the run's.
-        shrinkage: Half the squared distance from equal weights counts as much as the divergence of so many rows or,
-            where groups are known, groups; 0 trusts the inner folds alone.
+        members: The heads, by class name; None is ``StructRF``, ``Trained`` and ``MaxEnt``. Put a head that learns by
+            gradient into ``Trained``.
+        mean: ``geometric``, normalised, or ``arithmetic``, with weights of sum 1, or ``multiplicative`` (Bordley,
+            Management Science 1982): the geometric mean of ratios to the mean distribution of the training set, with
+            weights of any sum. A sum below 1 draws towards this mean, a sum above 1 away from it. Predictions are
+            raised to ``KL_FLOOR`` (1e-12) before a logarithm.
+        folds: Number of inner folds. Every member is fitted ``folds`` + 1 times.
+        seed: Seed of the inner folds; None uses the run's.
+        shrinkage: Number of rows, or of groups if these are known, whose divergence counts as much as half the squared
+            distance from equal weights; 0 does not shrink.
 
     Attributes:
-        weights: (M,) of the members.
-        base: (C,) mean distribution of the training rows, for ``multiplicative``.
-        member_kl: (M,) mean KL divergence of their predictions for the inner folds' left out parts, in nats; NaN where
-            it was not measured.
-        pool_kl: That of the pool. Its weights were found on these rows, so that it is a little too good.
+        weights: (M,) weights of the members.
+        base: (C,) mean distribution of the training set, for ``multiplicative``.
+        member_kl: (M,) mean KL divergence of the members' out-of-fold predictions, in nats; NaN if not measured.
+        pool_kl: Mean KL divergence of the pooled out-of-fold predictions. It is slightly optimistic, because the
+            weights were fitted to the same rows.
     """
 
     uses_value: ClassVar[bool] = True
     uses_group: ClassVar[bool] = True
-    wide: ClassVar[tuple[str, ...]] = ("weights", "base")
+    float32_buffers: ClassVar[tuple[str, ...]] = ("weights", "base")
     weights: Tensor = buffer()
     base: Tensor = buffer()
     member_kl: Tensor = buffer()
@@ -85,7 +82,7 @@ class Pool(FittedHead):
         self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Build the members, with equal weights until fitted. Raises LDLError, naming the member where it is one's."""
+        """Build the members, with equal weights until fitted. Raises LDLError, which names the member."""
         check_options(self)
         if not len(self.members):
             raise LDLError("Pool.members is empty; name one head or more")
@@ -115,9 +112,9 @@ class Pool(FittedHead):
         value: Tensor | None = None,
         group: Tensor | None = None,
     ) -> None:
-        """Fit on (N, F), (N, C), and maybe values (N, ...) and groups (N,).
+        """Fit on (N, F), (N, C), and optional values (N, ...) and groups (N,).
 
-        Raises LDLError: too few rows or groups for the folds, or what a member refuses, with its name.
+        Raises LDLError for too few rows or groups, or an error of a member, with its name.
         """
         check_rows(type(self).__name__, features, target)
         columns = {"value": value, "group": group}
@@ -138,7 +135,7 @@ class Pool(FittedHead):
                 _fit(self.members[number], features, target, columns, collective)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Pool of the members that have a weight: (..., F) to (..., C)."""
+        """Pool the members with a positive weight: (..., F) to (..., C)."""
         base = self.base if self.mean == "multiplicative" else None
         if not self.used:
             assert base is not None  # only these weights may all be 0
@@ -148,12 +145,12 @@ class Pool(FittedHead):
 
     @property
     def used(self) -> list[int]:
-        """Numbers of the members that have a weight; of all while a graph is recorded, when nobody knows weights."""
+        """Numbers of the members with a positive weight; of all members while a graph is recorded."""
         return list(range(len(self.members))) if traced() else self.weights.nonzero().flatten().tolist()
 
     @property
     def names(self) -> list[str]:
-        """The members by class, of ``Trained`` and such that of the head; numbered where several are equal."""
+        """Class names of the members, or of the heads that they wrap; equal names are numbered."""
         found = [type(m.head if isinstance(m, Mirrored | Scaled | Trained) else m).__name__ for m in self.members]
         counts, seen = Counter(found), Counter[str]()
         for number, name in enumerate(found):
@@ -162,7 +159,7 @@ class Pool(FittedHead):
         return found
 
     def summary(self) -> dict[str, float]:
-        """Weight and inner KL of every member, and the pool's, where there is more than one."""
+        """Return weight and out-of-fold KL of every member, and the KL of the pool; none for a single member."""
         if len(self.members) == 1:
             return {}
         weights = {f"weight_{name}": float(weight) for name, weight in zip(self.names, self.weights)}
@@ -170,7 +167,7 @@ class Pool(FittedHead):
         return {**weights, **inner, "inner_kl_pool": float(self.pool_kl)}
 
     def check_state(self) -> None:
-        """Raise LDLError where the weights, or the base, are not on the simplex; the members check themselves."""
+        """Raise LDLError for wrong weights or a wrong base; members check their own state."""
         check_shapes(self, {"M": len(self.members)}, weights="M", member_kl="M", pool_kl="")
         if self.mean != "multiplicative":
             check_simplex(self, "weights", self.weights)
@@ -182,7 +179,7 @@ class Pool(FittedHead):
             refuse(self, "weights", f"has {float(self.weights.min()):g}, below 0")
 
     def _predict_outside(self, features: Tensor, target: Tensor, columns: Columns, collective: Collective) -> Tensor:
-        """(M, N, C), float64: every member's prediction for every row by its copy that was fitted without it."""
+        """Return out-of-fold predictions of every member, (M, N, C) float64."""
         group = columns["group"]
         groups, seed = None if group is None else group.cpu().numpy(), run_seed(self.seed)
         try:
@@ -205,7 +202,7 @@ class Pool(FittedHead):
 
     @contextmanager
     def _naming(self, number: int) -> Iterator[None]:
-        """Name a member in what it raises."""
+        """Add the name of a member to its errors."""
         try:
             yield
         except LDLError as error:

@@ -22,7 +22,7 @@ class Softmax(Head):
     """Softmax over a linear layer (DLDL, Gao et al. 2017, and its relatives).
 
     Args:
-        objective: What is minimised. ``kl``: KL divergence from the target (DLDL). ``dldl_v2``: that plus
+        objective: The loss. ``kl``: KL divergence from the target (DLDL). ``dldl_v2``: that plus
             ``expectation_weight`` * |E - y| (Gao et al. 2018). ``ce``: cross-entropy with the label nearest to
             the value, plus ``expectation_weight`` * |E - y| (weight 0 is DEX, Rothe et al. 2016).
             ``mean_variance``: cross-entropy + ``mean_weight`` * (E - y)^2 / 2 + ``variance_weight`` * variance
@@ -54,7 +54,7 @@ class Softmax(Head):
     feature_dropout: float = option(default=0.0, least=0, below=1)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Create the layers. Raises LDLError for an objective that these labels cannot have."""
+        """Create the layers. Raises LDLError for an objective that needs other labels."""
         super().build(in_features, labels)
         if self.objective != "kl" and not labels.has_values:
             raise LDLError(f"Softmax.objective {self.objective!r} needs labels with values; use 'kl' for nominal ones")
@@ -68,13 +68,13 @@ class Softmax(Head):
             return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Distributions (..., C) of features (..., F)."""
+        """Return distributions (..., C) of features (..., F)."""
         return self._log_softmax(features).exp()
 
     def loss(self, features: Tensor, target: Tensor, value: Tensor | None = None, **extra: Any) -> dict[str, Tensor]:
-        """The objective for ``target`` (..., C), averaged over all leading dimensions, and its parts.
+        """Return the mean objective for ``target`` (..., C), and its parts.
 
-        ``value`` is the label itself, (...,) or (..., 2); None takes the target's expectation.
+        ``value`` is the label itself, (...,) or (..., 2); None uses the expectation of the target.
         """
         log_p = self._log_softmax(features)
         with torch.autocast(features.device.type, enabled=False):
@@ -109,5 +109,5 @@ class Softmax(Head):
 
 
 def _kl(log_p: Tensor, target: Tensor) -> Tensor:
-    # From the logarithm, so that no floor cuts the gradient of a confident mistake.
+    # Log probabilities need no floor, which would cut the gradient of a confident mistake.
     return (torch.xlogy(target, target) - target * log_p).sum(-1).mean()

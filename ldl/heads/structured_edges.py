@@ -13,63 +13,67 @@ from torch import Tensor
 
 from ldl.batch import Batch, run_seed
 from ldl.collective import Collective
-from ldl.edges.structured.channels import FEATURES, VALUES
+from ldl.edges.structured.channels import CONTRAST_FLOOR, FEATURES, VALUES
 from ldl.edges.structured.detector import EdgeDetector
-from ldl.edges.structured.forest import EdgeForest, forest_of, gather_trees, grow_trees, join, unlearned_forest
-from ldl.edges.structured.gradients import CONTRAST_FLOOR
-from ldl.edges.structured.growing import Rules
-from ldl.edges.structured.kept import learn_descriptor
-from ldl.edges.structured.loaded import check_forest
-from ldl.edges.structured.neighbours import PatchNeighbours
+from ldl.edges.structured.forest import (
+    EdgeForest,
+    check_forest,
+    forest_of,
+    grow_trees,
+    join_edges,
+    unlearned_forest,
+)
+from ldl.edges.structured.growing import GrowthOptions
+from ldl.edges.structured.neighbours import PatchNeighbours, learn_descriptor
 from ldl.edges.structured.patches import Scene, make_scene
 from ldl.errors import LDLError
 from ldl.head import ImageHead
 from ldl.labels import LabelSpace
 from ldl.methods.dsna.weights import Rules as Weighting
-from ldl.methods.one_thread import one_thread
+from ldl.methods.torch_utils import one_thread
 from ldl.options import buffer, option, options, options_of
 from ldl.progress import track
 
 
 @options
 class StructuredEdges(ImageHead):
-    """A forest over patches whose leaves answer with segmentations; all patches of an image vote for their edges.
+    """A forest over patches whose leaves hold segmentations; all patches of an image vote for its edges.
 
-    A node splits the segmentations of its patches, 16 x 16 pixels in the middle of 32 x 32, into two classes: the sign
-    of their first principal component, where a segmentation is coded by which pairs of pixels lie in one segment. A
-    leaf answers with the segmentation in its middle. The defaults are those of Dollar & Zitnick, but for the number of
-    patches. Options for cost-sensitive hyperplanes and for DSNA are of Huang, Loy & Tang 2016.
+    A node splits the segmentations of its patches, 16 x 16 pixels in the centre of 32 x 32, in two classes by the sign
+    of their first principal component. A segmentation is coded by the pairs of pixels in one segment. A leaf predicts
+    its medoid segmentation. The defaults are those of Dollar & Zitnick, except the number of patches. Options for
+    cost-sensitive hyperplanes and for DSNA follow Huang, Loy & Tang 2016.
 
-    Labels are two, no edge and edge; training needs the segmentations that annotators drew. The same seed gives the
-    same forest for any number of threads and processes; processes share the trees.
+    There are two labels, no edge and edge. Training needs the segmentations of annotators. The same seed gives the same
+    forest for any number of threads and processes. Processes share the trees.
 
     Args:
         trees: Number of trees.
-        patches: Patches that a tree learns from; it holds 2 kB of each in memory while it grows.
+        patches: Training patches per tree, which take 2 kB of memory each.
         share: Share of the 7228 features that a tree may use, in (0, 1].
         depth: Splits on the longest path, 0 to 64.
-        min_leaf: Patches that each side of a split keeps.
-        floor: What is added to the mean gradient of the surroundings, by which gradients are divided. The published
-            detector adds .01 to those of colours in a 270th of CIE-LUV's units, ours are in a 100th: .027 is the same.
-        early: A node whose best split leaves a side fewer than ``min_leaf`` patches becomes a leaf, as published; else
-            the best of the splits that leave enough is taken.
+        min_leaf: Smallest number of patches on each side of a split.
+        floor: Constant added to the mean gradient of the surroundings, by which gradients are divided. The published
+            0.01 in 1/270 of CIE-LUV's units equals 0.027 in the 1/100 used here.
+        early: Whether a node becomes a leaf if its best split leaves a side fewer than ``min_leaf`` patches (as
+            published). Otherwise the best split with enough patches on both sides is used.
         classes: Classes into which a node's segmentations fall: 2 by the sign of their first principal component, more
             by k-means on the leading components.
         balance: Classes count to the power 1 minus this, so that 1 makes all the same; 2 of them are by k-means then.
         hyperplanes: Cost-sensitive hyperplanes that a node tries beside single features.
         terms: Features of a hyperplane.
         shrinkage: Weight of a hyperplane's squared norm, against a mean loss of 1.
-        kept: Training patches that a leaf keeps for DSNA, drawn at random where it has more; 0 keeps none.
+        kept: Largest number of training patches per leaf for DSNA, drawn at random; 0 keeps none.
         components: Principal components by which DSNA compares patches.
-        seed: Seed of patches, features and trees; None takes the run's.
-        threads: Trees that grow at a time, and threads of detection; None takes torch's.
-        votes: Trees that vote at each place; neighbouring places ask different ones, in a checkerboard.
-        sharpen: How far boundaries in a vote may move to where the colours change, in pixels, 0 to 3.
-        scales: Sizes of the image whose edge maps are averaged.
-        mirror: Average the edge maps of an image and of its mirror image.
-        gain: What the share of votes is multiplied by before it is cut at 1. A boundary is rarely drawn by more than a
-            third of the patches at the same pixel.
-        dsna: Let the training patches that the leaves keep vote, with DSNA's weights, not one patch for each leaf.
+        seed: Seed of patches, features and trees; None uses the run's.
+        threads: Trees grown at a time, and threads of detection; None uses torch's.
+        votes: Trees that vote at each place; neighbouring places use different trees, in a checkerboard.
+        sharpen: Largest shift of boundaries in a vote towards changes of colour, in pixels, 0 to 3.
+        scales: Scales of the image whose edge maps are averaged.
+        mirror: Whether to average the edge maps of an image and its mirror image.
+        gain: Factor of the share of votes before it is cut at 1. Rarely more than a third of the patches agree on the
+            pixel of a boundary.
+        dsna: Whether the training patches in the leaves vote, with DSNA's weights, instead of one patch per leaf.
         blend: DSNA: share of its weights in the votes; the rest all patches of a leaf share equally. 0 leaves DSNA
             out: the mean over a leaf's patches.
         clusters: DSNA: label-aware clusters, of which one is chosen.
@@ -125,7 +129,7 @@ class StructuredEdges(ImageHead):
     tolerance: float = option(default=1e-3, above=0, may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Create the buffers, of a forest without an edge until fitted. Raises LDLError."""
+        """Create the buffers of a forest without edges until fitted. Raises LDLError."""
         super().build(in_features, labels)
         if labels.kind != "nominal" or len(labels) != 2:
             raise LDLError(
@@ -149,30 +153,31 @@ class StructuredEdges(ImageHead):
         self.fit_scenes(scenes, collective)
 
     def fit_scenes(self, scenes: Sequence[Scene], collective: Collective) -> None:
-        """Grow the forest on images that are prepared. Raises LDLError where there are none."""
+        """Grow the forest on prepared images. Raises LDLError if there are none."""
         if not scenes:
             raise LDLError("StructuredEdges is fitted on no images; it needs one at least")
         features = max(1, round(self.share * FEATURES))
         tries = max(1, round(features**0.5))
-        rules = Rules(
+        growth = GrowthOptions(
             tries, self.depth, self.min_leaf, self.hyperplanes, self.terms, self.shrinkage, self.classes, self.balance,
             self.early,
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         seed, device = run_seed(self.seed), self.roots.device
-        # Sums of several threads of BLAS, too, depend on how many there are.
+        # Sums of BLAS depend on its number of threads.
         with self._threads() as threads, threadpool_limits(1):
             descriptor = learn_descriptor(scenes, self.components, seed, device, collective) if self.kept else None
             grown = grow_trees(
-                scenes, rules, numbers, features=features, patches=self.patches, kept=self.kept,
+                scenes, growth, numbers, features=features, patches=self.patches, kept=self.kept,
                 descriptor=descriptor, seed=seed, threads=threads,
             )  # fmt: skip
             mine = list(track(grown, len(numbers), "growing trees", self.shows_progress))
-        self._hold(join(gather_trees(mine, device, collective)), device)
+        terms = min(self.terms, features) if self.hyperplanes else 1
+        self._hold(join_edges(mine, terms, descriptor, device, collective), device)
 
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
-        """How likely each pixel is an edge: (B, 3, H, W) uint8 RGB to (B, H, W, 2) float32."""
+        """Return edge probabilities of pixels: (B, 3, H, W) uint8 RGB to (B, H, W, 2) float32."""
         pictures = images.permute(0, 2, 3, 1).cpu().numpy()
         strength = torch.empty(pictures.shape[:3], dtype=torch.float32)
         with self._threads() as threads, torch.autocast("cpu", enabled=False):
@@ -187,11 +192,11 @@ class StructuredEdges(ImageHead):
         return forest_of({name: learned.cpu().numpy() for name, learned in self.named_buffers(recurse=False)})
 
     def check_state(self) -> None:
-        """Raise LDLError where the buffers are no forest of segmentations, or no patches kept in its leaves."""
+        """Raise LDLError unless the buffers are a forest of segmentations, with the patches in its leaves."""
         check_forest(self, self.components if self.kept else 0)
 
     def _ready(self, threads: int) -> EdgeDetector:
-        """The detector by the options as they are now."""
+        """Return the detector for the current options."""
         known = options_of(StructuredEdges).items()
         chosen = [threads, *(getattr(self, name) for name, one in known if one.may_change)]
         if self._detector is None or self._detector[0] != chosen:
@@ -209,7 +214,7 @@ class StructuredEdges(ImageHead):
 
     @contextmanager
     def _threads(self) -> Iterator[int]:
-        """How many threads to use, while torch uses one: where its own cut an array, ``pow`` has other last bits."""
+        """Yield the number of threads while torch uses one: its splitting of arrays changes last bits of ``pow``."""
         with one_thread() as before:
             yield self.threads or before
 

@@ -1,8 +1,9 @@
-"""A head that learns by gradient, fitted in one go: no trainer, and a member of pools."""
+"""Train a head by gradient without a trainer, so that it is a fitted head and can be a member of a pool."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Self
@@ -10,41 +11,42 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
+from ldl.batch import mixup as mix_pairs
 from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError, SharedError
-from ldl.head import FittedHead, Head
-from ldl.heads.learn import learn
-from ldl.heads.scaling import ScalingHead
+from ldl.head import AlternatingHead, FittedHead, Head, wanted_columns
 from ldl.heads.softmax import Softmax
+from ldl.heads.wrappers import ScalingHead
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import Mean, pool
-from ldl.methods.rows import check_rows
+from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, check_options, option, options
+from ldl.progress import track
+from ldl.schedule import WarmupCosine
 
 
 @options
 class Trained(ScalingHead):
-    """A head that learns by gradient, trained on extracted features by a loop of its own.
+    """A head that learns by gradient, trained on extracted features as one fitted head, such as a member of ``Pool``.
 
-    What the trainer, its optimiser and its schedule do for a head on a fixed backbone, as one fitted head: AdamW, whose
-    rate falls to zero along half a cosine, mixup, and the leaf updates of alternating heads. So such a head can be a
-    member of ``Pool``. Its result depends on ``seed`` and the rows alone. Several processes share the ``repeats``.
+    Training uses AdamW with a learning rate that decays to zero along half a cosine, mixup, and the leaf updates of
+    alternating heads. The result depends only on ``seed`` and the rows. Processes share the ``repeats``.
 
     Args:
-        head: The head that is trained, by class name; None is ``Softmax``.
+        head: The head to train, by class name; None is ``Softmax``.
         epochs: Passes over the rows.
-        steps: Fewer epochs where the rows make more batches than this; None never does.
-        batch_size: Rows of a batch; the last one of an epoch may have fewer.
-        lr: First learning rate of AdamW.
-        weight_decay: Its decoupled weight decay.
+        steps: Largest number of batches; more batches reduce the epochs. None sets no limit.
+        batch_size: Rows per batch; the last batch of an epoch may be smaller.
+        lr: Initial learning rate of AdamW.
+        weight_decay: Decoupled weight decay of AdamW.
         mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
-        scaling: How features are scaled, learnt from the rows it is fitted on: as the option of tables.
-        clip: Scaled features are cut off at plus and minus this; None leaves them.
-        repeats: So many heads are trained, each from a seed of its own, and their predictions averaged.
-        mean: How they are: ``arithmetic`` or ``geometric``.
-        seed: Seed of the repeats; None takes the run's.
+        scaling: Kind of scaling, fitted to the training rows; the same kinds as the option of tables.
+        clip: Largest absolute value of a scaled feature; None does not clip.
+        repeats: Number of heads, trained from different seeds, whose predictions are averaged.
+        mean: Mean of their predictions, ``arithmetic`` or ``geometric``.
+        seed: Seed of the repeats; None uses the run's.
     """
 
     uses_value: ClassVar[bool] = True
@@ -68,7 +70,7 @@ class Trained(ScalingHead):
             self.head = Softmax()
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Build the repeats, untrained, and the buffers of the scaling. Raises LDLError for a head of another kind."""
+        """Build the repeats and the buffers of the scaling. Raises LDLError for a head of another kind."""
         check_options(self)
         if isinstance(self.head, FittedHead) or self.head.takes_bags:
             name = type(self.head).__name__
@@ -77,13 +79,13 @@ class Trained(ScalingHead):
         members = []
         for number in range(self.repeats):
             with self._drawing(number):
-                # No optimiser and no DDP may ask for their gradients: only copies are trained.
+                # Only copies are trained, so neither an optimiser nor DDP may see these parameters.
                 members.append(self._make().requires_grad_(False).eval())
         self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
         self.learn_scaling(torch.zeros(2, in_features, device="cpu"))
 
     def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
-        """Train on (N, F), (N, C) and maybe values (N, ...). Raises LDLError: a bad row, or a loss that grew."""
+        """Train on (N, F), (N, C) and optional values (N, ...). Raises LDLError for a bad row or a divergent loss."""
         check_rows(type(self).__name__, features, target)
         dtype = torch.promote_types(features.dtype, torch.float32)
         self.learn_scaling(features)
@@ -111,26 +113,26 @@ class Trained(ScalingHead):
                 tensor.copy_(collective.broadcast(tensor, number % collective.world_size))
 
     def train(self, mode: bool = True) -> Self:
-        """Training mode of this head; the repeats stay in evaluation mode, for they are trained as copies."""
+        """Set the mode of this head; the repeats stay in evaluation mode."""
         super().train(mode)
         for member in self.members if self.is_built else ():
             member.eval()
         return self
 
     def forward(self, features: Tensor) -> Tensor:
-        """Mean of the repeats: (..., F) to (..., C)."""
+        """Average the predictions of the repeats: (..., F) to (..., C)."""
         features = self._prepared(features)
         predictions = torch.stack([member(features) for member in self.members])
         return pool(predictions, predictions.new_full((self.repeats,), 1 / self.repeats), self.mean)
 
     def point_estimate(self, features: Tensor) -> Tensor | None:
-        """Mean of the repeats' better values, where the head gives such."""
+        """Return the mean point estimate of the repeats, or None."""
         features = self._prepared(features)
         values = [value for member in self.members if (value := member.point_estimate(features)) is not None]
         return torch.stack(values).mean(0) if values else None
 
     def _prepared(self, features: Tensor) -> Tensor:
-        """Features (..., F), scaled, in the precision of the repeats."""
+        """Scale features (..., F), in the precision of the repeats."""
         return self.scaled(features).to(next(self.members.parameters()))  # type: ignore[attr-defined]  # a ModuleList
 
     def _make(self) -> Head:
@@ -140,13 +142,59 @@ class Trained(ScalingHead):
 
     @contextmanager
     def _drawing(self, number: int, device: torch.device | None = None) -> Iterator[None]:
-        """Draw for one of the repeats, whatever torch's generators are, and leave them as they were."""
-        generators, own = [torch.default_generator], []
-        if device is not None and device.type == "cuda":
-            generators.append(torch.cuda.default_generators[device.index])
-            own.append(device)
-        with torch.random.fork_rng(own):
-            # torch.manual_seed would seed those of all devices.
-            for generator in generators:
-                generator.manual_seed(hash((run_seed(self.seed), number)) % 2**63)
+        """Seed torch's generators for a repeat, and restore their states afterwards."""
+        with torch.random.fork_rng([device] if device is not None and device.type == "cuda" else []):
+            torch.manual_seed(hash((run_seed(self.seed), number)) % 2**63)
             yield
+
+
+@torch.enable_grad()
+def learn(
+    head: Head,
+    columns: dict[str, Tensor],
+    epochs: int,
+    batch_size: int,
+    lr: float,
+    weight_decay: float,
+    mixup: float,
+    steps: int | None = None,
+    show: bool = False,
+) -> None:
+    """Train a built head with AdamW and cosine decay, and put it into evaluation mode.
+
+    Every epoch is a random order of the rows, cut into batches. Randomness comes from torch's global generators.
+
+    Args:
+        head: A head that learns by gradient; an alternating head is also updated when it is due.
+        columns: ``features`` (N, F), ``target`` (N, C) and optional ``value`` (N, ...).
+        epochs: Passes over the rows.
+        batch_size: Rows per batch.
+        lr: Initial learning rate.
+        weight_decay: Decoupled weight decay of every parameter.
+        mixup: Mix pairs of rows with shares from Beta(mixup, mixup); 0 mixes none.
+        steps: Largest number of batches, but at least one epoch; None sets no limit.
+        show: Whether to draw a progress bar.
+    """
+    rows, device = len(columns["target"]), columns["target"].device
+    optimizer = torch.optim.AdamW(head.parameters(), lr, weight_decay=weight_decay)
+    batches = math.ceil(rows / batch_size)
+    epochs = epochs if steps is None else max(1, min(epochs, round(steps / batches)))
+    schedule = WarmupCosine(optimizer, 0.0, epochs * batches)
+    wanted = wanted_columns(head)
+    columns = {name: column.contiguous() for name, column in columns.items()}
+    head.train()
+    for _ in track(range(epochs), epochs, f"training {type(head).__name__}", show):
+        for part in torch.randperm(rows).to(device).split(batch_size):
+            batch = {name: column[part] for name, column in columns.items()}
+            batch = mix_pairs(batch, mixup) if mixup else batch
+            features, target = batch["features"], batch["target"]
+            losses = head.loss(features, target, **{name: batch.get(name) for name in wanted})
+            optimizer.zero_grad()
+            losses["loss"].backward()
+            optimizer.step()
+            schedule.step()
+            if isinstance(head, AlternatingHead):
+                head.observe(losses.get("memory", features), target)
+                if head.update_due:
+                    head.update(Collective())
+    head.eval()

@@ -1,33 +1,36 @@
-"""Inputs of a trained model, made of whatever a user has: what the model was trained on says how."""
+"""Turn user input into model inputs: arrays, rows and bags, with the columns and the scaling of training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.data.arrays import as_array
-from ldl.errors import LDLError
+from ldl.data.entries import as_array, as_pandas, is_frame, to_names
+from ldl.data.tables.feature_columns import FeatureColumns
+from ldl.data.tables.reading import open_named
+from ldl.data.tables.scaling import FeatureScaler
+from ldl.errors import LDLError, some
 
 WHOLE = ("uint8", "int8", "int16", "int32", "int64")
-"""Types of numbers that are no fractions; backbones may take them for something else than the same as floats."""
+"""Integer types; a backbone may treat them differently from floats of the same values."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Instances to predict, made batch by batch.
+    """Instances to predict, prepared batch by batch.
 
     Attributes:
-        size: Their number.
-        make: Gives the inputs (B, ...) of some of them, as the backbone takes them. Where loader processes are to call
-            it, it is no closure: these cannot be sent.
-        names: What each is called; None where nothing names them.
-        facts: What else is known of each, (size,) by name, such as where a face lies in its picture.
+        size: Number of instances.
+        make: Returns the inputs (B, ...) of some instances for the backbone. It must be picklable for loader processes.
+        names: Name of each instance; None without names.
+        facts: Further columns (size,) by name, such as the place of a face in its image.
     """
 
     size: int
@@ -37,50 +40,140 @@ class Inputs:
 
 
 def prepared(given: Any, shape: tuple[int, ...], dtype: str | None, missing: bool = False) -> Inputs:
-    """Inputs that need no preparation: an array or tensor (N, ...) of the numbers that the model was trained on.
+    """Return inputs that need no preparation: an array or tensor (N, ...) like the inputs of training.
 
     Args:
         given: The array.
         shape: Of one input; -1 is any length.
-        dtype: Type of the numbers in training; None where nobody knows.
-        missing: Whether inputs may hold NaN, as bags do for instances that they have not.
+        dtype: Type of the numbers in training; None if unknown.
+        missing: Whether inputs may be NaN, as the missing instances of bags.
 
     Raises:
-        LDLError: another shape or kind of number, or a number that is not finite.
+        LDLError: The shape or kind of number differs, or a number is not finite.
     """
     array = as_array(given)
     fits = array.ndim == len(shape) + 1 and all(side in (-1, found) for side, found in zip(shape, array.shape[1:]))
     if not fits or 0 in array.shape:
         wanted = ", ".join("any" if side == -1 else str(side) for side in shape)
         raise LDLError(f"inputs have shape {array.shape}, but the model takes (N, {wanted}), a row an instance")
-    return Inputs(len(array), partial(take, torch.from_numpy(as_trained(array, dtype, missing))))
-
-
-def as_trained(array: np.ndarray, dtype: str | None, missing: bool = False) -> np.ndarray:
-    """Numbers of the type of training. Raises LDLError for those that mean something else, or are not finite."""
-    if array.dtype.kind not in "fiub":
-        raise LDLError(f"inputs are {array.dtype}, not numbers")
-    whole = array.dtype.kind in "iub"
+    if array.dtype == np.uint8 and dtype not in (None, *WHOLE):
+        raise LDLError(f"inputs are uint8, but the model was trained on {dtype}; scale them as in training")
     if dtype in WHOLE:
-        ends = np.iinfo(dtype)
-        if not whole or array.min() < ends.min or array.max() > ends.max:
-            wanted = "pixels of 0 to 255" if dtype == "uint8" else f"whole numbers of {ends.min} to {ends.max}"
-            raise LDLError(f"inputs are {array.dtype}, but the model takes {wanted} in {dtype}; give it those")
-        return array.astype(dtype)
-    if array.dtype == np.uint8:
-        if dtype is not None:
-            raise LDLError(f"inputs are uint8, but the model was trained on {dtype}; scale them as in training")
-        return array
-    with np.errstate(over="ignore"):
-        taken = array.astype(dtype if dtype in ("float32", "float64") else np.float32)
-    if len(bad := np.argwhere(np.isinf(taken) if missing else ~np.isfinite(taken))):
+        converted = _as_integers(array, dtype, "inputs")
+    else:
+        with np.errstate(over="ignore"):
+            converted = (
+                array if array.dtype == np.uint8 else array.astype("float64" if dtype == "float64" else "float32")
+            )
+        if np.isinf(converted).any() or (not missing and np.isnan(converted).any()):
+            raise LDLError("inputs hold NaN or infinity; every entry must be a finite float32 number")
+    return Inputs(len(array), partial(_take, torch.from_numpy(converted)))
+
+
+def read_instances(
+    given: Any, shape: tuple[int, ...], known: dict[str, Any], missing: bool = False, feature_key: str | None = None
+) -> Inputs:
+    """Return rows, or bags of rows, as inputs of a model.
+
+    Args:
+        given: A frame of pandas or polars, a table of pyarrow, or a file; rows also as an array or tensor (N, F), bags
+            as a list of arrays (J, F) or an array (N, J, F) with NaN for missing instances. The column ``bag`` of a
+            frame or .csv names the bag of a row.
+        shape: Of one input: (F,), or (J, F) of bags.
+        known: Names, scaling or type of the features in the checkpoint. Features with an integer ``dtype`` in training
+            are not scaled; other features become float32.
+        missing: Whether features may be NaN.
+        feature_key: Name of the features in a .mat or .npz file; None uses the name in training.
+
+    Raises:
+        LDLError: The features differ, or an entry is no number.
+    """
+    columns = FeatureColumns(shape[-1], known.get("features"), known.get("key"), missing, feature_key)
+    scaler = FeatureScaler.from_state(known.get("scaling") or {"kind": "none", "clip": None})
+    given = as_pandas(given)
+    given = Path(given) if isinstance(given, str) else given
+    source = str(given) if isinstance(given, Path) else "data frame" if is_frame(given) else "inputs"
+    if len(shape) == 2:
+        return _bags(given, columns, partial(scaler.apply, source=source))
+    names: list[str] | None = None
+    if isinstance(given, Path):
+        features = columns.of_file(given)
+    elif is_frame(given):
+        features, names = columns.of_frame(given, source), _row_names(given)
+    else:
+        features = columns.of_array(given)
+    dtype = known.get("dtype")
+    whole = dtype in WHOLE
+    scaled = torch.from_numpy(_as_integers(features, dtype, source)) if whole else scaler.apply(features, source)
+    return Inputs(len(scaled), partial(_take, scaled), names)
+
+
+def _bags(given: Any, columns: FeatureColumns, scale: Callable[[np.ndarray], Tensor]) -> Inputs:
+    names: list[str] | None = None
+    if isinstance(given, Path) or is_frame(given):
+        owner, features = _owned(given, columns)
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(owner))}
+        names, bag = list(numbers), np.array([numbers[name] for name in owner])
+        scaled = list(scale(features)[bag.argsort(kind="stable")].split(np.bincount(bag).tolist()))
+    else:
+        scaled = [scale(_present(columns, bag, f"bag {number}")) for number, bag in enumerate(given)]
+    if not scaled:
+        raise LDLError("there is no bag to predict; give at least one array (instances, features)")
+    return Inputs(len(scaled), partial(_padded, scaled), names)
+
+
+def _row_names(frame: Any) -> list[str] | None:
+    """Return the index of a data frame, or None if it only numbers the rows."""
+    plain = list(frame.index) == list(range(len(frame)))
+    return None if plain else [str(name) for name in frame.index]
+
+
+def _as_integers(array: np.ndarray, dtype: str | None, source: str) -> np.ndarray:
+    """Convert whole numbers to the integers of training. Raises LDLError for fractions, and for others too large."""
+    ends = np.iinfo(np.dtype(dtype))
+    wrong = (array < ends.min) | (array > ends.max) | (array % 1 != 0)
+    if wrong.any():
         raise LDLError(
-            f"input {bad[0][0]} holds {array[tuple(bad[0])]}; every entry must be a finite number, at most "
-            f"{np.finfo(taken.dtype).max:.2g}"
+            f"{source}: {array[wrong][0]:g} in {array.dtype}, but the model takes whole numbers of {ends.min} to "
+            f"{ends.max} in {dtype}; give it those"
         )
-    return taken
+    return array.astype(dtype)
 
 
-def take(instances: Tensor, rows: np.ndarray) -> Tensor:
-    """Some of all inputs (N, ...), where these are there."""
+def _owned(given: Any, columns: FeatureColumns) -> tuple[list[str], np.ndarray]:
+    """Return the bag name of every row, and the features (N, F). Raises LDLError for a row without a bag."""
+    if is_frame(given):
+        if "bag" not in given.columns:
+            there = some([str(name) for name in given.columns])
+            raise LDLError(f"data frame: no column 'bag', which says whose a row is; there are {there}")
+        owner = to_names(given["bag"], "data frame: the bag")
+        return list(map(str, owner)), columns.of_frame(given.drop(columns="bag"), "data frame")
+    table = open_named(given, has_header=lambda first: "bag" in first)
+    if table is None:
+        raise LDLError(f"{given}: bags are read from .csv and Parquet files")
+    if "bag" in table.header:
+        return list(map(str, table.groups("bag"))), columns.of_table(table, "bag")
+    # A file without a header has the columns label, bag and features, or bag and features.
+    first = [str(number + 1) for number in range(len(table.header) - columns.count)]
+    if len(first) not in (1, 2):
+        raise LDLError(
+            f"{given}: {len(table.header)} columns, and no header that names 'bag'; the model takes "
+            f"{columns.count} features, after the label, if any, and the bag"
+        )
+    return list(map(str, table.groups(first[-1]))), columns.of_array(table.numbers(table.others(*first)), str(given))
+
+
+def _present(columns: FeatureColumns, bag: Any, source: str) -> np.ndarray:
+    array = as_array(bag)
+    if array.ndim == 2 and array.dtype.kind == "f":
+        array = array[~np.isnan(array).all(1)]
+    return columns.of_array(array, source)
+
+
+def _take(instances: Tensor, rows: np.ndarray) -> Tensor:
     return instances[torch.from_numpy(rows)]
+
+
+def _padded(bags: list[Tensor], chosen: np.ndarray) -> Tensor:
+    parts = [bags[number] for number in chosen]
+    return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=torch.nan)

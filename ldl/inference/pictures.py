@@ -1,4 +1,4 @@
-"""Pictures as a model takes them: cropped and transformed as in training, or whole for models of every pixel."""
+"""Turn images into model inputs: cropped and transformed as in training, detected faces, or whole images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from ldl.data.arrays import as_array
+from ldl.data.entries import as_array
+from ldl.data.faces.detection import face_columns
+from ldl.data.faces.detectors import Detector
 from ldl.data.pictures import list_pictures, read_picture, upright
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs
@@ -22,47 +24,65 @@ Faces = Sequence[np.ndarray | None] | None
 Source = Path | np.ndarray | Image.Image
 
 
-def faces(given: Any, preprocessing: dict[str, Any], places: Faces = None) -> Inputs:
-    """Crops of pictures, whole ones unless ``places`` says where the faces are.
+def faces(given: Any, known: dict[str, Any], places: Faces = None, detector: Detector | None = None) -> Inputs:
+    """Return crops of images, or whole images without ``places``, or with a detector the crops of all detected faces.
 
     Args:
-        given: One picture or several: see :func:`list_sources`.
-        preprocessing: What a checkpoint says of crops: ``crop_size``, ``margin`` and ``transforms``.
-        places: For every picture the points that place the face, (5, 2) or (4, 2), in pixels, or None: see
-            ``ldl.data.faces.align.placement``.
+        given: One image or several; see :func:`list_sources`.
+        known: Crops in the checkpoint: ``crop_size``, ``margin``, ``alignment`` and ``transforms``.
+        places: For every image the points that place the face, (5, 2) or (4, 2), in pixels, or None: see
+            ``ldl.data.faces.crops.placement``.
+        detector: Face detector.
 
     Raises:
-        LDLError: no pictures, or crops that cannot be made.
+        LDLError: There are no images, a crop cannot be made, or no image shows a face.
     """
-    from ldl.data.faces.align import crop
+    from ldl.data.faces.crops import crop
     from ldl.data.faces.transforms import Pipeline, check_crops
 
     sources, names = list_sources(given)
     if places is not None and len(places) != len(sources):
         raise LDLError(f"{len(sources)} pictures but places of {len(places)} faces; give one, or None, a picture")
-    size, margin = check_crops(preprocessing)
-    if places is None and preprocessing.get("alignment") in ("landmarks", "box"):
-        warnings.warn(
-            f"the model was trained on faces placed by their {preprocessing['alignment']}, and these pictures are "
-            "taken whole; give the places of the faces, faces=, or have them found, detector='mtcnn'",
-            stacklevel=5,
-        )
-    pipeline = Pipeline.from_dict(preprocessing["transforms"])
+    (size, margin), alignment = check_crops(known), known.get("alignment")
+    pipeline = Pipeline.from_dict(known["transforms"])
 
-    def one(row: int) -> np.ndarray:
+    def named(number: int) -> str:
+        return names[number] if names else f"picture {number}"
+
+    if detector is None:
+        if places is None and alignment in ("landmarks", "box"):
+            warnings.warn(
+                f"the model was trained on faces placed by their {alignment}, and these pictures are taken whole; give "
+                "the places of the faces, faces=, or have them found, detector='mtcnn'",
+                stacklevel=5,
+            )
+
+        def one(row: int) -> np.ndarray:
+            try:
+                return crop(read(sources[row]), None if places is None else places[row], size, margin)
+            except LDLError as error:
+                raise LDLError(f"{named(row)}: {error}") from error
+
+        return Inputs(len(sources), lambda rows: pipeline.batch([one(row) for row in rows], rows), names)
+    found, crops = [], []
+    for number, source in enumerate(sources):
+        # A photograph is read once, and only its crops are kept.
+        picture = read(source)
         try:
-            return crop(read(sources[row]), None if places is None else places[row], size, margin)
+            found.append(detector(picture))
+            crops += [crop(picture, face.anchor(alignment), size, margin) for face in found[-1]]
         except LDLError as error:
-            raise LDLError(f"{names[row] if names else f'picture {row}'}: {error}") from error
-
-    def make(rows: np.ndarray) -> Tensor:
-        return pipeline.batch([one(row) for row in rows], rows)
-
-    return Inputs(len(sources), make, names)
+            raise LDLError(f"{named(number)}: {error}") from error
+    if not crops:
+        raise LDLError(f"{detector.name} finds no face in any of {len(sources)} images; leave the detector out")
+    picture_of = np.repeat(np.arange(len(sources)), [len(part) for part in found])
+    facts = {"picture": picture_of, **face_columns(found)}
+    names = None if names is None else [names[number] for number in picture_of]
+    return Inputs(len(crops), lambda rows: pipeline.batch([crops[row] for row in rows], rows), names, facts)
 
 
 def whole(given: Any) -> Inputs:
-    """Pictures as they are, (B, 3, H, W) uint8: a batch has one size. Raises LDLError."""
+    """Return whole images, (B, 3, H, W) uint8, of one size per batch. Raises LDLError."""
     sources, names = list_sources(given)
     return Inputs(len(sources), partial(_stacked, sources), names)
 
@@ -74,19 +94,17 @@ def _stacked(sources: Sequence[Source], rows: np.ndarray) -> Tensor:
 
 
 def check_one_size(pictures: Sequence[np.ndarray]) -> None:
-    """Refuse pictures, or maps, (H, W, ...) of several sizes: they make no array. Raises LDLError."""
+    """Raise LDLError for images or maps (H, W, ...) of several sizes."""
     if len(sizes := {picture.shape[:2] for picture in pictures}) > 1:
         such = " and ".join("x".join(map(str, size)) for size in sorted(sizes)[:2])
         raise LDLError(f"pictures of several sizes, such as {such}, make no array of maps; predict them one by one")
 
 
 def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
-    """The pictures that a user has given, and the names of those that are files.
+    """Return the given images, and their names if all are files.
 
-    A file, a picture of PIL or an array (H, W, 3) uint8, (H, W) where it is grey, or a list of these; a folder of
-    pictures; an array (N, H, W, 3), or a tensor (N, 3, H, W) or (3, H, W) as torchvision has them, uint8.
-
-    Raises LDLError: no pictures.
+    Accepts a file, a PIL image or an array (H, W, 3) or (H, W) uint8, or a list of these; a folder of images; an array
+    (N, H, W, 3), or a tensor (N, 3, H, W) or (3, H, W), uint8. Raises LDLError if there are no images.
     """
     if isinstance(given, str | Path):
         path = Path(given)
@@ -110,14 +128,12 @@ def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
 
 
 def read(source: Source) -> np.ndarray:
-    """One picture as RGB, (H, W, 3) uint8. Raises LDLError."""
+    """Return one image as RGB, (H, W, 3) uint8. Raises LDLError."""
     if isinstance(source, Path):
         return read_picture(source)
     if isinstance(source, Image.Image):
         return upright(source)
     array = as_array(source)
-    if array.ndim == 3 and array.shape[-1] == 1:
-        array = array[..., 0]
     if array.ndim == 2:
         array = np.repeat(array[..., None], 3, axis=2)
     if array.ndim != 3 or array.shape[-1] != 3 or 0 in array.shape:

@@ -1,4 +1,4 @@
-"""What a model says of instances: distributions, and what follows of them."""
+"""Predictions of a model: distributions, values, intervals and sets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal, predicted_set
+from ldl.methods.conformal.scores import check_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +21,12 @@ class Predictions:
         distribution: (N, C) float32, on the simplex; of models that predict at every pixel (N, H, W, C).
         value: (N,) float32, on a grid of labels (N, 2), in ``labels.unit``: by the task's decoder, or the head's own
             point estimate. None for labels without values. At every pixel (N, H, W) or (N, H, W, 2).
-        labels: What the labels mean.
-        names: What each instance is called, such as its file; None where nothing names them.
-        calibration: What validation rows of the training said of intervals and sets; None where nothing did.
-        facts: What else is known of each, (N,) by name. Of faces that a detector found: ``picture``, its number among
-            those given, from 0; ``face``, from 1, from left to right in each picture; ``x0, y0, x1, y1``, the box in
-            pixels of the picture turned upright; ``confidence`` of the detector.
+        labels: The label space.
+        names: Name of each instance, such as its file; None without names.
+        calibration: Calibration of intervals and sets on validation rows; None without calibration.
+        facts: Further columns (N,) by name. Detected faces have ``picture``, the number of the image from 0; ``face``,
+            from 1, from left to right in each image; ``x0, y0, x1, y1``, the box in pixels of the rotated image; and
+            ``confidence`` of the detector.
     """
 
     distribution: np.ndarray
@@ -40,31 +41,30 @@ class Predictions:
 
     @property
     def std(self) -> np.ndarray | None:
-        """Standard deviation of each distribution along the values of the labels, in the shape of ``value``."""
+        """Standard deviation of each distribution, in the shape of ``value``; None without values."""
         if self.value is None:
             return None
         return self.labels.deviation(self._exact).float().numpy()
 
     def interval(self, level: float = 0.9, calibrated: bool | None = None) -> np.ndarray:
-        """The central interval of each distribution, calibrated where the checkpoint holds calibration.
+        """Return the central interval of each distribution, calibrated if the checkpoint has a calibration.
 
-        Calibrated, it holds the true value of at least ``level`` of all rows like those of validation: see
-        ``ldl.methods.conformal.Conformal``. Else it holds ``level`` of the mass, whatever that is worth: its ends are
-        labels, the lowest with at least (1 - level) / 2 of the mass at or below it, and the lowest with at least
-        (1 + level) / 2. On a grid it is that of each axis' marginal.
+        A calibrated interval holds the true value of at least ``level`` of all rows exchangeable with the validation
+        rows; see ``ldl.methods.conformal.Conformal``. Other intervals hold ``level`` of the predicted mass. Their ends
+        are the lowest labels with at least (1 - level) / 2 and (1 + level) / 2 of the mass at or below them. On a grid,
+        each axis has the interval of its marginal.
 
         Args:
             level: Share of the rows, or of the mass, above 0 and below 1.
-            calibrated: Whether it is; None where it can be.
+            calibrated: Whether to calibrate; None calibrates if possible.
 
         Returns:
             (N, 2), on a grid (N, 2, 2): lower and upper end on the last dimension, in ``labels.unit``.
 
         Raises:
-            LDLError: labels without values, another level, or no calibration where it is asked for.
+            LDLError: The labels have no values, the level is out of range, or there is no calibration.
         """
-        if not 0 < level < 1:
-            raise LDLError(f"level {level!r} of an interval must be above 0 and below 1, such as 0.9")
+        check_level(level)
         if (known := self._calibration(calibrated)) is not None:
             return known.interval(self.distribution, level).astype(np.float32)
         tail = (1 - level) / 2
@@ -72,20 +72,20 @@ class Predictions:
         return torch.stack(ends, -1).float().numpy()
 
     def label_set(self, level: float = 0.9, calibrated: bool | None = None) -> np.ndarray:
-        """The likeliest labels, as many as it takes, of labels without values; at least one.
+        """Return sets of the likeliest labels, at least one label each, for labels without values.
 
-        Calibrated, they hold at least ``level`` of the true mass, on average over all rows like those of validation.
-        Else they are the fewest with ``level`` of the predicted mass.
+        A calibrated set holds at least ``level`` of the true mass, on average over rows exchangeable with the
+        validation rows. Any other set has the fewest labels with ``level`` of the predicted mass.
 
         Args:
             level: Share of the mass, above 0 and below 1.
-            calibrated: Whether they are; None where they can be.
+            calibrated: Whether to calibrate; None calibrates if possible.
 
         Returns:
-            (N, C) of bool: the labels of each set.
+            (N, C) bool: the labels of each set.
 
         Raises:
-            LDLError: labels with values, another level, or no calibration where it is asked for.
+            LDLError: The labels have values, the level is out of range, or there is no calibration.
         """
         if (known := self._calibration(calibrated)) is not None:
             return known.label_set(self.distribution, level)

@@ -1,4 +1,4 @@
-"""One object for inference, from a checkpoint alone."""
+"""Predict new instances from a checkpoint alone."""
 
 from __future__ import annotations
 
@@ -8,54 +8,49 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from ldl.batch import without_half
 from ldl.collective import current_collective
-from ldl.data.faces.detection.choice import find_detector
-from ldl.data.faces.detection.face import Detector
+from ldl.data.faces.detectors import Detector, find_detector
 from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.inference import pictures
-from ldl.inference.found_faces import found_faces
-from ldl.inference.inputs import Inputs, prepared
+from ldl.inference.inputs import Inputs, prepared, read_instances
 from ldl.inference.predictions import Predictions
-from ldl.inference.rows import read_instances
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
+from ldl.methods.torch_utils import library_defaults
 from ldl.task import Task
 
 
 class Predictor:
-    """Predicts what a user has, as it is: scaling, crop, decoder and temperature are those of training.
+    """Predict raw instances with the scaling, crop, decoder and temperature of training.
 
-    It takes no gradients, and computes in float32, whatever precision the training had; only a head that was fitted in
-    one go in float64 goes on in it. The columns of tables are found by the names that they had in training, in any
-    order, and others are left alone. ``Task(inputs)``, in contrast, is the bare network.
+    Predictions have no gradients and are computed in float32, except that a fitted head in float64 keeps its precision.
+    Columns of tables are found by their names in training, in any order; other columns are ignored. In contrast,
+    ``Task(inputs)`` is the bare network.
 
     Args:
-        task: A trained task; it is put into evaluation mode, moved to ``device``, and its weights become float32, but
-            for those of float64 in a head that is fitted in one go.
-        device: Where to compute, such as ``cpu`` or ``cuda``.
-        batch_size: Instances at a time.
+        task: A trained task. It is put into evaluation mode, moved to ``device`` and converted to float32, except
+            float64 buffers of a fitted head.
+        device: Device, such as ``cpu`` or ``cuda``.
+        batch_size: Instances per batch.
 
     Raises:
-        LDLError: the task is not built, there is no such device, or ``batch_size`` is below 1.
+        LDLError: The task is not built.
+
+    Example:
+        >>> Predictor.from_checkpoint("RUN/checkpoints/last.ckpt").predict("table.csv").value  # doctest: +SKIP
     """
 
     def __init__(self, task: Task, device: str | torch.device = "cpu", batch_size: int = 256) -> None:
         if task.input_shape is None:
             raise LDLError("Predictor needs a trained task; train it first, or use Predictor.from_checkpoint")
-        if type(batch_size) is not int or batch_size < 1:
-            raise LDLError(f"batch_size {batch_size!r} of Predictor must be at least 1")
-        try:
-            self.device = torch.device(device)
-            self.task = task.eval().to(self.device)
-        except (RuntimeError, AssertionError) as error:  # torch's for unknown names, and for those not compiled in
-            reason = " ".join(str(error).split())[:160]
-            raise LDLError(f"device {str(device)!r} cannot be used: {reason}; take cpu") from error
+        self.device = torch.device(device)
+        self.task = task.eval().to(self.device)
         task.backbone.to(torch.float32)
-        if isinstance(task.head, FittedHead):  # as precise as its problem wants
-            task.head._apply(_at_least_float32)
+        if isinstance(task.head, FittedHead):  # keeps float64
+            task.head._apply(without_half)
         else:
             task.head.to(torch.float32)
         self.batch_size = batch_size
@@ -65,14 +60,15 @@ class Predictor:
 
     @classmethod
     def from_checkpoint(cls, path: str | Path, device: str | torch.device = "cpu", batch_size: int = 256) -> Predictor:
-        """The predictor of a checkpoint; nothing is unpickled. Raises LDLError: see ``Task.load_from_checkpoint``."""
+        """Load a checkpoint without unpickling. Raises LDLError; see ``Task.load_from_checkpoint``."""
         return cls(Task.load_from_checkpoint(path), device, batch_size)
 
     @property
     def labels(self) -> LabelSpace:
-        """What the labels of the distributions mean."""
+        """Label space of the predictions."""
         return self.task.labels
 
+    @library_defaults()
     @torch.no_grad()
     def predict(
         self, given: Any, faces: pictures.Faces = None, detector: str | Path | Detector | None = None
@@ -80,28 +76,28 @@ class Predictor:
         """Predict instances.
 
         Args:
-            given: Of a model of rows, as they are in the table, not scaled: an array or tensor (N, F), a data frame of
-                pandas, or a .csv, .parquet, .npz or .mat file, with labels or without. Of a model of bags: a list of
-                arrays (J, F), an array (N, J, F) with NaN where a bag has fewer instances, or a frame or file with a
-                column ``bag``. Of a model of pictures: a file, a picture of PIL or an array (H, W, 3) uint8, or a
-                list of these, a folder, an array (N, H, W, 3) or a tensor (N, 3, H, W) uint8. Of any other model: an
-                array (N, ...) of the inputs of training.
-            faces: Where the face is in each picture, (4, 2) corners of a box or (5, 2) landmarks, in pixels, or None;
-                without, pictures are taken whole.
-            detector: What finds the faces in each picture: ``mtcnn``, an ONNX file, or what ``find_detector`` made of
-                either. Then every face is a row, and pictures without a face have none: see ``Predictions.facts``.
+            given: The instances. For a model of rows: unscaled features as an array or tensor (N, F), a data frame of
+                pandas or polars, a table of pyarrow, or a .csv, .parquet, .npz or .mat file, with or without labels.
+                For a model of bags: a list of arrays (J, F), an array (N, J, F) with NaN for missing instances, or a
+                frame or file with a column ``bag``. For a model of images: a file, a PIL image or an array (H, W, 3)
+                uint8, a list of these, a folder, an array (N, H, W, 3) or a tensor (N, 3, H, W) uint8. For any other
+                model: an array (N, ...) of the inputs of training.
+            faces: Place of the face in each image, (4, 2) corners of a box or (5, 2) landmarks, in pixels, or None;
+                without it, whole images are used.
+            detector: Face detector: ``mtcnn``, an ONNX file, or the result of ``find_detector``. Every detected face
+                is a row; see ``Predictions.facts``.
 
         Returns:
-            A row an instance, in the order given.
+            One row per instance, in the given order.
 
         Raises:
-            LDLError: another shape or kind of input, a column that is missing, or NaN that the head does not take; no
-                picture shows a face.
+            LDLError: The input has another shape or kind, a column is missing, the head takes no NaN, or no image shows
+                a face.
         """
         inputs = self._inputs(given, faces, detector)
         starts = range(0, inputs.size, self.batch_size)
         parts = [self._batch(inputs, np.arange(k, min(k + self.batch_size, inputs.size))) for k in starts]
-        self.task.watch.settle(self.device, current_collective())
+        self.task.watch.check_finite(self.device, current_collective())
         if self.task.gives_maps:
             pictures.check_one_size([part["prediction"][0] for part in parts])
         distribution, value = (
@@ -113,11 +109,12 @@ class Predictor:
 
     __call__ = predict
 
+    @library_defaults()
     @torch.no_grad()
     def evidence(
         self, given: Any, row: int = 0, faces: pictures.Faces = None, detector: str | Path | Detector | None = None
     ) -> Evidence | None:
-        """What the prediction of one instance rests on: training rows or leaves; None where the head cannot tell.
+        """Return the training rows or leaves behind the prediction of one instance; None if the head has none.
 
         Args:
             given: As for :meth:`predict`, and so are the others.
@@ -142,22 +139,14 @@ class Predictor:
         shape, known = self.task.input_shape, self._preprocessing
         assert shape is not None
         if "crop_size" in known:
-            if detector is None:
-                return pictures.faces(given, known, faces)
-            if faces is not None:
+            if detector is not None and faces is not None:
                 raise LDLError("faces says where the faces are; leave it out, or detector")
-            return found_faces(given, known, find_detector(detector) if isinstance(detector, str | Path) else detector)
-        for name, said in (("faces", faces), ("detector", detector)):
-            if said is not None:
-                raise LDLError(
-                    f"the model was not trained on crops of pictures, so that {name} has no meaning; leave it out"
-                )
+            found = find_detector(detector) if isinstance(detector, str | Path) else detector
+            return pictures.faces(given, known, faces, found)
+        if faces is not None or detector is not None:
+            raise LDLError("the model was not trained on crops of pictures; leave faces and detector out")
         if self.task.gives_maps:
             return pictures.whole(given)
         if len(shape) == 1 or "scaling" in known:
             return read_instances(given, shape, known, self.task.head.takes_missing)
         return prepared(given, shape, known.get("dtype"), self.task.head.takes_bags)
-
-
-def _at_least_float32(weights: Tensor) -> Tensor:
-    return weights.float() if weights.dtype in (torch.float16, torch.bfloat16) else weights

@@ -1,1 +1,1 @@
-"""The mathematics: pure functions and compiled loops on arrays, without Lightning."""
+"""Methods: pure functions and compiled loops on arrays and tensors, without Lightning."""

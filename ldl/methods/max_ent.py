@@ -1,4 +1,4 @@
-"""Maximum entropy models of label distributions by L-BFGS, and how strongly to penalise their weights."""
+"""Maximum entropy models of label distributions by L-BFGS, and the choice of their weight penalty."""
 
 from __future__ import annotations
 
@@ -13,55 +13,50 @@ from ldl.progress import track
 from ldl.protocols import kfold
 
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
-"""Tried from the strongest on, each from where the one before it ended."""
+"""Tried from the strongest to the weakest, each with a warm start from the one before."""
 WORSE = 1.01
-"""Times the lowest cross-entropy: where none weaker is tried. Where features say little, strong ones hardly differ."""
+"""Multiple of the lowest cross-entropy at which weaker penalties are skipped. Strong ones may hardly differ."""
 ROUGH = 1e-4
-"""Tolerance that is enough for comparing them."""
+"""Tolerance for the comparison of penalties."""
 FOLDS, SEED = 5, 0
-"""Inner folds, and what shuffles them: the same rows are always cut alike."""
+"""Number of inner folds and the seed of their shuffle; the same rows always give the same folds."""
 LEAST = 1e-3
-"""Curvature of the loss in a label's scores that a label without mass is taken to have."""
+"""Curvature of the loss that is assumed for the scores of a label without mass."""
 
 
 def principal_axes(rows: np.ndarray) -> PCA:
-    """Axes of (N, F) float64 rows, not all equal, along which features do not vary together: min(N, F) of them.
+    """Return the min(N, F) principal axes of (N, F) float64 rows, not all equal.
 
-    Turning rows leaves the squared norm of weights as it is, and so the minimum of :func:`fit_max_ent` where there
-    is a penalty; without one it is not unique, and stopping early ends elsewhere.
+    A rotation of the rows keeps the squared norm of the weights, and so the minimum of :func:`fit_max_ent` with a
+    penalty. Without a penalty the minimum is not unique, and early stopping ends elsewhere.
     """
-    return PCA(svd_solver="covariance_eigh" if rows.shape[1] <= len(rows) else "full").fit(rows)
+    solver = "covariance_eigh" if rows.shape[1] <= len(rows) else "full"
+    return PCA(svd_solver=solver).set_output(transform="default").fit(rows)
 
 
 def along_features(weights: np.ndarray, axes: PCA) -> np.ndarray:
-    """Weights (C, F + 1) of rows whose weights after ``axes.transform`` are (C, A + 1)."""
+    """Return the weights (C, F + 1) on features from the weights (C, A + 1) on the principal axes."""
     own = weights[:, :-1] @ axes.components_
     return np.concatenate([own, weights[:, -1:] - (own @ axes.mean_)[:, None]], 1)
 
 
 def fit_max_ent(
-    rows: np.ndarray,
-    target: np.ndarray,
-    l2: float,
-    iterations: int,
-    tolerance: float,
-    variance: np.ndarray | None = None,
-    start: np.ndarray | None = None,
-    step: Callable[[], object] = lambda: None,
-) -> np.ndarray:
-    """The weights (C, F + 1), biases last, of :class:`ldl.heads.max_ent.MaxEnt`, in float64.
+    rows: np.ndarray, target: np.ndarray, l2: float, iterations: int, tolerance: float,
+    variance: np.ndarray | None = None, start: np.ndarray | None = None, step: Callable[[], object] = lambda: None,
+) -> np.ndarray:  # fmt: skip
+    """Fit the weights (C, F + 1), biases last, of :class:`ldl.heads.max_ent.MaxEnt`, in float64.
 
     Args:
         rows: (N, F) float64.
         target: (N, C) float64.
         l2: Weight of half the squared norm of the weights without the biases.
-        iterations: At most so many.
-        tolerance: Largest entry of the gradient at which it stops.
-        variance: (F,), of features that do not vary together, as along :func:`principal_axes`. L-BFGS then sees
-            weights in units of the diagonal of the Hessian that the best biases alone have, in which the loss curves
-            about alike in all directions, and needs a fraction of the steps. None leaves units as they are.
-        start: Weights to start from; None starts from zero.
-        step: Is called after every iteration.
+        iterations: Maximum number of iterations.
+        tolerance: Largest entry of the gradient at which the fit stops.
+        variance: (F,) variances of uncorrelated features, as along :func:`principal_axes`. L-BFGS then scales weights
+            by the diagonal of the Hessian at the best biases. The loss has about the same curvature in all directions,
+            which takes a fraction of the steps. None does not scale.
+        start: Initial weights; None is zero.
+        step: Callback after every iteration.
     """
     shape = (target.shape[1], rows.shape[1] + 1)
     units = np.ones(shape)
@@ -88,26 +83,22 @@ def fit_max_ent(
 
 
 def choose_l2(
-    rows: np.ndarray,
-    target: np.ndarray,
-    iterations: int,
-    tolerance: float,
-    groups: np.ndarray | None = None,
-    variance: np.ndarray | None = None,
-    shows_progress: bool = False,
-) -> float:
-    """The one of :data:`PENALTIES` with the smallest mean KL divergence on rows left out, in nats a row.
+    rows: np.ndarray, target: np.ndarray, iterations: int, tolerance: float, groups: np.ndarray | None = None,
+    variance: np.ndarray | None = None, shows_progress: bool = False,
+) -> float:  # fmt: skip
+    """Return the one of :data:`PENALTIES` with the smallest mean KL divergence on held-out rows.
 
     Args:
         rows: (N, F) float64.
         target: (N, C) float64.
-        iterations: At most so many for a fit.
-        tolerance, variance: As for :func:`fit_max_ent`.
-        groups: (N,), of rows that are left out together; None leaves single rows out.
-        shows_progress: Whether to draw a bar.
+        iterations: Maximum number of iterations of a fit.
+        tolerance: See :func:`fit_max_ent`.
+        groups: (N,) groups of rows that are held out together; None holds out single rows.
+        variance: See :func:`fit_max_ent`.
+        shows_progress: Whether to show a progress bar.
 
     Returns:
-        The strongest where there is but one row or group, so that none can be left out.
+        The penalty; the strongest one for a single row or group.
     """
     units = len(rows) if groups is None else len(np.unique(groups))
     folds = min(FOLDS, units)
@@ -123,7 +114,7 @@ def choose_l2(
             own = fit_max_ent(rows[cut.train], target[cut.train], l2, iterations, rough, variance, weights[number])
             weights[number] = own
             logs = log_softmax(rows[cut.test] @ own[:, :-1].T + own[:, -1], axis=1)
-            lost -= float((target[cut.test] * logs).sum())  # the entropy of the target is the same for all
+            lost -= float((target[cut.test] * logs).sum())  # the entropy of the target is the same for all penalties
         if lost < lowest:
             lowest, best = lost, l2
         elif lost > WORSE * lowest:

@@ -1,4 +1,4 @@
-"""Pools of opinions (Genest & Zidek, Statistical Science 1986): distributions of several experts made one."""
+"""Opinion pools: the combination of the distributions of several members (Genest & Zidek, Statistical Science 1986)."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ from scipy.special import logsumexp, softmax
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.methods.traced import traced
+from ldl.methods.torch_utils import traced
 from ldl.metrics.functional import KL_FLOOR
 
 Mean = Literal["geometric", "arithmetic"]
 PoolMean = Literal["multiplicative", "geometric", "arithmetic"]
-
 LEAST_WEIGHT = 1e-3
-"""Smaller weights become 0: what they add is less than what another draw of the rows would change."""
+"""Smaller weights become 0, as they matter less than another draw of the rows."""
 MOST_WEIGHT = 4.0
-"""Of one member of the multiplicative pool: a member that is never wrong on few rows would have no limit."""
+"""Limit of a weight of the multiplicative pool: that of a member without errors on few rows would be infinite."""
 
 
 def pool(predictions: Tensor, weights: Tensor, mean: PoolMean, base: Tensor | None = None) -> Tensor:
-    """Distributions of several members as one, along the first dimension.
+    """Pool the distributions of several members along the first dimension.
 
     Args:
         predictions: (M, ..., C) on the simplex.
-        weights: (M,), at least 0; their sum is 1, but for ``multiplicative``. A member that has 1, and the others 0, is
-            given as it is.
-        mean: ``arithmetic``, the linear pool; ``geometric``, normalised, the logarithmic one, in which predictions are
-            raised to ``KL_FLOOR`` first, so that no single member can rule a label out; ``multiplicative``, the
-            logarithmic one of ratios to ``base`` (Bordley, Management Science 1982, for two outcomes): base times the
-            product of (prediction / base)^weight, normalised. Weights of less than 1 in all draw towards the base;
-            members that are all too close to it, as means over trees are, get more.
-        base: (C,) on the simplex, what is known without features.
+        weights: (M,), at least 0, with the sum 1 except for ``multiplicative``. If one member has the weight 1 and the
+            others 0, its prediction is returned unchanged.
+        mean: ``arithmetic`` is the linear pool. ``geometric`` is the normalised logarithmic pool, in which predictions
+            are first raised to ``KL_FLOOR``, so that no single member can exclude a label. ``multiplicative`` is the
+            logarithmic pool of ratios to ``base`` (Bordley, Management Science 1982, for two outcomes): base times the
+            product of (prediction / base)^weight, normalised. A sum of weights below 1 shrinks towards the base; one
+            above 1 sharpens members that are too close to it, such as means over trees.
+        base: (C,) on the simplex, the prediction without features.
 
     Returns:
         (..., C) on the simplex.
@@ -52,29 +51,25 @@ def pool(predictions: Tensor, weights: Tensor, mean: PoolMean, base: Tensor | No
 
 
 def pool_weights(
-    predictions: np.ndarray,
-    target: np.ndarray,
-    mean: PoolMean,
-    base: np.ndarray | None = None,
-    shrinkage: float = 0.0,
-) -> np.ndarray:
-    """Weights w with the smallest mean KL divergence of their pool from the target + shrinkage / 2 ||w - 1/M||^2.
+    predictions: np.ndarray, target: np.ndarray, mean: PoolMean, base: np.ndarray | None = None, shrinkage: float = 0.0,
+) -> np.ndarray:  # fmt: skip
+    """Return the weights w that minimise the mean KL divergence of their pool from the target, plus a penalty.
 
-    For every mean that is convex in the weights. Sequential least squares (scipy's SLSQP) with the exact gradient, from
-    equal weights and in float64: the same input gives the same weights.
+    The penalty is shrinkage / 2 ||w - 1/M||^2. The problem is convex for every mean. It is solved by sequential least
+    squares (scipy's SLSQP) with the exact gradient from equal weights, in float64 and deterministically.
 
     Args:
         predictions: (M, N, C) on the simplex; raised to ``KL_FLOOR``.
         target: (N, C) on the simplex.
-        mean: As :func:`pool` takes it.
+        mean: See :func:`pool`.
         base: (C,) on the simplex, for ``multiplicative``.
-        shrinkage: How much they are drawn towards equal weights, at least 0.
+        shrinkage: Strength of the penalty on unequal weights, at least 0.
 
     Returns:
-        (M,) on the simplex, none in (0, ``LEAST_WEIGHT``); for ``multiplicative`` each at most ``MOST_WEIGHT``.
+        (M,) on the simplex, none in (0, ``LEAST_WEIGHT``); for ``multiplicative``, each at most ``MOST_WEIGHT``.
 
     Raises:
-        LDLError: a prediction is not finite.
+        LDLError: A prediction is not finite.
     """
     wrong = np.argwhere(~np.isfinite(predictions))
     if len(wrong):
@@ -109,7 +104,7 @@ def pool_weights(
 def _linear(
     weights: np.ndarray, predictions: np.ndarray, target: np.ndarray, _: float
 ) -> tuple[float, np.ndarray]:  # fmt: skip
-    """Mean cross-entropy of the linear pool, and its gradient."""
+    """Return the mean cross-entropy of the linear pool, and its gradient."""
     pooled = np.tensordot(weights, predictions, 1)
     return -(target * np.log(pooled)).sum() / len(target), -(predictions * (target / pooled)).sum((1, 2)) / len(target)
 
@@ -117,7 +112,7 @@ def _linear(
 def _logarithmic(
     weights: np.ndarray, logs: np.ndarray, target: np.ndarray, offset: np.ndarray | float
 ) -> tuple[float, np.ndarray]:
-    """Mean cross-entropy of the logarithmic pool of ``logs`` and of the base ``offset``, and its gradient."""
+    """Return the mean cross-entropy of the logarithmic pool of ``logs`` and the base ``offset``, and its gradient."""
     scores = np.tensordot(weights, logs, 1) + offset
     loss = (logsumexp(scores, 1) * target.sum(1)).sum() - (target * scores).sum()
     surplus = softmax(scores, 1) * target.sum(1, keepdims=True) - target

@@ -1,4 +1,4 @@
-"""One temperature for all predictions, fitted on rows that trained nothing (Guo et al. 2017; Berta et al. 2025)."""
+"""Temperature scaling of predictions, fitted on rows without training (Guo et al. 2017; Berta et al. 2025)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ldl.collective import Collective
 from ldl.metrics.functional import KL_FLOOR
 
 WIDEST = 100.0
-"""A temperature lies between this and one over it."""
+"""Temperatures lie between this and its inverse."""
 STEPS = 60
-"""Halvings of that range, in logarithms: more than float64 can tell apart."""
+"""Halvings of the logarithmic range, enough for float64."""
 
 
 def temper(prediction: Tensor, temperature: float) -> Tensor:
-    """Distributions (..., C) with their logarithms divided by a temperature > 0; 1 leaves them as they are.
+    """Divide the logarithms of distributions (..., C) by a temperature above 0, and normalise them.
 
-    Above 1 they become flatter, below 1 sharper; the order of the labels stays.
+    A temperature above 1 flattens, one below 1 sharpens, and 1 returns them unchanged. The order of labels stays.
     """
     if temperature == 1:
         return prediction
@@ -28,18 +28,18 @@ def temper(prediction: Tensor, temperature: float) -> Tensor:
 
 @torch.no_grad()
 def fit_temperature(prediction: Tensor, target: Tensor, collective: Collective | None = None) -> float:
-    """The temperature T with the smallest mean KL divergence of the tempered predictions from the targets.
+    """Fit the temperature T with the smallest mean KL divergence of the tempered predictions from the targets.
 
-    The divergence is convex in 1 / T, so its only minimum lies where the slope, the mean over rows of
-    sum_c (q_c - d_c) log p_c with tempered q, is 0: found by halving.
+    The divergence is convex in 1 / T. Bisection finds its only minimum, the zero of the slope, which is the mean over
+    rows of sum_c (q_c - d_c) log p_c with tempered q.
 
     Args:
         prediction: (N, C), rows on the simplex; N may be 0 on some ranks.
-        target: (N, C), likewise.
+        target: (N, C), rows on the simplex.
         collective: The slope is summed over its processes.
 
     Returns:
-        T in [1/100, 100]; 1 where no temperature changes anything: without rows, or where all predictions are uniform.
+        T in [1/100, 100]; 1 without rows, or if all predictions are uniform, which no temperature changes.
     """
     collective = collective or Collective()
     logs, target = prediction.double().clamp_min(KL_FLOOR).log(), target.double()

@@ -1,6 +1,12 @@
-"""What is measured of predictions. A measure of one's own is one :class:`Measure`, given to :func:`register`."""
+"""Metrics of predictions. To add your own, pass a :class:`Metric` to :func:`register`."""
 
-from ldl.metrics.measure import Measure
-from ldl.metrics.registry import DISTRIBUTION_METRICS, measures, register
+from ldl.metrics.metric import Metric
+from ldl.metrics.registry import DISTRIBUTION_METRICS, directions, higher_is_better, metrics_for, register
 
-__all__ = ["DISTRIBUTION_METRICS", "Measure", "measures", "register"]
+# Plugins written before the rename use these names.
+Measure, measures = Metric, metrics_for
+
+__all__ = [
+    "DISTRIBUTION_METRICS", "Measure", "Metric", "directions", "higher_is_better", "measures", "metrics_for",
+    "register",
+]  # fmt: skip

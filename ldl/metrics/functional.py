@@ -1,6 +1,6 @@
-"""The ten measures between distributions, one number a row.
+"""The ten metrics between distributions, one number per row.
 
-``prediction`` g and ``target`` d are (..., C) on the simplex; the result is (...,). Definitions: Geng 2016,
+``prediction`` g and ``target`` d are (..., C) on the simplex; results are (...,). Definitions: Geng 2016,
 "Label distribution learning", and Chen et al. 2018. 0/0 counts 0 in Clark, Canberra and squared chi2.
 """
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 KL_FLOOR = 1e-12
-"""Predictions are raised to this before the logarithm of ``kl``."""
+"""Least prediction in the logarithm of ``kl``."""
 
 
 def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:

@@ -1,4 +1,8 @@
-"""Measures of predictions on a line that need all test rows at once."""
+"""Metrics of predictions over ordinal labels that need all test rows at once.
+
+Arrays are numpy: ``prediction`` (n, C), ``value`` (n,) true values and ``axis`` (C,) rising values of the labels.
+Everything is computed in float64 on rows scaled to sum 1.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,25 @@ from functools import cached_property, partial
 import numpy as np
 
 from ldl.labels import LabelSpace
-from ldl.metrics.groups import SHOTS, balanced_mae, band_groups, bands, geometric_mean, mean, shot_groups
-from ldl.metrics.measure import Measure
-from ldl.metrics.predictive import COVERAGES, calibration_error, coverage, crps, nll, pit
+from ldl.metrics.functional import KL_FLOOR
+from ldl.metrics.metric import Metric
+
+COVERAGES = (50, 80, 90, 95)
+"""Levels of the central intervals whose coverage is computed, in per cent."""
+
+CALIBRATION_LEVELS = np.arange(1, 20) / 20
+"""Levels 0.05, 0.10, ..., 0.95 of the calibration error."""
 
 THETAS = tuple(theta for theta in range(11) if theta != 5)
-"""Tolerances of the cumulative scores ``cs0`` to ``cs10``; ``cs5`` is one of the value metrics already."""
+"""Tolerances of the cumulative scores ``cs0`` to ``cs10``; ``cs5`` is a metric of values."""
 
-FIGURES: dict[str, Callable[[np.ndarray, float], float]] = {
-    "n": lambda error, floor: float(len(error)),
-    "mae": lambda error, floor: mean(np.abs(error)),
-    "bias": lambda error, floor: mean(error),
-    "gm": geometric_mean,
-}
-"""What is measured of a group: functions of its errors, and of what they are raised to in geometric means."""
+MANY, FEW = 100, 20
+"""Labels with more than 100 training instances are many-shot, with less than 20 few-shot, others medium-shot."""
+
+SHOTS = ("many", "medium", "few")
+
+BAND = 10
+"""Width of the bands of values, in the labels' unit: decades, for ages in years."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +42,8 @@ class Rows:
         prediction: (n, C) predicted distributions, on the simplex.
         predicted_value: (n,) decoded values.
         value: (n,) true values, in the labels' unit.
-        labels: The labels.
-        train_count: (n,) training instances of each instance's label; None where nobody knows them.
+        labels: The label space.
+        train_count: (n,) training instances of each instance's label, or None if unknown.
     """
 
     prediction: np.ndarray
@@ -50,36 +59,35 @@ class Rows:
 
     @cached_property
     def error(self) -> np.ndarray:
-        """(n,) predicted less true value."""
+        """(n,) predicted minus true value."""
         return np.asarray(self.predicted_value, np.float64) - np.asarray(self.value, np.float64)
 
     @cached_property
     def spans(self) -> np.ndarray:
-        """(n, 2); see :func:`ldl.metrics.predictive.pit`."""
+        """(n, 2); see :func:`pit`."""
         return pit(self.prediction, self.value, self.axis)
 
     @cached_property
     def floor(self) -> float:
-        """What errors are raised to in geometric means: a hundredth of the least distance of two labels."""
+        """Least error in geometric means: a hundredth of the smallest distance of two labels."""
         return 0.01 * float(np.diff(self.axis).min()) if len(self.axis) > 1 else 0.01
 
     @cached_property
     def groups(self) -> dict[str, np.ndarray]:
-        """Members, (n,) of bool, of the groups by training count, where that is known, and by value."""
-        shots = {} if self.train_count is None else dict(shot_groups(self.train_count))
-        return shots | dict(band_groups(self.value, self.labels))
+        """Members, (n,) of bool, of the groups by training count, if known, and by value."""
+        shots = {} if self.train_count is None else shot_groups(self.train_count)
+        return shots | band_groups(self.value, self.labels)
 
 
-def line_measures(labels: LabelSpace) -> list[Measure]:
-    """The measures of ordinal labels over rows.
+def line_metrics(labels: LabelSpace) -> list[Metric]:
+    """Return the metrics of ordinal labels over rows.
 
-    ``nll``, ``crps``, ``coverage50`` to ``coverage95`` and ``calibration_error`` (:mod:`ldl.metrics.predictive`);
-    ``gm`` with errors raised to a hundredth of the least distance of two labels, ``balanced_mae``, ``cs0`` to ``cs10``
-    without ``cs5``. Then for every group G its size ``n_G`` and ``mae_G``: ``many``, ``medium`` and ``few``, with
-    ``gm_G``; bands of ten units such as ``20_29``, with the bias (predicted less true) ``bias_G``. An empty group has
-    NaN, and ``n_G`` 0.
+    ``nll``, ``crps``, ``coverage50`` to ``coverage95``, ``calibration_error``, ``gm``, ``balanced_mae``, and ``cs0`` to
+    ``cs10`` without ``cs5``. Then for every group G its size ``n_G`` and ``mae_G``: ``many``, ``medium`` and ``few``,
+    with ``gm_G``; bands of ten units such as ``20_29``, with the bias (predicted minus true) ``bias_G``. In an empty
+    group ``n_G`` is 0 and the others are NaN.
     """
-    line = partial(Measure, of="line")
+    line = partial(Metric, of="line")
     return [
         line("nll", lambda rows: mean(nll(rows.prediction, rows.value, rows.axis))),
         line("crps", lambda rows: mean(crps(rows.prediction, rows.value, rows.axis)), unit=True),
@@ -88,30 +96,170 @@ def line_measures(labels: LabelSpace) -> list[Measure]:
         line("gm", lambda rows: geometric_mean(rows.error, rows.floor), unit=True),
         line("balanced_mae", lambda rows: balanced_mae(rows.error, rows.value, rows.labels), unit=True),
         *(line(f"cs{t}", lambda rows, t=t: mean(np.abs(rows.error) <= t), True, detail=True) for t in THETAS),
-        *(measure for name in SHOTS for measure in _group(name, "mae", "gm")),
-        *(measure for band in bands(labels) for measure in _group(band.name, "mae", "bias")),
+        *(metric for name in SHOTS for metric in _group_metrics(name, "mae", "gm")),
+        *(metric for band in bands(labels) for metric in _group_metrics(band, "mae", "bias")),
     ]
 
 
-def _group(name: str, *figures: str) -> list[Measure]:
-    size = Measure(f"n_{name}", partial(_inside, name, "n"), None, detail=True, of="line")
-    return [size] + [
-        Measure(
-            f"{figure}_{name}", partial(_inside, name, figure), None if figure == "bias" else False,
-            unit=True, detail=figure != "mae" or name not in SHOTS, of="line", size=size.name,
-        )
-        for figure in figures
-    ]  # fmt: skip
+def line_results(rows: Rows, metrics: list[Metric] | None = None) -> dict[str, float]:
+    """Return the defined results by name; None computes :func:`line_metrics`."""
+    metrics = line_metrics(rows.labels) if metrics is None else metrics
+    results = {metric.name: metric.function(rows) for metric in metrics}
+    return {name: result for name, result in results.items() if result is not None}
 
 
-def _inside(group: str, figure: str, rows: Rows) -> float | None:
+_GROUP_FUNCTIONS: dict[str, Callable[[np.ndarray, float], float]] = {
+    "n": lambda error, floor: float(len(error)),
+    "mae": lambda error, floor: mean(np.abs(error)),
+    "bias": lambda error, floor: mean(error),
+    "gm": lambda error, floor: geometric_mean(error, floor),
+}
+
+
+def _group_metrics(group: str, *functions: str) -> list[Metric]:
+    metrics = [Metric(f"n_{group}", partial(_of_group, group, "n"), None, detail=True, of="line")]
+    for name in functions:
+        better = None if name == "bias" else False
+        detail = name != "mae" or group not in SHOTS
+        function = partial(_of_group, group, name)
+        metrics.append(Metric(f"{name}_{group}", function, better, True, detail, "line", size=f"n_{group}"))
+    return metrics
+
+
+def _of_group(group: str, function: str, rows: Rows) -> float | None:
     if group not in rows.groups:
         return None
-    return FIGURES[figure](rows.error[rows.groups[group]], rows.floor)
+    return _GROUP_FUNCTIONS[function](rows.error[rows.groups[group]], rows.floor)
 
 
-def measure_rows(rows: Rows, measures: list[Measure] | None = None) -> dict[str, float]:
-    """The figures of measures, by name, that the rows tell; None takes :func:`line_measures`."""
-    measures = line_measures(rows.labels) if measures is None else measures
-    figures = {measure.name: measure.function(rows) for measure in measures}
-    return {name: figure for name, figure in figures.items() if figure is not None}
+def nearest(axis: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Return the index of the label nearest to every value, (n,); halfway between two labels the lower one."""
+    middles = (axis[1:] + axis[:-1]) / 2
+    return np.searchsorted(middles, value, side="left")
+
+
+def nll(prediction: np.ndarray, value: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """-ln of the probability, at least 1e-12, of the label nearest to the true value; (n,), in [0, 27.7]."""
+    chosen = np.take_along_axis(_normalized(prediction), nearest(axis, value)[:, None], 1)[:, 0]
+    return -np.log(np.maximum(chosen, KL_FLOOR))
+
+
+def crps(prediction: np.ndarray, value: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Continuous ranked probability score E|X - y| - E|X - X'| / 2, exact; (n,), at least 0, in the labels' unit.
+
+    X and X' are drawn from the predicted distribution. For a point mass at x it is |x - y|. Gneiting & Raftery,
+    "Strictly proper scoring rules", JASA 2007.
+    """
+    p = _normalized(prediction)
+    below = np.cumsum(p, 1)[:, :-1]
+    # Half of E|X - X'| is the sum of F (1 - F) over the gaps between labels.
+    spread = (below * (1 - below)) @ np.diff(axis)
+    return (p * np.abs(axis - np.asarray(value, dtype=np.float64)[:, None])).sum(1) - spread
+
+
+def pit(prediction: np.ndarray, value: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Probability integral transform: the interval of probability, (n, 2), of the label nearest to the true value.
+
+    It reaches from the mass of all lower labels to that mass plus the label's own. For calibrated predictions a number
+    drawn uniformly from it is uniform. See :func:`pit_share`.
+    """
+    p = _normalized(prediction)
+    label = nearest(axis, value)[:, None]
+    upper = np.minimum(np.take_along_axis(np.cumsum(p, 1), label, 1), 1.0)
+    return np.hstack([np.maximum(upper - np.take_along_axis(p, label, 1), 0.0), upper])
+
+
+def pit_share(spans: np.ndarray, level: float) -> np.ndarray:
+    """Share of every interval of :func:`pit` at or below ``level``, (n,) in [0, 1].
+
+    Its mean over rows is ``level`` for calibrated predictions, whatever the labels' spacing (Czado, Gneiting & Held,
+    "Predictive model assessment for count data", Biometrics 2009). The middle of the interval, which is often used
+    instead, has that property only in the limit of fine labels.
+    """
+    lower, upper = spans.T
+    width = upper - lower
+    share = np.clip((level - lower) / np.where(width > 0, width, 1.0), 0.0, 1.0)
+    return np.where(width == 0, (lower <= level).astype(np.float64), share)
+
+
+def coverage(spans: np.ndarray, percent: float) -> float:
+    """Share of true values in the central interval with ``percent`` of the predicted mass, in [0, 1].
+
+    A label on the edge of the interval counts with the share of its mass that lies inside.
+    """
+    outside = (1 - percent / 100) / 2
+    return float(np.mean(pit_share(spans, 1 - outside) - pit_share(spans, outside)))
+
+
+def reliability(spans: np.ndarray, levels: np.ndarray = CALIBRATION_LEVELS) -> np.ndarray:
+    """Observed share of true values at or below every predicted quantile of ``levels``, same shape."""
+    return np.array([pit_share(spans, level).mean() for level in levels])
+
+
+def calibration_error(spans: np.ndarray) -> float:
+    """Mean absolute difference of observed and nominal shares over :data:`CALIBRATION_LEVELS`, in [0, 0.5].
+
+    After Kuleshov et al., "Accurate uncertainties for deep learning using calibrated regression", ICML 2018.
+    """
+    return float(np.abs(reliability(spans) - CALIBRATION_LEVELS).mean())
+
+
+def bands(labels: LabelSpace) -> dict[str, int]:
+    """Return the first value of each band of ten units, by names such as ``20_29``; none unless labels span 20 to 200.
+
+    On other scales, such as 0 to 1 or an income, ten units are not a sensible group.
+    """
+    axis = labels.axes[0]
+    if not 2 * BAND <= axis[-1] - axis[0] <= 20 * BAND:
+        return {}
+    first, last = int(axis[0] // BAND), int(axis[-1] // BAND)
+    return {f"{low}_{low + BAND - 1}": low for low in range(first * BAND, last * BAND + 1, BAND)}
+
+
+def train_counts(labels: LabelSpace, train_values: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the number of training values nearest to the same label as each of ``values``, (n,)."""
+    axis = np.array(labels.axes[0])
+    counts = np.bincount(nearest(axis, np.asarray(train_values)), minlength=len(axis))
+    return counts[nearest(axis, np.asarray(values))]
+
+
+def geometric_mean(error: np.ndarray, floor: float) -> float:
+    """Geometric mean of absolute errors of at least ``floor``; NaN without rows.
+
+    Yang et al., "Delving into deep imbalanced regression", ICML 2021. The floor keeps one error of 0 from making the
+    mean 0. Decoders that return labels (argmax, median) often have errors of 0, so compare results only between runs
+    with the same decoder.
+    """
+    return float(np.exp(np.log(np.maximum(np.abs(error), floor)).mean())) if len(error) else float("nan")
+
+
+def balanced_mae(error: np.ndarray, value: np.ndarray, labels: LabelSpace) -> float:
+    """Mean over labels of the MAE of the instances nearest to each; labels without instances do not count.
+
+    Ren et al., "Balanced MSE for imbalanced visual regression", CVPR 2022.
+    """
+    label = nearest(np.array(labels.axes[0]), value)
+    totals, counts = np.bincount(label, np.abs(error)), np.bincount(label)
+    return float((totals[counts > 0] / counts[counts > 0]).mean()) if len(error) else float("nan")
+
+
+def shot_groups(train_count: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the members, (n,) of bool, of each of :data:`SHOTS`."""
+    medium = (train_count >= FEW) & (train_count <= MANY)
+    return {"many": train_count > MANY, "medium": medium, "few": train_count < FEW}
+
+
+def band_groups(value: np.ndarray, labels: LabelSpace) -> dict[str, np.ndarray]:
+    """Return by names such as ``20_29`` the instances, (n,) of bool, whose true value lies in the band."""
+    return {name: (value >= low) & (value < low + BAND) for name, low in bands(labels).items()}
+
+
+def mean(values: np.ndarray) -> float:
+    """Mean; NaN without values."""
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _normalized(prediction: np.ndarray) -> np.ndarray:
+    # Rows in single precision or less do not sum to 1 well enough for the scores.
+    p = np.asarray(prediction, dtype=np.float64)
+    return p / p.sum(1, keepdims=True)

@@ -1,63 +1,228 @@
-"""All measures: the tables of ldl, and those of plugins."""
+"""All metrics by the kind of labels, and those that plugins register."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+from torchmetrics import Metric as TorchMetric
+from torchmetrics.utilities import dim_zero_cat
 
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics import functional
-from ldl.metrics.classes import CLASS_MEASURES
-from ldl.metrics.intervals import interval_measures
-from ldl.metrics.measure import Measure
-from ldl.metrics.ordinal import line_measures
-from ldl.metrics.value import value_measures
+from ldl.metrics.metric import Kind, Mean, Metric
+from ldl.metrics.ordinal import line_metrics
+
+INTERVAL_LEVELS = (50, 80, 90)
+"""Levels of calibrated intervals in per cent, in the order of ``predictions.csv`` and ``results.json``."""
 
 DISTRIBUTION_METRICS = {
-    measure.name: measure
-    for measure in (
-        Measure("kl", functional.kl),
-        Measure("chebyshev", functional.chebyshev),
-        Measure("clark", functional.clark),
-        Measure("canberra", functional.canberra),
-        Measure("cosine", functional.cosine, higher_is_better=True),
-        Measure("intersection", functional.intersection, higher_is_better=True),
-        Measure("euclidean", functional.euclidean),
-        Measure("sorensen", functional.sorensen),
-        Measure("squared_chi2", functional.squared_chi2),
-        Measure("fidelity", functional.fidelity, higher_is_better=True),
+    metric.name: metric
+    for metric in (
+        Metric("kl", functional.kl),
+        Metric("chebyshev", functional.chebyshev),
+        Metric("clark", functional.clark),
+        Metric("canberra", functional.canberra),
+        Metric("cosine", functional.cosine, higher_is_better=True),
+        Metric("intersection", functional.intersection, higher_is_better=True),
+        Metric("euclidean", functional.euclidean),
+        Metric("sorensen", functional.sorensen),
+        Metric("squared_chi2", functional.squared_chi2),
+        Metric("fidelity", functional.fidelity, higher_is_better=True),
     )
 }
-"""The ten measures between distributions, by the names they have in ``results.json``."""
+"""The ten metrics between distributions, by name."""
 
-_registered: dict[str, Measure] = {}
+_registered: dict[str, Metric] = {}
 
 
-def register(measure: Measure) -> None:
-    """Measure this too, wherever labels have such: in logs, ``results.json`` and tables. For plugins.
+def register(metric: Metric) -> None:
+    """Add a metric to logs, ``results.json`` and tables of all labels it is defined for; use it in plugins.
 
-    Raises LDLError where there is another measure of this name.
+    Raises LDLError if the name is taken.
     """
-    if measure.name in _registered or measure.name in DISTRIBUTION_METRICS:
-        raise LDLError(f"there is a measure {measure.name!r} already; give yours another name")
-    _registered[measure.name] = measure
+    if metric.name in _registered or metric.name in DISTRIBUTION_METRICS:
+        raise LDLError(f"there is a metric {metric.name!r} already; give yours another name")
+    _registered[metric.name] = metric
 
 
-def measures(labels: LabelSpace, maps: bool = False) -> list[Measure]:
-    """The measures that labels have; with ``maps`` those of an output for every pixel.
+def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
+    """Return the metrics that are defined for ``labels``.
 
-    These have none of classes, and none that need all rows: they would keep all pixels of a data set.
-    Raises LDLError where a registered measure has the name of one of ldl's.
+    Args:
+        labels: The label space.
+        maps: Whether every pixel is a row; metrics that need all rows at once are left out, since they would keep all
+            pixels of a data set.
+
+    Raises:
+        LDLError: A registered metric has the name of another one.
     """
     two = labels.kind == "nominal" and len(labels) == 2
     tables = {
         "distribution": list(DISTRIBUTION_METRICS.values()),
-        "class": list(CLASS_MEASURES) if two and not maps else None,
-        "value": value_measures(labels) if labels.has_values else None,
-        "interval": interval_measures(labels) if labels.has_values and not maps else None,
-        "set": interval_measures(labels) if not labels.has_values and not maps else None,
-        "line": line_measures(labels) if labels.kind == "ordinal" and not maps else None,
+        "class": list(CLASS_METRICS) if two and not maps else None,
+        "value": _value_metrics(labels) if labels.has_values else None,
+        "interval": _calibration_metrics("interval") if labels.has_values and not maps else None,
+        "set": _calibration_metrics("set") if not labels.has_values and not maps else None,
+        "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
     }
-    known = [measure for table in tables.values() for measure in table or ()]
-    own = [measure for measure in _registered.values() if tables[measure.of] is not None]
-    if taken := {measure.name for measure in known} & {measure.name for measure in own}:
-        raise LDLError(f"there is a measure {min(taken)!r} of these labels already; rename the registered one")
+    known = [metric for table in tables.values() for metric in table or ()]
+    own = [metric for metric in _registered.values() if tables[metric.of] is not None]
+    if taken := {metric.name for metric in known} & {metric.name for metric in own}:
+        raise LDLError(f"there is a metric {min(taken)!r} of these labels already; rename the registered one")
     return known + own
+
+
+def directions(labels: LabelSpace, maps: bool = False) -> dict[str, bool]:
+    """Return by name whether higher is better, for the metrics of ``labels`` of which either direction is."""
+    known = {metric.name: metric.higher_is_better for metric in metrics_for(labels, maps)}
+    return {name: higher for name, higher in known.items() if higher is not None}
+
+
+def higher_is_better(name: str) -> bool | None:
+    """Return whether a higher value of a metric is better; None if neither direction is, as for counts and biases.
+
+    It knows all metrics by the names they have in ``results.json``, those of edges and of plugins among them. The name
+    of an unknown metric is taken for that of an error.
+    """
+    known = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in CLASS_METRICS}
+    if name in known:
+        return known[name].higher_is_better
+    if re.match("n_|bias|coverage|interval_|set_", name):
+        return None
+    return re.fullmatch(r"cs\d+|(crisp_)?(ods|ois|ap|ac)|r50|disagreement", name) is not None
+
+
+def ordered(measured: dict[str, float]) -> dict[str, float]:
+    """Return results with the ten metrics between distributions first, in their order."""
+    order = {name: number for number, name in enumerate(DISTRIBUTION_METRICS)}
+    return dict(sorted(measured.items(), key=lambda item: order.get(item[0], len(order))))
+
+
+# Decoded values, in the labels' unit; on a grid the error is averaged over the axes.
+
+
+def absolute(predicted: Tensor, true: Tensor) -> Tensor:
+    """Absolute error, of the shape of the values."""
+    return (predicted - true).abs()
+
+
+def absolute_along(axis: int, predicted: Tensor, true: Tensor) -> Tensor:
+    """Absolute error along one axis of a grid: (..., 2) to (...,)."""
+    return (predicted - true)[..., axis].abs()
+
+
+def within(theta: float, predicted: Tensor, true: Tensor) -> Tensor:
+    """1 if the absolute error is at most ``theta``, else 0; its mean is the cumulative score CS(theta)."""
+    return ((predicted - true).abs() <= theta).double()
+
+
+def squared(predicted: Tensor, true: Tensor) -> Tensor:
+    """Squared error, of the shape of the values."""
+    return (predicted - true).square()
+
+
+class RMSE(Mean):
+    """Root of the mean squared error."""
+
+    def __init__(self) -> None:
+        super().__init__(squared)
+
+    def compute(self) -> Tensor:
+        return super().compute().sqrt()
+
+
+def _value_metrics(labels: LabelSpace) -> list[Metric]:
+    value = partial(Metric, of="value")
+    return [
+        value("mae", absolute, unit=True),
+        value("rmse", RMSE, unit=True),
+        value("cs5", partial(within, 5.0), higher_is_better=True),
+        *(value(f"mae_{name}", partial(absolute_along, k), unit=True) for k, name in enumerate(labels.axis_names)),
+    ]
+
+
+# Two classes.
+
+
+def correct(prediction: Tensor, target: Tensor) -> Tensor:
+    """1 if the likeliest label is that of the target, else 0."""
+    return (prediction.argmax(-1) == target.argmax(-1)).to(prediction.dtype)
+
+
+def cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
+    """-sum d ln g; in [0, inf], and infinite if a label that occurs has probability 0."""
+    return -torch.where(target > 0, target * prediction.log(), 0.0).sum(-1)
+
+
+class AUC(TorchMetric):
+    """Area under the ROC curve of the second of two labels; NaN if all rows are of one class or a prediction is NaN.
+
+    ``update(prediction, target)`` takes (..., 2) twice; the class of an instance is its likeliest label.
+    """
+
+    full_state_update = False
+    score: list[Tensor]
+    label: list[Tensor]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("score", [], dist_reduce_fx="cat")
+        self.add_state("label", [], dist_reduce_fx="cat")
+
+    def update(self, prediction: Tensor, target: Tensor) -> None:
+        # The log ratio separates probabilities near 1.
+        self.score.append((prediction[..., 1].log().double() - prediction[..., 0].log().double()).flatten())
+        self.label.append(target.argmax(-1).flatten())
+
+    def compute(self) -> Tensor:
+        score, label = dim_zero_cat(self.score), dim_zero_cat(self.label)
+        if len(label.unique()) < 2 or score.isnan().any():
+            return score.new_tensor(torch.nan)
+        limit = torch.finfo(score.dtype).max
+        return score.new_tensor(roc_auc_score(label.cpu().numpy(), score.clamp(-limit, limit).cpu().numpy()))
+
+
+CLASS_METRICS = (
+    Metric("accuracy", correct, higher_is_better=True, of="class"),
+    Metric("auc", AUC, higher_is_better=True, of="class"),
+    Metric("nll", cross_entropy, of="class"),
+)
+
+
+# Calibrated intervals (n, levels, ...) of labels with values, and sets (n, levels, C) of nominal labels. They are
+# computed if the checkpoint holds a calibration.
+
+
+def _calibration_metrics(of: Kind) -> list[Metric]:
+    """Return per level the share of true values or true mass inside, and the width or the number of labels."""
+    functions: dict[str, Callable[..., Tensor]] = {"set_coverage": _set_mass, "set_size": _set_size}
+    if of == "interval":
+        functions = {"interval_coverage": _interval_covers, "interval_width": _interval_width}
+    return [
+        Metric(f"{name}{level}", partial(function, number), None, name == "interval_width", detail=True, of=of)
+        for number, level in enumerate(INTERVAL_LEVELS)
+        for name, function in functions.items()
+    ]
+
+
+def _interval_covers(number: int, ends: Tensor, value: Tensor) -> Tensor:
+    ends = ends[:, number]
+    return ((ends[..., 0] <= value) & (value <= ends[..., 1])).double()
+
+
+def _interval_width(number: int, ends: Tensor, value: Tensor) -> Tensor:
+    return ends[:, number, ..., 1] - ends[:, number, ..., 0]
+
+
+def _set_mass(number: int, sets: Tensor, target: Tensor) -> Tensor:
+    return (sets[:, number] * target).sum(-1)
+
+
+def _set_size(number: int, sets: Tensor, target: Tensor) -> Tensor:
+    return sets[:, number].sum(-1)

@@ -1,17 +1,23 @@
-"""All measures of one stage as torchmetrics, exact over any number of processes."""
+"""Accumulate metrics and losses over a stage as torchmetrics, exact over any number of processes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torchmetrics import Metric, MetricCollection
+from torchmetrics import Metric as TorchMetric
+from torchmetrics import MetricCollection
 from torchmetrics.utilities import dim_zero_cat
 
+from ldl.batch import without_half
+from ldl.collective import Collective
 from ldl.labels import LabelSpace
-from ldl.metrics.measure import Kind
-from ldl.metrics.ordinal import Rows, measure_rows
-from ldl.metrics.registry import measures
-from ldl.metrics.sums import Sums
+from ldl.metrics.metric import Kind
+from ldl.metrics.ordinal import Rows, line_results
+from ldl.metrics.registry import metrics_for, ordered
 
 COMPARED: dict[Kind, tuple[str, str]] = {
     "distribution": ("prediction", "target"),
@@ -20,43 +26,50 @@ COMPARED: dict[Kind, tuple[str, str]] = {
     "interval": ("interval", "value"),
     "set": ("set", "target"),
 }
-"""The columns that means are taken of."""
+"""Columns that metrics compare, by kind."""
 
 LINE_COLUMNS = ("index", "prediction", "predicted_value", "value", "train_count")
-"""The columns that are kept of all rows."""
+"""Columns that are kept of all rows."""
+
+
+class Sums(nn.Module):
+    """A module that follows the device of its model, but keeps its own precision."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        return super()._apply(lambda state: state.to(fn(state).device), recurse)
 
 
 class StageMetrics(Sums):
-    """What is measured of the instances of one stage.
+    """All metrics of one stage.
 
     Args:
         labels: The label space.
-        prefix: What names begin with, such as ``val_``.
+        prefix: Prefix of the names, such as ``val_``.
         maps: Whether every pixel has a distribution.
-        details: Measure details too.
+        details: Compute details too.
 
     Attributes:
-        means: Collections of the measures that are means over rows, by kind.
-        line: What needs all rows at once, or None.
+        means: Collections of the metrics that are means over rows, by kind.
+        line: Metrics that need all rows at once, or None.
     """
 
     def __init__(self, labels: LabelSpace, prefix: str = "", maps: bool = False, details: bool = True) -> None:
         super().__init__()
         self.prefix = prefix
         self.means = nn.ModuleDict()
-        wanted = [measure for measure in measures(labels, maps) if details or not measure.detail]
+        wanted = [metric for metric in metrics_for(labels, maps) if details or not metric.detail]
         for kind in COMPARED:
-            metrics = {measure.name: measure.metric() for measure in wanted if measure.of == kind}
+            metrics = {metric.name: metric.metric() for metric in wanted if metric.of == kind}
             if metrics:
-                # Compute groups would share the state of metrics that differ in nothing but their measure.
+                # Compute groups would share the state of metrics that differ only in their function.
                 self.means[kind] = MetricCollection(metrics, prefix=prefix, compute_groups=False)  # type: ignore[arg-type]
-        self.line = LineMetrics(labels, details) if any(measure.of == "line" for measure in wanted) else None
+        self.line = LineMetrics(labels, details) if any(metric.of == "line" for metric in wanted) else None
 
     def update(self, output: dict[str, Tensor]) -> list[MetricCollection]:
-        """Take what ``Task.predict_step`` gives of a batch; returns the means, which are to be logged."""
+        """Add the output of ``Task.predict_step`` for a batch; return the updated means, for logging."""
         updated = []
         for kind, columns in COMPARED.items():
-            # Intervals and sets are there where they are calibrated.
+            # Intervals and sets exist only after calibration.
             if kind in self.means and all(name in output for name in columns):
                 metrics = self.means[kind]
                 assert isinstance(metrics, MetricCollection)
@@ -67,16 +80,16 @@ class StageMetrics(Sums):
         return updated
 
     def finish(self) -> dict[str, float]:
-        """What all rows at once tell; the next row begins anew. Every process calls it."""
+        """Return the results of all rows at once, and reset. Every process calls it."""
         if self.line is None or not self.line.value:
             return {}
-        figures = self.line.compute()
+        results = self.line.compute()
         self.line.reset()
-        return {self.prefix + name: figure for name, figure in figures.items()}
+        return {self.prefix + name: result for name, result in results.items()}
 
 
-class LineMetrics(Metric):
-    """Keeps all rows of ordinal labels, for the measures of :class:`ldl.metrics.ordinal.Rows`, maybe with details."""
+class LineMetrics(TorchMetric):
+    """Keeps all rows of ordinal labels, for metrics of :class:`ldl.metrics.ordinal.Rows`."""
 
     full_state_update = False
     value: list[Tensor]
@@ -89,19 +102,105 @@ class LineMetrics(Metric):
             self.add_state(name, [], dist_reduce_fx="cat")
 
     def update(self, output: dict[str, Tensor]) -> None:
-        """Take ``index``, ``prediction``, ``predicted_value``, ``value`` and, where it is known, ``train_count``."""
+        """Add ``index``, ``prediction``, ``predicted_value``, ``value`` and, if known, ``train_count``."""
         for name in LINE_COLUMNS:
             if name in output:
-                column = output[name].detach()
-                # numpy has no bfloat16.
-                half = column.dtype in (torch.bfloat16, torch.float16)
-                getattr(self, name).append(column.float() if half else column)
+                getattr(self, name).append(without_half(output[name].detach()))
 
     def compute(self) -> dict[str, float]:
-        """The measures by name, of the rows in the order of the data set."""
+        """Return the results by name, over the rows in the order of the data set."""
         columns = {name: getattr(self, name) for name in LINE_COLUMNS}
         rows = {name: dim_zero_cat(column).cpu() for name, column in columns.items() if len(column)}
         order = torch.argsort(rows.pop("index"), stable=True)
         columns = {name: column[order].numpy() for name, column in rows.items()}
-        wanted = [m for m in measures(self.labels) if m.of == "line" and (self.details or not m.detail)]
-        return measure_rows(Rows(labels=self.labels, **columns), wanted)
+        wanted = [m for m in metrics_for(self.labels) if m.of == "line" and (self.details or not m.detail)]
+        return line_results(Rows(labels=self.labels, **columns), wanted)
+
+
+def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, float]:
+    """Return all metrics of collected rows, such as those of every fold, by their names in ``results.json``.
+
+    Args:
+        rows: ``prediction`` and ``target`` (n, C); for labels with values also ``predicted_value`` and ``value`` (n,)
+            or (n, 2), and ``train_count`` (n,) if known.
+        labels: The label space.
+    """
+    metrics = StageMetrics(labels, maps=rows["prediction"].ndim > 2)
+    for metric in metrics.modules():
+        if isinstance(metric, TorchMetric):
+            # The rows are those of all processes, and one process computes the metrics.
+            metric.distributed_available_fn = lambda: False
+    measured: dict[str, float] = {}
+    columns = {name: torch.from_numpy(column) for name, column in rows.items()}
+    for means in metrics.update({**columns, "index": torch.arange(len(rows["prediction"]))}):
+        measured |= {name: float(number) for name, number in means.compute().items()}
+    return ordered(measured | metrics.finish())
+
+
+class WeightedMean(TorchMetric):
+    """Weighted mean. torchmetrics' own synchronises with the device at every number, and ignores NaN."""
+
+    full_state_update = False
+    mean_value: Tensor
+    weight: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The default type is that of the model, which may have 16 bits.
+        self.add_state("mean_value", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("weight", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, value: Tensor, weight: int) -> None:
+        """Add a number."""
+        self.mean_value += value.to(self.mean_value.dtype) * weight
+        self.weight += weight
+
+    def compute(self) -> Tensor:
+        return self.mean_value / self.weight
+
+
+class LossMeans(Sums):
+    """Epoch means of every training loss, weighted by rows, exact over processes and after a resume in mid-epoch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.means = nn.ModuleDict()
+
+    def update(self, losses: dict[str, Tensor], rows: int) -> None:
+        """Add the losses of one batch, each a mean over ``rows`` rows of this process."""
+        for name, value in losses.items():
+            self._mean(name, value.device).update(value.detach(), rows)
+
+    def compute(self) -> dict[str, Tensor]:
+        """Return the means by name, over all processes. Every process calls it."""
+        return {name: self._mean(name).compute() for name in self.means}
+
+    def reset(self) -> None:
+        """Begin a new epoch."""
+        for name in self.means:
+            self._mean(name).reset()
+
+    def memory_state(self, collective: Collective) -> dict[str, Tensor]:
+        """Return the sums of an unfinished epoch: per loss weighted sum and weight, (world size, 2)."""
+        sums = {}
+        for name in self.means:
+            mean = self._mean(name)
+            pair = torch.stack([torch.as_tensor(mean.mean_value), torch.as_tensor(mean.weight)])
+            sums[name] = torch.cat(collective.gather(pair[None]))
+        return sums
+
+    def load_memory_state(self, state: dict[str, Tensor], collective: Collective, device: torch.device) -> None:
+        """Load this process's share of :meth:`memory_state`, whatever number of processes saved it."""
+        for name, sums in state.items():
+            mean = self._mean(name, device)
+            mine = sums[collective.rank :: collective.world_size].sum(0)
+            if mine[1] > 0:
+                mean.update(torch.zeros((), device=device), 0)  # or torchmetrics warns that there was no update
+            mean.mean_value, mean.weight = mine.to(device)
+
+    def _mean(self, name: str, device: torch.device | None = None) -> WeightedMean:
+        if name not in self.means:
+            self.means[name] = WeightedMean().to(device)
+        mean = self.means[name]
+        assert isinstance(mean, WeightedMean)
+        return mean

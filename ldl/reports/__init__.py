@@ -1,1 +1,1 @@
-"""What a run writes down: predictions, charts, edge maps."""
+"""Files that a run writes: predictions, charts, maps and the model card."""

@@ -1,4 +1,4 @@
-"""Writing results: JSON without NaN and never half, CSV with seven digits, tables of Markdown."""
+"""Write results: JSON without NaN, CSV with seven digits, Markdown tables, and records for the loggers."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import codecs
 import csv
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pytorch_lightning.loggers import Logger, WandbLogger
 
+from ldl.charts.drawing import spared
 from ldl.checkpoint import MENDED, replacing
 
-HELD = 2**14
-"""Rows of a table of which Python has objects at a time."""
+ESCAPED = "backslashreplace"
+"""Error handler for text that is not Unicode, such as file names with arbitrary bytes."""
+
+ROWS_AT_ONCE = 2**14
+"""Rows of a table that exist as Python objects at the same time."""
 
 
 def write_json(path: Path, content: dict[str, Any], mend: str = MENDED) -> None:
-    """Write all or nothing; NaN and infinities become null. Raises LDLError as ``replacing``."""
+    """Write a whole JSON file or none; NaN and infinities become null. Raises LDLError as ``replacing``."""
     with replacing(path, mend) as file:
         file.write((json.dumps(_finite(content), indent=2, allow_nan=False) + "\n").encode())
 
@@ -33,21 +39,48 @@ def _finite(value: Any) -> Any:
 
 
 def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:
-    """Write a CSV file, all or nothing; numbers keep seven digits."""
+    """Write a whole CSV file or none; numbers have seven digits."""
     with replacing(path) as file:
-        writer = csv.writer(codecs.getwriter("utf-8")(file))
+        writer = csv.writer(codecs.getwriter("utf-8")(file, ESCAPED))
         writer.writerow(header)
         writer.writerows([f"{item:.7g}" if isinstance(item, float) else item for item in row] for row in rows)
 
 
 def lines(columns: Iterable[np.ndarray]) -> Iterator[list[Any]]:
-    """The entries of columns (n,) row by row, as Python's own, so many at a time as may be held."""
+    """Yield the rows of columns (n,) as Python objects."""
     columns = list(columns)
-    for start in range(0, len(columns[0]), HELD):
-        yield from map(list, zip(*(column[start : start + HELD].tolist() for column in columns)))
+    for start in range(0, len(columns[0]), ROWS_AT_ONCE):
+        yield from map(list, zip(*(column[start : start + ROWS_AT_ONCE].tolist() for column in columns)))
+
+
+def below(name: str) -> str:
+    """Return the name of an instance as a path that stays below the folder it is joined to."""
+    return "/".join(part for part in Path(name).parts if part not in ("/", "//", "..")) or "_"
+
+
+def as_text(text: str) -> str:
+    """Escape a name for one line of Markdown, so that it is neither markup nor HTML."""
+    return re.sub(r"([\\`*\[\]<>|$~&]|(?<!\w)_|_(?!\w)|^[#+-](?=\s))", r"\\\1", " ".join(text.split()))
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, without a newline at its end."""
+    """Return a Markdown table without a final newline; entries are Markdown."""
     lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
     return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
+
+
+def log_images(loggers: Sequence[Logger], charts: dict[str, Path]) -> None:
+    """Send charts to wandb, if it is among the loggers."""
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            for name, path in charts.items():
+                with spared(f"{name} in wandb"):
+                    logger.log_image(f"charts/{name}", [str(path)])
+
+
+def log_table(loggers: Sequence[Logger], columns: list[str], rows: list[list[Any]]) -> None:
+    """Send a table of predictions to wandb, if it is among the loggers."""
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            with spared("the table of predictions in wandb"):
+                logger.log_table("predictions", columns=columns, data=rows)

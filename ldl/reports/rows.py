@@ -1,4 +1,4 @@
-"""Predictions and charts of the test instances."""
+"""Predictions and charts of the test rows of a run."""
 
 from __future__ import annotations
 
@@ -14,35 +14,39 @@ import torch
 from torch import Tensor
 
 from ldl import charts
-from ldl.batch import Batch
-from ldl.charts.drawing import captioned
+from ldl.batch import Batch, without_half
+from ldl.charts.drawing import captioned, spared
 from ldl.collective import current_collective
 from ldl.data.base import LDLDataModule
-from ldl.data.instances import Guarded, collate
+from ldl.data.loader import Guarded, collate
 from ldl.data.sampler import Draws
 from ldl.head import Head
 from ldl.inference.predictions import Predictions
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
-from ldl.metrics.intervals import INTERVAL_LEVELS
-from ldl.reports.caption import caption
-from ldl.reports.files import lines, write_csv
-from ldl.reports.loggers import log_images, log_table
-from ldl.reports.photographs import MOST_DRAWN, Photographs, draw_photographs
+from ldl.metrics.registry import INTERVAL_LEVELS
+from ldl.reports.files import below, lines, log_images, log_table, write_csv
 
 TABLE_ROWS = 200
+"""Rows of the table of predictions for loggers."""
+
+MOST_DRAWN = 1000
+"""Most images with a chart each; a thousand take some minutes."""
+
+LEVEL = 0.9
+"""Level of the intervals that are written beside faces."""
 
 
 class Report(pl.Callback):
-    """Writes ``predictions.csv`` and ``charts/`` after a test or prediction, and shows them to the loggers.
+    """Write ``predictions.csv`` and ``charts/`` after a test or prediction, and send them to the loggers.
 
     Args:
         folder: The run directory.
-        draw: Draw charts; without, only ``predictions.csv`` is written.
+        draw: Draw charts.
 
     Attributes:
-        rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set:
-            what the steps of ``Task`` give.
+        rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set: the
+            outputs of the steps of ``Task``.
     """
 
     def __init__(self, folder: Path, draw: bool = True) -> None:
@@ -52,10 +56,7 @@ class Report(pl.Callback):
         self._batches: list[dict[str, Tensor]] = []
 
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
-        # numpy has no bfloat16.
-        half = (torch.bfloat16, torch.float16)
-        columns = {name: column.float() if column.dtype in half else column for name, column in outputs.items()}
-        self._batches.append({name: column.detach().cpu() for name, column in columns.items()})
+        self._batches.append({name: without_half(column.detach()).cpu() for name, column in outputs.items()})
 
     on_predict_batch_end = on_test_batch_end  # type: ignore[assignment]
 
@@ -69,25 +70,34 @@ class Report(pl.Callback):
         self._batches.clear()
         order = np.argsort(rows["index"], kind="stable")
         self.rows = {name: column[order] for name, column in rows.items()}
+        if trainer.is_global_zero:
+            self.write(trainer, pl_module)
 
     on_predict_epoch_end = on_test_epoch_end
 
+    def write(self, trainer: pl.Trainer, task: Any) -> None:
+        """Write ``predictions.csv``; a subclass that only collects ``rows`` writes nothing."""
+        columns = self._columns(trainer, task)
+        write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()))
+
+    def _columns(self, trainer: pl.Trainer, task: Any) -> dict[str, np.ndarray]:
+        data, levels = data_of(trainer), INTERVAL_LEVELS if trainer.predicting else ()
+        names, facts = getattr(data, "names", None), getattr(data, "facts", None)
+        return tabulate(self.rows, task.labels, names, levels, facts, task.calibration)
+
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
-            data, levels = data_of(trainer), INTERVAL_LEVELS if trainer.predicting else ()
-            names, facts = getattr(data, "names", None), getattr(data, "facts", None)
-            columns = tabulate(self.rows, pl_module.labels, names, levels, facts, pl_module.calibration)
-            write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()))
-            with captioned(caption(pl_module.head, data, self.folder)):
+            with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
                 paths = self._draw(pl_module, trainer) if self.draw else {}
             log_images(trainer.loggers, paths)
+            columns = self._columns(trainer, pl_module)
             log_table(trainer.loggers, list(columns), list(islice(lines(columns.values()), TABLE_ROWS)))
 
     def on_predict_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self.on_test_end(trainer, pl_module)
         if trainer.is_global_zero and self.draw and "target" not in self.rows:
-            with captioned(caption(pl_module.head, data_of(trainer), self.folder)):
-                self._draw_each(data_of(trainer), pl_module.labels, pl_module.calibration)
+            with captioned(caption(pl_module.head, data_of(trainer), self.folder)), spared("charts/pictures"):
+                draw_each(self.folder, data_of(trainer), self.rows, pl_module.labels, pl_module.calibration)
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)
@@ -98,73 +108,72 @@ class Report(pl.Callback):
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
         return paths | draw_learning(self.folder)
 
-    def _draw_each(self, data: Any, labels: LabelSpace, calibration: Conformal | None) -> None:
-        """One chart a picture, of pictures of which nothing else is known, up to ``MOST_DRAWN``."""
-        if isinstance(data, Photographs) and "face" in data.facts:
-            draw_photographs(self.folder / "charts" / "pictures", data, self.rows, labels, calibration)
-            return
-        values, index = self.rows.get("predicted_value"), self.rows["index"]
-        if len(index) > MOST_DRAWN:
-            print(f"charts/pictures: the first {MOST_DRAWN} of {len(index):,} pictures; predictions.csv has all")
-        for row, number in enumerate(index[:MOST_DRAWN]):
-            picture = pictures(data, np.array([number]))
-            if picture is not None:
-                path = self.folder / "charts" / "pictures" / f"{name_of(data, number)}.png"
-                value = None if values is None else values[row]
-                charts.prediction(path, picture[0], self.rows["prediction"][row], value, labels)
-
 
 def data_of(trainer: pl.Trainer) -> Any:
-    """The data module of a run; None where it was given loaders."""
+    """Return the data module of a run, or None if the run was given loaders."""
     return getattr(trainer, "datamodule", None)
 
 
 def name_of(data: Any, row: int) -> str:
-    """What an instance of a data set is called, or its number."""
+    """Return the name of an instance, or its number."""
     names = getattr(data, "names", None)
     return str(row) if names is None else names[row]
 
 
+def caption(head: Head, data: Any, folder: Path, folds: int | None = None) -> str:
+    """Return the caption of a run's charts: head, data, protocol with its fold or all ``folds``, and run."""
+    text = type(head).__name__
+    if isinstance(data, LDLDataModule):
+        several = getattr(data, "folds", 0) and data.protocol != "none"
+        which = f", {folds} folds together" if folds else f", fold {data.fold}" if several else ""
+        text += f" on {data.title}, {data.protocol}{which}"
+    run = folder.parent.name if folder.name.startswith("fold_") else folder.name
+    return f"{text}  ·  {run}"
+
+
 def draw_learning(folder: Path) -> dict[str, Path]:
-    """The learning curves of a run that has trained, from its ``metrics.csv``."""
+    """Draw the learning curves of a run from its ``metrics.csv``."""
     log = folder / "metrics.csv"
-    curves = charts.learning_curves(folder / "charts" / "learning_curves.png", log) if log.is_file() else None
-    return {"learning_curves": curves} if curves else {}
+    with spared("charts/learning_curves.png"):
+        curves = charts.learning_curves(folder / "charts" / "learning_curves.png", log) if log.is_file() else None
+        return {"learning_curves": curves} if curves else {}
+    return {}
 
 
 @torch.no_grad()
 def head_charts(
     folder: Path, trainer: pl.Trainer, task: Any, data: LDLDataModule, index: np.ndarray
 ) -> dict[str, Path]:
-    """What the head draws of the first of the test instances ``index`` (n,): see ``Head.charts``."""
+    """Draw the charts of the head for the first of the test instances ``index`` (n,); see ``Head.charts``."""
     head: Head = task.head
     if type(head).charts is Head.charts:
         return {}
-    # No more than a batch, which is known to fit, and no second pass over the data.
-    rows = index[: max(1, data.eval_batch_size // trainer.world_size)]
-    batch = instances(data, rows)
-    if data.backbone_features is not None:
-        batch["features"] = data.backbone_features[torch.from_numpy(rows)]
-    if data.truth is not None:
-        batch["truth"] = torch.from_numpy(data.truth[rows])
-    batch = {name: column.to(task.device) for name, column in trainer.precision_plugin.convert_input(batch).items()}
-    batch["features"] = task.features(batch)
-    batch["prediction"] = head(batch["features"])
-    boxes = task.backbone.boxes(tuple(data.input_shape))
-    return head.charts(folder, batch if boxes is None else {**batch, "boxes": boxes})
+    with spared(f"charts of {type(head).__name__}"):
+        # One batch is known to fit into memory.
+        rows = index[: max(1, data.eval_batch_size // trainer.world_size)]
+        batch = instances(data, rows)
+        if data.backbone_features is not None:
+            batch["features"] = data.backbone_features[torch.from_numpy(rows)]
+        if data.truth is not None:
+            batch["truth"] = torch.from_numpy(data.truth[rows])
+        batch = {name: column.to(task.device) for name, column in trainer.precision_plugin.convert_input(batch).items()}
+        batch["features"] = task.features(batch)
+        batch["prediction"] = head(batch["features"])
+        boxes = task.backbone.boxes(tuple(data.input_shape))
+        return head.charts(folder, batch if boxes is None else {**batch, "boxes": boxes})
+    return {}
 
 
 def instances(data: LDLDataModule, index: np.ndarray) -> Batch:
-    """A batch of the instances ``index`` (n,) of a data set, as evaluation sees them."""
-    draws = Draws(np.arange(len(index)))
-    batch: Batch = collate(Guarded(data.dataset(index, train=False)).__getitems__(draws))
+    """Return a batch of the instances ``index`` (n,), as for evaluation."""
+    batch: Batch = collate(Guarded(data.dataset(index, train=False)).__getitems__(Draws(np.arange(len(index)))))
     return batch
 
 
 def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
-    """The inputs of instances ``index`` (n,), (n, H, W, 3) uint8, where those of the data module are pictures.
+    """Return the inputs of instances ``index`` (n,) as images, (n, H, W, 3) uint8, or None if they are no images.
 
-    These are of three channels or of one, in uint8 or from 0 to 1.
+    Images have one or three channels, in uint8 or from 0 to 1.
     """
     if not isinstance(data, LDLDataModule) or len(data.input_shape) != 3 or data.input_shape[0] not in (1, 3):
         return None
@@ -176,6 +185,48 @@ def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
     return images.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).numpy()
 
 
+def draw_each(
+    run: Path, data: Any, rows: dict[str, np.ndarray], labels: LabelSpace, calibration: Conformal | None
+) -> None:
+    """Draw one chart per unlabelled image, up to ``MOST_DRAWN``.
+
+    After face detection, ``data.facts`` has ``face`` and the box ``x0, y0, x1, y1`` of every row, in pixels, and
+    ``data.photograph(row)`` returns the whole image of a row, (H, W, 3) uint8, which gets a box per face.
+    """
+    predictions, index = rows["prediction"], rows["index"]
+    facts = getattr(data, "facts", None) or {}
+    faces = "face" in facts
+    if not faces and pictures(data, index[:1]) is None:
+        return
+    names = np.array([name_of(data, row) for row in index])
+    drawn = list(dict.fromkeys(names.tolist()))
+    if len(drawn) > MOST_DRAWN:
+        print(f"charts/pictures: the first {MOST_DRAWN} of {len(drawn):,} images; predictions.csv has all")
+    texts = in_words(Predictions(predictions, rows.get("predicted_value"), labels, calibration=calibration))
+    boxes = np.empty((len(index), 0))
+    if faces:
+        texts = [f"{face}: {text}" for face, text in zip(facts["face"][index], texts)]
+        boxes = np.stack([facts[side][index] for side in ("x0", "y0", "x1", "y1")], axis=1)
+    for name in drawn[:MOST_DRAWN]:
+        mine = np.flatnonzero(names == name)
+        with spared(f"charts/pictures/{name}.png"):
+            image = data.photograph(int(index[mine[0]])) if faces else pictures(data, index[mine[:1]])[0]  # type: ignore[index]
+            path = run / "charts" / "pictures" / f"{below(name)}.png"
+            shown = boxes[mine] if faces else np.empty((0, 4))
+            charts.photograph(path, image, shown, predictions[mine], [texts[row] for row in mine], labels)
+
+
+def in_words(found: Predictions) -> list[str]:
+    """Return per row the value with its interval of 90%, or the likeliest label if labels have no values."""
+    if found.value is None:
+        return [f"{found.labels.names[row.argmax()]} ({row.max():.0%})" for row in found.distribution]
+    values, ends = found.value.reshape(len(found), -1), found.interval(LEVEL).reshape(len(found), -1, 2)
+    return [
+        ", ".join(f"{value:.3g} ({low:.3g} to {high:.3g})" for value, (low, high) in zip(*each))
+        for each in zip(values, ends)
+    ]
+
+
 def tabulate(
     rows: dict[str, np.ndarray],
     labels: LabelSpace,
@@ -184,11 +235,17 @@ def tabulate(
     facts: dict[str, np.ndarray] | None = None,
     calibration: Conformal | None = None,
 ) -> dict[str, np.ndarray]:
-    """The columns of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
+    """Return the columns of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
-    ``names`` and ``facts`` have one entry an instance of the data set. With ``levels``, in percent, come the standard
-    deviation, ``value_std``, and an interval each, such as ``lower_90`` and ``upper_90``, where labels have values,
-    calibrated where there is a calibration; of nominal labels the names of a calibrated set, such as ``set_90``.
+    Args:
+        rows: Columns as in :class:`Report`.
+        labels: The label space.
+        names: Name of every instance of the data set, or None.
+        levels: Levels in per cent: labels with values get ``value_std`` and an interval per level, such as ``lower_90``
+            and ``upper_90``, calibrated if possible; nominal labels get the names of a calibrated set, such as
+            ``set_90``.
+        facts: Further columns, with one entry per instance of the data set.
+        calibration: Calibration of the intervals, or None.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
@@ -201,15 +258,14 @@ def tabulate(
             columns.update(_by_axis(name, rows[name], labels))
     if levels:
         found = Predictions(rows["prediction"], rows.get("predicted_value"), labels, calibration=calibration)
-        columns.update(_spread(found, levels))
+        columns.update(_uncertainty(found, levels))
     for name in ("target", "prediction"):
         if name in rows:
             columns.update({f"{name}:{label}": rows[name][:, number] for number, label in enumerate(labels.names)})
     return columns
 
 
-def _spread(found: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:
-    """Deviation and intervals of labels with values, calibrated sets of nominal ones, their names between bars."""
+def _uncertainty(found: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:
     labels, columns = found.labels, {}
     if found.std is not None:
         columns.update(_by_axis("value_std", found.std, labels))
@@ -226,7 +282,7 @@ def _spread(found: Predictions, levels: Sequence[int]) -> dict[str, np.ndarray]:
 
 
 def _by_axis(name: str, column: np.ndarray, labels: LabelSpace) -> dict[str, np.ndarray]:
-    """A column (n,), or one an axis of (n, 2)."""
+    """Return a column (n,), or one per axis of (n, 2)."""
     parts = column.reshape(len(column), -1).T
     axes = labels.axis_names or range(len(parts))
     return {name if len(parts) == 1 else f"{name}_{axis}": part for axis, part in zip(axes, parts)}

@@ -38,6 +38,7 @@ CSV: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "a.csv|label:NAME"),
     "blank lines": ("\n\n\n", "a.csv|label:NAME"),
     "header alone": ("f0,label:a,label:b\n", "a.csv|needs rows"),
+    "a truth value": (f"{SOUND}true,2,.25,.75\n", ""),
     "one row": ("f0,label:a,label:b\n1,.5,.5\n", "folds 10"),
     "header twice": (SOUND + SOUND, "a.csv|line 22|'label:a'"),
     "latin-1": (SOUND.replace("f0", "größe").encode("latin-1"), "a.csv|line 1|UTF-8|0xf6"),
@@ -67,7 +68,7 @@ CSV: dict[str, tuple[str | bytes, str]] = {
     "a name written from right to left": (SOUND.replace("label:a", "label:\u202ea"), ""),
 } | {
     f"field {field!r}": (f"{SOUND}{field},2,.25,.75\n", "a.csv|line 22|'f0'|not a finite number")
-    for field in ("nan", "inf", "-inf", "1e400", "0x10", "−1", "None", "true", "", "1,5".replace(",", "'"))
+    for field in ("nan", "inf", "-inf", "1e400", "0x10", "−1", "None", "2_0", "٣", "", "1,5".replace(",", "'"))
 }  # fmt: skip
 
 
@@ -106,8 +107,8 @@ NPZ: dict[str, tuple[Write, str]] = {
     "big endian": (_npz(X.astype(">f8")), ""),
     "truth values": (_npz(X > 0), ""),
     "empty file": (lambda path: path.write_bytes(b""), "a.npz"),
-    "no arrays": (_zip(), "a.npz|features"),
-    "objects": (_npz(np.array([{}] * 30, dtype=object)), "a.npz|Object arrays"),
+    "no arrays": (_zip(), "a.npz|it has none"),
+    "objects": (_npz(np.array([{}] * 30, dtype=object)), "a.npz|Python objects"),
     "texts": (_npz(X.astype(str)), "a.npz|not numbers"),
     "complex": (_npz(X + 1j), "a.npz|complex"),
     "dates": (_npz(np.full((30, 4), np.datetime64("2020"))), "a.npz|datetime64"),
@@ -120,7 +121,7 @@ NPZ: dict[str, tuple[Write, str]] = {
     "fewer rows": (_npz(X[:-1]), "29 rows|30"),
     "NaN": (_npz(np.where(np.arange(120).reshape(30, 4) == 7, np.nan, X)), "a.npz|row 1, column 3|nan"),
     "fields": (_npz(np.zeros(30, dtype=[("a", "f4")])), "a.npz|shape (30,)"),
-    "claims 1e12 rows": (_zip(features=_claims((10**12, 4)), labels=_npy(D)), "a.npz"),
+    "claims 1e12 rows": (_zip(features=_claims((10**12, 4)), labels=_npy(D)), "memory"),
     "claims rows below 0": (_zip(features=_claims((-3, 4)), labels=_npy(D)), "a.npz"),
     "cut member": (_zip(features=_npy(X)[:200], labels=_npy(D)), "a.npz"),
     "no array in it": (_zip(features=b"abc", labels=_npy(D)), "a.npz"),
@@ -167,7 +168,7 @@ PLACES: dict[str, tuple[Callable[[Path], object] | None, str, str]] = {
     "a link to nothing": (lambda here: (here / "a.csv").symlink_to(here / "b.csv"), "a.csv", "a.csv"),
     "below a file": (lambda here: (here / "a.csv").write_text(SOUND), "a.csv/b.csv", "b.csv"),
     "a name without end": (None, "a" * 5000 + ".csv", "too long"),
-    "NUL in the name": (None, "a\0.csv", "a\\x00.csv"),
+    "NUL in the name": (None, "a\0.csv", "null byte"),
     "another ending": (lambda here: (here / "a.xls").write_text(SOUND), "a.xls", "'.xls'|.csv"),
     "capitals": (lambda here: (here / "a.CSV").write_text(SOUND), "a.CSV", ""),
 }

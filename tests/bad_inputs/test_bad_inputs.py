@@ -1,6 +1,6 @@
-"""Hundreds of command lines that are wrong somewhere: each ends in one line that names the culprit, and leaves nothing.
+"""Hundreds of command lines with one mistake: each ends in one line that names it, and leaves no files.
 
-The few that are accepted end with results that are finite.
+The few that are accepted end with finite results. Every eighth case runs by default, the others with ``-m slow``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from ldl import charts
 CASES: dict[str, Case] = {name: case for cases in CLASSES.values() for name, case in cases.items()}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if number % 8 else []) for number, name in enumerate(CASES)]
+)
 def test_it_ends_in_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blank: None) -> None:
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
     # Charts of many labels and leaves have tests of their own.

@@ -95,7 +95,13 @@ def _damaged(content: bytes, damage: list[tuple[str, float, int]]) -> bytes:
     return content
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind in ("table.csv", "picture.png", "ldlf.ckpt") else [pytest.mark.slow])
+        for kind in KINDS
+    ],
+)
 def test_damage_is_read_or_refused(kind: str, tmp_path: Path) -> None:
     make, read = KINDS[kind]
     sound = tmp_path / kind
@@ -116,6 +122,7 @@ def test_damage_is_read_or_refused(kind: str, tmp_path: Path) -> None:
     check()
 
 
+@pytest.mark.slow
 def test_tensors_of_a_checkpoint_are_what_is_damaged(tmp_path: Path) -> None:
     """Most damage is found by the sums of the archive; here the archive is sound, and its numbers are not."""
     for name in CHECKPOINTS:

@@ -11,12 +11,10 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from ldl.callbacks.gather import of_all, put_together
+from ldl.callbacks.fit_head import of_all, put_together
 from ldl.collective import Collective
-from ldl.data import TabularLDL, row_file
-from ldl.errors import LDLError
-from ldl.head import Head
-from ldl.heads import LDLF, BoostedTrees
+from ldl.data import TabularLDL, storage
+from ldl.heads import MaxEnt
 from ldl.task import Task
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -40,12 +38,6 @@ def test_all_rows_in_order_and_no_file_left(tmp_path: Path, in_memory: float) ->
     columns["features"] += 1  # a head may write: nobody else has them
 
 
-def test_no_room_is_said_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(LDLError, match="file cannot be written: .*; set data.cache_dir or LDL_CACHE"):
-        put_together(iter(parts()), 23, 0, tmp_path / "file")
-
-
 def test_rows_of_two_processes_come_back_in_order() -> None:
     class Two(Collective):
         world_size = 2
@@ -60,11 +52,8 @@ def test_rows_of_two_processes_come_back_in_order() -> None:
     assert all(torch.equal(column, ROWS[name]) for name, column in of_all(dealt, Two()).items())
 
 
-@pytest.mark.parametrize("head", [LDLF, BoostedTrees])
-def test_a_table_on_disk_trains_the_same_head(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: type[Head]
-) -> None:
-    monkeypatch.setattr(row_file, "BLOCK", 8 * 4 * 50)
+def test_a_table_on_disk_trains_the_same_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "BLOCK", 8 * 4 * 50)
     monkeypatch.setenv("LDL_CACHE", str(tmp_path / "cache"))
     random = np.random.default_rng(0)
     features = random.normal(size=(300, 4)).astype(np.float32)
@@ -73,13 +62,12 @@ def test_a_table_on_disk_trains_the_same_head(
 
     def trained(in_memory: float) -> dict[str, Any]:
         pl.seed_everything(0, verbose=False)
-        small = LDLF(trees=2, depth=3, batches=2) if head is LDLF else BoostedTrees(rounds=3, min_leaf=2)
         data = TabularLDL(str(tmp_path), batch_size=32, val_fraction=0, in_memory=in_memory)
         trainer = pl.Trainer(
             max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
             enable_model_summary=False, use_distributed_sampler=False,
         )  # fmt: skip
-        task = Task(small)
+        task = Task(MaxEnt(iterations=3))
         trainer.fit(task, datamodule=data)
         (measured,) = trainer.test(task, datamodule=data, verbose=False)
         return {**task.state_dict(), **{name: torch.tensor(figure) for name, figure in measured.items()}}

@@ -12,7 +12,7 @@ from ldl.task import Task
 
 
 def test_saved_samples_go_to_the_device_that_trains() -> None:
-    task, callback = Task(LDLF(trees=2, depth=2), None, sgd), LeafUpdate()
+    task, callback = Task(LDLF(trees=2, depth=2, batches=3), None, sgd), LeafUpdate()
     trainer = train(task, Problem("rows"), 1)
     checkpoint: dict[str, Any] = {}
     callback.on_save_checkpoint(trainer, task, checkpoint)
@@ -22,9 +22,9 @@ def test_saved_samples_go_to_the_device_that_trains() -> None:
 
 
 def test_a_second_fit_begins_without_samples() -> None:
-    task, data = Task(LDLF(trees=2, depth=2), None, sgd), Problem("rows")
+    task, data = Task(LDLF(trees=2, depth=2, batches=3), None, sgd), Problem("rows")
     held = []
     for _ in range(2):
         train(task, data, 1)
         held.append((len(task.head._ring), task.head._observed))
-    assert held == [(4, 4), (4, 4)]
+    assert held == [(3, 1), (3, 1)]

@@ -1,27 +1,22 @@
-"""Makes the checkpoints of this folder; it ran once, on the code before the move of modules (commit 0bc56bf).
+"""The problem on which the checkpoints of this folder were trained, by the code of commit 0bc56bf.
 
-    cd CHECKOUT_OF_0bc56bf && PYTHONPATH=. python THIS_FILE [NAME ...]
-
-NAME.ckpt is what the trainer saved after an epoch, NAME.npz what the model of that time predicted, and for ``ldlf``
-also what it predicted after one epoch more. Networks hold patterns that repeat, which keeps their files small.
+NAME.ckpt is the checkpoint of the trainer after one epoch. NAME.npz holds the predictions of the model of that time,
+and for ``ldlf`` also those after one epoch more. The script that made them is in the history of this file.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader
 
 from ldl.labels import LabelSpace
 
 FOLDER = Path(__file__).parent
-PATTERN = 2048
 
 
 class Problem(pl.LightningDataModule):
@@ -87,80 +82,3 @@ def predictions(task: Any, data: Problem) -> dict[str, np.ndarray]:
     if distribution.ndim == 4:
         distribution = distribution[:, ::4, ::4]
     return {"distribution": distribution.numpy()} | ({} if value is None else {"value": value.numpy()})
-
-
-def repeat_patterns(state: dict[str, Tensor]) -> None:
-    """Let all weights of a network be views of a few numbers, which are stored once."""
-    draw = np.random.RandomState(1)
-    weights = torch.from_numpy(draw.uniform(-0.14, 0.14, PATTERN).astype(np.float32))
-    scales = torch.from_numpy(draw.uniform(0.5, 1.5, PATTERN).astype(np.float32))
-    count = torch.tensor(1)
-    for name, tensor in state.items():
-        if not name.startswith("backbone."):
-            continue
-        steps = [max(1, (PATTERN // 8 - 1) // size) for size in tensor.shape]
-        scale = tensor.ndim == 1 and name.endswith(("weight", "var"))
-        state[name] = (scales if scale else weights).as_strided(tensor.shape, steps) if tensor.ndim else count
-
-
-def main() -> None:
-    from ldl.backbone import Identity, Timm
-    from ldl.each_instance import EachInstance
-    from ldl.edges.backbone import PixelFeatures
-    from ldl.haar import Haar
-    from ldl.hog import HOG
-
-    from ldl import heads
-    from ldl.task import Task
-
-    few = {"trees": 3, "depth": 3, "seed": 1}
-    models: dict[str, tuple[Any, Any, str]] = {
-        "softmax": (heads.Softmax("ce", hidden=[5]), Identity(), "rows"),
-        "ldlf": (heads.LDLF(trees=2, depth=3, outputs=5, batches=3), Identity(), "rows"),
-        "structrf": (heads.StructRF(**few), Identity(), "rows"),
-        "costsensitiveforest": (heads.CostSensitiveForest(**few), Identity(), "rows"),
-        "dsna": (heads.DSNA(**few), Identity(), "rows"),
-        "mslp": (heads.MSLP(positives=5, negatives=3, kernel="rbf", landmarks=10), Identity(), "rows"),
-        "aaknn": (heads.AAKNN(3), Identity(), "rows"),
-        "maxent": (heads.MaxEnt(l2=0.01, iterations=20), Identity(), "rows"),
-        "meanpredictor": (heads.MeanPredictor(), Identity(flatten=True), "rows"),
-        "milboost": (heads.MILBoost(rounds=5, seed=1), Identity(), "bags"),
-        "mplboost": (heads.MPLBoost(groups=2, rounds=4, clustered=2, seed=1), Identity(), "bags"),
-        "bagged": (heads.Bagged(heads.Softmax(hidden=[4]), "nor"), Identity(), "bags"),
-        "timm": (heads.Softmax(), Timm("test_resnet", lr=0.001, mirror=True), "pictures"),
-        "pixel_features": (heads.Softmax(), PixelFeatures("test_resnet", False, 4, [1.0, 0.5]), "pictures"),
-        "haar": (heads.AAKNN(3), Haar(20, seed=2), "pictures"),
-        "haar_windows": (heads.MILBoost(rounds=3, seed=1), Haar(20, window=24, stride=4, seed=2), "pictures"),
-        "hog": (heads.AAKNN(3), HOG(9, 16, 2), "pictures"),
-        "each_instance": (heads.Bagged(), EachInstance(Timm("test_resnet", "auto")), "picture_bags"),
-    }
-    for name in sys.argv[1:] or models:
-        head, backbone, kind = models[name]
-        pl.seed_everything(0, verbose=False)
-        data = Problem(kind)
-        task = Task(head, backbone, sgd)
-        trains = kind in ("rows", "bags") or name.startswith("haar") or name == "hog"
-        if not trains:
-            data.build(task)
-            trainer = pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
-            trainer.strategy.connect(task)
-        else:
-            trainer = train(task, data, 1)
-        file = FOLDER / f"{name}.ckpt"
-        trainer.save_checkpoint(file)
-        if not trains:
-            checkpoint = torch.load(file, weights_only=True)
-            repeat_patterns(checkpoint["state_dict"])
-            torch.save(checkpoint, file)
-        task = Task.load_from_checkpoint(file)
-        found = predictions(task, data)
-        if name == "ldlf":
-            task = Task(heads.LDLF(trees=2, depth=3, outputs=5, batches=3), Identity(), sgd)
-            train(task, data, 2, file)
-            found["resumed"] = predictions(task, data)["distribution"]
-        np.savez_compressed(FOLDER / f"{name}.npz", **found)  # type: ignore[arg-type]
-        print(name, file.stat().st_size, found["distribution"].std(0).mean())
-
-
-if __name__ == "__main__":
-    main()

@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from ldl.cli import command
-from ldl.start import parent
+from ldl.cli import training
+from ldl.experiments import jobs
 
 FORK = get_context("fork")
 
@@ -23,9 +23,9 @@ def _agent(pipe: Connection) -> None:
 
 
 def _process(pipe: Connection) -> None:
-    parent.TICK = 0.02
+    jobs.PARENT_TICK = 0.02
     with pytest.raises(SystemExit):
-        command.main(["--version"])
+        training.main(["--help.wandb"])
     pipe.send(os.getpid())
     time.sleep(60)
 

@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 
 from ldl.data import FaceFolder
-from ldl.data.bags.table import read_bags
+from ldl.data.bags import read_bags
 from ldl.data.csv_table import read_csv
-from ldl.data.faces.boxes import read_boxes
-from ldl.data.faces.fgnet import read_points
-from ldl.data.faces.morph.lists import read_list
-from ldl.data.faces.pointing04.files import read_box
+from ldl.data.faces.ages import read_points
+from ldl.data.faces.lists import read_boxes
+from ldl.data.faces.morph_lists import read_list
+from ldl.data.faces.pointing04 import read_pose_box
 from ldl.data.files import check_file, read_text
 from ldl.data.pictures import read_picture
-from ldl.data.tables.distributions import read_table
-from ldl.data.tables.values import read_values
-from ldl.data.trials.mnist import read_mnist
-from ldl.edges.benchmark.evaluation import read_edge_map
+from ldl.data.synthetic import read_mnist
+from ldl.data.tables.reading import read_table, read_values
+from ldl.edges.benchmark.ground_truth import read_edge_map
 from ldl.errors import LDLError
 
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
@@ -34,7 +33,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "list": ("a.txt", read_list),
     "boxes": ("a.json", read_boxes),
     "landmarks": ("a.pts", read_points),
-    "box": ("a.txt", lambda path: read_box(path.with_suffix(".jpg"))),
+    "box": ("a.txt", lambda path: read_pose_box(path.with_suffix(".jpg"))),
     "picture": ("a.png", read_picture),
     "edge map": ("a.png", read_edge_map),
     "digits": ("mnist.npz", lambda path: read_mnist(path.parent)),
@@ -80,7 +79,7 @@ def test_kinds_and_names(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("\ufeffä\n".encode())
     assert read_text(tmp_path / "a.txt") == "ä\n" and check_file(tmp_path / "a.txt") == tmp_path / "a.txt"
     assert said(check_file, tmp_path) == f"no file at {tmp_path}, which is a folder; correct the path"
-    assert said(check_file, Path("/dev/zero")) == "no file at /dev/zero, which is a device; correct the path"
+    assert said(check_file, Path("/dev/zero")) == "no file at /dev/zero, which is no regular file; correct the path"
     assert said(check_file, tmp_path / "none") == f"no file at {tmp_path / 'none'}; correct the path"
     assert said(check_file, tmp_path / "a.txt" / "b") == f"no file at {tmp_path / 'a.txt' / 'b'}; correct the path"
     assert "File name too long" in said(check_file, tmp_path / ("a" * 300))

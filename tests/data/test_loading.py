@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from multiprocessing.reduction import ForkingPickler
@@ -17,7 +16,7 @@ import torch
 from fake_faces import fgnet, picture, write_lines
 from torch import Tensor
 
-from ldl.data import FGNET, Bags, FaceFolder, LDLDataModule, Loaded, RotatedDigits, TabularLDL, loader
+from ldl.data import FGNET, FaceFolder, LDLDataModule, Loaded, loader
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options
@@ -42,13 +41,6 @@ class Plain(LDLDataModule):
 
 
 @options
-class Narrow(Plain):
-    """A set with options below one without."""
-
-    fold: int = 1
-
-
-@options
 class OwnFaces(FaceFolder):
     """Faces of a set that knows nothing of albumentations."""
 
@@ -67,13 +59,6 @@ def test_a_constructor_written_by_hand_keeps_working() -> None:
     ]
     with pytest.raises(LDLError, match=r"^Plain.batch_size 0 must be in 1..2\^31 - 1$"):
         Plain(batch_size=0).setup()
-
-
-def test_a_default_that_is_given_anew_keeps_its_range() -> None:
-    assert RotatedDigits().batch_size == 128
-    with pytest.raises(LDLError, match=r"^RotatedDigits.batch_size 0 must be in 1..2\^31 - 1$"):
-        RotatedDigits(batch_size=0).setup()
-    assert Narrow().fold == 1 and Narrow().count == 20
 
 
 def test_types_of_transforms_are_found_from_any_file(tmp_path: Path) -> None:
@@ -115,38 +100,10 @@ def test_columns_are_made_of_values_and_groups_where_they_are_not_given() -> Non
     assert given["value"].tolist() == [0, 0, 0]
 
 
-def test_a_set_that_serves_nothing_says_so() -> None:
-    class Nothing(LDLDataModule):
-        def load(self) -> Loaded:
-            return Loaded(LabelSpace.nominal("ab"), {"target": torch.ones(20, 2)})
-
-    data = Nothing()
-    data.setup()
-    with pytest.raises(LDLError, match="Nothing must define inputs"):
-        _ = data.input_shape
-
-
-def _digits(folder: Path) -> LDLDataModule:
-    return RotatedDigits(turns=1, batch_size=600, num_workers=1)
-
-
-def _faces(folder: Path) -> LDLDataModule:
-    return FGNET(root=str(fgnet(folder)), crop_size=16, batch_size=8, num_workers=1)
-
-
-def _bags(folder: Path) -> LDLDataModule:
-    lines = [f"{bag % 2},{bag},{bag},{bag % 3}" for bag in range(40) for _ in range(1 + bag % 3)]
-    return Bags(str(write_lines(folder / "bags.csv", lines)), batch_size=8, folds=4, num_workers=1)
-
-
-def _table(folder: Path) -> LDLDataModule:
-    np.savez(folder / "t.npz", features=np.random.default_rng(0).normal(size=(40, 3)), labels=np.full((40, 2), 0.5))
-    return TabularLDL(str(folder / "t.npz"), batch_size=8, num_workers=1)
-
-
-@pytest.mark.parametrize("make", [_digits, _faces, _bags, _table])
-def test_loader_processes_serve_the_same(make: Callable[[Path], LDLDataModule], tmp_path: Path) -> None:
-    data = make(tmp_path)
+@pytest.mark.slow
+def test_loader_processes_serve_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "PRELOADED", "ldl.data")  # imports less
+    data = FGNET(root=str(fgnet(tmp_path)), crop_size=16, batch_size=8, num_workers=1)
     data.setup()
     theirs = list(data.train_dataloader())
     data.num_workers = 0

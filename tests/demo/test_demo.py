@@ -17,8 +17,7 @@ from real_photographs import drawn_model, photographs
 
 from ldl.cli.command import command
 from ldl.data import TabularLDL, TabularValues
-from ldl.demo.picture_page import PicturePage
-from ldl.demo.row_page import RowPage
+from ldl.demo.page import PicturePage, RowPage
 from ldl.demo.server import serving
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -47,7 +46,11 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     values = np.round(20 + 0.4 * rows[:, :1] + 3 * rows[:, 2:])
     lines = [",".join(map(repr, row)) for row in np.hstack([rows, values]).tolist()]
     (folder / "table.csv").write_text("\n".join(["age,ratio,change,value", *lines]))
-    return _train(StructRF(trees=20), TabularValues(str(folder / "table.csv"), step=1.0), folder / "forest.ckpt")
+    return _train(
+        StructRF(trees=20),
+        TabularValues(str(folder / "table.csv"), step=1.0, value_key="value"),
+        folder / "forest.ckpt",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +67,7 @@ def _same(table: dict[str, Any], found: Any) -> None:
     np.testing.assert_allclose(np.array(table["data"], dtype=float), expected, rtol=6e-4)
 
 
+@pytest.mark.slow
 def test_a_row(page: Any, checkpoint: Path) -> None:
     predictor, row = Predictor.from_checkpoint(checkpoint), [61.5, 1.1, -2.0]
     table, chart, parts = page.predict(*row, api_name="/predict")
@@ -74,26 +78,14 @@ def test_a_row(page: Any, checkpoint: Path) -> None:
     assert parts["headers"] == ["rests on (8 of 20)", "weight", "value"] and parts["data"][0][1] == "5.0%"
 
 
-def test_fields_begin_with_the_means(page: Any) -> None:
-    fields = page.view_api(return_format="dict", print_info=False)["named_endpoints"]["/predict"]["parameters"]
-    assert [field["label"] for field in fields] == ["age", "ratio", "change"]
-    np.testing.assert_allclose([field["parameter_default"] for field in fields], [50, 1, -3], rtol=0.1)
-
-
-@pytest.mark.parametrize(
-    "text", ["61.5,1.1,-2\n40,0.9,-4", "change,age,other,ratio\n-2,61.5,9,1.1\n-4,40,9,0.9\n"], ids=["numbers", "names"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["61.5,1.1,-2\n40,0.9,-4", "change,age,other,ratio\n-2,61.5,9,1.1\n-4,40,9,0.9\n"])
 def test_pasted_rows(text: str, page: Any, checkpoint: Path) -> None:
     table, _, _ = page.predict(text, None, 1, api_name="/predict_table")
     _same(table, Predictor.from_checkpoint(checkpoint).predict(np.array([[61.5, 1.1, -2], [40, 0.9, -4]])))
 
 
-def test_a_file(page: Any, checkpoint: Path) -> None:
-    file = checkpoint.with_name("table.csv")
-    table, _, _ = page.predict("", gradio_client.handle_file(file), 0, api_name="/predict_table")
-    _same(table, Predictor.from_checkpoint(checkpoint).predict(file))
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "row", "message"),
     [
@@ -108,6 +100,7 @@ def test_mistakes_are_told(text: str, row: int, message: str, page: Any) -> None
         page.predict(text, None, row, api_name="/predict_table")
 
 
+@pytest.mark.slow
 def test_a_long_table_says_that_it_is_cut(checkpoint: Path, tmp_path: Path) -> None:
     page = RowPage(Predictor.from_checkpoint(checkpoint), tmp_path)
     table, _, _ = page.of_table("61.5,1.1,-2\n" * 1001, None, 1000)
@@ -122,6 +115,7 @@ def test_an_empty_field_is_told(checkpoint: Path, tmp_path: Path) -> None:
         PicturePage(predictor, tmp_path).of_picture("a.png", None)
 
 
+@pytest.mark.slow
 def test_labels_without_values_and_many_features(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "a.npz", features=rng.normal(size=(30, 31)), labels=rng.dirichlet(np.ones(4), 30))
@@ -140,6 +134,7 @@ def test_labels_without_values_and_many_features(tmp_path: Path) -> None:
     assert parts["data"] == [["this head cannot tell"]]
 
 
+@pytest.mark.slow
 def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("facenet_pytorch", reason="pip install 'ldl[faces]'")
     photographs(ldl_data, tmp_path / "photographs")
@@ -163,6 +158,7 @@ def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert not any((tmp_path / "served").glob("ldl_demo_*"))  # pictures of faces are not left behind
 
 
+@pytest.mark.slow
 def test_what_cannot_be_shown(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADIO_TEMP_DIR", "mine")
     with (

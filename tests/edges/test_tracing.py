@@ -1,4 +1,4 @@
-"""Votes traced: what is learned beside a model's own ridges, by loops in float64, by hand and in a step of training."""
+"""Crisp targets: against loops in float64, by hand, and in a training step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ldl.backbones import PixelFeatures
-from ldl.edges.benchmark.nms import suppress
+from ldl.edges.benchmark.thinning import suppress
 from ldl.edges.tracing import trace
 from ldl.errors import LDLError
 from ldl.heads import LDLF, MSLP, Softmax
@@ -21,7 +21,7 @@ SMALL = {"name": "mobilenetv2_050", "pretrained": False, "width": 4}
 
 
 class Given(torch.nn.Module):
-    """A "head" whose prediction is the features."""
+    """A head whose prediction is the features."""
 
     def forward(self, features: Tensor) -> Tensor:
         return features
@@ -32,7 +32,7 @@ def votes(share: np.ndarray) -> Tensor:
 
 
 def reference(prediction: Tensor, target: Tensor, reach: float) -> Tensor:
-    """Pixel by pixel, ridge by ridge."""
+    """Trace pixel by pixel and ridge by ridge."""
     traced = target.double().clone()
     for image, strength in enumerate(1 - prediction[..., 0].numpy()):
         ridges = np.argwhere(suppress(strength, border=0) > 0)
@@ -43,7 +43,7 @@ def reference(prediction: Tensor, target: Tensor, reach: float) -> Tensor:
     return traced
 
 
-@pytest.mark.parametrize("reach", [1.0, 1.5, 3.0])
+@pytest.mark.parametrize("reach", [1.5, 3.0])
 @pytest.mark.parametrize("labels", [2, 3])
 def test_every_pixel_by_itself(reach: float, labels: int) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -54,18 +54,6 @@ def test_every_pixel_by_itself(reach: float, labels: int) -> None:
     found = trace(Given(), prediction, target, reach)  # type: ignore[arg-type]
     torch.testing.assert_close(found, reference(prediction, target, reach))
     assert 0 < (found != target).any(-1).float().mean() < 1
-
-
-def test_a_band_becomes_the_models_line() -> None:
-    """Votes lie on five columns, the model's ridge on the second of them; what it has not seen is taught as it was."""
-    columns = np.arange(20)
-    share = np.tile(np.where(abs(columns - 10) <= 2, 0.6, 0.0), (20, 1))
-    seen = np.tile(np.select([columns == 9, abs(columns - 9) == 1], [0.8, 0.3]), (20, 1))
-    found = trace(Given(), votes(seen)[None], votes(share)[None], 2)[0, ..., 1]  # type: ignore[arg-type]
-    np.testing.assert_array_equal(found, np.tile(np.where((columns == 9) | (columns == 12), 0.6, 0), (20, 1)))
-    for nothing in (0 * seen, 0 * seen + 0.3):
-        kept = trace(Given(), votes(nothing)[None], votes(share)[None], 2)[0, ..., 1]  # type: ignore[arg-type]
-        np.testing.assert_array_equal(kept, share)
 
 
 @pytest.mark.parametrize("head", [Softmax(), LDLF(trees=2, depth=3, outputs=4, batches=2)])
@@ -89,7 +77,7 @@ def test_a_step_learns_the_traced_votes(head: Softmax | LDLF) -> None:
     features = task.features({"input": batch["input"][:1]})
     traced = reference(head(features).detach().float(), target[:1], 2)
     assert not torch.equal(traced, target[:1].double())
-    # Padding and pixels that are not to be learned from count nothing; the gradient is that of the head's loss.
+    # Padding and left-out pixels do not count; the gradient is that of the head's loss.
     kept = batch["keep"][:1]
     whole = kl(head(features)[kept], traced[kept]).mean() if isinstance(head, Softmax) else None
     expected = head.loss(features[kept], traced[kept].float())["loss"] if whole is None else whole
@@ -108,6 +96,6 @@ def test_a_step_learns_the_traced_votes(head: Softmax | LDLF) -> None:
         (MSLP(), True, 2, "set it to 0 for MSLP"),
     ],
 )
-def test_what_cannot_be_traced_is_refused(head: Softmax | MSLP, maps: bool, crisp: float, message: str) -> None:
+def test_settings_that_cannot_be_traced_are_named(head: Softmax | MSLP, maps: bool, crisp: float, message: str) -> None:
     with pytest.raises(LDLError, match=message):
         Task(head, PixelFeatures(**SMALL) if maps else None, crisp=crisp)

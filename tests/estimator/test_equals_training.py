@@ -65,7 +65,9 @@ CASES: dict[str, tuple[Head, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.usefixtures("no_charts")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", ["gradient", *(pytest.param(case, marks=pytest.mark.slow) for case in CASES if case != "gradient")]
+)
 def test_same_predictions(case: str, table: Path, tmp_path: Path) -> None:
     head, spec, options = CASES[case]
     estimator = LDLRegressor(head, random_state=3, accelerator="cpu", **GRADIENT).set_params(**options)

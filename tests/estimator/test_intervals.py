@@ -31,19 +31,12 @@ def coverage(estimator: LDLRegressor, level: float, rows: int = 2000) -> float:
 
 
 @pytest.mark.parametrize("options", [{"conformal": "cross"}, {"conformal": "split", "val_fraction": 0.5}])
-@pytest.mark.parametrize("level", [0.5, 0.9])
-def test_calibrated_intervals_cover(options: dict[str, Any], level: float) -> None:
+def test_calibrated_intervals_cover(options: dict[str, Any], level: float = 0.9) -> None:
     """Three deviations of a coverage that 400 (200) rows calibrate and 2000 measure."""
     forest = StructRF(trees=10, min_leaf=10, search="random", out_of_bag=False)
     estimator = LDLRegressor(forest, labels=LABELS, sigma=0.5, **options).fit(*problem(400))
     slack = 3 * np.sqrt(level * (1 - level) * (1 / (400 if "cross" in options.values() else 200) + 1 / 2000))
     assert level - slack < coverage(estimator, level) < level + slack + 0.03
-
-
-def test_bare_intervals_hold_predicted_mass_alone() -> None:
-    """A forest grown to single rows is sure of them."""
-    estimator = LDLRegressor(StructRF(trees=2, sampling=1.0, replace=False), labels=LABELS, sigma=0.5)
-    assert coverage(estimator.fit(*problem(400)), 0.9) < 0.7
 
 
 def test_cross_calibration_is_that_of_predictions_out_of_fold() -> None:

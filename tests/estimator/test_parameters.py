@@ -27,27 +27,12 @@ def test_options_are_parameters_also_of_heads_in_heads() -> None:
     assert estimator.get_params()["head__head__depth"] == 4 and changed.head.epochs == 7
 
 
-def test_a_name_stands_for_a_head_with_its_defaults() -> None:
-    estimator = LDLRegressor("LDLF")
-    assert estimator.get_params()["head__depth"] == LDLF().depth
-    estimator.set_params(head__depth=3)
-    assert to_spec(estimator.head) == to_spec(LDLF(depth=3))
-    estimator.set_params(head__trees=9, head="StructRF")
-    assert to_spec(estimator.head) == to_spec(StructRF(trees=9))
-
-
 @pytest.mark.parametrize("head", [StructRF(trees=3), Trained(LDLF()), Pool([Trained(Softmax()), StructRF()]), "AAKNN"])
 def test_all_parameters_can_be_set_again(head: Any) -> None:
     estimator = LDLRegressor(head)
     again = clone(estimator).set_params(**estimator.get_params())
     assert to_spec(again.head) == to_spec(estimator.head if not isinstance(head, str) else again.head)
     assert again.get_params().keys() == estimator.get_params().keys()
-
-
-def test_a_fit_leaves_the_head_alone() -> None:
-    head = Softmax()
-    first, second = (LDLRegressor(head, epochs=1).fit(np.eye(3), np.eye(3)) for _ in range(2))
-    assert not head.is_built and first.predictor_.task.head is not second.predictor_.task.head
 
 
 @pytest.mark.parametrize(
@@ -71,6 +56,7 @@ ROWS = sorted(
 """Heads that take rows."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ROWS)
 def test_every_head_that_takes_rows_is_fitted_by_name(head: str) -> None:
     rng = np.random.default_rng(0)

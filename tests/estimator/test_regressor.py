@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import random
 import signal
 import warnings
@@ -16,6 +17,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -43,6 +45,7 @@ X, D = problem()
 VALUES = np.round(30 + 8 * X[:, 0] + X[:, 1])
 
 
+@pytest.mark.slow
 def test_persons_and_a_grid_on_sjaffe(ldl_data: Path) -> None:
     data = TabularLDL(path="ldl/SJAFFE.mat", root=str(ldl_data))
     data.setup()
@@ -57,17 +60,6 @@ def test_persons_and_a_grid_on_sjaffe(ldl_data: Path) -> None:
     assert search.best_estimator_.head.min_leaf == search.best_params_["head__min_leaf"]
     assert search.best_estimator_.predictor_.task.head.min_leaf < 100 == grid["head__min_leaf"][2]
     assert search.predict(features).shape == (213, 6)
-
-
-def test_pipelines_take_values_and_pass_parameters() -> None:
-    line = make_pipeline(StandardScaler(), LDLRegressor(SMALL)).set_params(ldlregressor__head__trees=20)
-    assert cross_val_score(line, X, VALUES, cv=4).mean() > 0.7
-    assert line.named_steps["ldlregressor"].head.trees == 20 and SMALL.trees == 3
-
-
-def test_grids_may_hold_numbers_of_numpy() -> None:
-    search = GridSearchCV(LDLRegressor(SMALL), {"head__depth": np.arange(2, 4), "clip": np.ones(1)}, cv=2)
-    assert type(search.fit(X, D).best_estimator_.head.depth) is int
 
 
 def test_a_score_is_minus_the_mean_divergence() -> None:
@@ -89,18 +81,6 @@ def test_all_measures_are_a_scoring() -> None:
     assert fitted.sigma_ == 2
     rows = LDLRegressor(SMALL).fit(X, D)
     assert rows.measure(X, D)["kl"] == pytest.approx(-rows.score(X, D), rel=1e-5)
-
-
-def test_labels_say_what_columns_mean() -> None:
-    stars = LabelSpace.ordinal([1, 2, 3], "stars")
-    estimator = LDLRegressor(SMALL, labels=stars).fit(X, D)
-    found = estimator.predict_distribution(X)
-    assert np.array_equal(estimator.predict(X), found) and estimator.labels_ == stars
-    np.testing.assert_allclose(estimator.predict_value(X), found @ [1, 2, 3], rtol=1e-6)
-    ends = estimator.predict_interval(X, 0.5)
-    assert ends.shape == (80, 2) and (ends[:, 0] <= ends[:, 1]).all()
-    with pytest.raises(LDLError, match="have no values to predict; give LDLRegressor labels="):
-        LDLRegressor(SMALL).fit(X, D).predict_value(X)
 
 
 def test_values_lie_on_labels_that_are_chosen_or_given() -> None:
@@ -136,6 +116,7 @@ def test_frames_keep_their_names(tmp_path: Path) -> None:
     assert np.array_equal(found, estimator.predict(frame))
 
 
+@pytest.mark.slow
 def test_missing_features_are_for_heads_that_take_them() -> None:
     holes = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
     estimator = LDLRegressor(BoostedTrees(rounds=5)).fit(holes, D)
@@ -144,7 +125,7 @@ def test_missing_features_are_for_heads_that_take_them() -> None:
         LDLRegressor(SMALL).fit(holes, D)
 
 
-@pytest.mark.parametrize("head", [SMALL, Softmax(), LDLF(trees=2, depth=3, outputs=None, batches=2)])
+@pytest.mark.parametrize("head", [SMALL, LDLF(trees=2, depth=3, outputs=None, batches=2)])
 def test_a_fit_is_silent_and_leaves_no_trace(
     head: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,3 +171,72 @@ def test_pickled_and_saved_it_predicts_the_same(tmp_path: Path) -> None:
     saved = Predictor.from_checkpoint(tmp_path / "model.ckpt").predict(X)
     assert saved.value is not None and np.array_equal(saved.value, estimator.predict(X))
     assert np.array_equal(saved.interval(0.8, calibrated=True), estimator.predict_interval(X, 0.8))
+
+
+FAILURES: dict[str, tuple[dict[str, Any], Any, Any, dict[str, Any]]] = {
+    "features": ({}, np.full((80, 2), np.nan), D, {}),
+    "groups": ({}, pd.DataFrame(X[:, :2], columns=["a", "b"]), D, {"groups": [None] * 80}),
+    "options": ({"epochs": 0}, X[:, :2], D, {}),
+    "training": ({"head": LDLF(trees=2, depth=3, outputs=None), "lr": 1e30}, X[:, :2], D, {}),
+    "calibration": ({"conformal": "cross", "conformal_folds": 81}, X[:, :2], D, {}),
+}
+"""Options, features, targets and other arguments of a fit that fails, early or late."""
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_fit_that_fails_leaves_the_estimator_as_it_was(failure: str) -> None:
+    options, features, target, others = FAILURES[failure]
+    fresh, fitted = LDLRegressor(SMALL), LDLRegressor(SMALL).fit(X, VALUES)
+    before = fitted.predict(X), fitted.predict_interval(X), fitted.score(X, VALUES), vars(fitted).keys()
+    for estimator in (fresh, fitted):
+        estimator.set_params(**options)
+        with pytest.raises(ValueError):  # noqa: PT011  # each of its own
+            estimator.fit(features, target, **others)
+    after = fitted.predict(X), fitted.predict_interval(X), fitted.score(X, VALUES), vars(fitted).keys()
+    assert all(np.array_equal(one, two) for one, two in zip(before[:3], after[:3])) and before[3] == after[3]
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    assert vars(fresh).keys() == LDLRegressor().get_params(deep=False).keys()
+
+
+def test_parameters_are_set_together_or_not_at_all() -> None:
+    estimator = LDLRegressor(SMALL)
+    for wrong in ({"epochs": 3, "head__dept": 2}, {"epochs": 3, "deph": 2}):
+        with pytest.raises(ValueError, match="dep"):
+            estimator.set_params(**wrong)
+        assert estimator.epochs == 60 and estimator.head is SMALL
+
+
+@pytest.mark.parametrize(("name", "wrapped"), [("kl", "alone"), ("cosine", "pipeline"), ("crps", "alone")])
+def test_a_search_takes_the_best_by_any_measure(name: str, wrapped: str) -> None:
+    """The forest knows the values, the mean predictor does not."""
+    regressor = LDLRegressor(labels=LabelSpace.ordinal(range(101)))
+    estimator = make_pipeline(StandardScaler(), regressor) if wrapped == "pipeline" else regressor
+    prefix = "ldlregressor__" if wrapped == "pipeline" else ""
+    search = GridSearchCV(
+        estimator, {f"{prefix}head": ["MeanPredictor", SMALL]}, cv=2, scoring=LDLRegressor.scorer(name), n_jobs=1
+    ).fit(X, VALUES)
+    assert search.best_index_ == 1
+    given = search.best_estimator_
+    rows = StandardScaler().fit(X).transform(X) if wrapped == "pipeline" else X
+    fitted = search.best_estimator_[-1] if wrapped == "pipeline" else search.best_estimator_
+    assert abs(LDLRegressor.scorer(name)(given, X, VALUES)) == pytest.approx(fitted.measure(rows, VALUES)[name])
+
+
+def test_scorers_pickle_and_refuse_what_has_no_direction() -> None:
+    estimator, scorer = LDLRegressor(SMALL).fit(X, D), LDLRegressor.scorer("kl")
+    assert pickle.loads(pickle.dumps(scorer))(estimator, X, D) == pytest.approx(estimator.score(X, D), rel=1e-5)
+    for name, words in (("ckl", "no score 'ckl'; did you mean 'kl'"), ("mae", "no score 'mae'"), ("set_size50", "no")):
+        with pytest.raises(LDLError, match=words):
+            LDLRegressor.scorer(name)(estimator, X, D)
+    with pytest.raises(LDLError, match="no score 'coverage90'"):
+        LDLRegressor.scorer("coverage90")(LDLRegressor(SMALL).fit(X, VALUES), X, VALUES)
+
+
+def test_values_outside_the_labels_of_a_fold_do_not_end_a_search() -> None:
+    order = VALUES.argsort()
+    estimator = LDLRegressor(SMALL).fit(X[order[:60]], VALUES[order[:60]])
+    found = estimator.measure(X, VALUES)
+    assert np.isnan(found["kl"]) and np.isnan(LDLRegressor.scorer("kl")(estimator, X, VALUES))
+    assert found["mae"] == pytest.approx(np.abs(estimator.predict(X) - VALUES).mean(), rel=1e-5)
+    assert estimator.measure(X[order[:60]], VALUES[order[:60]])["kl"] >= 0

@@ -16,13 +16,15 @@ from places import ROOT
 from small_tasks import AGES, WIDTH, rows, small_task
 from torch import Tensor
 
-from ldl.callbacks.conform import Conform
+from ldl.backbones.base import Identity
+from ldl.callbacks import Calibrate
 from ldl.cli.command import command
 from ldl.errors import LDLError
-from ldl.export import export
 from ldl.head import Head
 from ldl.heads import MaxEnt, Softmax
 from ldl.inference import Predictor
+from ldl.inference.export import export
+from ldl.inference.export_metadata import of_weights
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.task import Task
@@ -33,23 +35,36 @@ CONFIG = "data: {class_path: ldl.data.TabularLDL, init_args: {path: ldl/SJAFFE.m
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run's folder with a checkpoint of a table of ages, whose intervals are calibrated, and its ONNX file."""
+    """A run's folder with a checkpoint of a table of ages, whose intervals are calibrated."""
     folder = tmp_path_factory.mktemp("run")
-    task = small_task(MaxEnt(), AGES, "quantile_normal")
+    task = small_task(MaxEnt(), AGES)
     assert task.preprocessing is not None
     task.preprocessing["features"] = NAMES
     rng = np.random.default_rng(0)
     task.calibration = Conformal.fit(AGES, rng.dirichlet(np.ones(6), 30), rng.choice(AGES.axes[0], 30))
     options = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = pl.Trainer(accelerator="cpu", callbacks=[Conform()], **options)
+    trainer = pl.Trainer(accelerator="cpu", callbacks=[Calibrate()], **options)
     trainer.strategy.connect(task)
     trainer.save_checkpoint(folder / "checkpoints" / "last.ckpt")
     (folder / "config.yaml").write_text(CONFIG)
-    command(["export", str(folder / "checkpoints" / "last.ckpt"), "--out", str(folder / "model.onnx")])
     return folder
 
 
-def test_it_runs_where_there_is_no_torch(run: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def model(run: Path) -> Path:
+    """Its ONNX file."""
+    command(["export", str(run / "checkpoints" / "last.ckpt"), "--out", str(run / "model.onnx")])
+    return run / "model.onnx"
+
+
+@pytest.mark.slow
+def test_onnx_of_probabilities(tmp_path: Path) -> None:
+    done = export(small_task(Softmax()), tmp_path / "model.onnx")
+    assert done.parity is not None and done.parity.apart == 0 and done.parity.largest <= 1e-5
+
+
+@pytest.mark.slow
+def test_it_runs_where_there_is_no_torch(run: Path, model: Path, tmp_path: Path) -> None:
     some = rows(5, seed=1)
     header = ["name", *reversed(NAMES)]
     lines = [",".join([str(number), *map(repr, row[::-1].tolist())]) for number, row in enumerate(some)]
@@ -59,7 +74,7 @@ def test_it_runs_where_there_is_no_torch(run: Path, tmp_path: Path) -> None:
         "import runpy, sys; runpy.run_path(sys.argv[0], run_name='__main__'); "
         "assert not {'torch', 'ldl', 'sklearn'} & set(sys.modules)"
     )
-    given = ["import sys; sys.argv = sys.argv[1:]; " + code, script, run / "model.onnx", tmp_path / "rows.csv"]
+    given = ["import sys; sys.argv = sys.argv[1:]; " + code, script, model, tmp_path / "rows.csv"]
     done = subprocess.run([sys.executable, "-c", *map(str, given)], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = Predictor.from_checkpoint(run / "checkpoints" / "last.ckpt").predict(some)
@@ -71,24 +86,25 @@ def test_it_runs_where_there_is_no_torch(run: Path, tmp_path: Path) -> None:
     assert done.stdout.splitlines() == wanted
 
 
-def test_the_file_says_what_it_is(run: Path) -> None:
-    model = onnx.load(run / "model.onnx")
-    said = {entry.key: entry.value for entry in model.metadata_props}
+@pytest.mark.slow
+def test_the_file_says_what_it_is(model: Path) -> None:
+    loaded = onnx.load(model)
+    said = {entry.key: entry.value for entry in loaded.metadata_props}
     assert LabelSpace.from_dict(json.loads(said["labels"])) == AGES and said["unit"] == "years"
     assert json.loads(said["input"]) == {"type": "float64", "shape": [-1, WIDTH]}
     assert json.loads(said["preprocessing"])["features"] == NAMES
     assert said["intervals"].startswith("conformal, of rows like the 30 validation rows")
-    assert json.loads(said["outputs"]) == [output.name for output in model.graph.output]
+    assert json.loads(said["outputs"]) == [output.name for output in loaded.graph.output]
     assert said["license_data"].startswith("SJAFFE: academic use") and said["license_code"].startswith("MIT")
     assert said["license_weights"].startswith("none")
-    assert model.producer_name == "ldl" and model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+    assert loaded.producer_name == "ldl" and loaded.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
 
 
 def test_nothing_is_replaced_unless_told_so(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint, out = str(run / "checkpoints" / "last.ckpt"), str(run / "model.pt")
     command(["export", checkpoint, "--to", "torchscript", "--out", out])
     line = capsys.readouterr().out
-    assert line.startswith(f"wrote {out}, 0.0") and "on 72 of 72 rows drawn" in line and line.count("\n") == 1
+    assert line.startswith(f"wrote {out}, 0.0") and "on 72 of 72 random rows" in line and line.count("\n") == 1
     with pytest.raises(SystemExit):
         command(["export", checkpoint, "--to", "torchscript", "--out", out])
     assert "is there already; give --force" in capsys.readouterr().err
@@ -122,17 +138,7 @@ def test_a_file_that_says_something_else_is_not_kept(tmp_path: Path) -> None:
         export(task, tmp_path / "model.pt2", "exported")
 
 
-def test_a_task_stays_in_training(tmp_path: Path) -> None:
-    task = small_task(Softmax(), AGES).train()
-    task.backbone.eval()
-    before = [module.training for module in task.modules()]
-    export(task, tmp_path / "model.pt", "torchscript")
-    assert [module.training for module in task.modules()] == before
-
-
-def test_missing_packages_are_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(LDLError, match=r"onnxscript, which is not installed; pip install 'ldl\[onnx\]'"):
-        export(run / "checkpoints" / "last.ckpt", tmp_path / "model.onnx")
+def test_licences_of_a_model_without_networks_import_no_timm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run writes a card with them, and timm takes seconds."""
+    monkeypatch.setitem(sys.modules, "timm", None)
+    assert of_weights(Identity()).startswith("none but those of the data")

@@ -16,9 +16,6 @@ from torch import Tensor, nn
 from ldl import heads
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError
-from ldl.export import Deployed, export
-from ldl.export.formats import quietly, write_onnx
-from ldl.export.parity import draw, measure
 from ldl.head import FittedHead, Head
 from ldl.heads import (
     AAKNN,
@@ -39,6 +36,8 @@ from ldl.heads import (
     StructRF,
     Trained,
 )
+from ldl.inference.export import Deployed, draw, export, measure
+from ldl.inference.export_formats import FORMATS, quietly, write_onnx
 from ldl.labels import LabelSpace
 from ldl.task import Task
 
@@ -84,32 +83,37 @@ def tasks() -> dict[str, Task]:
     return {name: small_task(make(), labels, scaling) for name, (make, labels, scaling) in MADE.items()}
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["rows", "bags"])
-def graph(request: pytest.FixtureRequest, tasks: dict[str, Task]) -> tuple[dict[str, Task], InferenceSession]:
-    """All tasks of rows, or of bags, and a graph of them."""
-    chosen = {name: task for name, task in tasks.items() if task.head.takes_bags == request.param}
+def check(name: str, task: Task, run: Callable[[np.ndarray], list[np.ndarray]]) -> None:
+    """The graph predicts what the task does, and NaN for what Predictor refuses."""
+    parity = measure(task, run)
+    assert parity.rows == 72 and parity.apart == 0 and parity.largest <= 1e-5, (name, parity)
+    some = draw(task, 4, np.random.default_rng(0))
+    some[1, ..., 0], some[2, ..., 0] = np.inf, np.nan
+    refused = np.isnan(run(some)[0]).any(1).tolist()
+    assert refused == [False, True, not task.head.takes_missing, False], name
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_torchscript_predicts_what_torch_does(name: str, tasks: dict[str, Task]) -> None:
+    task = tasks[name]
+    example = torch.from_numpy(draw(task, 7, np.random.default_rng(1)))
+    with quietly():
+        data = FORMATS["torchscript"].write(Deployed(task).eval(), example, {})
+    check(name, task, FORMATS["torchscript"].load(data))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bags", [False, True], ids=["rows", "bags"])
+def test_onnx_predicts_what_torch_does(bags: bool, tasks: dict[str, Task]) -> None:
+    chosen = {name: task for name, task in tasks.items() if task.head.takes_bags == bags}
     together: Any = Together({name: Deployed(task).eval() for name, task in chosen.items()})
     example = torch.from_numpy(draw(next(iter(chosen.values())), 7, np.random.default_rng(1)))
     with quietly():
         data = write_onnx(together, example, {"versions": '{"ldl": ""}'})
-    return chosen, InferenceSession(data, providers=["CPUExecutionProvider"])
-
-
-def test_onnx_says_what_torch_says(graph: tuple[dict[str, Task], InferenceSession]) -> None:
-    tasks, session = graph
-    for name, task in tasks.items():
+    session = InferenceSession(data, providers=["CPUExecutionProvider"])
+    for name, task in chosen.items():
         wanted = [output.name for output in session.get_outputs() if output.name.startswith(f"{name}/")]
-        parity = measure(task, lambda inputs, wanted=wanted: session.run(wanted, {"input": inputs}))
-        assert parity.rows == 72 and parity.apart == 0 and parity.largest <= 1e-5, (name, parity)
-
-
-def test_what_predictor_refuses_is_nan(graph: tuple[dict[str, Task], InferenceSession]) -> None:
-    tasks, session = graph
-    for name, task in tasks.items():
-        some = draw(task, 4, np.random.default_rng(0))
-        some[1, ..., 0], some[2, ..., 0] = np.inf, np.nan
-        (found,) = session.run([f"{name}/distribution"], {"input": some})
-        assert np.isnan(found).any(1).tolist() == [False, True, not task.head.takes_missing, False], name
+        check(name, task, lambda inputs, wanted=wanted: session.run(wanted, {"input": inputs}))
 
 
 def test_what_has_no_root_is_not_taken_for_missing() -> None:
@@ -117,36 +121,6 @@ def test_what_has_no_root_is_not_taken_for_missing() -> None:
     some = torch.tensor([[1.0] * WIDTH, [-1.0] * WIDTH, [torch.nan] * WIDTH], dtype=torch.float64)
     for output in Deployed(task)(some):
         assert output.isnan().reshape(3, -1).all(1).tolist() == [False, True, False]
-
-
-@pytest.mark.parametrize("name", MADE)
-def test_a_task_can_be_traced_and_exported_by_torch(name: str, tasks: dict[str, Task]) -> None:
-    task = tasks[name]
-    some = torch.randn(7, *([3] if task.head.takes_bags else []), WIDTH)
-    others = torch.randn(9, *([2] if task.head.takes_bags else []), WIDTH)
-    sizes = {axis: torch.export.Dim.DYNAMIC for axis in range(some.ndim - 1)}
-    with quietly():
-        traced = torch.jit.trace(task, some, check_trace=False)
-        program = torch.export.export(task, (some,), dynamic_shapes=(sizes,))
-        wanted = task(others)
-        for found in (traced(others), program.module()(others)):
-            torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
-
-
-def test_torchscript_with_values_and_missing_features(tmp_path: Path) -> None:
-    task = small_task(BoostedTrees(rounds=5, depth=3, patience=None, min_leaf=3), AGES, "quantile_uniform")
-    task.temperature = 1.3
-    done = export(task, tmp_path / "model.pt", "torchscript")
-    assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
-
-
-def test_a_row_that_a_tree_refuses_is_nan() -> None:
-    task = small_task(StructRF(trees=5, depth=4, out_of_bag=False))
-    some = torch.randn(4, WIDTH)
-    some[1] = torch.nan
-    with quietly():
-        traced = torch.jit.trace(task, some, check_trace=False)
-    assert traced(some).isnan().any(1).tolist() == [False, True, False, False]
 
 
 def test_every_head_exports_or_says_why_not() -> None:

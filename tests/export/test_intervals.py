@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from ldl.export.deployed import LEVELS
-from ldl.export.intervals import interval
 from ldl.inference import Predictions
+from ldl.inference.export_graph import LEVELS, interval
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 

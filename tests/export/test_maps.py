@@ -13,13 +13,13 @@ from small_tasks import NO_YES
 
 from ldl.backbones import pixel_features
 from ldl.backbones.pixel_features import PixelFeatures
-from ldl.export import export
-from ldl.export.formats import load_onnx
-from ldl.export.parity import predict
 from ldl.heads import LDLF
+from ldl.inference.export import export, predict
+from ldl.inference.export_formats import load_onnx
 from ldl.task import Task
 
 
+@pytest.mark.slow
 def test_every_pixel_of_pictures_of_any_size(tmp_path: Path) -> None:
     torch.manual_seed(0)
     head = LDLF(trees=2, depth=3, outputs=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import albumentations as A
 import pytest
@@ -13,27 +14,26 @@ from ldl.backbones import HOG, EachInstance, Identity
 from ldl.backbones.timm import Timm
 from ldl.data.faces.transforms import Pipeline
 from ldl.errors import LDLError
-from ldl.export import Deployed, export
 from ldl.heads import Bagged, MaxEnt, Softmax
+from ldl.inference.export import Deployed, export
 from ldl.task import Task
 
 
-def test_pixels_are_normalised_inside(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"dtype": "uint8"},
+        {"crop_size": 24, "margin": None, "alignment": "none", "transforms": Pipeline([]).to_dict()},
+    ],
+    ids=["pictures", "faces"],
+)
+def test_pixels_are_normalised_inside(known: dict[str, Any], tmp_path: Path) -> None:
     torch.manual_seed(0)
     task = Task(Softmax(), Timm("test_resnet", mirror=True, enlarge=1.5), decoder="median").eval()
     task.build(AGES, (3, 24, 32))
-    task.preprocessing = {"dtype": "uint8"}
+    task.preprocessing = known
     model = Deployed(task)
     assert model.input_shape == (24, 32, 3) and model.input_dtype == torch.uint8
-    done = export(task, tmp_path / "model.onnx")
-    assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
-
-
-def test_pixels_of_faces_are_normalised_inside(tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    task = Task(Softmax(), Timm("test_resnet")).eval()
-    task.build(AGES, (3, 24, 24))
-    task.preprocessing = {"crop_size": 24, "margin": None, "alignment": "none", "transforms": Pipeline([]).to_dict()}
     done = export(task, tmp_path / "model.pt", "torchscript")
     assert done.parity is not None and done.parity.largest <= 1e-5 and done.parity.apart == 0
 

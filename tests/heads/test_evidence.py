@@ -9,7 +9,7 @@ from ldl.collective import Collective
 from ldl.head import FittedHead, Head
 from ldl.heads import AAKNN, DSNA, LDLF, CostSensitiveForest, MaxEnt, StructRF
 from ldl.labels import LabelSpace
-from ldl.methods.dsna.simplex import onto_simplex
+from ldl.methods.dsna.clusters import onto_simplex
 
 LABELS = {"ordinal": LabelSpace.ordinal(range(6), "years"), "nominal": LabelSpace.nominal(list("abcdef"))}
 
@@ -34,13 +34,13 @@ def _learned(head: Head, labels: LabelSpace) -> tuple[Head, torch.Tensor, torch.
         LDLF(trees=3, depth=4),
         StructRF(trees=9),
         CostSensitiveForest(trees=9, min_samples=10),
-        DSNA(trees=9, min_samples=10),
+        DSNA(trees=2, min_samples=20),
     ],
     ids=lambda head: type(head).__name__,
 )
 def test_parts_add_up(head: Head, kind: str) -> None:
     head, features, _ = _learned(type(head)(**{name: getattr(head, name) for name in _given(head)}), LABELS[kind])
-    for row in torch.randn(5, 4):
+    for row in torch.randn(2, 4):
         found = head.evidence(row)
         assert found is not None and len(found.names) == len(found.weights) == len(found.distributions)
         assert (found.weights.abs().diff() <= 0).all() and (found.weights != 0).all()

@@ -10,7 +10,7 @@ from some_trees import problem
 from ldl.collective import Collective
 from ldl.heads import BoostedTrees, StructRF
 from ldl.labels import LabelSpace
-from ldl.methods.forest.boosting_loss import CDF, derive
+from ldl.methods.forest.boosting import CDF, derive
 
 BOOSTED = {
     "rounds": 5, "learning_rate": 0.2, "depth": 3, "sampling": 1.0, "features": 1.0, "search": "histogram",
@@ -51,7 +51,7 @@ def test_another_value_gives_other_trees(
     kind: type[BoostedTrees | StructRF], options: dict[str, object], option: str, other: object
 ) -> None:
     plain, changed = fitted(kind, **options), fitted(kind, **{**options, option: other})
-    assert not all(torch.equal(one, two) for one, two in zip(plain.forest, changed.forest))
+    assert not all(torch.equal(one, two) for one, two in zip(plain.forest[:5], changed.forest[:5]))
 
 
 def test_the_objective_cdf_is_what_is_boosted() -> None:

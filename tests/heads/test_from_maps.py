@@ -14,13 +14,13 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.heads import BoostedTrees, StructRF
 from ldl.labels import LabelSpace
-from ldl.methods import mapped
-from ldl.methods.forest import binning, boosting
-from ldl.methods.forest.columns import make_columns
+from ldl.methods import training_rows as mapped
+from ldl.methods.forest import binning
+from ldl.methods.forest.binning import make_columns
 
 HEADS = {
-    "watched": (BoostedTrees, {"rounds": 12, "patience": 3, "learning_rate": 0.3, "depth": 6, "min_leaf": 2}),
-    "label": (BoostedTrees, {"rounds": 5, "patience": None, "trees": "label", "min_leaf": 2}),
+    "watched": (BoostedTrees, {"rounds": 6, "patience": 3, "learning_rate": 0.3, "depth": 4, "min_leaf": 2}),
+    "label": (BoostedTrees, {"rounds": 3, "patience": None, "trees": "label", "min_leaf": 2}),
     "histogram": (StructRF, {"trees": 4, "search": "histogram", "depth": 6}),
 }
 
@@ -41,7 +41,7 @@ def test_a_map_gives_the_bits_of_memory(name: str, tmp_path: Path, monkeypatch: 
     for part, tensor in (("features", features), ("target", target)):
         np.save(tmp_path / f"{part}.npy", tensor.numpy())
     maps = [torch.from_numpy(np.load(tmp_path / f"{part}.npy", mmap_mode="c")) for part in ("features", "target")]
-    for module, constant in ((mapped, "BLOCK"), (mapped, "LARGE"), (boosting, "LARGE"), (binning, "COLUMNS")):
+    for module, constant in ((mapped, "BLOCK"), (mapped, "LARGE"), (binning, "COLUMNS")):
         monkeypatch.setattr(module, constant, 10_000)
     monkeypatch.setattr("ldl.heads.structrf.PART", 304)
     for place in ("boosted_tree.WORTH_THREADS", "boosting.WORTH_THREADS", "predict.WORTH_A_THREAD"):

@@ -14,7 +14,7 @@ from ldl.collective import Collective
 from ldl.head import FittedHead
 from ldl.heads import BoostedTrees, CostSensitiveForest, StructRF
 from ldl.labels import LabelSpace
-from ldl.trust.learned import longest_path
+from ldl.validation.tensors import longest_path
 
 MADE: dict[str, Callable[[], FittedHead]] = {
     "structrf": lambda: StructRF(trees=3, depth=60, min_leaf=20, out_of_bag=False),

@@ -1,4 +1,4 @@
-"""MILBoost and MPLBoost: against boosting written out, their rules at the edges, and what they find."""
+"""MIL-Boost: likelihoods, stumps, validation and groups."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from some_bags import LABELS, fitted, some_bags
-from torch import Tensor
 
+from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.heads import MILBoost, MPLBoost
 from ldl.labels import LabelSpace
-from ldl.methods.boosting import stumps
+from ldl.methods.boosting import boost as stumps
+from ldl.methods.boosting.bags import pack
 from ldl.methods.boosting.likelihood import CODES
-from ldl.methods.boosting.packing import pack
 from ldl.testing import check_head
 
 KINDS = sorted(CODES)
 
 
-@pytest.mark.parametrize("pooling", KINDS)
-def test_contract(pooling: Any) -> None:
-    check_head(lambda: MILBoost(pooling, seed=0))
+def test_contract() -> None:
+    check_head(lambda: MILBoost(seed=0))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(
     st.integers(0, 2**31), st.sampled_from(KINDS), st.sampled_from([1.0, 5.0, 100.0]), st.booleans(), st.booleans(),
     st.integers(1, 3), st.sampled_from([1.0, 0.3]), st.sampled_from([None, 0.2, 0.5]),
@@ -109,12 +108,11 @@ def test_instances_are_found_from_bags(pooling: Any) -> None:
     assert found[exists & truth].mean() > found[exists & ~truth].mean() + 0.3
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("kind", [MILBoost, MPLBoost])
-def test_a_seed_gives_one_result(kind: Any, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_gives_one_result_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stumps, "SHARE", 1)
     features, target = some_bags(2)
-    heads = [fitted(kind(features=0.5, validation=0.2, seed=5, threads=t), features, target) for t in (1, threads)]
+    options: dict[str, Any] = {"features": 0.5, "validation": 0.2, "seed": 5, "rounds": 20}
+    heads = [fitted(MPLBoost(**options, threads=threads), features, target) for threads in (1, 3)]
     for one, other in zip(*(head.state_dict().values() for head in heads)):
         torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
 
@@ -155,7 +153,7 @@ def test_a_prior_weighs_classes_as_copies_would() -> None:
     assert weighted(features)[:, 1].mean() > fitted(MILBoost(rounds=10), features, target)(features)[:, 1].mean()
 
 
-@pytest.mark.parametrize("pooling", KINDS)
+@pytest.mark.parametrize("pooling", ["lse", "nor"])
 def test_perfect_separation_has_an_end(pooling: Any) -> None:
     features = torch.tensor([[[-1.0], [-2.0]], [[-1.5], [3.0]], [[2.0], [4.0]], [[-3.0], [-1.0]]])
     head = fitted(MILBoost(pooling, rounds=200), features, torch.eye(2)[torch.tensor([0, 1, 1, 0])])
@@ -172,69 +170,30 @@ def test_no_stump_moves_h_by_more_than_max_step() -> None:
         assert float(outputs.abs().max()) == pytest.approx(0.5)
 
 
-def test_half_precision_sends_no_instance_elsewhere() -> None:
-    features, target = some_bags(9, 400)
-    head = fitted(MILBoost(rounds=20), features, target)
-    expected = head(features)
-    half = head.bfloat16()(features)
-    assert half.dtype == torch.float32
-    torch.testing.assert_close(half, expected, atol=0.05, rtol=0)
-
-
-@pytest.mark.parametrize("pooling", KINDS)
-def test_an_empty_bag_is_negative(pooling: Any) -> None:
+def test_an_empty_bag_is_negative() -> None:
     features, target = some_bags(5)
-    head = fitted(MPLBoost(groups=2, pooling=pooling, rounds=5), features, target)
+    head = fitted(MPLBoost(groups=2, rounds=5), features, target)
     empty = torch.full((1, 5, 4), torch.nan)
     assert head(empty).tolist() == [[1.0, 0.0]]
     assert head.memberships(empty).tolist() == [[0.5, 0.5]]
 
 
-def test_features_that_do_not_vary_leave_the_share_of_positives() -> None:
-    features, target = torch.zeros(10, 2, 3), torch.eye(2)[torch.tensor([0] * 7 + [1] * 3)]
-    head = fitted(MILBoost(), features, target)
-    assert len(head.feature) == 0
-    torch.testing.assert_close(head(features)[:, 1], torch.full((10,), 0.3), atol=1e-3, rtol=0)
-
-
-def _spoilt(kind: str) -> tuple[Tensor, Tensor]:
+def test_what_cannot_be_fitted_is_refused() -> None:
     features, target = some_bags(6, 8)
-    if kind == "empty bag":
-        features[3] = torch.nan
-    elif kind == "one class":
-        target[:] = torch.tensor([1.0, 0.0])
-    elif kind == "hole":
-        features[2, 0, 1] = torch.nan
-    elif kind == "infinite":
-        features[2, 0, 1] = torch.inf
-    elif kind == "no classes":
-        target[2] = torch.tensor([-1.0, 2.0])
-    elif kind == "unknown class":
-        target[2] = torch.nan
-    elif kind == "no bags":
-        features, target = features[:0], target[:0]
-    else:
-        features = features[:, 0]
-    return features, target
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("empty bag", "training bag 3 has no instances; leave it out"),
-        ("one class", "all 8 training bags are negative; both kinds are needed"),
-        ("hole", "MILBoost cannot take nan"),
-        ("infinite", "MILBoost cannot take inf"),
-        ("no classes", "MILBoost cannot take a target of sum 1, least -1: training row 2"),
-        ("unknown class", "MILBoost cannot take a target of sum nan, least nan: training row 2"),
-        ("no bags", r"fitted on bags \(B, J, F\)"),
-        ("single rows", r"fitted on bags \(B, J, F\)"),
-    ],
-)
-def test_what_cannot_be_fitted_is_refused(kind: str, message: str) -> None:
-    features, target = _spoilt(kind)
-    with pytest.raises(LDLError, match=message):
-        fitted(MILBoost(), features, target)
+    empty, hole, one_class = features.clone(), features.clone(), torch.eye(2)[[0] * 8]
+    empty[3], hole[2, 0, 1] = torch.nan, torch.nan
+    for bags, labels, message in (
+        (empty, target, "training bag 3 has no instances; leave it out"),
+        (features, one_class, "all 8 training bags are negative; both kinds are needed"),
+        (hole, target, "MILBoost cannot take nan"),
+        (features, 2 * target, "MILBoost cannot take a target of sum 2"),
+        (features[:0], target[:0], r"fitted on bags \(B, J, F\)"),
+        (features[:, 0], target, r"fitted on bags \(B, J, F\)"),
+    ):
+        with pytest.raises(LDLError, match=message):
+            fitted(MILBoost(), bags, labels)
+    with pytest.raises(LDLError, match="needs two labels, the negative one first; the data have 3"):
+        MILBoost().build(4, LabelSpace.nominal(list("abc")))
 
 
 def test_a_hole_that_a_stump_asks_for_is_refused() -> None:
@@ -255,31 +214,15 @@ def test_too_few_bags_to_hold_out_are_refused() -> None:
         fitted(MILBoost(validation=0.1), features, few)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"pooling": "mean"}, "MPLBoost.pooling 'mean' must be one of"),
-        ({"r": 0.0}, "MPLBoost.r 0.0 must be at least 1"),
-        ({"cut": "gini"}, "MPLBoost.cut 'gini' must be one of error, bound"),
-        ({"clustered": -1}, "MPLBoost.clustered -1 must be at least 0"),
-        ({"whitened": 1.0}, r"MPLBoost.whitened 1.0 must be in \[0, 1\)"),
-        ({"groups": 0}, "MPLBoost.groups 0 must be in 1..1000"),
-        ({"rounds": -1}, "MPLBoost.rounds -1 must be in 0..1000000"),
-        ({"features": 0.0}, r"MPLBoost.features 0.0 must be in \(0, 1\]"),
-        ({"shrinkage": 2.0}, r"MPLBoost.shrinkage 2.0 must be in \(0, 1\]"),
-        ({"max_step": 0.0}, "MPLBoost.max_step 0.0 must be above 0"),
-        ({"prior": 1.0}, r"MPLBoost.prior 1.0 must be in \(0, 1\)"),
-        ({"validation": 1.0}, r"MPLBoost.validation 1.0 must be in \[0, 1\)"),
-        ({"patience": 0}, "MPLBoost.patience 0 must be at least 1"),
-        ({"seed": -1}, "MPLBoost.seed -1 must be in"),
-        ({"threads": 0}, "MPLBoost.threads 0 must be in 1..1024"),
-    ],
-)
-def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(LDLError, match=message):
-        MPLBoost(**options).build(4, LABELS)
-
-
-def test_more_labels_are_refused() -> None:
-    with pytest.raises(LDLError, match="needs two labels, the negative one first; the data have 3"):
-        MILBoost().build(4, LabelSpace.nominal(list("abc")))
+def test_groups_are_held_out_whole() -> None:
+    features, target = some_bags(3, 60)
+    group = torch.arange(60) // 4
+    bags = pack("", features, target, None)
+    rest, held = MILBoost(validation=0.3, seed=0)._hold_out(bags, group.numpy())
+    assert len(held) == 16 and sorted([*rest, *held]) == list(range(60))
+    assert not set(group[rest].tolist()) & set(group[held].tolist())
+    head = MILBoost(validation=0.3, seed=0, patience=5)
+    assert head.uses_group
+    head.build(4, LABELS)
+    head.fit(features, target, Collective(), group=group)
+    assert head.curve[0, 1].isfinite()

@@ -42,26 +42,23 @@ def fitted(*members: Head, group: Tensor | None = None, **options: Any) -> Pool:
     return head.eval()
 
 
-MEANS = ["multiplicative", "geometric", "arithmetic"]
+def test_contract() -> None:
+    check_head(lambda: Pool([AAKNN(5), MaxEnt(l2=0.1, iterations=10), Trained(epochs=2)], folds=2))
 
 
-@pytest.mark.parametrize("mean", MEANS)
-def test_contract(mean: Any) -> None:
-    check_head(lambda: Pool([forest(), Trained(epochs=10), MaxEnt(iterations=20)], mean))
-
-
-@pytest.mark.parametrize("mean", MEANS)
-def test_half_precision_keeps_the_weights(mean: Any) -> None:
-    head = fitted(forest(), MaxEnt(l2=0.1), AAKNN(5), mean=mean, shrinkage=0.0)
+def test_half_precision_keeps_the_weights() -> None:
+    head = fitted(forest(), MaxEnt(l2=0.1), AAKNN(5), shrinkage=0.0)
     rounded = problem()[0].bfloat16()
     expected = head(rounded.float())
     found = head.bfloat16()(rounded)
     assert found.dtype == torch.float32 and torch.equal(found, expected)
 
 
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("group", [None, GROUPS], ids=["rows", "groups"])
-@pytest.mark.parametrize("shrinkage", [0.0, 3.0])
+@pytest.mark.parametrize(
+    ("mean", "group", "shrinkage"),
+    [("multiplicative", GROUPS, 3.0), ("geometric", None, 0.0), ("arithmetic", GROUPS, 0.0)],
+    ids=["multiplicative", "geometric", "arithmetic"],
+)
 def test_it_is_the_pool_of_members_that_saw_other_rows(mean: Any, group: Tensor | None, shrinkage: float) -> None:
     features, target = problem()
     makers = (forest, lambda: MaxEnt(l2=0.1), lambda: AAKNN(5))
@@ -93,11 +90,10 @@ def test_a_member_that_learns_its_rows_by_heart_gets_no_weight() -> None:
     generator = torch.Generator().manual_seed(5)
     shuffled = target[torch.randperm(120, generator=generator)]
     assert kl(_alone(AAKNN(1), features, shuffled)(features), shuffled).max() < 1e-6
-    for mean in MEANS:
-        head = Pool([AAKNN(1), MeanPredictor()], mean, folds=4, seed=0)  # type: ignore[arg-type]
-        head.build(4, LABELS)
-        head.fit(features, shuffled, Collective())
-        assert head.weights[0] < 0.15
+    head = Pool([AAKNN(1), MeanPredictor()], folds=4, seed=0)
+    head.build(4, LABELS)
+    head.fit(features, shuffled, Collective())
+    assert head.weights[0] < 0.15
 
 
 def test_where_no_member_helps_the_mean_distribution_is_left() -> None:
@@ -116,17 +112,6 @@ def test_one_member_alone_is_that_member() -> None:
     head = fitted(forest())
     assert torch.equal(head(features), _alone(forest(), features, target)(features))
     assert head.summary() == {} and head.weights.tolist() == [1.0]
-
-
-def test_a_member_twice_changes_nothing_and_order_does_not_count() -> None:
-    features, _ = problem()
-    several = (forest(), MaxEnt(l2=0.1)), (forest(), MaxEnt(l2=0.1), forest())
-    one, twice = (fitted(*members, shrinkage=0.0) for members in several)
-    torch.testing.assert_close(one(features), twice(features), atol=1e-4, rtol=0)
-    torch.testing.assert_close(twice.weights[0] + twice.weights[2], one.weights[0], atol=1e-4, rtol=0)
-    turned = fitted(MaxEnt(l2=0.1), forest(), shrinkage=0.0)
-    torch.testing.assert_close(turned.weights.flip(0), one.weights, atol=1e-4, rtol=0)
-    assert twice.names == ["StructRF_1", "MaxEnt", "StructRF_2"]
 
 
 def test_members_without_weight_stay_as_they_were_built() -> None:
@@ -155,16 +140,19 @@ def test_the_summary_names_members() -> None:
 
 
 def test_a_pool_in_a_pool_and_plain_data() -> None:
-    head = Pool([Pool([forest(), MaxEnt()], "arithmetic"), Trained(Softmax(hidden=[3]))], folds=4)
+    head = Pool(
+        [Pool([forest(), MaxEnt(l2=0.1)], "arithmetic", folds=2), Trained(Softmax(hidden=[3]), epochs=2)], folds=2
+    )
     spec = to_spec(head)
     rebuilt: Any = from_spec(spec, Head)  # type: ignore[type-abstract]
     assert to_spec(rebuilt) == spec and rebuilt.members[1].head.hidden == [3]
     assert differences(spec, rebuilt) == []
-    other = Pool([Pool([forest(trees=6), MaxEnt()], "arithmetic"), Trained(Softmax(hidden=[4]))], folds=5)
+    inner = Pool([forest(trees=6), MaxEnt(l2=0.1)], "arithmetic", folds=2)
+    other = Pool([inner, Trained(Softmax(hidden=[4]), epochs=2)], folds=5)
     assert differences(spec, other) == [
         "members[0].members[0].trees 5 instead of 6",
         "members[1].head.hidden [3] instead of [4]",
-        "folds 4 instead of 5",
+        "folds 2 instead of 5",
     ]
     assert "members" in differences(to_spec(Pool([MaxEnt()])), Pool([MaxEnt(), forest()]))[0]
     assert differences(to_spec(Pool([MaxEnt()])), Pool([forest()])) == ["members[0] MaxEnt instead of StructRF"]
@@ -222,17 +210,13 @@ def test_wrong_members_are_refused(members: list[Head], words: str) -> None:
 def test_too_few_groups_for_the_folds() -> None:
     with pytest.raises(LDLError, match=r"^Pool.folds 3 must be in 2..2, the number of groups"):
         fitted(forest(), MaxEnt(), group=torch.arange(120) % 2)
-    with pytest.raises(LDLError, match="Pool.folds 1 must be in 2..1000"):
-        fitted(forest(), MaxEnt(), folds=1)
 
 
 @pytest.mark.parametrize(
     ("mean", "buffer", "value", "words"),
     [
         ("geometric", "weights", torch.tensor([0.7, 0.7]), "weights row 0 is no distribution"),
-        ("geometric", "weights", torch.tensor([1.0]), r"weights has shape \(1,\)"),
         ("multiplicative", "weights", torch.tensor([1.2, -0.1]), "weights has -0.1, below 0"),
-        ("multiplicative", "weights", torch.tensor([1.2, torch.nan]), "weights"),
         ("multiplicative", "base", torch.tensor([0.5, 0.5, 0.5]), "base row 0 is no distribution"),
         ("multiplicative", "members.0.threshold", torch.tensor([torch.nan]), "threshold"),
     ],

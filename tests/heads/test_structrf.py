@@ -17,8 +17,8 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.heads import StructRF
 from ldl.labels import LabelSpace
-from ldl.methods.forest.draws import bootstrap
 from ldl.methods.forest.predict import average, average_by_gathers, reach
+from ldl.methods.forest.sampling import bootstrap
 from ldl.metrics.functional import kl
 from ldl.task import Task
 from ldl.testing import check_head
@@ -35,17 +35,7 @@ def fitted(features: Tensor, target: Tensor, group: Tensor | None = None, **argu
     return head.eval()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        {"search": "adaptive"},
-        {"search": "histogram", "bins": 16},
-        {"search": "random", "features": 0.5, "trees": 100},
-        {"criterion": "log_loss", "search": "histogram"},
-    ],
-    ids=["paper", "adaptive", "histogram", "random", "log_loss"],
-)
+@pytest.mark.parametrize("arguments", [{}, {"criterion": "log_loss", "search": "histogram"}], ids=["paper", "log_loss"])
 def test_contract(arguments: dict[str, object]) -> None:
     check_head(lambda: StructRF(**{"trees": 10, **arguments}))  # type: ignore[arg-type]
 
@@ -65,7 +55,7 @@ def test_prediction_is_the_mean_of_the_leaves_means() -> None:
     torch.testing.assert_close(head(new).double(), expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("depth", [0, 1, 5, 20])
+@pytest.mark.parametrize("depth", [0, 20])
 def test_gathers_reach_the_leaves_that_numba_reaches(depth: int) -> None:
     features, target = problem()
     features[:, 2] = features[:, 2].round()
@@ -152,67 +142,27 @@ def test_out_of_bag_is_absent_where_every_tree_sees_every_row() -> None:
     assert fitted(*problem(), out_of_bag=False).summary() == {}
 
 
-def test_one_row_or_equal_labels_give_one_leaf() -> None:
+def test_one_row_equal_labels_or_constant_features_give_one_leaf() -> None:
     features, target = problem()
     head = fitted(features[:1], target[:1])
     assert len(head.feature) == 9 and torch.allclose(head(features), target[:1].expand(300, -1))
     head = fitted(features, target[:1].expand(300, -1))
     assert len(head.feature) == 9 and torch.allclose(head(features), target[:1].expand(300, -1))
     assert float(head.importances.abs().sum()) == 0
-
-
-def test_constant_features_give_one_leaf() -> None:
-    features, target = problem()
     head = fitted(torch.ones_like(features), target)
     assert len(head.feature) == 9 and len(head.values) == 9
 
 
-@pytest.mark.parametrize(
-    ("argument", "value", "said"),
-    [
-        ("trees", 0, "StructRF.trees 0 must be in 1..10000"),
-        ("depth", 65, "StructRF.depth 65 must be in 0..64"),
-        ("sampling", 0.0, r"StructRF.sampling 0.0 must be in \(0, 1\]"),
-        ("features", 1.5, r"StructRF.features 1.5 must be in \(0, 1\]"),
-        ("min_leaf", 0, "StructRF.min_leaf 0 must be at least 1"),
-        ("min_gain", float("nan"), "StructRF.min_gain nan must be at least 0"),
-        ("bins", 257, "StructRF.bins 257 must be in 2..256"),
-        ("search", "best", "StructRF.search 'best' must be one of exact, adaptive, histogram, random"),
-        ("seed", -1, "StructRF.seed -1 must be in 0"),
-        ("threads", 0, "StructRF.threads 0 must be in 1..1024"),
-    ],
-)
-def test_bad_arguments_are_refused(argument: str, value: object, said: str) -> None:
-    with pytest.raises(LDLError, match=said):
-        StructRF(**{argument: value}).build(3, LABELS)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_training_on_a_feature_that_is_no_number_is_refused(value: float) -> None:
-    features, target = problem(rows=600)
-    features[555, 2] = value
-    with pytest.raises(LDLError, match=f"cannot take {value}: training row 555, feature 2"):
+def test_training_on_a_feature_that_is_no_number_is_refused() -> None:
+    features, target = problem()
+    features[255, 2] = float("nan")
+    with pytest.raises(LDLError, match="cannot take nan: training row 255, feature 2"):
         fitted(features, target)
 
 
 def test_adaptive_steps_are_refused_for_log_loss() -> None:
     with pytest.raises(LDLError, match="StructRF.search 'adaptive' .* use exact, histogram or random"):
         StructRF(criterion="log_loss", search="adaptive").build(3, LABELS)
-
-
-def test_log_loss_leaves_hold_the_means_of_their_rows() -> None:
-    features, target = problem()
-    head = fitted(features, target, trees=1, min_leaf=10, replace=False, sampling=1.0, criterion="log_loss")
-    leaf = reach(features, head.forest, head.depth)[:, 0].long()
-    for number in leaf.unique():
-        assert torch.allclose(head.values[number], target[leaf == number].mean(0), atol=1e-6)
-    assert not torch.equal(head.feature, fitted(features, target, trees=1, min_leaf=10).feature)
-
-
-def test_no_rows_are_refused() -> None:
-    features, target = problem()
-    with pytest.raises(LDLError, match=r"N at least 1, got \(0, 7\)"):
-        fitted(features[:0], target[:0])
 
 
 def test_nan_is_refused_where_a_split_asks_for_it() -> None:
@@ -246,10 +196,9 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table.npz"
 
 
-@pytest.mark.parametrize("bar", ["true", "false"])
-def test_command_line(table: Path, tmp_path: Path, bar: str, capsys: pytest.CaptureFixture[str]) -> None:
-    run(f"--trainer.enable_progress_bar={bar}", data=table, folder=tmp_path / "run")
-    assert ("growing trees" in capsys.readouterr().out) == (bar == "true")
+def test_command_line(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("--trainer.enable_progress_bar=true", data=table, folder=tmp_path / "run")
+    assert "growing trees" in capsys.readouterr().out
     results = json.loads((tmp_path / "run/results.json").read_text())
     assert results["head"] == "StructRF" and results["mean"]["kl"] < 0.5 * CONSTANT
     assert "out_of_bag_kl" in (tmp_path / "run/metrics.csv").read_text()

@@ -38,8 +38,8 @@ def fitted(head: Head | None = None, **options: Any) -> Trained:
 @pytest.mark.parametrize(
     "make",
     [
-        Trained,
-        lambda: Trained(LDLF(**FOREST), epochs=30, lr=0.03, scaling="quantile_normal", clip=3.0, repeats=2, mixup=0.2),
+        lambda: Trained(epochs=20, lr=0.03),
+        lambda: Trained(LDLF(**FOREST), epochs=10, lr=0.03, scaling="quantile_normal", clip=3.0, mixup=0.2),
     ],
     ids=["softmax", "ldlf"],
 )
@@ -80,13 +80,6 @@ def test_the_seed_alone_decides(head: Head) -> None:
     assert not torch.equal(one, fitted(head)(features))
 
 
-def test_generators_of_devices_without_rows_are_not_seeded(monkeypatch: pytest.MonkeyPatch) -> None:
-    seeds: list[int] = []
-    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
-    fitted(epochs=1)
-    assert seeds == []
-
-
 def test_leaves_are_updated_and_dropout_is_off() -> None:
     trained = fitted(LDLF(**FOREST, hidden=[8], dropout=0.5))
     leaves: Tensor = trained.members[0].leaves  # type: ignore[assignment]
@@ -108,7 +101,7 @@ def test_repeats_are_averaged(mean: Any) -> None:
     assert kl(trained(features), target).mean() <= kl(each, target).mean()
 
 
-@pytest.mark.parametrize("scaling", ["standard", "quantile_normal", "quantile_uniform"])
+@pytest.mark.parametrize("scaling", ["standard", "quantile_normal"])
 def test_features_are_scaled_by_what_the_fitted_rows_taught(scaling: Any) -> None:
     features, _ = problem()
     scaler = FeatureScaler(scaling, 2.0)
@@ -158,7 +151,7 @@ def test_a_changed_state_is_refused(buffer: str, change: Any, words: str) -> Non
         other.load_state_dict(state | {buffer: change(state[buffer])})
 
 
-@pytest.mark.parametrize(("steps", "epochs"), [(6, 2), (7, 2), (8, 3), (1, 1), (15, 5), (1000, 5)])
+@pytest.mark.parametrize(("steps", "epochs"), [(7, 2), (8, 3), (1, 1), (1000, 5)])
 def test_so_many_steps_at_most(steps: int, epochs: int) -> None:
     features, _ = problem()  # three batches an epoch
     assert torch.equal(fitted(steps=steps)(features), fitted(epochs=epochs)(features))

@@ -13,11 +13,10 @@ import torch
 from checkpoints.make import FOLDER, Problem
 from PIL import Image
 
-from ldl.data.instances import Guarded
+from ldl.data.loader import Guarded
 from ldl.data.sampler import Draw
 from ldl.inference import Predictor
-from ldl.inference.table_file import TableFile
-from ldl.inference.whole_pictures import WholePictures
+from ldl.inference.data import TableFile, WholePictures
 from ldl.labels import LabelSpace
 
 KINDS = {

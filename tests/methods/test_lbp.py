@@ -43,7 +43,7 @@ def between(picture: np.ndarray, y: float, x: float) -> float:
     return float(np.array([1 - down, down]) @ picture[np.ix_(rows, columns)] @ np.array([1 - right, right]))
 
 
-@pytest.mark.parametrize(("neighbours", "radius", "bins"), [(4, 1, 15), (8, 1, 59), (16, 2, 243)])
+@pytest.mark.parametrize(("neighbours", "radius", "bins"), [(4, 1, 15), (8, 1, 59)])
 def test_it_is_the_histogram_of_the_mirrored_picture(neighbours: int, radius: float, bins: int) -> None:
     random = np.random.default_rng(neighbours)
     rows = np.arange(30)[:, None] + 2 * np.arange(24) / 3
@@ -54,7 +54,7 @@ def test_it_is_the_histogram_of_the_mirrored_picture(neighbours: int, radius: fl
     assert plain.sum() == mirrored.sum() and np.abs(mirrored - plain).sum() > 0.2 * plain.sum()
 
 
-@pytest.mark.parametrize("neighbours", [2, 4, 6, 8, 16, 24, 62])
+@pytest.mark.parametrize("neighbours", [2, 8, 16, 62])
 def test_twice_mirrored_every_bin_is_where_it_was(neighbours: int) -> None:
     places = mirrored_bins(neighbours * (neighbours - 1) + 3)
     every = np.arange(len(places))
@@ -65,7 +65,7 @@ def test_twice_mirrored_every_bin_is_where_it_was(neighbours: int) -> None:
     assert list(places[[0, -2, -1]]) == list(every[[0, -2, -1]])
 
 
-@pytest.mark.parametrize("bins", [0, 1, 3, 4, 6, 9, 58, 60, 242, 244, 64 * 63 + 3])
+@pytest.mark.parametrize("bins", [0, 9, 58, 60, 64 * 63 + 3])
 def test_other_histograms_are_refused(bins: int) -> None:
     with pytest.raises(LDLError, match=rf"^{bins} features are no histogram .* 59 for 8 and 243 for 16"):
         mirrored_bins(bins)

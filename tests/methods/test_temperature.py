@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
+from two_processes import in_two_threads
 
-from ldl.collective import Collective
 from ldl.methods.temperature import fit_temperature, temper
 
 
@@ -67,31 +65,9 @@ def test_it_stays_in_its_range() -> None:
     assert fit_temperature(target, torch.full_like(target, 0.2)) == pytest.approx(100)
 
 
-class Threads(Collective):
-    """Ranks that are threads of this process."""
-
-    def __init__(self, rank: int, slots: list[Tensor], barrier: threading.Barrier) -> None:
-        self.rank, self.slots, self.barrier = rank, slots, barrier
-
-    def sum(self, tensor: Tensor) -> Tensor:
-        self.slots[self.rank] = tensor
-        self.barrier.wait(10)
-        total = self.slots[0] + self.slots[1]
-        self.barrier.wait(10)
-        return total
-
-
 @pytest.mark.parametrize("cut", [0, 13])
 def test_processes_share_their_rows(cut: int) -> None:
     prediction, target = _rows(4, 3.0, 0.5)
-    slots, barrier, found = [torch.zeros(())] * 2, threading.Barrier(2), [0.0, 0.0]
-
-    def work(rank: int, rows: slice) -> None:
-        found[rank] = fit_temperature(prediction[rows], target[rows], Threads(rank, slots, barrier))
-
-    threads = [threading.Thread(target=work, args=args) for args in ((0, slice(cut)), (1, slice(cut, None)))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    rows = slice(cut), slice(cut, None)
+    found = in_two_threads(lambda each: fit_temperature(prediction[rows[each.rank]], target[rows[each.rank]], each))
     assert found[0] == found[1] == pytest.approx(fit_temperature(prediction, target), rel=1e-9)

@@ -1,24 +1,21 @@
-"""The measures against loops written from their definitions."""
+"""Metrics against loops written from their definitions, and those of two classes against scikit-learn."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from pytorch_lightning.plugins.precision import HalfPrecision
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from torch import nn
 
 from ldl.labels import LabelSpace
-from ldl.metrics import DISTRIBUTION_METRICS, measures
-from ldl.metrics.losses import LossMeans
-from ldl.metrics.measure import Mean
-from ldl.metrics.stage import StageMetrics
-from ldl.metrics.value import RMSE, absolute, within
+from ldl.metrics import DISTRIBUTION_METRICS, metrics_for
+from ldl.metrics.registry import AUC, INTERVAL_LEVELS
+from ldl.metrics.stage import LossMeans, StageMetrics, row_metrics
 
 Row = Sequence[float]
 
@@ -93,32 +90,6 @@ def test_measures_of_16_bits_are_those_of_the_same_numbers_in_64(dtype: torch.dt
         torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01, msg=measure.name)
 
 
-def test_there_are_ten_measures_and_they_know_which_way_is_better() -> None:
-    metrics = StageMetrics(NOMINAL, "test_").means["distribution"]
-    assert set(metrics) == {f"test_{name}" for name in REFERENCES}
-    better = {name for name, measure in DISTRIBUTION_METRICS.items() if measure.higher_is_better}
-    assert better == {"cosine", "intersection", "fidelity"}
-
-
-def test_uneven_batches_give_what_all_rows_give_at_once() -> None:
-    target, prediction = (torch.tensor(part, dtype=torch.float32) for part in rows(60, 5))
-    together, apart = distribution_metrics(), distribution_metrics()
-    together.update(prediction, target)
-    for part in (slice(0, 1), slice(1, 1), slice(1, 38), slice(38, 60)):
-        apart.update(prediction[part], target[part])
-    for name, value in together.compute().items():
-        torch.testing.assert_close(apart.compute()[name], value, rtol=1e-12, atol=0)
-
-
-def test_maps_count_every_pixel() -> None:
-    target, prediction = (torch.tensor(part).reshape(3, 4, 5, 5) for part in rows(60, 5))
-    whole, flat = distribution_metrics(), distribution_metrics()
-    whole.update(prediction, target)
-    flat.update(prediction.flatten(0, 2), target.flatten(0, 2))
-    for name, value in flat.compute().items():
-        torch.testing.assert_close(whole.compute()[name], value)
-
-
 GRIDS = [LabelSpace.grid([0, 1], [0, 1]), LabelSpace.grid([0, 1], [0, 1], axis_names=("pitch", "yaw"))]
 
 
@@ -136,32 +107,55 @@ def test_value_metrics_over_uneven_batches(labels: LabelSpace) -> None:
     assert {name: value.item() for name, value in metrics.compute().items()} == pytest.approx(expected, rel=1e-12)
 
 
-def test_cumulative_score_counts_the_tolerance_itself() -> None:
-    score = Mean(partial(within, 5.0))
-    score.update(torch.tensor([5.0, 5.01, -5.0, 0.0]), torch.zeros(4))
-    assert score.compute().item() == 0.75
-
-
-def test_nominal_labels_have_no_value_metrics() -> None:
-    assert not {measure.name for measure in measures(LabelSpace.nominal("ab"))} & {"mae", "rmse", "cs5"}
-
-
 def test_a_network_of_16_bits_does_not_round_the_sums() -> None:
-    target, prediction = (torch.tensor(part) for part in rows(300, 5))
+    target, prediction = (torch.tensor(part) for part in rows(60, 5))
     plain, stage, losses = distribution_metrics(), StageMetrics(NOMINAL), LossMeans()
     found = stage.to(torch.bfloat16).means["distribution"]
     with HalfPrecision("bf16-true").forward_context():
-        for row in range(300):
+        for row in range(60):
             found.update(prediction[row : row + 1], target[row : row + 1])
             losses.update({"loss": torch.tensor(row)}, 1)
     plain.update(prediction, target)
     for name, value in plain.compute().items():
         torch.testing.assert_close(found.compute()[name], value)
-    assert losses.to(torch.bfloat16).compute()["loss"] == 149.5
+    assert losses.to(torch.bfloat16).compute()["loss"] == 29.5
 
 
-def test_nan_before_any_row() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # torchmetrics warns of compute before update
-        for metric in [*distribution_metrics().values(), Mean(absolute), RMSE(), Mean(partial(within, 5.0))]:
-            assert math.isnan(metric.compute().item())
+TWO = LabelSpace.nominal(["negative", "positive"])
+
+
+def test_figures_are_those_of_scikit_learn() -> None:
+    generator = torch.Generator().manual_seed(0)
+    # Few values, so that there are ties.
+    p = torch.randint(1, 10, (70,), generator=generator) / 10
+    label = torch.randint(2, (70,), generator=generator)
+    prediction, target = torch.stack([1 - p, p], 1), torch.eye(2)[label]
+    metrics = StageMetrics(TWO).means["class"]
+    for part in (slice(0, 31), slice(31, 31), slice(31, 70)):
+        metrics.update(prediction[part], target[part])
+    expected = {
+        "accuracy": accuracy_score(label, p > 0.5),
+        "auc": roc_auc_score(label, p),
+        "nll": log_loss(label, p.double()),
+    }
+    for name, value in metrics.compute().items():
+        assert float(value) == pytest.approx(expected[name], abs=1e-6)
+    rows = row_metrics({"prediction": prediction.numpy(), "target": target.numpy()}, TWO)
+    assert {name: rows[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [[math.nan, math.nan]])
+def test_of_predictions_that_say_nothing_there_is_no_auc(wrong: list[float]) -> None:
+    metric = AUC()
+    metric.update(torch.tensor([[0.3, 0.7], [0.6, 0.4], wrong]), torch.eye(2)[torch.tensor([1, 0, 0])])
+    assert metric.compute().isnan()
+
+
+def test_sets_hold_the_true_mass_of_their_labels() -> None:
+    labels = LabelSpace.nominal(["a", "b", "c"])
+    target = torch.tensor([[0.5, 0.3, 0.2], [0.0, 0.1, 0.9]])
+    sets = torch.tensor([[True, True, False], [False, False, True]])[:, None].expand(-1, len(INTERVAL_LEVELS), -1)
+    known = {metric.name: metric.function for metric in metrics_for(labels) if metric.of == "set"}
+    for level in INTERVAL_LEVELS:
+        assert known[f"set_coverage{level}"](sets, target).tolist() == pytest.approx([0.8, 0.9])
+        assert known[f"set_size{level}"](sets, target).tolist() == [2, 1]

@@ -14,11 +14,11 @@ import torch
 from ldl import plugins
 from ldl.backbones.base import Identity
 from ldl.cli import main
-from ldl.data.rotated_digits import RotatedDigits
+from ldl.data.synthetic import RotatedDigits
 from ldl.errors import LDLError
 from ldl.heads import Softmax
 from ldl.labels import LabelSpace
-from ldl.metrics import Measure, measures, register
+from ldl.metrics import Metric, metrics_for, register
 from ldl.metrics.functional import kl
 from ldl.task import Task
 
@@ -28,7 +28,7 @@ PLUGIN = '''
 import numpy as np
 from torch import Tensor
 
-from ldl.metrics import Measure, register
+from ldl.metrics import Metric, register
 
 
 def top3(prediction: Tensor, target: Tensor) -> Tensor:
@@ -42,9 +42,9 @@ def spread(rows) -> float:
     return float(np.sqrt((rows.prediction * (rows.axis - mean[:, None]) ** 2).sum(1)).mean())
 
 
-register(Measure("top3", top3, higher_is_better=True))
-register(Measure("spread", spread, None, unit=True, of="line"))
-register(Measure("worst", lambda rows: float(abs(rows.error).max()), unit=True, detail=True, of="line"))
+register(Metric("top3", top3, higher_is_better=True))
+register(Metric("spread", spread, None, unit=True, of="line"))
+register(Metric("worst", lambda rows: float(abs(rows.error).max()), unit=True, detail=True, of="line"))
 '''
 
 
@@ -54,6 +54,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+@pytest.mark.usefixtures("blank")
 def test_a_measure_of_ones_own_is_logged_written_and_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,15 +82,15 @@ def test_a_measure_of_ones_own_is_logged_written_and_printed(
 
 
 def test_a_name_is_taken_once() -> None:
-    with pytest.raises(LDLError, match="a measure 'kl' already"):
-        register(Measure("kl", kl))
-    register(Measure("mine", kl))
-    with pytest.raises(LDLError, match="a measure 'mine' already"):
-        register(Measure("mine", kl))
-    register(Measure("mae", kl))
-    assert "mae" in {measure.name for measure in measures(LabelSpace.nominal("abc"))}
-    with pytest.raises(LDLError, match="a measure 'mae' of these labels"):
-        measures(LabelSpace.ordinal([0, 1, 2]))
+    with pytest.raises(LDLError, match="a metric 'kl' already"):
+        register(Metric("kl", kl))
+    register(Metric("mine", kl))
+    with pytest.raises(LDLError, match="a metric 'mine' already"):
+        register(Metric("mine", kl))
+    register(Metric("mae", kl))
+    assert "mae" in {measure.name for measure in metrics_for(LabelSpace.nominal("abc"))}
+    with pytest.raises(LDLError, match="a metric 'mae' of these labels"):
+        metrics_for(LabelSpace.ordinal([0, 1, 2]))
 
 
 def test_a_plain_trainer_measures_all_rows(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_plain_trainer_measures_all_rows(tmp_path: Path) -> None:
     assert {"val_kl", "val_crps", "val_mae_few"} <= trainer.callback_metrics.keys()
     assert not {"val_cs4", "val_n_few"} & trainer.callback_metrics.keys()
     (first,) = trainer.test(task, datamodule=data, verbose=False)
-    assert {f"test_{measure.name}" for measure in measures(data.labels)} == first.keys()
+    assert {f"test_{measure.name}" for measure in metrics_for(data.labels)} == first.keys()
     assert sum(first[f"test_n_{shot}"] for shot in ("many", "medium", "few")) == len(data.split.test)
     (again,) = trainer.test(task, datamodule=data, verbose=False)
     assert again == pytest.approx(first, nan_ok=True)

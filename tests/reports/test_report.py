@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,9 @@ from torch import Tensor
 
 from ldl.backbones.base import Backbone
 from ldl.cli import main
-from ldl.data.base import LDLDataModule
-from ldl.data.loaded import Loaded
+from ldl.data.base import LDLDataModule, Loaded
 from ldl.labels import LabelSpace
-from ldl.metrics.groups import train_counts
-from ldl.metrics.ordinal import Rows, measure_rows
+from ldl.metrics.ordinal import Rows, line_results, train_counts
 from ldl.reports.rows import pictures
 
 PERSONS = (4, 10, 40)
@@ -42,15 +39,6 @@ class Persons(LDLDataModule):
         return self.images[rows]
 
 
-class Strangers(Persons):
-    """The same where nobody knows the persons."""
-
-    leaky = None
-
-    def load(self) -> Loaded:
-        return replace(super().load(), groups=None)
-
-
 class Brightness(Backbone):
     """Mean of each channel, in [0, 1]."""
 
@@ -61,12 +49,12 @@ class Brightness(Backbone):
         return inputs.float().mean((2, 3)) / 255
 
 
-def run(folder: Path, *options: str, data: str = "Persons") -> dict[str, Any]:
+def run(folder: Path, *options: str) -> dict[str, Any]:
     config = folder.with_suffix(".yaml")
     config.write_text(
         f"model: {{head: Softmax, backbone: {__name__}.Brightness, "
         "optimizer: {class_path: SGD, init_args: {lr: 1}}}\n"
-        f"data: {__name__}.{data}\n"
+        f"data: {__name__}.Persons\n"
         "trainer: {max_epochs: 2, enable_progress_bar: false, enable_model_summary: false, log_every_n_steps: 1}\n"
     )
     main(["-c", str(config), "--wandb.mode=disabled", "--run_dir", str(folder), *FOLDS, *options])
@@ -74,7 +62,7 @@ def run(folder: Path, *options: str, data: str = "Persons") -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def folds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def folds(tmp_path_factory: pytest.TempPathFactory, blank_charts: None) -> tuple[Path, dict[str, Any]]:
     """A finished cross-validation that leaves one person out."""
     folder = tmp_path_factory.mktemp("crossval") / "run"
     return folder, run(folder, "--stage=crossval")
@@ -92,7 +80,7 @@ def predictions(*folders: Path) -> dict[str, np.ndarray]:
 
 def expected(rows: dict[str, np.ndarray], count: np.ndarray) -> dict[str, float]:
     labels = LabelSpace.ordinal(range(70), "years")
-    return measure_rows(Rows(rows["prediction"], rows["predicted_value"], rows["value"], labels, count))
+    return line_results(Rows(rows["prediction"], rows["predicted_value"], rows["value"], labels, count))
 
 
 def check(written: dict[str, float | None], wanted: dict[str, float]) -> None:
@@ -112,6 +100,7 @@ def fold_counts(folder: Path, rows: dict[str, np.ndarray]) -> np.ndarray:
     return train_counts(known.labels, known.values[others], rows["value"])
 
 
+@pytest.mark.slow
 def test_every_fold_has_the_measures_of_its_rows(folds: tuple[Path, dict[str, Any]]) -> None:
     folder, results = folds
     for number, fold in enumerate(results["folds"]):
@@ -121,6 +110,7 @@ def test_every_fold_has_the_measures_of_its_rows(folds: tuple[Path, dict[str, An
     assert sorted(fold["n_test"] for fold in results["folds"]) == sorted(PERSONS)
 
 
+@pytest.mark.slow
 def test_pooled_figures_are_those_of_all_rows(folds: tuple[Path, dict[str, Any]]) -> None:
     folder, results = folds
     parts = [folder / f"fold_{number}" for number in range(3)]
@@ -137,6 +127,7 @@ def test_pooled_figures_are_those_of_all_rows(folds: tuple[Path, dict[str, Any]]
     assert abs(pooled["kl"] - results["mean"]["kl"]) > 1e-3
 
 
+@pytest.mark.slow
 def test_means_pass_over_folds_without_the_group(folds: tuple[Path, dict[str, Any]]) -> None:
     _, results = folds
     column = [fold["metrics"]["mae_50_59"] for fold in results["folds"]]
@@ -146,6 +137,7 @@ def test_means_pass_over_folds_without_the_group(folds: tuple[Path, dict[str, An
     assert results["pooled"]["mae_many"] is None and results["pooled"]["n_many"] == 0
 
 
+@pytest.mark.slow
 def test_charts_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = folds
     per_row = {"distributions", "values", "pictures"}
@@ -157,32 +149,6 @@ def test_charts_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
     }
     assert drawn[4] == drawn[10] == per_row | {"learning_curves"} == drawn[40] - shares
     assert shares < drawn[40]
-
-
-def test_model_cards_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
-    folder, _ = folds
-    whole, one = ((place / "model_card.md").read_text() for place in (folder, folder / "fold_1"))
-    assert "Audited: 0.0% of the test instances share a group with training" in whole and "in 3 groups" in whole
-    assert "mean over folds | deviation" in whole and '"fold_0/checkpoints/last.ckpt").predict(inputs)' in whole
-    assert "mean over folds" not in one and '"checkpoints/last.ckpt").predict(inputs)' in one
-
-
-def test_logged_like_other_metrics(folds: tuple[Path, dict[str, Any]]) -> None:
-    folder, results = folds
-    rows = list(csv.DictReader((folder / "fold_0/metrics.csv").open()))
-    (tested,) = [row for row in rows if row["test_kl"]]
-    for name in ("crps", "coverage90", "n_20_29"):
-        assert float(tested[f"test_{name}"]) == pytest.approx(results["folds"][0]["metrics"][name], rel=1e-6)
-
-
-def test_unknown_identities(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results = run(tmp_path / "run", data="Strangers")
-    assert results["leaky"] is None and results["folds"][0]["leak"] is None
-    assert "18 test instances; identities unknown, so leaks cannot be audited" in " ".join(
-        capsys.readouterr().out.split()
-    )
-    assert "pooled" not in results and results["mean"]["crps"] > 0
-    assert "**Nobody knows which instances belong together**" in (tmp_path / "run/model_card.md").read_text()
 
 
 def test_pictures_are_those_of_the_rows() -> None:

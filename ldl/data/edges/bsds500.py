@@ -1,61 +1,119 @@
-"""BSDS500 (Arbelaez et al. 2011) and edge sets of its layout: at every pixel, how many annotators drew an edge."""
+"""BSDS500 (Arbelaez et al. 2011) and edge sets of its layout: the share of annotators that drew an edge at a pixel."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from torch.utils.data import DataLoader
+import torch
+from torch.utils.data import DataLoader, Dataset
 
-from ldl.collective import current_collective
-from ldl.data.base import LDLDataModule
-from ldl.data.edges.crops import Crops
-from ldl.data.edges.images import EdgeImages, read_scene, truth_of
-from ldl.data.edges.votes import Target
-from ldl.data.loaded import Loaded
+from ldl.batch import Batch
+from ldl.collective import current_collective, process_rank
+from ldl.data.base import LDLDataModule, Loaded
+from ldl.data.edges.crops import Crops, Target, vote_share
+from ldl.data.files import visible
 from ldl.data.loader import in_order
+from ldl.data.pictures import SUFFIXES, describe, read_picture, same_bytes
+from ldl.data.sampler import Draw
 from ldl.data.sources import absent
-from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth
-from ldl.edges.benchmark.nms import SMOOTHING
+from ldl.edges.benchmark.ground_truth import GroundTruth, read_ground_truth, truth_file, truth_files
+from ldl.edges.benchmark.thinning import SMOOTHING
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import option, options
-from ldl.protocols import Fold
+from ldl.protocols import Fold, leak
 
 Protocol = Literal["development", "final"]
 
-_SUFFIXES = (".jpg", ".png")
+
+@dataclass(eq=False)
+class EdgeImages(Dataset[Batch]):
+    """Images ``input`` (3, H, W) uint8 with ``target`` (H, W, 2), the shares of annotators without and with an edge.
+
+    Attributes:
+        images: All images of the data set.
+        index: (N,) the numbers of the images to serve.
+        tolerance: See :func:`vote_share`.
+        least: Minimum side of an image, in pixels.
+        crops: Serve random crops, with ``keep`` (side, side), the pixels to learn from. None serves whole images.
+        wants: Additional ground truth to serve with whole images: ``boundaries`` and ``segments``, (A, H, W) each.
+    """
+
+    images: list[Path]
+    index: np.ndarray
+    tolerance: float
+    least: int = 1
+    crops: Crops | None = None
+    wants: Sequence[str] = ()
+    _kept: dict[int, tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = field(default_factory=dict, init=False)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, draw: Draw) -> dict[str, Any]:
+        picture, share, drawn = self._read(draw.row)
+        if self.crops is None:
+            more = {name: torch.from_numpy(maps) for name, maps in drawn.items()}
+        else:
+            rng = np.random.default_rng(draw.seed)
+            picture, share, keep = self.crops.take(picture, share, drawn.get("boundaries"), self.tolerance, rng)
+            more = {"keep": torch.from_numpy(keep)}
+        return {
+            "input": torch.from_numpy(np.array(picture)).permute(2, 0, 1),
+            "target": torch.from_numpy(np.stack([1 - share, share], -1)),
+            "index": torch.tensor(self.index[draw.row]),
+            "weight": torch.tensor(draw.weight),
+            **more,
+        }
+
+    def _read(self, row: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        if row in self._kept:
+            return self._kept[row]
+        image = self.images[self.index[row]]
+        picture, truth = read_scene(image, self.least)
+        if truth.segments is None and "segments" in self.wants:
+            raise LDLError(f"the ground truth of {image} has no Segmentation, which is learned from; add it there")
+        wants = self.wants if self.crops is None else ["boundaries"] * self.crops.wants_lines
+        drawn = {name: getattr(truth, name) for name in wants}
+        read = picture, vote_share(truth.boundaries, self.tolerance), drawn
+        if self.crops is not None:
+            self._kept[row] = read
+        return read
 
 
 @options
 class BSDS500(LDLDataModule):
-    """Images and ground truth of edges: ``images/PART/NAME.jpg`` and ``groundTruth/PART/NAME.mat``.
+    """Images and ground truth of edges: ``images/PART/NAME.jpg`` and ``groundTruth/PART/NAME.mat``, or ``NAME.png``.
 
-    Labels are {no edge, edge}, the target of a pixel how many annotators drew an edge there. Training serves random
-    crops; validation and test serve whole images, one a process. Any data set of this layout will do.
+    Labels are {no edge, edge}; the target of a pixel is the share of annotators that drew an edge there. Training
+    serves random crops. Validation and test serve whole images, one per process. Any data set of this layout works.
 
     Args:
-        path: Folder with ``images`` and ``groundTruth``; None takes ``BSDS500/data`` below the data folder.
-        protocol: ``development`` trains on the part ``train`` and tests on ``val``; ``final``, for the figure to
-            report, trains on ``train`` and, where there is one, ``val``, and tests on ``test``.
-        target: What is learned. ``votes``: the share of annotators, disagreement and all. ``consensus``: edge where at
-            least half of them agree, no edge where none drew one, and nothing from pixels between (Xie & Tu 2015).
-            ``blended``: the mean of the losses of both. ``sampled``: one annotator at random, another one every time.
-        tolerance: An annotator counts for a pixel up to this far from the line that was drawn, in pixels.
-        crop: Side of the crops of training, in pixels.
+        path: Folder with ``images`` and ``groundTruth``; None is ``BSDS500/data`` below the data folder.
+        protocol: ``development`` trains on the part ``train`` and tests on ``val``; ``final``, for the result to
+            report,
+            trains on ``train`` and, if it exists, ``val``, and tests on ``test``.
+        target: Training target. ``votes``: the share of annotators. ``consensus``: edge if at least half of the
+            annotators agree, no edge if none drew one; other pixels are left out (Xie & Tu 2015). ``blended``: the mean
+            of the losses of both. ``sampled``: one annotator, drawn at random every time.
+        tolerance: An annotator counts at pixels up to this distance from the drawn line, in pixels.
+        crop: Side of the training crops, in pixels.
         flips: Mirror crops at random.
-        turns: Turn crops by random right angles.
-        rotations: Rotate images by a random one of so many equal angles; crops then lie within the rotated image. 1
+        turns: Rotate crops by random multiples of 90 degrees.
+        rotations: Rotate images by a random one of this number of equal angles; crops lie within the rotated image. 1
             rotates none, 16 is usual (Xie & Tu 2015). Lines stay as thin as they were drawn.
-        sizes: Resize images by a random factor between these two, by less where a crop would not fit.
-        negatives: Pixels without any vote that a crop is learned from, for each one with votes, drawn at random: the
-            balance of the classes. None learns from all.
+        sizes: Resize images by a random factor between these two, as far as a crop still fits.
+        negatives: Number of random pixels without votes to learn from, for each pixel with votes: the balance of the
+            classes. None keeps all pixels.
         batch_size: Crops of a global batch, over all processes.
-        smoothing: Where non-maxima of test maps are suppressed, the radius of the blur before the direction of an edge
-            is estimated, in pixels. The usual 4 is for wide edges; what networks draw is narrow.
+        smoothing: Radius of the blur before the direction of an edge is estimated in the non-maximum suppression of
+            test
+            maps, in pixels. The usual 4 is for wide edges; networks draw narrow edges.
     """
 
     path: str | None = None
@@ -94,22 +152,27 @@ class BSDS500(LDLDataModule):
         self.tested = len(parts[tested])
         self.input_shape = (3, self.crop, self.crop)
         names = [f"{image.parent.name}/{image.stem}" for image in self.images]
-        return Loaded(LabelSpace.nominal(["no edge", "edge"]), {}, names=names)
+        copies = same_bytes(self.images)
+        if (duplicates := describe(copies, names)) and process_rank() == 0:
+            print(f"{duplicates}; they stay in the parts of their folders", flush=True)
+        return Loaded(LabelSpace.nominal(["no edge", "edge"]), {}, names=names, copies=copies)
 
     def cut(self) -> Fold:
-        """The parts of the protocol; nothing is cut off for validation."""
+        """Return the parts of the protocol, without a validation set. An image in both makes it ``leaky``."""
         rows = np.arange(self.size)
-        return Fold(rows[: -self.tested], rows[:0], rows[-self.tested :])
+        fold = Fold(rows[: -self.tested], rows[:0], rows[-self.tested :])
+        self.leaky = self.copies is not None and leak(fold, self.copies) > 0
+        return fold
 
     def dataset(self, rows: np.ndarray, train: bool) -> EdgeImages:
-        """The images ``rows``."""
+        """Return the images ``rows``."""
         if not train:
             return EdgeImages(self.images, rows, self.tolerance)
         crops = Crops(self.crop, self.target, self.flips, self.turns, self.negatives, self.rotations, tuple(self.sizes))
         return EdgeImages(self.images, rows, self.tolerance, self.crop, crops)
 
     def image_dataloader(self, wants: Sequence[str] = ()) -> DataLoader[Any]:
-        """The images of training, whole, maybe with ``boundaries`` and ``segments`` (1, A, H, W) of the annotators."""
+        """Return the training images, whole, optionally with ``boundaries`` and ``segments`` (1, A, H, W)."""
         if unknown := [name for name in wants if name not in GroundTruth._fields]:
             return super().image_dataloader(unknown)
         images = EdgeImages(self.images, self.split.train, self.tolerance, self.crop, wants=wants)
@@ -117,38 +180,57 @@ class BSDS500(LDLDataModule):
 
     @property
     def eval_batch_size(self) -> int:
-        """One image a process: sizes differ."""
+        """One image per process, because sizes differ."""
         return current_collective().world_size
 
     def read(self, row: int) -> tuple[np.ndarray, GroundTruth]:
-        """An image, (H, W, 3) uint8, and what its annotators drew. Raises LDLError where they do not fit."""
+        """Read an image, (H, W, 3) uint8, and its ground truth. Raises LDLError if they do not fit."""
         return read_scene(self.images[row], self.crop if row in self.split.train else 1)
 
     def ground_truth(self, row: int) -> GroundTruth:
-        """What the annotators of an image drew. Raises LDLError for an unusable file."""
+        """Read the ground truth of an image. Raises LDLError for an unusable file."""
         return read_ground_truth(truth_of(self.images[row]))
 
 
 def list_part(folder: Path, part: str) -> list[Path]:
-    """The images of ``train``, ``val`` or ``test``, by name, in the folder with ``images`` and ``groundTruth``.
+    """Return the images of ``train``, ``val`` or ``test`` by name, in the folder with ``images`` and ``groundTruth``.
 
-    Raises LDLError: no such folder, no images in it, two of one name, or an image without ground truth or the other way
-    round.
+    Raises LDLError for a missing folder, no images, two images of one name, or images and ground truth without each
+    other.
     """
     place = folder / "images" / part
     if not place.is_dir():
         raise LDLError(f"no folder at {place}; data.path, or LDL_DATA, must lead to images/ and groundTruth/")
-    images = sorted(path for path in place.iterdir() if path.suffix.lower() in _SUFFIXES)
+    images = [path for path in visible(place, "*") if path.suffix.lower() in SUFFIXES]
     if not images:
-        raise LDLError(f"{place} holds no images; files that end in {', '.join(_SUFFIXES)} are read")
-    for one, other in pairwise(sorted(images, key=lambda image: image.stem)):
-        if one.stem == other.stem:
-            raise LDLError(
-                f"{place} has {one.name} and {other.name}, which are one image by name; take one of them out"
-            )
-    stems, drawn = {image.stem for image in images}, {path.stem for path in truth_of(images[0]).parent.glob("*.mat")}
-    for missing, what in ((stems - drawn, "image has no ground truth"), (drawn - stems, "ground truth has no image")):
-        if missing:
-            count = f"{len(missing)} of {len(stems | drawn)}"
-            raise LDLError(f"{folder}, part {part}: the {what}: {min(missing)} ({count})")
+        raise LDLError(f"{place} holds no images; files that end in {', '.join(SUFFIXES)} are read")
+    stems, drawn = Counter(image.stem for image in images), set(truth_files(folder / "groundTruth" / part))
+    twice = {stem for stem, count in stems.items() if count > 1}
+    for wrong, what in (
+        (twice, "image is there twice"),
+        (stems.keys() - drawn, "image has no ground truth"),
+        (drawn - stems.keys(), "ground truth has no image"),
+    ):
+        if wrong:
+            raise LDLError(f"{folder}, part {part}: the {what}: {min(wrong)} ({len(wrong)} such)")
     return images
+
+
+def read_scene(image: Path, crop: int = 1) -> tuple[np.ndarray, GroundTruth]:
+    """Read an image, (H, W, 3) uint8, and its ground truth.
+
+    Raises LDLError if they cannot be read, differ in size, or are too small for crops of ``crop`` pixels.
+    """
+    picture, truth = read_picture(image), read_ground_truth(truth_of(image))
+    size = "x".join(map(str, picture.shape[:2]))
+    if picture.shape[:2] != truth.boundaries.shape[1:]:
+        drawn = "x".join(map(str, truth.boundaries.shape[1:]))
+        raise LDLError(f"{image} and its ground truth differ in size, {size} and {drawn} pixels")
+    if min(picture.shape[:2]) < crop:
+        raise LDLError(f"{image} has {size} pixels, less than data.crop {crop}; lower it")
+    return picture, truth
+
+
+def truth_of(image: Path) -> Path:
+    """Return the ground truth file of ``images/PART/NAME.jpg``: ``groundTruth/PART/NAME.mat`` or ``NAME.png``."""
+    return truth_file(image.parents[2] / "groundTruth" / image.parent.name, image.stem)

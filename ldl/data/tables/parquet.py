@@ -1,26 +1,30 @@
-"""Tables in Parquet files, one or a folder of them, written once as matrices whose rows can be read in place."""
+"""Tables in Parquet files: columns in memory, or rewritten once as matrices whose rows are read in place."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 
 from ldl.data.cache import cached_folder, files_key
-from ldl.data.files import check_file
-from ldl.data.row_file import RowFile, RowWriter
-from ldl.data.tables.on_disk import Storage
+from ldl.data.entries import read_number, to_names, to_numbers
+from ldl.data.files import check_file, kind_of, visible
+from ldl.data.storage import RowFile, RowWriter, Storage
 from ldl.errors import LDLError
 
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""Name of a folder with a missing value."""
 ROWS = 2**16
-"""That are read at a time."""
+"""Rows that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,8 @@ class Parquet:
     """The Parquet files of one table, with the same columns.
 
     Attributes:
-        path: The file, or the folder, for messages.
-        files: The files, whose rows follow one another.
+        path: The file or folder, for messages.
+        files: The files, in the order of their rows.
     """
 
     path: Path
@@ -37,65 +41,95 @@ class Parquet:
 
     @classmethod
     def find(cls, path: Path) -> Parquet | None:
-        """The file, or all of a folder in the order of their names; None where there is none."""
-        if os.path.isdir(path):
-            files = sorted(path.glob("*.parquet"))
-        else:
-            files = [path] if path.suffix.lower() == ".parquet" else []
+        """Return a file, or all files of a folder in natural order (part-2 before part-10), or None.
+
+        Folders within it that are named ``column=value``, as in Hive, are a column of all rows below them.
+        """
+        if not os.path.isdir(path):
+            return cls(path, [path]) if kind_of(path) == ".parquet" else None
+        found = {file.relative_to(path).parts: file for file in visible(path, "**/*.parquet")}
+        # Files of Spark and Hive themselves begin with an underscore.
+        kept = [parts for parts in found if all("=" in part for part in parts[:-1]) and parts[-1][0] != "_"]
+        files = [found[parts] for parts in sorted(sorted(kept), key=_natural)]
         return cls(path, files) if files else None
+
+    def __len__(self) -> int:
+        return sum(self._rows)
 
     @cached_property
     def header(self) -> list[str]:
-        """Names of the columns. Raises LDLError where a file cannot be read, has others, or has one of them twice."""
-        names: list[str] = self._opened[0].schema_arrow.names
-        for file, opened in zip(self.files, self._opened):
-            if other := set(names) ^ set(opened.schema_arrow.names):
+        """Names of the columns. Raises LDLError if files cannot be read or differ."""
+        columns = [[*opened.schema_arrow.names, *given] for opened, given in zip(self._opened, self._given)]
+        for file, others in zip(self.files, columns):
+            if other := set(columns[0]) ^ set(others):
                 raise LDLError(
                     f"{file} and {self.files[0]} differ in column {min(other)!r}; give a table's files the same columns"
                 )
-        if doubled := [name for name, count in Counter(names).items() if count > 1]:
-            raise LDLError(f"{self.path}: column {doubled[0]!r} is there twice; give every column a name of its own")
-        return names
+        return columns[0]
 
     @cached_property
     def index(self) -> set[str]:
-        """The columns that pandas wrote a frame's index to: they name the rows. Raises LDLError."""
+        """Columns of row names, to which pandas wrote the index of a frame. Raises LDLError."""
         stored = (opened.schema_arrow.pandas_metadata or {} for opened in self._opened)
         # A range has no column.
         return {name for said in stored for name in said.get("index_columns", []) if isinstance(name, str)}
 
-    def matrices(self, columns: Mapping[str, Sequence[str]], group: str | None, storage: Storage) -> dict[str, RowFile]:
-        """Matrices of some columns each, by the names that ``columns`` gives them, from the cache or written now.
+    def others(self, *names: str) -> list[str]:
+        """Return the names of all other columns, without those of row names."""
+        return [name for name in self.header if name not in names and name not in self.index]
 
-        Numbers are float32 where the columns of a matrix fit into it, else float64, and NaN where they are null. With
-        ``group``, ``groups`` (N, 1) are the places of that column's entries among all of them, sorted as text. Raises
-        LDLError: a column that holds no numbers, a group that is missing, or an empty table.
+    def frame(self, names: Sequence[str]) -> Any:
+        """Return columns as a pandas DataFrame. Raises LDLError."""
+        import pandas
+
+        return pandas.concat(self._frames(names), ignore_index=True)
+
+    def groups(self, name: str) -> np.ndarray:
+        """Return the entries of one column as text, (N,). Raises LDLError if one is missing."""
+        return to_names(self.frame([name])[name].to_numpy(object), f"{self.path}: the group, column {name!r},")
+
+    def numbers(self, names: Sequence[str], missing: bool = False) -> np.ndarray:
+        """Return columns as a (rows, columns) float64 matrix, with NaN for null. Raises LDLError."""
+        return self._matrix(self.frame(names))
+
+    def stored(self, names: Sequence[str], storage: Storage) -> np.ndarray | RowFile:
+        """Return columns as a matrix in memory or, if it is too large, in a file of the cache.
+
+        Numbers in the file are float32 if all columns fit into it, else float64.
+
+        Raises:
+            LDLError: A column holds no numbers, or the cache cannot be written.
         """
+        if storage.fits((len(self), len(names))):
+            return self.numbers(names)
         from pyarrow import default_memory_pool
 
-        types = {name: self._type(names) for name, names in columns.items()}
-        rows = [opened.metadata.num_rows for opened in self._opened]
-        if not sum(rows):
-            raise LDLError(f"{self.path} has no rows")
-
         def write(folder: Path) -> None:
-            for name, names in columns.items():
-                with RowWriter(folder / f"{name}.npy", types[name], (sum(rows), len(names))) as writer:
-                    for batch in self._batches(names):
-                        writer.append(_numbers(batch))
-            if group is not None:
-                with RowWriter(folder / "groups.npy", np.int64, (sum(rows), 1)) as writer:
-                    for places in self._places(group):
-                        writer.append(places[:, None])
-            # Or pyarrow holds what it has read with, hundreds of MB, for files to come.
+            with RowWriter(folder / "rows.npy", self._dtype(names), (len(self), len(names))) as writer:
+                for frame in self._frames(names):
+                    writer.append(self._matrix(frame))
+            # Otherwise pyarrow keeps hundreds of MB of buffers.
             default_memory_pool().release_unused()
 
-        how = f"parquet {sorted((name, list(names)) for name, names in columns.items())} {group!r}"
-        folder = storage.tables / files_key(self.files, how)
-        cached_folder(folder, write, f"writing {sum(rows):,} rows of {self.path}")
-        sources = [(str(file), count) for file, count in zip(self.files, rows)]
-        named = {**columns, **({} if group is None else {"groups": [group]})}
-        return {name: RowFile.open(folder / f"{name}.npy", 0, sources, names) for name, names in named.items()}
+        folder = storage.tables / files_key(self.files, f"parquet {list(names)}")
+        cached_folder(folder, write, f"writing {len(self):,} rows of {self.path}")
+        return RowFile.open(folder / "rows.npy", list(zip(map(str, self.files), self._rows)), names)
+
+    @cached_property
+    def _rows(self) -> list[int]:
+        return [opened.metadata.num_rows for opened in self._opened]
+
+    @cached_property
+    def _given(self) -> list[dict[str, Any]]:
+        """Columns in the names of the folders above each file, with their value, a number if it spells one."""
+        given: list[dict[str, Any]] = []
+        for file in self.files:
+            above = file.relative_to(self.path).parts[:-1] if file != self.path else ()
+            pairs = [map(unquote, part.split("=", 1)) for part in above]
+            texts = {name: text.replace(NULL, "") for name, text in pairs}
+            numbers = {name: read_number(text) for name, text in texts.items()}
+            given.append({name: text if np.isinf(numbers[name]) else numbers[name] for name, text in texts.items()})
+        return given
 
     @cached_property
     def _opened(self) -> list[Any]:
@@ -110,56 +144,41 @@ class Parquet:
                 opened.append(parquet.ParquetFile(file))
         return opened
 
-    def _type(self, names: Sequence[str]) -> str:
-        """The type of a matrix of these columns."""
-        from pyarrow import types
-
-        narrow = True
-        for file, opened in zip(self.files, self._opened):
-            for name in names:
-                kind = opened.schema_arrow.field(name).type
-                if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-                    raise LDLError(f"{file}: column {name!r} is {kind}, not numbers; leave it out, or encode it")
-                narrow &= kind.bit_width <= (32 if types.is_floating(kind) else 16)
-        return "<f4" if narrow else "<f8"
-
-    def _batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
-        for file, opened in zip(self.files, self._opened):
+    def _frames(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns part by part as data frames."""
+        for file, opened, given in zip(self.files, self._opened, self._given):
+            inside = [name for name in names if name not in given]
             with _readable(file):
-                for batch in opened.iter_batches(ROWS, columns=list(names), use_threads=False):
-                    yield [batch.column(name) for name in names]
+                for batch in opened.iter_batches(ROWS, columns=inside, use_threads=False):
+                    yield batch.to_pandas(ignore_metadata=True).assign(**given)[list(names)]
 
-    def _places(self, name: str) -> Iterator[np.ndarray]:
-        from pyarrow import array, compute, string
+    def _matrix(self, frame: Any) -> np.ndarray:
+        said = f"{self.path}: column {{!r}} is"
+        return np.stack([to_numbers(column, said.format(name)) for name, column in frame.items()], 1)
 
-        def texts() -> Iterator[Any]:
-            for (column,) in self._batches([name]):
-                yield compute.utf8_trim_whitespace(column.cast(string()))
+    def _dtype(self, names: Sequence[str]) -> str:
+        import pyarrow.types as types
 
-        seen: set[str] = set().union(*(part.unique().drop_null().to_pylist() for part in texts()))
-        known, rows = array(sorted(seen - {""}), string()), 0
-        for part in texts():
-            places = compute.index_in(part, known)
-            if places.null_count:
-                row = rows + int(np.argmin(places.is_valid()))
-                raise LDLError(
-                    f"{self.path}: the group of row {row}, column {name!r}, is missing; give every row one, of its own "
-                    "where it belongs to none"
-                )
-            rows += len(part)
-            yield places.to_numpy()
+        def is_narrow(kind: Any) -> bool:
+            whole = types.is_boolean(kind) or types.is_integer(kind) and kind.bit_width <= 16
+            return whole or types.is_floating(kind) and kind.bit_width <= 32
+
+        inside = [name for name in names if name not in self._given[0]]
+        narrow = (is_narrow(opened.schema_arrow.field(name).type) for opened in self._opened for name in inside)
+        return "<f4" if len(inside) == len(names) and all(narrow) else "<f8"
+
+
+def _natural(parts: Sequence[str]) -> list[list[tuple[float, str]]]:
+    """Return a key that sorts the numbers within names as numbers."""
+    pieces = (filter(None, re.split("([0-9]+)", part)) for part in parts)
+    return [[(int(piece), "") if piece[0] in "0123456789" else (math.inf, piece) for piece in row] for row in pieces]
 
 
 @contextmanager
 def _readable(file: Path) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # those of pyarrow have no common base
+    except LDLError:
+        raise
+    except Exception as error:  # pyarrow's exceptions have no common base
         raise LDLError(f"{file} cannot be read as Parquet: {' '.join(str(error).split())[:200]}") from error
-
-
-def _numbers(columns: Sequence[Any]) -> np.ndarray:
-    from pyarrow import float64
-
-    # Not safe: integers beyond 2^53 are rounded, as those of a .csv are.
-    return np.stack([column.cast(float64(), safe=False).to_numpy(zero_copy_only=False) for column in columns], 1)

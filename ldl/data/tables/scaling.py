@@ -1,7 +1,12 @@
-"""Scaling of tabular features, learnt from the training rows and stored with the model."""
+"""Scaling of tabular features, learned from the training rows and stored with the model.
+
+:class:`FeatureScaler` learns from rows in memory or in a file. :func:`scale` gives the same numbers in torch alone, for
+graphs that run without Python.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,25 +15,28 @@ import torch
 from sklearn.preprocessing import QuantileTransformer
 from torch import Tensor
 
+from ldl.data.storage import RowFile
 from ldl.errors import LDLError
 
 Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"]
 LARGEST = float(np.finfo(np.float32).max)
 CONSTANT = 1e-12
-"""A deviation of so small a share of the largest feature is rounding noise, not a scale."""
+"""A standard deviation below this share of the largest feature is rounding noise, not a scale."""
+COLUMNS = 2**29
+"""Bytes of the columns that are sorted at a time."""
 
 
 @dataclass
 class FeatureScaler:
-    """Brings features to comparable ranges, which soft splits need: sigmoids of raw features saturate.
+    """Scales features to comparable ranges, which soft splits need: sigmoids of raw features saturate.
 
     Attributes:
-        kind: ``standard``: mean 0 and deviation 1; a feature that is constant in training is only centred.
-            ``hellinger``: square roots, centred, all divided by one number, so that Euclidean distances are
-            Hellinger distances; for histograms and other features that are not negative.
-            ``quantile_normal``, ``quantile_uniform``: ranks mapped to a normal or a uniform distribution of
-            deviation 1, for skewed features. ``none``: as they are.
-        clip: Scaled features are cut off at plus and minus this, or None.
+        kind: ``standard``: mean 0 and standard deviation 1; a feature that is constant in training is only centred.
+            ``hellinger``: square roots, centred and divided by one number, so that Euclidean distances are Hellinger
+            distances; for histograms and other non-negative features. ``quantile_normal``, ``quantile_uniform``: ranks
+            mapped to a normal or uniform distribution of standard deviation 1, for skewed features. ``none``: no
+            scaling.
+        clip: Largest magnitude of scaled features, or None.
     """
 
     kind: Scaling
@@ -40,27 +48,77 @@ class FeatureScaler:
         return self.kind.removeprefix("quantile_") if self.kind.startswith("quantile_") else ""
 
     def fit(self, train: np.ndarray) -> None:
-        """Learn from the training rows (N, F), of each feature from those where it is known; NaN stays NaN."""
+        """Learn from the training rows (N, F), for each feature from its known numbers; NaN stays NaN."""
         known = ~np.isnan(train)
         if not known.all():
-            # What no row knows teaches nothing: it is scaled as if it were 0 throughout.
+            # A feature that is missing in all rows is scaled as if it were 0.
             train = np.where(known.any(0), train, 0.0)
         if self._distribution:
             transformer = QuantileTransformer(n_quantiles=min(1000, len(train)), subsample=None).fit(train)
             self.learned = {"quantiles": transformer.quantiles_, "references": transformer.references_}
         elif self.kind == "hellinger":
             train = roots(train)
-            mean = _mean(train)
-            scale = np.sqrt(_mean(np.square(train - mean), None))
-            self.learned = {"mean": mean, "scale": np.full_like(mean, scale if scale > 0 else 1.0)}
+            mean = np.nanmean(train, 0)
+            self._learn_hellinger(mean, np.sqrt(np.nanmean(np.square(train - mean))))
         elif self.kind == "standard":
-            mean = _mean(train)
-            deviation = train.std(0) if known.all() else np.sqrt(_mean(np.square(train - mean)))
-            constant = deviation <= CONSTANT * np.fmax.reduce(np.abs(train))
-            self.learned = {"mean": mean, "scale": np.where(constant, 1.0, deviation)}
+            self._learn_standard(np.nanmean(train, 0), np.nanstd(train, 0), np.fmax.reduce(np.abs(train)))
+
+    def fit_file(self, features: RowFile, rows: np.ndarray) -> None:
+        """Learn like ``fit(features[rows])``, in blocks of rows, or of columns for quantiles.
+
+        Sums are added in the order of the rows, as numpy adds the rows of an array. The results are equal, except for
+        the last bits of the scale of ``hellinger``.
+
+        Args:
+            features: (N, F).
+            rows: (n,) rising numbers of the training rows.
+        """
+        if self._distribution:
+            self._fit_quantiles(features, rows)
+        elif self.kind != "none":
+            self._fit_moments(features, rows)
+
+    def _fit_moments(self, features: RowFile, rows: np.ndarray) -> None:
+        def parts() -> Iterator[np.ndarray]:
+            for _, block in features.blocks(rows):
+                block = block.astype(np.float64)
+                yield roots(block) if self.kind == "hellinger" else block
+
+        total, count, largest, squares = (np.zeros(features.shape[1]) for _ in range(4))
+        for part in parts():
+            known = ~np.isnan(part)
+            part = np.where(known, part, 0.0)
+            total, count = _add(total, part), count + known.sum(0)
+            largest = np.maximum(largest, np.abs(part).max(0))
+        # A feature that is missing in all rows is scaled as if it were 0.
+        count = np.where(count > 0, count, len(rows))
+        mean = total / count
+        for part in parts():
+            squares = _add(squares, np.nan_to_num(np.square(part - mean), copy=False))
+        if self.kind == "hellinger":
+            self._learn_hellinger(mean, np.sqrt(squares.sum() / count.sum()))
+        else:
+            self._learn_standard(mean, np.sqrt(squares / count), largest)
+
+    def _fit_quantiles(self, features: RowFile, rows: np.ndarray) -> None:
+        width, step = features.shape[1], max(1, COLUMNS // (8 * len(rows)))
+        quantiles = []
+        for first in range(0, width, step):
+            columns = np.empty((len(rows), min(step, width - first)))
+            for start, block in features.blocks(rows):
+                columns[start : start + len(block)] = block[:, first : first + step]
+            self.fit(columns)
+            quantiles.append(self.learned["quantiles"])
+        self.learned["quantiles"] = np.concatenate(quantiles, 1)
+
+    def _learn_hellinger(self, mean: np.ndarray, scale: np.ndarray) -> None:
+        self.learned = {"mean": mean, "scale": np.full_like(mean, scale if scale > 0 else 1.0)}
+
+    def _learn_standard(self, mean: np.ndarray, deviation: np.ndarray, largest: np.ndarray) -> None:
+        self.learned = {"mean": mean, "scale": np.where(deviation <= CONSTANT * largest, 1.0, deviation)}
 
     def transform(self, features: np.ndarray) -> np.ndarray:
-        """Scale (N, F) features by what was learnt. Raises LDLError where their number is another."""
+        """Scale features (N, F). Raises LDLError for another number of features."""
         learned = self.learned.get("mean", self.learned.get("quantiles"))
         if learned is not None and learned.shape[-1] != features.shape[1]:
             raise LDLError(
@@ -68,7 +126,7 @@ class FeatureScaler:
                 "give the data it was trained on"
             )
         if self._distribution:
-            transformer = QuantileTransformer(output_distribution=self._distribution)
+            transformer = QuantileTransformer(output_distribution=self._distribution).set_output(transform="default")
             transformer.quantiles_ = self.learned["quantiles"]
             transformer.references_ = self.learned["references"]
             transformer.n_quantiles_ = len(transformer.references_)
@@ -82,10 +140,15 @@ class FeatureScaler:
         return features if self.clip is None else features.clip(-self.clip, self.clip)
 
     def apply(self, features: np.ndarray, source: str, numbers: np.ndarray | None = None) -> Tensor:
-        """Scaled features (N, F) in float32, as models take them; NaN stays NaN.
+        """Return scaled features (N, F) in float32; NaN stays NaN.
 
-        ``numbers`` (N,) are those of the rows in the ``source``, where they are not all of it. Raises
-        LDLError, which names the ``source``, where :meth:`transform` does, or a number is too large for float32.
+        Args:
+            features: (N, F).
+            source: Their origin, for messages.
+            numbers: (N,) numbers of the rows in the source; None if they are all of it.
+
+        Raises:
+            LDLError: See :meth:`transform`; or a number is too large for float32.
         """
         features = features.astype(np.float64, copy=False)
         scaled = self.transform(features)
@@ -98,27 +161,27 @@ class FeatureScaler:
                 f"{scaled[place, column]:g}; float32 holds at most {LARGEST:.2g}: correct it, or choose another "
                 "data.scaling"
             )
-        # Row after row, as batches are taken; files of MATLAB have them column after column.
+        # In C order, as batches take rows; MATLAB files are in Fortran order.
         return torch.from_numpy(scaled.astype(np.float32, order="C"))
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FeatureScaler:
-        """The scaler that a checkpoint describes (``ldl.trust.schema`` has held it against its form)."""
+        """Return the scaler of a checkpoint, whose form ``ldl.validation.checkpoint`` has checked."""
         scaler = cls(state["kind"], state["clip"])
-        scaler.learned = {name: value.cpu().numpy() for name, value in state.items() if isinstance(value, Tensor)}
+        scaler.learned = _arrays(state)
         return scaler
 
     def state_dict(self) -> dict[str, Any]:
-        """Kind, clip, and what was learnt as tensors."""
+        """Return kind, clip, and what was learned as tensors."""
         learned = {name: torch.from_numpy(array) for name, array in self.learned.items()}
         return {"kind": self.kind, "clip": self.clip, **learned}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take what another scaler learnt. Raises LDLError where that scaled in another way."""
+        """Take over what another scaler learned. Raises LDLError if it scaled in another way."""
         for option, trained, mine in (("scaling", state["kind"], self.kind), ("clip", state["clip"], self.clip)):
             if trained != mine:
                 raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {mine!r}; set it so")
-        learned = {name: value.cpu().numpy() for name, value in state.items() if isinstance(value, Tensor)}
+        learned = _arrays(state)
         for name in learned.keys() | self.learned.keys():
             saved = learned.get(name, np.array(np.nan))
             if not np.isfinite(saved).all() or (name == "scale" and not (saved > 0).all()):
@@ -126,13 +189,16 @@ class FeatureScaler:
         self.learned = learned
 
 
-def _mean(rows: np.ndarray, axis: int | None = 0) -> np.ndarray:
-    """Mean of what is known along an axis, or of all."""
-    return np.asarray(np.nanmean(rows, axis) if np.isnan(rows).any() else rows.mean(axis))
+def _arrays(state: dict[str, Any]) -> dict[str, np.ndarray]:
+    return {name: value.cpu().numpy() for name, value in state.items() if isinstance(value, Tensor)}
+
+
+def _add(total: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(np.add.reduce(np.concatenate([total[None], rows])))
 
 
 def roots(features: np.ndarray) -> np.ndarray:
-    """Square roots. Raises LDLError for negative numbers."""
+    """Return square roots. Raises LDLError for negative numbers."""
     if len(negative := np.argwhere(features < 0)):
         row, column = negative[0]
         raise LDLError(
@@ -140,3 +206,96 @@ def roots(features: np.ndarray) -> np.ndarray:
             "use 'standard' for features that may be negative"
         )
     return np.sqrt(features)
+
+
+ENDS = 1e-7
+"""Share of ranks at both ends at which scikit-learn cuts off a normal distribution."""
+LOWEST, HIGHEST = -5.199337582605575, 5.19933758270342
+"""Normal quantiles at these ends: of ``ENDS`` minus the spacing of float64 at 1, and of 1 minus that."""
+
+# Wichura, Algorithm AS 241 (Applied Statistics 1988), coefficients of PPND16 from the highest power to the lowest.
+_NEAR = (
+    (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
+     13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608),
+    (5226.495278852854561, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
+     5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1.0),
+)  # fmt: skip
+_FAR = (
+    (7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177, 1.27045825245236838258,
+     3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734),
+    (1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459,
+     0.68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1.0),
+)  # fmt: skip
+
+
+def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Tensor]) -> Tensor:
+    """Scale features in torch as :meth:`FeatureScaler.transform` does, with NaN instead of an error.
+
+    Args:
+        features: (N, F) float64; NaN stays NaN.
+        kind: As in ``FeatureScaler``.
+        clip: Largest magnitude of scaled features, or None.
+        learned: What the scaler has learned, float64.
+    """
+    if kind.startswith("quantile_"):
+        ranks = _ranks(features, learned["quantiles"], learned["references"], kind == "quantile_normal")
+        features = normal_quantile(ranks) if kind == "quantile_normal" else (ranks - 0.5) * 12**0.5
+    elif kind != "none":
+        features = features.sqrt() if kind == "hellinger" else features
+        features = (features - learned["mean"]) / learned["scale"]
+    return features if clip is None else features.clamp(-clip, clip)
+
+
+def normal_quantile(share: Tensor) -> Tensor:
+    """Return quantiles of the standard normal distribution, between ``LOWEST`` and ``HIGHEST``."""
+    from_half = share - 0.5
+    near = from_half * _ratio(0.180625 - from_half.square(), _NEAR)
+    # The smaller tail. Near the middle and at the ends, where it is not used, its logarithm must stay finite.
+    tail = torch.minimum(share, 1 - share).clamp(ENDS / 10, 0.075)
+    far = _ratio((-tail.log()).sqrt() - 1.6, _FAR)
+    inside = from_half.abs() <= 0.425
+    return torch.where(inside, near, torch.where(from_half < 0, -far, far)).clamp(LOWEST, HIGHEST)
+
+
+def _ratio(x: Tensor, coefficients: tuple[tuple[float, ...], tuple[float, ...]]) -> Tensor:
+    above, below = (torch.full_like(x, part[0]) for part in coefficients)
+    for up, down in zip(coefficients[0][1:], coefficients[1][1:]):
+        above, below = above * x + up, below * x + down
+    return above / below
+
+
+def _ranks(features: Tensor, quantiles: Tensor, references: Tensor, normal: bool) -> Tensor:
+    """Return the shares of training rows below the features, (N, F), from quantiles (Q, F); ties get the mean rank."""
+    last = len(references) - 1
+    after, before = (_count(features, quantiles, equal) for equal in (True, False))
+    low, high = (after - 1).clamp(0, last), before.clamp(0, last)
+    ranks = (
+        _between(features, quantiles, references, low, (low + 1).clamp_max(last))
+        + _between(features, quantiles, references, high, (high - 1).clamp_min(0))
+    ) / 2
+    margin = ENDS if normal else 0.0
+    at_end = features + margin > quantiles[-1] if normal else features >= quantiles[-1]
+    at_start = features - margin < quantiles[0] if normal else features <= quantiles[0]
+    return torch.where(features.isnan(), features, torch.where(at_start, 0.0, torch.where(at_end, 1.0, ranks)))
+
+
+def _count(features: Tensor, quantiles: Tensor, equal: bool) -> Tensor:
+    """Count the quantiles below each feature, or also those equal to it, (N, F), by bisection."""
+    count = torch.zeros_like(features, dtype=torch.long)
+    step = 1 << (len(quantiles).bit_length() - 1)
+    while step:
+        further = count + step
+        at = quantiles.gather(0, (further - 1).clamp_max(len(quantiles) - 1))
+        fits = (further <= len(quantiles)) & ((at <= features) if equal else (at < features))
+        count = torch.where(fits, further, count)
+        step >>= 1
+    return count
+
+
+def _between(features: Tensor, quantiles: Tensor, references: Tensor, near: Tensor, other: Tensor) -> Tensor:
+    """Interpolate the references between two quantiles."""
+    start, end = quantiles.gather(0, near), quantiles.gather(0, other)
+    gap = end - start
+    share = torch.where(gap != 0, (features - start) / torch.where(gap != 0, gap, 1.0), 0.0)
+    flat = references.to(features)
+    return flat[near] + share.clamp(0, 1) * (flat[other] - flat[near])

@@ -1,7 +1,9 @@
-"""Features and values from a file, with groups such as persons where they are known."""
+"""Features and values from a file, encoded as label distributions on a grid of labels."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,46 +12,146 @@ import torch
 from torch import Tensor
 
 from ldl.collective import process_rank
-from ldl.data.column import Column, Made
-from ldl.data.loaded import Loaded
-from ldl.data.row_file import RowFile
-from ldl.data.tables.grouped import GroupedRows, GroupProtocol
-from ldl.data.tables.label_grid import LabelGrid, choose_grid
-from ldl.data.tables.values import ValueTable, read_values
+from ldl.data.base import Loaded
+from ldl.data.storage import Column, LazyColumn, RowFile
+from ldl.data.tables.module import GroupedRows, GroupProtocol
+from ldl.data.tables.reading import Table
+from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace
 from ldl.options import buffer, option, options
-from ldl.protocols import Fold, kfold, leave_one_group_out, stratified_kfold, with_validation
+from ldl.protocols import Fold, kfold, stratified_kfold, with_validation
+
+MOST_LABELS = 10_000
+"""Largest number of labels: every row and every leaf has an entry per label."""
+MOST_CHOSEN = 1000
+"""Largest number of labels that is chosen automatically."""
+OWN_STEPS = 200
+"""Integers, and values with one to three decimals, keep their own step up to this many steps."""
+
+
+@dataclass(frozen=True)
+class LabelGrid:
+    """Labels ``low``, ``low + step``, ... up to ``high``, and the standard deviation of the distributions.
+
+    The grid spans the values of the whole file and is the same in every fold. It depends on the test rows only through
+    their range and quartiles.
+    """
+
+    low: float
+    high: float
+    step: float
+    sigma: float
+
+    @property
+    def count(self) -> int:
+        """Number of labels."""
+        return math.floor((self.high - self.low) / self.step + 1e-9) + 1
+
+    def labels(self, unit: str = "") -> LabelSpace:
+        """The label space."""
+        return LabelSpace.ordinal([self.low + number * self.step for number in range(self.count)], unit)
+
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g} in steps of {self.step:g} ({self.count}), sigma {self.sigma:g}"
+
+
+def choose_grid(
+    values: np.ndarray,
+    low: float | None = None,
+    high: float | None = None,
+    step: float | None = None,
+    sigma: float | None = None,
+) -> LabelGrid:
+    """Return the grid for values (N,); None is chosen.
+
+    - ``step``: the step of integers, or of values with one to three decimals, if it makes at most 200 labels; else 1, 2
+      or 5 times a power of ten, so that there are 40 to 100 labels, or more if the middle half of the values would lie
+      within fewer than ten.
+    - ``sigma``: see :func:`choose_sigma`.
+    - ``low`` and ``high``: the lowest and highest value, rounded outwards to a multiple of ``step``.
+
+    Raises LDLError for more than 10,000 labels, or for more than 1,000 chosen ones.
+    """
+    first = float(values.min()) if low is None else low
+    last = float(values.max()) if high is None else high
+    if first > last:
+        raise LDLError(f"data.low {first:g} is above data.high {last:g}; no label lies between them")
+    slack = 0.0
+    if step is None:
+        # A multiple of the step may be off by rounding.
+        step, slack = _step(values, last - first), 1e-9
+        if (last - first) / step > MOST_CHOSEN:
+            quarter, half = np.quantile(values, (0.25, 0.75))
+            raise LDLError(
+                f"labels reach from {first:g} to {last:g}, and half of the values lie within {quarter:g} to {half:g}: "
+                f"to tell these apart takes more than {MOST_CHOSEN:,} labels; take the values' logarithm, correct "
+                "those far out, or set data.step and data.sigma"
+            )
+    if not (count := (last - first) / step) <= MOST_LABELS:
+        raise LDLError(
+            f"there would be {count:,.6g} labels, more than {MOST_LABELS:,}; widen data.step (null chooses it from the "
+            "values), or bring data.low and data.high together"
+        )
+    low = math.floor(first / step + slack) * step if low is None else low
+    high = math.ceil(last / step - slack) * step if high is None else high
+    return LabelGrid(low, high, step, choose_sigma(step, high - low) if sigma is None else sigma)
+
+
+def choose_sigma(step: float, span: float) -> float:
+    """Return the standard deviation for labels of this step and span: two steps, or one for fewer than 20 labels."""
+    return 2 * step if span / step >= 19 else step
+
+
+def _step(values: np.ndarray, span: float) -> float:
+    if not span > 0:
+        return 1.0
+    for decimals in range(4):
+        unit = 10.0**-decimals
+        # Values in float32 differ slightly from the numbers that were typed.
+        if 1 - 1e-6 <= span / unit <= OWN_STEPS and np.abs(values / unit - np.round(values / unit)).max() < 1e-4:
+            return unit
+    step = _round_up(span / 100)
+    quarter, half = np.quantile(values, (0.25, 0.75))
+    if 0 < half - quarter < 10 * step:
+        step = _round_up((half - quarter) / 25)
+    return max(step, 1.0) if np.all(values == np.round(values)) else step
+
+
+def _round_up(step: float) -> float:
+    """Return the next 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next((factor * power for factor in (1, 2, 5) if factor * power >= step * (1 - 1e-9)), 10 * power)
 
 
 @options
 class TabularValues(GroupedRows):
-    """Features and a value a row from a table, around which the label distribution is laid.
+    """Features and one value per row from a table; values are encoded as label distributions.
 
-    The table is a .mat, .npz or .csv file, Parquet, or a folder of .npy files.
+    The table is a .mat, .npz, .csv or Parquet file, or a folder of .npy files.
 
-    Protocols: ``group_exclusive`` (``folds`` folds of whole groups with the same mix of values, of rows where there are
-    no groups); ``leave_one_group_out`` (a fold a group); ``random_kfold`` (rows at random, which leaks groups).
-    ``persons`` is ``group_exclusive`` where there are groups, ``shuffled`` is ``random_kfold``. Validation takes whole
+    Protocols: ``group_exclusive`` (``folds`` folds of whole groups with the same mix of values, or of rows if there are
+    no groups); ``leave_one_group_out`` (one fold per group); ``random_kfold`` (random rows, which leaks groups).
+    ``persons`` is ``group_exclusive`` and requires groups; ``shuffled`` is ``random_kfold``. Validation takes whole
     groups.
 
-    Labels that nobody chose are laid over the values of the whole file, so that they are the same in every fold
-    (:mod:`ldl.data.tables.label_grid`), and one line says which; a checkpoint is tested with its own.
+    Labels that are not given span the values of the whole file, so that they are the same in every fold
+    (:func:`choose_grid`), and a printed line describes them. A checkpoint is tested with its own labels.
 
     Args:
-        feature_key: Name of the features in a .mat or .npz file; None tries the usual ones.
-        value_key: Name of the values, a key or a column of a .csv; None tries ``value``, ``age`` and such.
-        protocol: How training and test rows are told apart.
+        feature_key: Name of the features in a .mat or .npz file; None takes the only usual one.
+        value_key: Name of the values, a key or a column of a .csv; None takes ``value``, ``age`` or another usual name.
+        protocol: Evaluation protocol.
         low: Lowest label; None takes the lowest value, rounded down to a multiple of ``step``.
         high: Highest label, likewise.
-        step: Distance between labels; None takes that of whole numbers, or makes 40 to 100 labels.
+        step: Distance between labels; None takes the step of integers, or makes 40 to 100 labels.
         unit: Unit of the values.
         sigma: Standard deviation of the label distributions, in the unit of the values; None takes two steps, or one
-            where there are fewer than 20 labels.
+            for fewer than 20 labels. Near the first and last label it is smaller.
         encoder: Shape of the label distributions, ``gaussian`` or ``triangle``.
 
     Attributes:
-        grid: The labels and the deviation, as given or chosen, after ``setup``.
+        grid: The labels and the standard deviation, as given or chosen, after ``setup``.
     """
 
     grid: LabelGrid = buffer()
@@ -66,33 +168,31 @@ class TabularValues(GroupedRows):
 
     _trained = None  # type: LabelSpace | None
 
-    def read(self) -> ValueTable:
-        """The table. Raises LDLError."""
-        keep = self.missing == "keep"
-        return read_values(self.file, self.feature_key, self.value_key, self.group_key, keep, self.storage)
+    def read(self) -> Table:
+        """Read the table. Raises LDLError."""
+        return self.reader(self.value_key, values=True).read(self.file)
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
         table = self.read()
-        self.features, self.feature_names = table.features, table.columns
-        self.grid = self._choose(table.values)
+        self.note(table)
+        self.grid = self._choose(table.target)
         labels = self.grid.labels(self.unit) if self._trained is None else self._trained
-        self._check_inside(table.values, labels)
-        groups = self.settle(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
+        self._check_inside(table.target, labels)
+        groups = self.check_protocol(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
         encode = partial(_encode, labels, self.grid.sigma, self.encoder)
         large = isinstance(table.features, RowFile)
-        target: Column = Made(table.values, encode) if large else encode(table.values)
-        return Loaded(labels, {"target": target}, table.values, groups)
+        target: Column = LazyColumn(table.target, encode) if large else encode(table.target)
+        return Loaded(labels, {"target": target}, table.target, groups)
 
     def cut(self) -> Fold:
-        """The rows of one fold. Raises LDLError for a fold that the protocol does not have."""
+        """Return the rows of one fold. Raises LDLError for a fold that the protocol does not have."""
         assert self.values is not None
+        if self.rule == "leave_one_group_out":
+            return self.leave_group_out()
         if self.rule == "random_kfold":
             drawn = kfold(self.size, self.folds, self.fold, self.fold_seed)
             parts = drawn.train, drawn.test
-        elif self.rule == "leave_one_group_out":
-            assert self.groups is not None
-            parts = leave_one_group_out(self.groups, self.fold)
         else:
             width = 5 * self.grid.step
             parts = stratified_kfold(self.values, self.folds, self.fold, self.fold_seed, self.groups, width)
@@ -101,7 +201,8 @@ class TabularValues(GroupedRows):
     def follow(
         self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
     ) -> None:
-        """Take the labels of a trained task, where none are given."""
+        """Take over the labels of a trained task, unless other labels are given."""
+        super().follow(labels, input_shape, preprocessing)
         if labels.kind == "ordinal" and len(labels) > 1 and self.low is None and self.high is None:
             step = labels.axes[0][1] - labels.axes[0][0]
             if self.step is None or abs(self.step - step) < 1e-6 * step:
@@ -116,17 +217,11 @@ class TabularValues(GroupedRows):
         if process_rank() == 0 and chosen:
             names = " and ".join(f"data.{name}" for name in chosen)
             print(f"labels of {self.path}: {grid}; {names} chosen from the file's values", flush=True)
-        if process_rank() == 0 and grid.sigma > grid.high - grid.low > 0:
-            print(
-                f"data.sigma {grid.sigma:g} is wider than the labels {grid.low:g} to {grid.high:g}: all rows get "
-                "nearly the same distribution; lower it, or leave it out",
-                flush=True,
-            )
         return grid
 
     def _check_inside(self, values: np.ndarray, labels: LabelSpace) -> None:
         low, high = labels.axes[0][0], labels.axes[0][-1]
-        # float32 is what targets are laid in.
+        # Targets are encoded in float32.
         if len(outside := np.flatnonzero(~((np.float32(values) >= low) & (np.float32(values) <= high)))):
             row = outside[0]
             raise LDLError(
@@ -139,3 +234,54 @@ def _encode(
     labels: LabelSpace, sigma: float, encoder: Encoder, values: np.ndarray, numbers: np.ndarray | None = None
 ) -> Tensor:
     return labels.encode(torch.tensor(values, dtype=torch.float32), sigma, encoder)
+
+
+IMAGES = (
+    [15, 16, 12, 12, 11, 12, 9, 15, 13, 12, 14, 15, 12, 10, 13, 13, 13, 11, 10, 13, 12, 13, 12, 11, 12, 11, 11, 11]
+    + [13, 11, 13, 12, 11, 13, 14, 13, 12, 14, 14, 14, 10, 13, 11, 10, 13, 13, 14, 16, 10, 8, 11, 11, 13, 13, 8, 8]
+    + [10, 11, 9, 12, 13, 12, 10, 6, 15, 12, 10, 10, 11, 11, 13, 14, 16, 16, 10, 18, 16, 16, 14, 14, 12, 11]
+)
+"""Number of images of each of FG-NET's 82 subjects; the file's rows are sorted by subject but do not name them."""
+
+
+@options
+class FGNETAAM(TabularValues):
+    """FG-NET (Lanitis et al. 2002) as 251 features of an active appearance model, ``ldl/FG-NET_AAM.mat``.
+
+    Geng's file has features and ages of 1,002 images, sorted by subject. The features are principal components, whose
+    scale carries information; therefore they are not scaled.
+
+    Protocols: ``leave_one_group_out`` (82 folds, one subject each), ``group_exclusive``, ``random_kfold`` (leaks).
+
+    Args:
+        low: Lowest age of the label space.
+        high: Highest age.
+        sigma: Standard deviation of the label distributions, in years.
+    """
+
+    path: str = "ldl/FG-NET_AAM.mat"
+    protocol: GroupProtocol = "leave_one_group_out"
+    low: float = 0
+    high: float = 69
+    sigma: float = 2.0
+    scaling: Scaling = "none"
+    batch_size: int = 256
+    val_fraction: float = 0.0
+    feature_key = "features"
+    value_key = "age"
+    group_key = None
+    step = 1.0
+    unit = "years"
+    download = False
+    missing = "refuse"
+    in_memory = 256.0
+    cache_dir = None
+
+    def read(self) -> Table:
+        """Read the table, with the subjects. Raises LDLError for another number of images."""
+        table = super().read()
+        if (count := len(table.target)) != sum(IMAGES):
+            raise LDLError(
+                f"{self.path} has {count} rows, not FG-NET's {sum(IMAGES)}; for another table use TabularValues"
+            )
+        return Table(table.features, table.target, np.repeat(np.arange(1, len(IMAGES) + 1), IMAGES))

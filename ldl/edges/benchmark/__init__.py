@@ -1,1 +1,1 @@
-"""The benchmark of BSDS500: matching, counting, figures."""
+"""The benchmark of BSDS500: matching, evaluation and votes of annotators."""

@@ -1,4 +1,4 @@
-"""What annotators drew: the ground truth files of BSDS500 and of data sets with its layout."""
+"""Files of the benchmark: ground truth in the layout of BSDS500, and edge maps as grey PNGs of 8 or 16 bits."""
 
 from __future__ import annotations
 
@@ -7,47 +7,71 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 from scipy.io import loadmat
 from scipy.sparse import issparse
 
 from ldl.errors import LDLError
-from ldl.trust.archive import check_mat
+from ldl.validation.archive import check_mat
 
+ENDINGS = (".mat", ".png")
+"""Endings of files of ground truth."""
 MOST_PIXELS = 2**28
-"""Of the sparse maps of a file, which become full ones."""
+"""Maximum number of pixels of the sparse maps of a file, which become dense."""
+STEPS = 65535
+"""The number that stands for 1 in 16 bits."""
 
 
 class GroundTruth(NamedTuple):
-    """What the A annotators of one image of H x W pixels drew.
+    """The drawings of the A annotators of one image of H x W pixels.
 
     Attributes:
         boundaries: (A, H, W) bool, lines one pixel wide between segments.
-        segments: (A, H, W) int32, the number of each pixel's segment, from 1; None where the file has none.
+        segments: (A, H, W) int32, the number of each pixel's segment, from 1; None if the file has none.
     """
 
     boundaries: np.ndarray
     segments: np.ndarray | None
 
 
-def read_ground_truth(path: Path) -> GroundTruth:
-    """Read a ``.mat`` file: ``groundTruth``, one cell an annotator, each with ``Boundaries`` and ``Segmentation``.
+def truth_files(folder: Path) -> dict[str, Path]:
+    """Return the ground truth of a folder by name: ``NAME.mat`` or ``NAME.png``. Raises LDLError for two of a name."""
+    found: dict[str, Path] = {}
+    for path in sorted(path for end in ENDINGS for path in folder.glob(f"[!.]*{end}")):
+        if (first := found.setdefault(path.stem, path)) != path:
+            raise LDLError(f"{folder} holds {first.name} and {path.name}, two ground truths of one image; remove one")
+    return found
 
-    Maps may be sparse matrices.
+
+def truth_file(folder: Path, name: str) -> Path:
+    """Return the ground truth of an image: ``NAME.png`` if only that exists, else ``NAME.mat``."""
+    mat, png = (folder / f"{name}{end}" for end in ENDINGS)
+    return png if png.is_file() and not mat.is_file() else mat
+
+
+def read_ground_truth(path: Path) -> GroundTruth:
+    """Read the drawings of annotators from a ``.mat`` or a ``.png`` file.
+
+    A ``.mat`` file has ``groundTruth``, one cell per annotator, each with ``Boundaries`` and ``Segmentation``; maps may
+    be sparse matrices. A ``.png`` file has one annotator: ground is 0, edges have one other grey level.
 
     Raises:
-        LDLError: no such file, another content, no annotators, or annotators whose maps differ in size.
+        LDLError: The file is missing or has another content, no annotators, maps of different sizes, or more edge than
+            ground.
     """
     if not path.is_file():
         raise LDLError(f"no ground truth at {path}")
+    if path.suffix == ".png":
+        return _read_drawn(path)
     try:
         check_mat(path)
         cells = loadmat(path, variable_names=["groundTruth"])["groundTruth"].ravel()
     except KeyError:
         raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed") from None
-    except Exception as error:  # those of scipy, zlib and struct have no common base
+    except Exception as error:  # errors of scipy, zlib and struct have no common base
         raise LDLError(f"{path} cannot be read as a .mat file: {' '.join(str(error).split())[:160]}") from error
     if not len(cells):
-        raise LDLError(f"{path} holds no annotators; leave the image out, or give at least one")
+        raise LDLError(f"{path} holds no annotators; leave the image out, or add at least one")
     names = [cell.dtype.names or () if isinstance(cell, np.ndarray) and cell.size else () for cell in cells]
     for number, fields in enumerate(names):
         if "Boundaries" not in fields:
@@ -61,7 +85,39 @@ def read_ground_truth(path: Path) -> GroundTruth:
                 f"{path}: Segmentation is {segments.shape[1]}x{segments.shape[2]} pixels, "
                 f"Boundaries {boundaries.shape[1]}x{boundaries.shape[2]}"
             )
+    _check_share(path, boundaries)
     return GroundTruth(boundaries > 0, None if segments is None else segments.astype(np.int32))
+
+
+def _read_drawn(path: Path) -> GroundTruth:
+    _, values = _read_picture(path)
+    if values.ndim != 2 or len(greys := np.unique(values)) > 2 or (len(greys) == 2 and greys[0] != 0):
+        what = (
+            f"of shape {values.shape}" if values.ndim != 2 else f"of {len(greys)} greys, from {greys[0]} to {greys[-1]}"
+        )
+        raise LDLError(f"{path} is {what}; ground truth as PNG is 0, and 255 where an edge is: save it so")
+    _check_share(path, values[None])
+    return GroundTruth(values[None] > 0, None)
+
+
+def _read_picture(path: Path) -> tuple[str, np.ndarray]:
+    """Return mode and values of a picture; a colour picture of three equal channels is (H, W), as a grey one."""
+    try:
+        with Image.open(path) as picture:
+            mode, values = picture.mode, np.asarray(picture.convert("L") if picture.mode == "1" else picture)
+    except Exception as error:  # errors of PIL's decoders have no common base
+        raise LDLError(f"{path} cannot be read as a picture: {' '.join(str(error).split())[:160]}") from error
+    if values.ndim == 3 and (values == values[:, :, :1]).all():
+        return mode, values[:, :, 0]
+    return mode, values
+
+
+def _check_share(path: Path, boundaries: np.ndarray) -> None:
+    """Raise LDLError if annotators have drawn more edge than ground."""
+    if boundaries.size and (share := float((boundaries > 0).mean())) > 0.5:
+        raise LDLError(
+            f"{path}: {share:.0%} of the pixels are edges, as in an inverted map; edges are 1 and ground is 0"
+        )
 
 
 def _stack(path: Path, name: str, maps: list[Any]) -> np.ndarray:
@@ -75,3 +131,61 @@ def _stack(path: Path, name: str, maps: list[Any]) -> np.ndarray:
             sizes = " and ".join(f"{shape[0]}x{shape[1]}" for shape in (maps[0].shape, drawn.shape))
             raise LDLError(f"{path}: {name} of annotators 0 and {number} differ in size, {sizes} pixels")
     return np.stack(maps)
+
+
+def paired(pred: Path, gt: Path) -> list[str]:
+    """Return the names that both folders have, ``NAME.png`` and the ground truth of ``NAME``. Raises LDLError."""
+    maps, truth = {file.stem for file in pred.glob("[!.]*.png")}, set(truth_files(gt))
+    for folder, found, end in ((gt, truth, ".mat or .png"), (pred, maps, ".png")):
+        if not found:
+            raise LDLError(f"{folder} {f'holds no {end} files' if folder.is_dir() else 'is no folder'}")
+    if missing := sorted(truth - maps):
+        raise LDLError(f"{pred} has no {missing[0]}.png ({len(missing)} of {len(truth)} images have no edge map)")
+    if unknown := sorted(maps - truth):
+        raise LDLError(f"{gt} has no {unknown[0]}.mat ({len(unknown)} of {len(maps)} edge maps have no ground truth)")
+    return sorted(truth)
+
+
+def read_edge_map(path: Path) -> np.ndarray:
+    """Read a PNG of 8 bits, grey or with three equal channels, as (H, W) float64 in 0..1. Raises LDLError."""
+    if not path.is_file():
+        raise LDLError(f"no edge map at {path}, or no regular file; replace it")
+    mode, values = _read_picture(path)
+    if mode not in ("1", "L", "RGB") or values.ndim != 2:
+        kind = "has 16 bits or more" if mode.startswith(("I", "F")) else f"is a {mode} picture"
+        raise LDLError(f"{path} {kind}; save edge maps as grey PNG of 8 bits, where 255 is the surest edge")
+    return values / 255
+
+
+def read_probability(path: Path) -> tuple[np.ndarray, int]:
+    """Read a grey PNG: (H, W) float64 in 0..1, and the number that stands for 1, 255 or 65535. Raises LDLError."""
+    try:
+        with Image.open(path) as picture:
+            values = np.asarray(picture) if picture.mode.startswith("I;16") else None
+    except Exception:  # read_edge_map reports it
+        values = None
+    return (read_edge_map(path), 255) if values is None else (values / STEPS, STEPS)
+
+
+def check_edge_map(path: Path, strength: np.ndarray, meant: str) -> None:
+    """Raise LDLError for a map (H, W) of 0 and 1 in steps of 8 bits, or with more edge than ground: a likely mistake.
+
+    ``meant`` is the advice for a map that is correct.
+    """
+    if strength.any() and set(np.unique(strength)) <= {0, 1 / 255}:
+        raise LDLError(f"{path} holds 0 and 1, where 255 is the surest edge: multiply it by 255; {meant}")
+    if (share := float((strength > 0.5).mean())) > 0.5:
+        raise LDLError(f"{path}: {share:.0%} of the pixels are surer edges than not, as in an inverted map; {meant}")
+
+
+def write_edge_map(path: Path, strength: np.ndarray) -> None:
+    """Write (H, W) in 0..1 as a grey PNG of 8 bits, with its folder.
+
+    Raises LDLError for values outside of 0..1 by more than rounding.
+    """
+    steps = np.round(255.0 * np.asarray(strength))
+    if not ((steps >= 0) & (steps <= 255)).all():
+        low, high = np.min(strength), np.max(strength)
+        raise LDLError(f"{path}: the values of a map must be in 0..1, these reach from {low:g} to {high:g}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(steps.astype(np.uint8)).save(path)

@@ -1,38 +1,47 @@
-"""What annotators vote for at every pixel, and how often at every level of a map of probabilities.
+"""Votes of annotators against maps of probabilities: likelihood, Brier score, calibration and disagreement.
 
-A map predicts three things that annotators decide. ``drawn``: an annotator draws the very pixel. ``near``: an annotator
-draws within 2 pixels. ``any``: at least one of the image's annotators draws within 2 pixels. The answer of a pixel is a
-share in 0..1, in which every annotator has the same weight.
+A map predicts three decisions of annotators. ``drawn``: an annotator draws the very pixel. ``near``: an annotator draws
+within 2 pixels. ``any``: at least one of the image's annotators draws within 2 pixels. The answer at a pixel is a share
+in 0..1, in which every annotator has the same weight.
 
-Maps have 65,536 levels. How many pixels a level has, and how many votes, is all that likelihood, scores and calibration
-depend on, so that images are added up and forgotten.
+Maps have 65,536 levels. Likelihood, scores and calibration depend only on the number of pixels and of votes at each
+level, so images are added up and not stored. Levels stand for a ``probability``, (L,) float64.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import xlogy
 
-from ldl.edges.benchmark.maps import STEPS
+from ldl.edges.benchmark.ground_truth import STEPS
 from ldl.edges.benchmark.thinning import widen
 from ldl.errors import LDLError
+from ldl.progress import track
 
 NEAR, BAND = 2.0, 5.0
-"""Distances in pixels: what counts as near, and how far the band around what any annotator drew reaches."""
-
+"""Distances in pixels: the limit of ``near``, and the width of the band around the drawings of all annotators."""
+BINS = 15
+"""Bins of the calibration error."""
 QUESTIONS = ("drawn", "near", "any")
 REGIONS = ("all", "band")
+Probabilities = Mapping[tuple[str, str], np.ndarray]
+"""The probabilities of the levels, (65536,), by region and question."""
 
 
 class Panel(NamedTuple):
     """The answers of the annotators of one image of H x W pixels.
 
     Attributes:
-        answers: (H, W) float64 in 0..1, of each of :data:`QUESTIONS`.
-        disagreement: (H, W) float64, the unbiased estimate of p (1 - p) from the answers to ``near``; None of a single
-            annotator, who cannot disagree.
-        band: (H, W) bool, the pixels within :data:`BAND` of what any annotator drew.
+        answers: (H, W) float64 in 0..1, for each of :data:`QUESTIONS`.
+        disagreement: (H, W) float64, the unbiased estimate of p (1 - p) from the answers to ``near``; None for a single
+            annotator.
+        band: (H, W) bool, the pixels within :data:`BAND` of the drawing of any annotator.
     """
 
     answers: dict[str, np.ndarray]
@@ -40,7 +49,7 @@ class Panel(NamedTuple):
     band: np.ndarray
 
     def region(self, name: str) -> np.ndarray:
-        """The pixels of one of :data:`REGIONS`, (H, W) bool."""
+        """Return the pixels of one of :data:`REGIONS`, (H, W) bool."""
         return self.band if name == "band" else np.ones_like(self.band)
 
 
@@ -56,19 +65,14 @@ class Tally(NamedTuple):
     votes: np.ndarray
 
     def plus(self, other: Tally) -> Tally:
-        """The tally of the images of both."""
+        """Return the tally of the images of both."""
         return Tally(self.pixels + other.pixels, self.votes + other.votes)
 
 
-def within(boundaries: np.ndarray, reach: float) -> np.ndarray:
-    """Whether each annotator drew at most ``reach`` pixels from a pixel; (A, H, W) bool, twice."""
-    return np.stack([widen(drawn, reach) for drawn in boundaries])
-
-
 def panel(boundaries: np.ndarray) -> Panel:
-    """The answers of those who drew ``boundaries``, (A, H, W) bool."""
+    """Return the answers of the annotators who drew ``boundaries``, (A, H, W) bool."""
     count = len(boundaries)
-    near = within(boundaries, NEAR)
+    near = np.stack([widen(drawn, NEAR) for drawn in boundaries])
     share = near.mean(0)
     disagreement = share * (1 - share) * count / (count - 1) if count > 1 else None
     answers = dict(zip(QUESTIONS, (boundaries.mean(0), share, near.any(0).astype(float))))
@@ -76,7 +80,7 @@ def panel(boundaries: np.ndarray) -> Panel:
 
 
 def levels(probability: np.ndarray) -> np.ndarray:
-    """The level of each pixel, 0 to 65,535, of (H, W) in 0..1. Raises LDLError for other values, and NaN."""
+    """Return the level of each pixel, 0 to 65,535, of (H, W) in 0..1. Raises LDLError for other values and NaN."""
     values = np.asarray(probability, np.float64)
     if not ((values >= 0) & (values <= 1)).all():
         raise LDLError(f"the map has values from {values.min():g} to {values.max():g}; probabilities must be in 0..1")
@@ -87,12 +91,12 @@ def tally(level: np.ndarray, answer: np.ndarray, region: np.ndarray | None = Non
     """Count pixels and votes at every level.
 
     Args:
-        level: (H, W) int, as of :func:`levels`.
+        level: (H, W) int, from :func:`levels`.
         answer: (H, W) in 0..1, shares of annotators.
-        region: (H, W) bool, the pixels that count; None for all.
+        region: (H, W) bool, the pixels to count; None for all.
 
     Raises:
-        LDLError: sizes that differ.
+        LDLError: Sizes differ.
     """
     if level.shape != answer.shape:
         sizes = " and ".join("x".join(map(str, shape)) for shape in (level.shape, answer.shape))
@@ -101,3 +105,194 @@ def tally(level: np.ndarray, answer: np.ndarray, region: np.ndarray | None = Non
     level, answer = level.ravel()[chosen], answer.ravel()[chosen]
     counted = np.bincount(level, minlength=STEPS + 1).astype(np.float64)
     return Tally(counted, np.bincount(level, answer, minlength=STEPS + 1))
+
+
+def stated(steps: int = STEPS) -> np.ndarray:
+    """Return the nominal probabilities of the levels, (65536,): k / 65535; ``steps`` stands for 1 in the files.
+
+    A 0 in a file represents all values that round to 0, and becomes their middle, 1 / (4 steps); likewise 1.
+    """
+    end = 0.25 / steps
+    return np.clip(np.arange(STEPS + 1) / STEPS, end, 1 - end)
+
+
+def isotonic(tally: Tally) -> np.ndarray:
+    """Fit the rising probabilities, (L,), of greatest likelihood, which have the least Brier score as well.
+
+    One vote for an edge is added at the lowest level that occurs and one against at the highest, so that no
+    probability is 0 or 1. Levels that do not occur are interpolated linearly; without any pixel, all are 1/2.
+    """
+    pixels, votes = tally.pixels.copy(), tally.votes.copy()
+    there = np.flatnonzero(pixels)
+    if not len(there):
+        return np.full(len(pixels), 0.5)
+    votes[there[0]] += 1
+    np.add.at(pixels, there[[0, -1]], 1)  # both, if they are equal
+    fitted = isotonic_regression(votes[there] / pixels[there], weights=pixels[there]).x
+    return np.interp(np.arange(len(pixels)), there, fitted)
+
+
+def scores(tally: Tally, probability: np.ndarray, bins: int = BINS) -> dict[str, float]:
+    """Return ``nll`` in nats, ``brier``, ``ece`` and ``ece_mass``, means over pixels and annotators; NaN for none.
+
+    See :func:`calibration_error`; ``ece`` has bins of equal width, ``ece_mass`` of equal mass.
+    """
+    pixels, votes = tally
+    total = pixels.sum()
+    if not total:
+        return dict.fromkeys(("nll", "brier", "ece", "ece_mass"), float("nan"))
+    # A vote y in {0, 1} has the squared error (p - y)^2 = p^2 - 2 p y + y.
+    brier = (probability**2 * pixels - 2 * probability * votes + votes).sum() / total
+    nll = -(xlogy(votes, probability) + xlogy(pixels - votes, 1 - probability)).sum() / total
+    errors = [calibration_error(tally, probability, bins, mass) for mass in (False, True)]
+    return dict(zip(("nll", "brier", "ece", "ece_mass"), map(float, (nll, brier, *errors))))
+
+
+def calibration_error(tally: Tally, probability: np.ndarray, bins: int = BINS, mass: bool = False) -> float:
+    """Return the expected calibration error: mean over pixels of |votes - probability|, both averaged in a bin.
+
+    Naeini, Cooper & Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015.
+
+    Args:
+        tally: Pixels and votes by level.
+        probability: The probabilities of the levels.
+        bins: Number of bins.
+        mass: Use bins with the same number of pixels, not of the same width. Equal probabilities stay together, in the
+            bin of their middle pixel.
+    """
+    gap, _, pixels = reliability(tally, probability, bins, mass)
+    return float((pixels * np.abs(gap)).sum() / pixels.sum())
+
+
+def reliability(
+    tally: Tally, probability: np.ndarray, bins: int = BINS, mass: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each bin with pixels: share of votes minus mean probability, mean probability, pixels; (B,) each."""
+    stands, group = np.unique(probability, return_inverse=True)
+    pixels, votes = (np.bincount(group, column) for column in tally)
+    where = (np.cumsum(pixels) - pixels / 2) / pixels.sum() if mass else stands
+    place = np.minimum((bins * where).astype(int), bins - 1)
+    pixels, votes, total = (np.bincount(place, column) for column in (pixels, votes, pixels * stands))
+    there = pixels > 0
+    pixels, votes, total = pixels[there], votes[there], total[there]
+    return (votes - total) / pixels, total / pixels, pixels
+
+
+def correlation(tally: Tally, squares: float, probability: np.ndarray) -> float:
+    """Return Pearson's correlation of p (1 - p) with the annotators' disagreement over pixels; NaN if one is constant.
+
+    Args:
+        tally: Pixels and the sum of disagreement by level.
+        squares: Sum of squared disagreement.
+        probability: The probabilities of the levels.
+    """
+    pixels, found = tally
+    expected, total = probability * (1 - probability), pixels.sum()
+    if not total or not np.ptp(expected[pixels > 0]):
+        return float("nan")
+    means = (expected * pixels).sum() / total, found.sum() / total
+    spread = ((expected - means[0]) ** 2 * pixels).sum() * (squares - total * means[1] ** 2)
+    return float(((expected - means[0]) * found).sum() / np.sqrt(spread)) if spread > 0 else float("nan")
+
+
+@dataclass
+class VoteCounts:
+    """Counts of votes over images.
+
+    Attributes:
+        tallies: Tallies by region and question.
+        disagreement: Tallies of the disagreement of annotators, by region.
+        squares: Sum of the squared disagreement, by region.
+        steps: The number that stands for 1 in the coarsest file.
+        images: Number of images.
+    """
+
+    tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    disagreement: dict[str, Tally] = field(default_factory=dict)
+    squares: dict[str, float] = field(default_factory=dict)
+    steps: int = STEPS
+    images: int = 0
+
+    def add(self, probability: np.ndarray, votes: Panel, steps: int = STEPS) -> None:
+        """Count an image: its map, (H, W) in 0..1, against its annotators. Raises LDLError if they do not fit."""
+        level = levels(probability)
+        for region, question in product(REGIONS, QUESTIONS):
+            _put(self.tallies, (region, question), tally(level, votes.answers[question], votes.region(region)))
+        if votes.disagreement is not None:
+            for region in REGIONS:
+                there = votes.region(region)
+                _put(self.disagreement, region, tally(level, votes.disagreement, there))
+                squares = float((votes.disagreement[there] ** 2).sum())
+                self.squares[region] = self.squares.get(region, 0.0) + squares
+        self.steps = min(self.steps, steps)
+        self.images += 1
+
+    def stated(self) -> Probabilities:
+        """Return the nominal probabilities of the maps."""
+        return dict.fromkeys(self.tallies, stated(self.steps))
+
+    def calibrated(self) -> Probabilities:
+        """Return the rising function of the level, for each region and question, of greatest likelihood."""
+        return {key: isotonic(found) for key, found in self.tallies.items()}
+
+    def constant(self) -> Probabilities:
+        """Return the base rates of these images at every level."""
+        rates = {key: found.votes.sum() / (found.pixels.sum() or np.nan) for key, found in self.tallies.items()}
+        return {key: np.full(STEPS + 1, rate) for key, rate in rates.items()}
+
+    def scores(self, probabilities: Probabilities, bins: int = BINS) -> dict[str, dict[str, dict[str, float]]]:
+        """Return :func:`scores` by region and question."""
+        found: dict[str, Any] = {region: {} for region in REGIONS}
+        for (region, question), counted in self.tallies.items():
+            found[region][question] = scores(counted, probabilities[region, question], bins)
+        return found
+
+    def correlations(self, probabilities: Probabilities) -> dict[str, float]:
+        """Return :func:`correlation` with the probability of ``near``, by region."""
+        return {
+            region: correlation(found, self.squares[region], probabilities[region, "near"])
+            for region, found in self.disagreement.items()
+        }
+
+
+def count_votes(
+    names: Sequence[str], load: Callable[[str], tuple[np.ndarray, int, np.ndarray]], show_progress: bool = False
+) -> VoteCounts:
+    """Count the votes of images.
+
+    Args:
+        names: The images.
+        load: Returns the map of an image, (H, W) in 0..1, the number that stands for 1 in its file, and the boundaries
+            of the annotators, (A, H, W) bool.
+        show_progress: Draw a progress bar.
+
+    Raises:
+        LDLError: There are no images, or a map does not fit its ground truth.
+    """
+    if not names:
+        raise LDLError("there are no images whose votes could be counted")
+    counts = VoteCounts()
+    for name in track(names, len(names), "counting votes", show_progress):
+        probability, steps, boundaries = load(name)
+        try:
+            counts.add(probability, panel(boundaries), steps)
+        except LDLError as error:
+            raise LDLError(f"{name}: {error}") from None
+    return counts
+
+
+def to_dict(counts: VoteCounts, ways: dict[str, Probabilities], bins: int = BINS) -> dict[str, Any]:
+    """Return scores as plain values: of the base rates of these images, and of each way to read the levels."""
+    return {
+        "images": counts.images,
+        "near": NEAR,
+        "band": BAND,
+        "bins": bins,
+        "constant": counts.scores(counts.constant(), bins),
+        **{way: counts.scores(probabilities, bins) for way, probabilities in ways.items()},
+        "disagreement": {way: counts.correlations(probabilities) for way, probabilities in ways.items()},
+    }
+
+
+def _put(tallies: dict[Any, Tally], key: Any, found: Tally) -> None:
+    tallies[key] = tallies[key].plus(found) if key in tallies else found

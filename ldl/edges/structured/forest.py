@@ -1,4 +1,4 @@
-"""The structured forest as flat arrays: growing it, alone or shared between processes, and what its leaves hold."""
+"""The structured forest as flat arrays: growing, sharing between processes, and checks after loading."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from safetensors.numpy import load, save
+from torch import Tensor, nn
 
 from ldl.collective import Collective
-from ldl.edges.structured.bins import make_bins
 from ldl.edges.structured.channels import CHANNELS, FEATURES, LABEL, SIDE, Places, feature_places
-from ldl.edges.structured.growing import Rules, grow
-from ldl.edges.structured.kept import Descriptor, KeptPatches, join_kept, keep
-from ldl.edges.structured.patches import Scene, sample_patches
-from ldl.edges.structured.segments import drop_specks
-from ldl.methods.forest.draws import stream
-from ldl.methods.forest.flat import in_turn
+from ldl.edges.structured.growing import GrowthOptions, grow
+from ldl.edges.structured.neighbours import Descriptor, KeptPatches, keep
+from ldl.edges.structured.patches import Scene, drop_specks, make_bins, sample_patches
+from ldl.methods.forest.flat import join_arrays, number_across
+from ldl.methods.forest.sampling import stream
+from ldl.validation.tensors import check_buffers, check_range, check_shapes, check_trees, refuse
 
 OF_KEPT = "kept_"
+CHECKED_ROWS = 100_000
+"""Segmentations that are checked at a time."""
 
 
 class EdgeForest(NamedTuple):
-    """T trees of M nodes and L leaves in all.
+    """A forest of T trees with M nodes and L leaves in total.
 
     Attributes:
         roots: (T,) int32, the first node of each tree.
-        feature: (M, D) int32, the features that a node adds up, -1 in a leaf; D is 1 but for hyperplanes.
+        feature: (M, D) int32, the features that a node adds up, -1 in a leaf; D is 1 without hyperplanes.
         weight: (M, D) float32, their weights.
         threshold: (M,) float32; patches whose sum is at most this go left.
-        child: (M,) int32, the left child, which the right one follows; in a leaf its number.
+        child: (M,) int32, the left child, which the right child follows; in a leaf its number.
         segments: (L, 256) uint8, the segmentation of each leaf, numbered 0, 1, ...
-        kept: Training patches of the leaves, for DSNA; None where they were not wanted.
+        kept: Training patches of the leaves, for DSNA, or None.
     """
 
     roots: np.ndarray
@@ -45,21 +46,34 @@ class EdgeForest(NamedTuple):
     kept: KeptPatches | None = None
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by name; those of ``kept`` as ``kept_NAME``."""
+        """Return all arrays by name; the arrays of ``kept`` as ``kept_NAME``."""
         arrays = self._asdict()
         kept = arrays.pop("kept")
         return arrays | ({OF_KEPT + name: array for name, array in kept._asdict().items()} if kept else {})
 
 
+class EdgeTree(NamedTuple):
+    """A grown tree: the arrays of :class:`EdgeForest`, and its kept patches, ``sizes`` (L,) of them in each leaf."""
+
+    feature: np.ndarray
+    weight: np.ndarray
+    threshold: np.ndarray
+    child: np.ndarray
+    segments: np.ndarray
+    sizes: np.ndarray = np.empty(0, np.int64)
+    kept_segments: np.ndarray = np.empty((0, LABEL * LABEL), np.uint8)
+    kept_points: np.ndarray = np.empty((0, 0), np.float32)
+
+
 def forest_of(arrays: Mapping[str, np.ndarray]) -> EdgeForest:
-    """The forest of these arrays; inverse of :meth:`EdgeForest.arrays`."""
+    """Build the forest from arrays; inverse of :meth:`EdgeForest.arrays`."""
     kept = {name: arrays[OF_KEPT + name] for name in KeptPatches._fields if OF_KEPT + name in arrays}
     own = {name: arrays[name] for name in EdgeForest._fields if name != "kept"}
     return EdgeForest(**own, kept=KeptPatches(**kept) if kept else None)
 
 
 def unlearned_forest(components: int) -> EdgeForest:
-    """A leaf without an edge; with ``components``, it keeps one patch."""
+    """Return a forest of one leaf without an edge, which keeps one patch if ``components`` is positive."""
     kept = None
     none, leaf = np.zeros((1, LABEL * LABEL), np.uint8), np.full((1, 1), -1, np.int32)
     if components:
@@ -71,61 +85,89 @@ def unlearned_forest(components: int) -> EdgeForest:
 
 
 def grow_trees(
-    scenes: Sequence[Scene],
-    rules: Rules,
-    numbers: Sequence[int],
-    *,
-    features: int,
-    patches: int,
-    kept: int,
-    descriptor: Descriptor | None,
-    seed: int,
-    threads: int,
-) -> Iterator[EdgeForest]:
-    """Grow the trees ``numbers`` of a forest, in order, ``threads`` at a time; that changes none.
+    scenes: Sequence[Scene], options: GrowthOptions, numbers: Sequence[int], *, features: int, patches: int, kept: int,
+    descriptor: Descriptor | None, seed: int, threads: int,
+) -> Iterator[EdgeTree]:  # fmt: skip
+    """Grow the trees ``numbers`` of a forest in order, ``threads`` at a time, which does not affect the result.
 
-    Each draws the ``patches`` that it learns from and the ``features`` that it may use, so many of them. A leaf keeps
-    at most ``kept`` patches for DSNA, which compares them by this ``descriptor``; with None it keeps none.
+    Each tree draws its training ``patches`` and its ``features``. A leaf keeps at most ``kept`` patches for DSNA with
+    this ``descriptor``; None keeps none.
     """
     bins = make_bins([scene.maps for scene in scenes], seed)
 
-    def one(number: int) -> EdgeForest:
+    def one(number: int) -> EdgeTree:
         random = np.random.default_rng([seed, number])
         own = np.sort(random.choice(FEATURES, features, replace=False))
         places = Places(*(column[own] for column in feature_places()))
         drawn = sample_patches(scenes, places, bins, patches, random)
-        tree = grow(drawn.codes, places.map, bins, drawn.segments, rules, stream(seed, number))
+        tree = grow(drawn.codes, places.map, bins, drawn.segments, options, stream(seed, number))
         feature = np.where(tree.feature < 0, -1, own[tree.feature]).astype(np.int32)
-        segments = np.stack([drop_specks(drawn.segments[middle]) for middle in tree.middle])
-        held = None if descriptor is None else keep(scenes, drawn, tree, descriptor, kept, random)
-        return EdgeForest(np.zeros(1, np.int32), feature, tree.weight, tree.threshold, tree.child, segments, held)
+        segments = np.stack([drop_specks(drawn.segments[medoid]) for medoid in tree.medoid])
+        held = () if descriptor is None else keep(scenes, drawn, tree, descriptor, kept, random)
+        return EdgeTree(feature, tree.weight, tree.threshold, tree.child, segments, *held)
 
     with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(one, numbers)
 
 
-def gather_trees(trees: Sequence[EdgeForest], device: torch.device, collective: Collective) -> list[EdgeForest]:
-    """The trees of all processes, in order; process r has grown ``trees`` r, r + world size, ..., maybe none.
+def join_edges(
+    trees: list[EdgeTree], terms: int, descriptor: Descriptor | None, device: torch.device, collective: Collective
+) -> EdgeForest:
+    """Join the trees of all processes, with D = ``terms``, into one forest; see :func:`.flat.join_arrays`."""
+    whole, real, pixels = np.empty(0, np.int32), np.empty(0, np.float32), np.empty((0, LABEL * LABEL), np.uint8)
+    points = real.reshape(0, 0 if descriptor is None else len(descriptor[1]))
+    like = EdgeTree(whole.reshape(0, terms), real.reshape(0, terms), real, whole, pixels, kept_points=points)
+    joined, lengths = join_arrays(trees, like, device, collective)
+    nodes = lengths[:, 0]
+    roots = number_across(joined[3], joined[0][:, 0] >= 0, nodes, nodes, lengths[:, 4])
+    roots, *learned, sizes, segments, points = (part.cpu().numpy() for part in (roots, *joined))
+    kept = None if descriptor is None else KeptPatches(np.append(0, sizes.cumsum()), segments, points, *descriptor)
+    return EdgeForest(roots, *learned, kept)
 
-    Every process calls it. Collectives need tensors on ``device``.
+
+def check_forest(head: nn.Module, components: int) -> None:
+    """Check the buffers of a loaded head against :class:`EdgeForest`, before compiled code reads them.
+
+    Args:
+        head: Has the buffers under the names of :meth:`EdgeForest.arrays`.
+        components: Size of the descriptors of kept patches; 0 without kept patches.
+
+    Raises:
+        LDLError: The buffers are no forest of segmentations, or no patches of its leaves.
     """
-    if collective.world_size == 1:
-        return list(trees)
-    # As bytes: a process without trees does not know the width of a node. safetensors writes memory as it lies.
-    packed = [save({name: np.ascontiguousarray(a) for name, a in tree.arrays().items()}) for tree in trees]
-    sizes = collective.gather(torch.tensor([len(tree) for tree in packed], dtype=torch.long, device=device))
-    whole = torch.from_numpy(np.frombuffer(b"".join(packed), np.uint8).copy())
-    shares = [part.cpu().split(size.tolist()) for part, size in zip(collective.gather(whole.to(device)), sizes)]
-    return [forest_of(load(tree.numpy().tobytes())) for tree in in_turn(shares)]
+    shapes = {"start": "S", "segments": "N P", "points": "N B", "kernel": "B G H H", "bias": "B"}
+    kept = {OF_KEPT + name: shape for name, shape in shapes.items()} if components else {}
+    sizes = check_shapes(
+        head, {"P": LABEL * LABEL, "B": components, "G": CHANNELS, "H": SIDE}, roots="T", feature="M D", weight="M D",
+        threshold="M", child="M", segments="L P", **kept,
+    )  # fmt: skip
+    feature: Tensor = head.get_buffer("feature")
+    check_range(head, "feature", feature, FEATURES, -1)
+    if not sizes["D"]:
+        refuse(head, "feature", "has nodes without features")
+    inner = feature[:, 0] >= 0
+    check_range(head, "feature", feature[inner], FEATURES)
+    check_trees(head, head.get_buffer("roots"), inner, head.get_buffer("child"), sizes["L"])
+    kept = (OF_KEPT + name for name in ("points", "kernel", "bias") if components)
+    check_buffers(head, "weight", "threshold", *kept)
+    _check_segments(head, "segments")
+    if components:
+        _check_segments(head, f"{OF_KEPT}segments")
+        start = head.get_buffer(f"{OF_KEPT}start")
+        check_range(head, f"{OF_KEPT}start", start, sizes["N"] + 1)
+        ends = (int(start[0]), int(start[-1])) if len(start) else ()
+        if sizes["S"] != sizes["L"] + 1 or ends != (0, sizes["N"]) or bool((start.diff() < 0).any()):
+            refuse(head, f"{OF_KEPT}start", "does not share the kept patches among the leaves")
 
 
-def join(trees: Sequence[EdgeForest]) -> EdgeForest:
-    """Several forests as one, in order."""
-    moved = []
-    node = leaf = 0
-    for tree in trees:
-        child = tree.child + np.where(tree.feature[:, 0] < 0, leaf, node)
-        moved.append(tree._replace(roots=(tree.roots + node).astype(np.int32), child=child.astype(np.int32))[:-1])
-        node, leaf = node + len(tree.feature), leaf + len(tree.segments)
-    kept = join_kept([tree.kept for tree in trees if tree.kept is not None])
-    return EdgeForest(*(np.concatenate(column) for column in zip(*moved)), kept)
+def _check_segments(head: nn.Module, name: str) -> None:
+    """Raise LDLError unless the segments of each row are numbered 0, 1, ... without a gap."""
+    segments = head.get_buffer(name)
+    check_range(head, name, segments, LABEL * LABEL)
+    # In parts, because indices take eight times the memory and leaves may keep millions.
+    for number, part in enumerate(segments.split(CHECKED_ROWS)):
+        there = torch.zeros(len(part), LABEL * LABEL, dtype=torch.bool, device=part.device)
+        there.scatter_(1, part.long(), True)
+        gap = (there.sum(1) != part.amax(1).long() + 1).nonzero()
+        if len(gap):
+            refuse(head, name, f"row {number * CHECKED_ROWS + int(gap[0])} leaves out a number")

@@ -1,4 +1,8 @@
-"""Which patches a tree learns from: half of them near a boundary that an annotator drew, half away from all of his."""
+"""Training patches of a tree, with binned features: half near a boundary that an annotator drew, half away from it.
+
+Bins store a feature value in one byte, so that a million patches fit in memory. All cells of a map have the same kind
+of value, so 26 tables of bins serve 7228 features.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,94 @@ from typing import NamedTuple
 import numpy as np
 from scipy.ndimage import distance_transform_edt
 
-from ldl.edges.structured.bins import Bins, bin_patches
-from ldl.edges.structured.channels import LABEL, PATCH, SHRINK, SIDE, Places, feature_maps
-from ldl.edges.structured.gradients import CONTRAST_FLOOR
+from ldl.edges.structured.channels import (
+    CHANNELS,
+    CONTRAST_FLOOR,
+    LABEL,
+    PATCH,
+    POINTS,
+    SHRINK,
+    SIDE,
+    Places,
+    feature_maps,
+)
 from ldl.errors import LDLError
-from ldl.methods.forest.compiled import compiled
+from ldl.methods.numba_kernels import compiled
 
+BINS = 256
 NEAR = 8
-"""A patch is positive whose middle is less than this from a boundary of the annotator, in pixels."""
+"""A patch is positive if its middle is less than this from a boundary of the annotator, in pixels."""
+_STEPS = 4096
+
+
+class Bins(NamedTuple):
+    """Bins of the values of each map, with a start for the search for the bin of a value.
+
+    Attributes:
+        edges: (26, 255) float32, rising. Bin k holds the values above edge k - 1 up to edge k.
+        top: (26, 256) float32, the largest value of each bin; for the last bin, just above its edge.
+        low: (26,) float32, the start of even steps along the values.
+        scale: (26,) float32, steps per unit of value.
+        guess: (26, 4096) uint8, a bin no higher than the bins of all values in a step.
+    """
+
+    edges: np.ndarray
+    top: np.ndarray
+    low: np.ndarray
+    scale: np.ndarray
+    guess: np.ndarray
+
+
+def make_bins(maps: list[np.ndarray], seed: int, draws: int = 200_000) -> Bins:
+    """Return bins that are about equally full over patches at random places of images with these feature ``maps``.
+
+    Each table is made from about ``draws`` values over all images.
+    """
+    random = np.random.default_rng(seed)
+    drawn = []
+    count = -(-draws // len(maps))
+    for image in maps:
+        height, width = image.shape[1:]
+        row, column = random.integers(height - SIDE + 1, size=count), random.integers(width - SIDE + 1, size=count)
+        one, two = (random.choice(POINTS, (2, count)) for _ in range(2))
+        similar = image[CHANNELS:]
+        differences = similar[:, row + one[0], column + one[1]] - similar[:, row + two[0], column + two[1]]
+        drawn.append(np.concatenate([image[:CHANNELS, row, column], differences]))
+    shares = np.arange(1, BINS) / BINS
+    edges = np.stack([np.quantile(values, shares) for values in np.concatenate(drawn, axis=1)]).astype(np.float32)
+    low, width = np.ascontiguousarray(edges[:, 0]), np.maximum(edges[:, -1] - edges[:, 0], np.float32(1e-6))
+    # One step back, because a value close to the border of two steps may be rounded into the next.
+    starts = low[:, None] + (np.arange(_STEPS) - 1) * (width / _STEPS)[:, None]
+    guess = np.stack([np.searchsorted(table, start) for table, start in zip(edges, starts)]).astype(np.uint8)
+    guess[:, 0] = 0
+    top = np.concatenate([edges, np.nextafter(edges[:, -1:], np.float32(np.inf))], axis=1)
+    return Bins(edges, top, low, (_STEPS / width).astype(np.float32), guess)
+
+
+@compiled
+def bin_patches(maps: np.ndarray, places: Places, bins: Bins, cells: np.ndarray, codes: np.ndarray) -> None:
+    """Fill ``codes`` (F, n) uint8: F features of the n patches of maps (26, h, w) that start at ``cells`` (n, 2).
+
+    A code is the number of edges below the value, so value <= edges[k] is code <= k.
+    """
+    for f in range(len(codes)):
+        m = places.map[f]
+        values, edges, guess, low, scale = maps[m], bins.edges[m], bins.guess[m], bins.low[m], bins.scale[m]
+        y, x, other_y, other_x = places.first[f, 0], places.first[f, 1], places.second[f, 0], places.second[f, 1]
+        for i in range(len(cells)):
+            row, column = cells[i, 0], cells[i, 1]
+            value = values[row + y, column + x]
+            if other_y >= 0:
+                value -= values[row + other_y, column + other_x]
+            step = (value - low) * scale
+            code = np.int64(guess[int(min(max(step, np.float32(0)), np.float32(_STEPS - 1)))])
+            while code < BINS - 1 and edges[code] < value:
+                code += 1
+            codes[f, i] = code
 
 
 class Scene(NamedTuple):
-    """A training image of H x W pixels, ready to cut patches from: 26 H W bytes and what its A annotators drew.
+    """A training image of H x W pixels with A annotators, ready to cut patches from; it takes 26 H W bytes.
 
     Attributes:
         maps: (26, h, w) float32, its feature maps.
@@ -33,7 +113,7 @@ class Scene(NamedTuple):
 
 
 class Patches(NamedTuple):
-    """What a tree is grown on.
+    """The N training patches of a tree.
 
     Attributes:
         codes: (F, N) uint8, the bins of the tree's features.
@@ -47,10 +127,10 @@ class Patches(NamedTuple):
 
 
 def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray, floor: float = CONTRAST_FLOOR) -> Scene:
-    """A scene from an image (H, W, 3) uint8 and the boundaries and segments (A, H, W) of its annotators.
+    """Build a scene from an image (H, W, 3) uint8 and the boundaries and segments (A, H, W) of its annotators.
 
-    Patches lie wholly inside the image. ``floor`` is that of :func:`.channels.feature_maps`. Raises LDLError for an
-    image of less than 32 x 32 pixels.
+    ``floor`` is an argument of :func:`.channels.feature_maps`. Patches lie completely inside the image, so an image of
+    less than 32 x 32 pixels raises LDLError.
     """
     if min(image.shape[:2]) < PATCH:
         raise LDLError(
@@ -71,10 +151,10 @@ def make_scene(image: np.ndarray, boundaries: np.ndarray, segments: np.ndarray, 
 def sample_patches(
     scenes: Sequence[Scene], places: Places, bins: Bins, count: int, random: np.random.Generator
 ) -> Patches:
-    """Draw about ``count`` patches, equally many from every annotator of every scene, without replacement.
+    """Draw about ``count`` patches without replacement, the same number from every annotator of every scene.
 
-    It takes count x (F + 256) bytes, F being the number of ``places``. An annotator whose scene has too few places of a
-    kind gives those it has.
+    An annotator with too few patches of one kind contributes all of that kind. The result takes count x (F + 256)
+    bytes for F ``places``.
     """
     each = count / (2 * sum(len(scene.near) for scene in scenes))
     chosen = [_choose_places(scene.near, each, random) for scene in scenes]
@@ -91,12 +171,12 @@ def sample_patches(
 
 
 def _choose_places(near: np.ndarray, each: float, random: np.random.Generator) -> np.ndarray:
-    """Annotator, first cell row and first cell column of the patches of a scene, (n, 3) int32."""
+    """Return annotator, first cell row and first cell column of the patches of a scene, (n, 3) int32."""
     parts = []
     for number, drawn in enumerate(near):
         for kind in (drawn, ~drawn):
             candidates = np.flatnonzero(kind)
-            # A share of a patch is drawn by chance, so that few patches are still spread over all scenes.
+            # The fractional part is drawn at random, so that few patches are still spread over all scenes.
             wanted = min(int(each) + int(random.random() < each % 1), len(candidates))
             taken = random.choice(candidates, wanted, replace=False)
             parts.append(np.stack([np.full(wanted, number), *np.divmod(taken, drawn.shape[1])], axis=1))
@@ -105,9 +185,9 @@ def _choose_places(near: np.ndarray, each: float, random: np.random.Generator) -
 
 @compiled
 def cut_segments(segments: np.ndarray, found: np.ndarray, cut: np.ndarray) -> None:
-    """Fill in ``cut``, the segmentations in the middle of patches, (n, 256) uint8, numbered 0, 1, ... as they come.
+    """Fill ``cut`` (n, 256) uint8 with the segmentations in the middle of patches, numbered 0, 1, ... in reading order.
 
-    ``segments`` are (A, H, W) integers; ``found`` (n, 3) says annotator, first cell row and first cell column.
+    ``segments`` are (A, H, W) integers; ``found`` (n, 3) has annotator, first cell row and first cell column.
     """
     seen = np.empty(LABEL * LABEL, segments.dtype)
     for i in range(len(found)):
@@ -122,3 +202,14 @@ def cut_segments(segments: np.ndarray, found: np.ndarray, cut: np.ndarray) -> No
                 seen[known] = segment
                 known += 1
             cut[i, p] = number
+
+
+def drop_specks(segments: np.ndarray, least: int = 6) -> np.ndarray:
+    """Assign the pixels of segments below ``least`` pixels to the nearest other segment: (256,) uint8, 0, 1, ..."""
+    sizes = np.bincount(segments)
+    small = sizes[segments] < least
+    if small.any() and not small.all():
+        square = small.reshape(LABEL, LABEL)
+        nearest = distance_transform_edt(square, return_distances=False, return_indices=True)
+        segments = segments.reshape(LABEL, LABEL)[tuple(nearest)].ravel()
+    return np.unique(segments, return_inverse=True)[1].ravel().astype(np.uint8)

@@ -1,1 +1,1 @@
-"""Boosting of decision stumps from bags (Babenko et al. 2008)."""
+"""Boosting of bags: MILBoost and MPLBoost (Babenko et al. 2008)."""

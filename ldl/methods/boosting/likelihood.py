@@ -1,4 +1,4 @@
-"""The negative log likelihood of bags and its gradient (Babenko et al. 2008, Table 2, Eq. 15, 21 and 22)."""
+"""Negative log likelihood of bags, its gradient, and a line search (Babenko et al. 2008, Table 2, Eq. 15, 21, 22)."""
 
 from __future__ import annotations
 
@@ -7,31 +7,25 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
+from ldl.methods.boosting.bags import Bags
 from ldl.methods.boosting.pooling import Pooling
-from ldl.methods.forest.compiled import compiled, inlined
+from ldl.methods.numba_kernels import compiled, inlined
 
 LSE, GM, NOR, ISR, LSE_SCORE = range(5)
 CODES = {name: code for code, name in enumerate(get_args(Pooling))}
 TINY = 2.0**-52
-"""Below this the second term of a series vanishes against the first."""
+"""Value below which the second term of a series vanishes against the first."""
 LIMIT = -700.0
 
 
-class Bags(NamedTuple):
-    """Training bags, one instance after another.
-
-    ``rows`` (N, F) float32; bag i has the rows ``starts[i]`` to ``starts[i + 1]``, at least one. ``positive`` and
-    ``negative`` (B,) are the weights of log p and log(1 - p) in the likelihood; over all bags they sum to 1.
-    """
-
-    rows: np.ndarray
-    starts: np.ndarray
-    positive: np.ndarray
-    negative: np.ndarray
-
-
 class Model(NamedTuple):
-    """How instances make a bag: code and sharpness of the soft maximum, and whether negative instances count alone."""
+    """How the probability of a bag is pooled from its instances.
+
+    Attributes:
+        pooling: Code of the MIL pooling, see ``CODES``.
+        r: Sharpness.
+        apart: Whether the instances of a negative bag count one by one.
+    """
 
     pooling: int
     r: float
@@ -40,12 +34,12 @@ class Model(NamedTuple):
 
 @compiled
 def likelihood(scores: np.ndarray, bags: Bags, model: Model, weights: np.ndarray) -> float:
-    """Negative log likelihood of the bags, and its negative gradient.
+    """Return the negative log likelihood of the bags, and compute its negative gradient.
 
     Args:
         scores: (N, K) h of every instance and group, float64.
-        bags: The bags; with ``model.apart`` the weights of log(1 - p) are those of its sum over a bag's instances.
-        model: How instances make a bag.
+        bags: The bags. With ``model.apart``, ``negative`` weighs the sum of log(1 - p) over the instances of a bag.
+        model: The pooling of instances.
         weights: (N, K) is filled with -dL/dh.
     """
     starts, positive, negative, groups = bags.starts, bags.positive, bags.negative, scores.shape[1]
@@ -77,12 +71,12 @@ def likelihood(scores: np.ndarray, bags: Bags, model: Model, weights: np.ndarray
             some = _log_rest(none) if none < -TINY else _log_sum_exp(log_p)
         else:
             some, none = _odds(own, 2.0 if model.pooling == ISR else model.r, model.pooling, share)
-        # 0 of nothing stays 0, were the likelihood infinite.
+        # A weight of 0 gives 0 even if the likelihood is infinite.
         if positive[i] > 0:
             loss -= positive[i] * some
         if negative[i] > 0:
             loss -= negative[i] * (log_q.sum() if model.apart else none)
-        # Of a probability below 1e-304 the weights vanish, instead of being 0 times infinity.
+        # For a probability below 1e-304, the weights vanish instead of being 0 times infinity.
         rise, fall = 2 * positive[i] * exp(-max(some, LIMIT)), 2 * negative[i] * exp(-max(none, LIMIT))
         for j in range(count):
             if model.pooling == LSE:
@@ -101,10 +95,10 @@ def likelihood(scores: np.ndarray, bags: Bags, model: Model, weights: np.ndarray
 def _lse(
     p: np.ndarray, q: np.ndarray, log_p: np.ndarray, log_q: np.ndarray, r: float, share: np.ndarray
 ) -> tuple[float, float]:
-    """log p and log(1 - p) of a bag, as all of its kind here; ``share`` is filled with the softmax of Table 2."""
+    """Return log p and log(1 - p) of a bag, and fill ``share`` with the softmax of Table 2, as the next two do."""
     top, rest = p.max(), q.max()
-    # The sum over exp(r p) - 1 keeps what tiny p differ by, but must not overflow; likewise for 1 - p = -LSE(-q), where
-    # that over exp(-r q) - 1 must not be rounded to -1 throughout.
+    # The sum over exp(r p) - 1 keeps the differences of tiny p, but must not overflow; likewise for 1 - p = -LSE(-q),
+    # where exp(-r q) - 1 must not be rounded to -1 throughout.
     shift = 0.0 if r * top < 50 else top
     low = 0.0 if r * rest < 50 and r * q.min() < 5 else q.min()
     above, below = 0.0, 0.0
@@ -115,7 +109,7 @@ def _lse(
         below += expm1(-r * (q[j] - low))
     share /= above + len(p)
     up, down = shift + log1p(above / len(p)) / r, low - log1p(below / len(p)) / r
-    # Rounded to 0, a probability is the mean of those of its bag.
+    # A probability that is rounded to 0 is replaced by the mean over the bag.
     some = log(up) if r * top >= TINY else _log_sum_exp(log_p) - log(len(p))
     none = log(down) if r * rest >= TINY else _log_sum_exp(log_q) - log(len(p))
     return some if some < -0.5 else log1p(-exp(none)), none if none < -0.5 else log1p(-exp(some))
@@ -158,5 +152,93 @@ def _log_sum_exp(logs: np.ndarray) -> float:
 
 @inlined
 def _log_rest(logs: float) -> float:
-    """log(1 - exp(x)) of x < 0."""
+    """Return log(1 - exp(x)) of x < 0."""
     return log(-expm1(logs)) if logs > -0.7 else log1p(-exp(logs))
+
+
+ROUNDS = 40
+PRECISION = 1e-3
+"""Share of the slope at 0 at which the line search ends."""
+
+
+@compiled
+def line_search(
+    scores: np.ndarray, direction: np.ndarray, group: int, bags: Bags, model: Model, longest: float, shrinkage: float
+) -> float:
+    """Return the step in [0, longest] with the least negative log likelihood, or 0 if no step lowers it.
+
+    The step grows until the slope changes sign, then the interval is cut by the slopes at its ends. The likelihood of
+    bags is not concave: the result is the best of all evaluated steps, and never worse than 0. Along a direction that
+    separates the bags perfectly the likelihood rises without end, so the step ends at ``longest``.
+
+    Args:
+        scores: (N, K) h.
+        direction: (N,) outputs of the weak learner.
+        group: The group whose h is moved, or -1 for all.
+        bags: The bags.
+        model: The pooling of instances.
+        longest: The longest step, above 0.
+        shrinkage: Factor of the step, in (0, 1]; ignored if the shorter step does not lower the loss.
+    """
+    moved, weights = scores.copy(), np.empty_like(scores)
+    start = likelihood(scores, bags, model, weights)
+    first = _slope(weights, direction, group)
+    if not first < 0:
+        return 0.0
+    best, least = 0.0, start
+    low, high = 0.0, -1.0
+    low_slope, high_slope = first, 0.0
+    step = min(1.0, longest)
+    kept = 0
+    for _ in range(ROUNDS):
+        _move(moved, scores, direction, group, step)
+        loss = likelihood(moved, bags, model, weights)
+        slope = _slope(weights, direction, group)
+        if loss < least:
+            best, least = step, loss
+        if loss <= start and abs(slope) <= PRECISION * -first:
+            break
+        if slope < 0 and loss <= start:
+            if step >= longest:
+                break
+            low, low_slope = step, slope
+            kept = max(kept, 0) + 1
+            if kept > 1:
+                high_slope /= 2
+        else:
+            high, high_slope = step, max(slope, 0.0)
+            kept = min(kept, 0) - 1
+            if kept < -1:
+                low_slope /= 2
+        if high < 0:
+            step = min(2 * step, longest)
+        elif high_slope > 0:
+            # False position; an end that stays twice counts half (Illinois algorithm).
+            step = low + (high - low) * low_slope / (low_slope - high_slope)
+            if not low < step < high:
+                step = (low + high) / 2
+        else:
+            step = (low + high) / 2
+    if shrinkage < 1:
+        _move(moved, scores, direction, group, shrinkage * best)
+        if likelihood(moved, bags, model, weights) < start:
+            return shrinkage * best
+    return best
+
+
+@compiled
+def _move(moved: np.ndarray, scores: np.ndarray, direction: np.ndarray, group: int, step: float) -> None:
+    for i in range(scores.shape[0]):
+        for k in range(scores.shape[1]):
+            if group < 0 or group == k:
+                moved[i, k] = scores[i, k] + step * direction[i]
+
+
+@compiled
+def _slope(weights: np.ndarray, direction: np.ndarray, group: int) -> float:
+    slope = 0.0
+    for i in range(weights.shape[0]):
+        for k in range(weights.shape[1]):
+            if group < 0 or group == k:
+                slope -= weights[i, k] * direction[i]
+    return slope

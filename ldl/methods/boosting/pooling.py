@@ -1,8 +1,7 @@
-"""Soft maxima over the instances of a bag, or over groups (Babenko et al. 2008, Table 1 and Eq. 20).
+"""MIL pooling over the instances of a bag, or over groups (Babenko et al. 2008, Table 1 and Eq. 20).
 
-``lse``, ``gm``, ``nor`` and ``isr`` take any values of their domain. Of probabilities, :func:`pool_logits` gives both
-``log p`` and ``log(1 - p)`` of the soft maximum: neither end of the scale is rounded away, for any sharpness and
-for bags of any size. The maximum of nothing is 0.
+:func:`pool_logits` pools probabilities and returns both ``log p`` and ``log(1 - p)``, so that neither end of the scale
+is rounded away, for any sharpness and bag size. An empty bag has the value 0.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -24,54 +25,27 @@ def lse(values: Tensor, r: float, mask: Tensor | None = None, dim: int = -1) -> 
         values: The values, with the m of a bag along ``dim``.
         r: Sharpness, above 0.
         mask: Which values exist, of the same shape; None for all.
-        dim: The dimension that is reduced.
+        dim: The reduced dimension.
     """
     exists, values = _present(values, mask)
     top = _top(values, exists, dim)
     return torch.where(exists.any(dim), top.squeeze(dim) + _log_mean_exp(r * (values - top), exists, dim) / r, 0.0)
 
 
-def gm(values: Tensor, r: float, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-    """Generalised mean, (mean v^r)^(1/r): from max m^(-1/r) to max. Values of at least 0; arguments as :func:`lse`."""
-    exists, values = _present(values, mask)
-    top = _top(values, exists, dim)
-    scale = torch.where(top > 0, top, 1.0)
-    # Whatever the scale, the value is the same; and its greatest term is 1, so that the mean is not 0.
-    mean = _mean(torch.where(top > 0, values / scale, 1.0) ** r, exists, dim)
-    return torch.where((top > 0).squeeze(dim), scale.squeeze(dim) * mean ** (1 / r), _mean(values, exists, dim))
-
-
-def nor(values: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-    """Noisy or, 1 - prod(1 - v), of probabilities: at least max; it tends to 1 for large bags."""
-    exists, values = _present(values, mask)
-    sure = values >= 1
-    logs = torch.where(sure, 0.0, torch.log1p(-torch.where(sure, 0.0, values)))
-    return torch.where(sure.any(dim), 1.0, -torch.expm1(torch.where(exists, logs, 0.0).sum(dim)))
-
-
-def isr(values: Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
-    """Integrated segmentation and recognition, s / (1 + s) with s = sum v / (1 - v), of probabilities: at least max."""
-    exists, values = _present(values, mask)
-    sure = values >= 1
-    odds = torch.where(sure, 0.0, values) / torch.where(sure, 1.0, 1 - values)
-    total = torch.where(exists, odds, 0.0).sum(dim)
-    return torch.where(sure.any(dim), 1.0, total / (1 + total))
-
-
 def pool_logits(
     logits: Tensor, pooling: Pooling, r: float = 5.0, mask: Tensor | None = None, dim: int = -1
 ) -> tuple[Tensor, Tensor]:
-    """``log(1 - p)`` and ``log p`` of the soft maximum p of the probabilities sigmoid(logits).
+    """Return ``log(1 - p)`` and ``log p`` of the pooled probability p of the probabilities sigmoid(logits).
 
-    Both keep their relative precision, so that the likelihood is as exact for bags that are all but certain. They are
+    Both keep their relative precision, so that the likelihood is also exact for nearly certain bags, and are
     differentiable everywhere.
 
     Args:
         logits: Log odds of the instances; in boosting 2 h.
-        pooling: Soft maximum of the probabilities; ``lse_score`` is sigmoid(2 LSE(h)), h half the log odds (Eq. 20).
+        pooling: Pooling of the probabilities; ``lse_score`` is sigmoid(2 LSE(h)), h half the log odds (Eq. 20).
         r: Sharpness of ``lse``, ``gm`` and ``lse_score``, at least 1.
         mask: Which instances exist, of the same shape; None for all. An empty bag has p = 0.
-        dim: The dimension that is reduced.
+        dim: The reduced dimension.
     """
     exists, logits = _present(logits, mask)
     if pooling == "lse":
@@ -93,8 +67,8 @@ def pool_logits(
 
 
 def _lse_of_probabilities(logits: Tensor, r: float, exists: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    # Both ends alike, for 1 - p = -LSE(-(1 - p)). Where r p is small, exp(r p) - 1 keeps what tiny p differ by; where
-    # it is so small that p may be rounded to 0, the soft maximum is the mean.
+    # Both ends are treated alike, as 1 - p = -LSE(-(1 - p)). For small r p, exp(r p) - 1 keeps the differences of tiny
+    # p; if p may be rounded to 0, the pooled value is the mean.
     logs, values = [], []
     for sign in (-1, 1):
         share = torch.sigmoid(sign * logits)
@@ -114,14 +88,14 @@ def _lse_of_probabilities(logits: Tensor, r: float, exists: Tensor, dim: int) ->
 
 
 def _present(values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The mask, and the values with 0 where nothing is: whatever stood there has neither value nor gradient."""
+    """Return the mask, and the values with 0 for missing ones, which then have neither value nor gradient."""
     if mask is None:
         return torch.ones_like(values, dtype=torch.bool), values
     return mask, torch.where(mask, values, 0.0)
 
 
 def _top(values: Tensor, exists: Tensor, dim: int) -> Tensor:
-    """The greatest value, kept as a dimension, without gradient: it only moves the scale."""
+    """Return the greatest value with a dimension of 1, without gradient, as it only shifts the scale."""
     top = values.detach().masked_fill(~exists, -torch.inf).amax(dim, keepdim=True)
     return top.masked_fill(~exists.any(dim, keepdim=True), 0.0)
 
@@ -132,7 +106,7 @@ def _mean(values: Tensor, exists: Tensor, dim: int) -> Tensor:
 
 def _log_mean_exp(values: Tensor, exists: Tensor, dim: int) -> Tensor:
     less = _mean(torch.expm1(values), exists, dim)
-    # Of large bags less is all but -1.
+    # For large bags, less is nearly -1.
     far = less < -0.5
     exact = torch.where(far, _mean(values.exp(), exists, dim), 1.0).log()
     return torch.where(far, exact, torch.log1p(torch.where(far, 0.0, less)))
@@ -149,7 +123,7 @@ def _log_mean(logs: Tensor, exists: Tensor, dim: int) -> Tensor:
 
 
 def _log_rest(logs: Tensor, limit: Tensor) -> Tensor:
-    """log(1 - exp(x)) of x <= 0; ``limit`` is what it tends to at 0."""
+    """Return log(1 - exp(x)) of x <= 0; ``limit`` is its limit at 0."""
     near, tiny = logs > -math.log(2), logs > -_eps(logs)
     close = (-torch.expm1(torch.where(near & ~tiny, logs, -1.0))).log()
     return torch.where(tiny, limit, torch.where(near, close, torch.log1p(-torch.where(near, -1.0, logs).exp())))
@@ -157,3 +131,14 @@ def _log_rest(logs: Tensor, limit: Tensor) -> Tensor:
 
 def _eps(values: Tensor) -> float:
     return torch.finfo(values.dtype).eps
+
+
+def locate(maps: np.ndarray) -> np.ndarray:
+    """Return the expected row and column (n, 2) of the positive window from h of all windows (n, rows, columns).
+
+    If windows are independently positive with odds exp(2 h), and exactly one is positive, the probability of each is
+    proportional to its odds (the model of ISR). The mean position has the least expected squared error. It may lie
+    between windows, and between several peaks.
+    """
+    share = softmax(2 * maps, axis=(1, 2))
+    return np.stack([share.sum(2) @ np.arange(maps.shape[1]), share.sum(1) @ np.arange(maps.shape[2])], 1)

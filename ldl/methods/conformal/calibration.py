@@ -1,4 +1,4 @@
-"""Split-conformal intervals and sets of predicted distributions."""
+"""Split conformal prediction: intervals and label sets from rows that were not used for training."""
 
 from __future__ import annotations
 
@@ -13,27 +13,32 @@ from torch import Tensor
 
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.methods.conformal.axes import marginals
-from ldl.methods.conformal.line import line_intervals, line_scores
-from ldl.methods.conformal.scores import Scores
-from ldl.methods.conformal.sets import check_nominal, label_scores, label_sets
-from ldl.metrics.intervals import INTERVAL_LEVELS
-from ldl.trust.calibration import CALIBRATION_KEY, from_numpy, to_numpy
-from ldl.trust.learned import off_simplex
+from ldl.methods.conformal.scores import (
+    Scores,
+    check_nominal,
+    label_scores,
+    label_sets,
+    line_intervals,
+    line_scores,
+    marginals,
+)
+from ldl.metrics.registry import INTERVAL_LEVELS
+from ldl.validation.checkpoint import CALIBRATION_KEY, check_calibration
+from ldl.validation.tensors import off_simplex
 
 
 @dataclass(frozen=True)
 class Conformal:
-    """Calibrated intervals of labels with values, and calibrated sets of nominal ones, for any level.
+    """Calibrated intervals of labels with values, and calibrated sets of nominal labels, for any level.
 
-    The guarantee is for rows that are exchangeable with the calibration rows, and on average over both: of rows like
-    these, an interval of level 0.9 holds the true value of at least 90%. Of a grid every axis has its own interval. Of
-    nominal labels the set holds, on average, at least 90% of the mass of a true distribution, and so with this
-    probability the true label where there is one.
+    The guarantee holds for rows that are exchangeable with the calibration rows, on average over both. An interval of
+    level 0.9 contains the true value of at least 90% of such rows; every axis of a grid has its own interval. A set of
+    nominal labels contains on average at least 90% of the mass of a true distribution, and so a single true label with
+    this probability.
 
     Attributes:
         labels: The label space.
-        scores: One of each axis, or one of nominal labels.
+        scores: One per axis, or one for nominal labels.
     """
 
     labels: LabelSpace
@@ -43,16 +48,16 @@ class Conformal:
     def fit(
         cls, labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray, groups: np.ndarray | None = None
     ) -> Conformal:
-        """Calibrate on rows that trained nothing, or on out-of-fold predictions (see :mod:`.cross`).
+        """Calibrate on rows that were not used for training, or on out-of-fold predictions (see :mod:`.cross`).
 
         Args:
             labels: The label space.
             prediction: (N, C) predicted distributions.
-            truth: True values (N,), (N, 2) of a grid; true distributions (N, C) of nominal labels.
-            groups: (N,) such as persons, where later rows are of groups that are new; None where rows stand alone.
+            truth: True values (N,), or (N, 2) for a grid; true distributions (N, C) for nominal labels.
+            groups: (N,) such as subjects, if later rows are of new groups; None for independent rows.
 
         Raises:
-            LDLError: no rows, shapes that do not fit, or rows that are no distributions.
+            LDLError: No rows, shapes that do not match, or rows that are no distributions.
         """
         found = true_scores(labels, prediction, truth)
         if not labels.has_values:
@@ -65,19 +70,22 @@ class Conformal:
         return self.scores[0].units
 
     def interval(self, prediction: np.ndarray, level: float) -> np.ndarray:
-        """Lower and upper ends, (N, 2), of a grid (N, 2 axes, 2), in the labels' unit.
+        """Return the lower and upper ends (N, 2), or (N, 2 axes, 2) for a grid, in the unit of the labels.
 
-        Where there are fewer calibration rows or groups than level / (1 - level), the whole range, with a warning.
-        Raises LDLError: nominal labels, or a level that is not between 0 and 1.
+        With fewer than level / (1 - level) calibration rows or groups, it is the whole range, with a warning.
+
+        Raises:
+            LDLError: Nominal labels, or a level that is not between 0 and 1.
         """
         parts = zip(marginals(self.labels, prediction), self.labels.axes, self.scores)
         ends = [line_intervals(part, np.array(axis), self._threshold(own, level)) for part, axis, own in parts]
         return ends[0] if len(ends) == 1 else np.stack(ends, 1)
 
     def label_set(self, prediction: np.ndarray, level: float) -> np.ndarray:
-        """Which labels belong to the set, (N, C) of bool, at least one a row; all of them with too few rows.
+        """Return which labels belong to the set, (N, C) bool, at least one per row; all with too few calibration rows.
 
-        Raises LDLError: labels with values, or a level that is not between 0 and 1.
+        Raises:
+            LDLError: Labels with values, or a level that is not between 0 and 1.
         """
         check_nominal(self.labels)
         return label_sets(label_scores(prediction), self._threshold(self.scores[0], level))
@@ -89,24 +97,27 @@ class Conformal:
         return found
 
     def to_state(self) -> list[dict[str, Any]]:
-        """What checkpoints keep, tensors and numbers; :meth:`from_checkpoint` is the inverse."""
-        return [from_numpy(own.score, own.weight, own.units) for own in self.scores]
+        """Return the tensors and numbers for a checkpoint; :meth:`from_checkpoint` is the inverse."""
+        return [
+            {"score": torch.from_numpy(own.score), "weight": torch.from_numpy(own.weight), "units": own.units}
+            for own in self.scores
+        ]
 
     @classmethod
     def from_checkpoint(cls, checkpoint: dict[str, Any], labels: LabelSpace) -> Conformal | None:
-        """What a checkpoint keeps of its calibration, None where it has none. Raises LDLError for another form."""
+        """Return the calibration of a checkpoint, or None if it has none. Raises LDLError for another form."""
         if CALIBRATION_KEY not in checkpoint:
             return None
-        state = to_numpy(checkpoint[CALIBRATION_KEY], max(labels.ndim, 1))
+        state = check_calibration(checkpoint[CALIBRATION_KEY], max(labels.ndim, 1))
         return cls(labels, tuple(Scores(*own) for own in state))
 
 
 def true_scores(labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
-    """The scores of the truth: (N,) of each axis or, of nominal labels, (N, C) of every label. Raises LDLError."""
+    """Return the scores of the truth, (N,) per axis, or (N, C) for nominal labels. Raises LDLError for bad input."""
     prediction, truth = np.asarray(prediction), np.asarray(truth)
     if prediction.ndim != 2 or prediction.shape[1] != len(labels) or len(prediction) != len(truth):
         raise LDLError(
-            f"predictions {prediction.shape} and {len(truth)} true rows do not fit; they must be (N, {len(labels)}) "
+            f"predictions {prediction.shape} and {len(truth)} true rows do not match; they must be (N, {len(labels)}) "
             "and N"
         )
     sums = prediction.sum(1)
@@ -136,19 +147,19 @@ def _refuse(what: str, rows: np.ndarray, wrong: np.ndarray) -> None:
 
 
 def warn_too_few(level: float, units: int) -> None:
-    """Say that there are too few calibration rows for a level."""
+    """Warn that there are too few calibration rows for a level."""
     warnings.warn(
         f"level {level:g} needs {ceil(level / (1 - level) - 1e-9)} calibration rows or groups, and there are {units}: "
-        "all labels are given; take a lower level, or a larger validation part",
+        "all labels are included; use a lower level or a larger validation set",
         stacklevel=4,
     )
 
 
 def interval_columns(calibration: Conformal | None, prediction: Tensor) -> dict[str, Tensor]:
-    """Calibrated intervals or sets at 50, 80 and 90%, none where nothing is calibrated.
+    """Return calibrated intervals or sets at 50, 80 and 90%, or an empty dictionary without calibration.
 
     Returns:
-        ``interval`` (N, 3, 2), of a grid (N, 3, 2, 2), or of nominal labels ``set`` (N, 3, C) of bool.
+        ``interval`` (N, 3, 2), or (N, 3, 2, 2) for a grid; for nominal labels ``set`` (N, 3, C) bool.
     """
     if calibration is None:
         return {}

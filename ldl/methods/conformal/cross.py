@@ -1,4 +1,4 @@
-"""Cross-conformal intervals and sets: every row calibrates, by the model of a fold that did not see it."""
+"""Cross-conformal intervals and sets: every row calibrates with the model of a fold that did not see it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,28 @@ import numpy as np
 
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.methods.conformal.axes import marginals
 from ldl.methods.conformal.calibration import true_scores, warn_too_few
-from ldl.methods.conformal.line import line_intervals
-from ldl.methods.conformal.scores import check_level, units_of
-from ldl.methods.conformal.sets import check_nominal, label_scores
+from ldl.methods.conformal.scores import check_level, check_nominal, label_scores, line_intervals, marginals, units_of
 
 
 @dataclass(frozen=True)
 class CrossConformal:
     """CV+ (Barber et al., Annals of Statistics 2021; for nested sets Gupta, Kuchibhotla & Ramdas 2022).
 
-    A prediction is made by the models of all folds. Each calibration row gives the interval or the set that the model
-    of its own fold predicts at this row's score. The ends are quantiles over those of all rows; a label belongs to the
-    set unless too many rows rule it out. For exchangeable rows the share of truths that are held is at least
-    1 - 2 (1 - level), less a term of order sqrt(2 / N), and in practice about ``level``.
+    The models of all folds predict. Each calibration row contributes the interval or set that the model of its own fold
+    predicts at the score of this row. The ends are quantiles over all rows; a label belongs to the set unless too many
+    rows exclude it. For exchangeable rows the coverage is at least 1 - 2 (1 - level), less a term of order sqrt(2 / N),
+    and in practice about ``level``.
 
-    With one model, fitted again on all rows, use :meth:`Conformal.fit` on the out-of-fold predictions: its sets come
-    from a slightly better model than its scores, without a guarantee.
+    With one model that is refitted on all rows, use :meth:`Conformal.fit` on the out-of-fold predictions. Its sets come
+    from a slightly better model than its scores, so there is no guarantee.
 
     Attributes:
         labels: The label space.
-        scores: (N,) of every axis or, of nominal labels, one (N, C) of every label.
-        weight: (N,), or (N, C); they sum to ``units``.
-        fold: (N,) number of the fold in which a row was not trained on, from 0.
-        units: Rows, or groups of rows.
+        scores: (N,) per axis, or one (N, C) for nominal labels.
+        weight: (N,) or (N, C), with the sum ``units``.
+        fold: (N,) number of the fold that held out a row, from 0.
+        units: Number of rows, or of groups of rows.
     """
 
     labels: LabelSpace
@@ -43,24 +40,20 @@ class CrossConformal:
 
     @classmethod
     def fit(
-        cls,
-        labels: LabelSpace,
-        prediction: np.ndarray,
-        truth: np.ndarray,
-        fold: np.ndarray,
+        cls, labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray, fold: np.ndarray,
         groups: np.ndarray | None = None,
-    ) -> CrossConformal:
+    ) -> CrossConformal:  # fmt: skip
         """Calibrate on out-of-fold predictions.
 
         Args:
             labels: The label space.
             prediction: (N, C), each row predicted by a model that did not see it.
-            truth: As in :meth:`Conformal.fit`.
-            fold: (N,) which model that was, from 0.
-            groups: (N,), of which none is in two folds; None where rows stand alone.
+            truth: See :meth:`Conformal.fit`.
+            fold: (N,) number of this model, from 0.
+            groups: (N,), none of them in two folds; None for independent rows.
 
         Raises:
-            LDLError: shapes that do not fit, rows that are no distributions, or a group in two folds.
+            LDLError: Shapes that do not match, rows that are no distributions, or a group in two folds.
         """
         scores, fold = true_scores(labels, prediction, truth), np.asarray(fold)
         if fold.shape != (len(prediction),) or not len(fold):
@@ -77,9 +70,14 @@ class CrossConformal:
         return cls(labels, tuple(scores), weight, fold, len(size))
 
     def interval(self, predictions: np.ndarray, level: float) -> np.ndarray:
-        """Lower and upper ends, (M, 2), of a grid (M, 2 axes, 2), from the predictions (folds, M, C) of all models.
+        """Return the lower and upper ends (M, 2), or (M, 2 axes, 2) for a grid.
 
-        Raises LDLError: nominal labels, a level that is not between 0 and 1, or a fold without predictions.
+        Args:
+            predictions: (folds, M, C), of the models of all folds.
+            level: In (0, 1).
+
+        Raises:
+            LDLError: Nominal labels, a level that is not between 0 and 1, or a fold without predictions.
         """
         self._check_models(predictions)
         spare = self._spare(level)
@@ -91,9 +89,10 @@ class CrossConformal:
         return ends[0] if len(ends) == 1 else np.stack(ends, 1)
 
     def label_set(self, predictions: np.ndarray, level: float) -> np.ndarray:
-        """Which labels belong to the set, (M, C) of bool, from the predictions (folds, M, C) of all models.
+        """Return which labels belong to the set, (M, C) bool. For the arguments, see :meth:`interval`.
 
-        Raises LDLError: labels with values, a level that is not between 0 and 1, or a fold without predictions.
+        Raises:
+            LDLError: Labels with values, a level that is not between 0 and 1, or a fold without predictions.
         """
         check_nominal(self.labels)
         self._check_models(predictions)
@@ -116,7 +115,7 @@ class CrossConformal:
             )
 
     def _spare(self, level: float) -> float:
-        """The weight of rows that may miss: below 0 where there are too few for any to."""
+        """Return the weight of the rows that an interval may exclude, below 0 if there are too few rows."""
         check_level(level)
         spare = (1 - level) * (self.units + 1) - 1
         if spare < -1e-9:
@@ -133,7 +132,7 @@ class CrossConformal:
 
 
 def _outer(ends: np.ndarray, weight: np.ndarray, spare: float) -> np.ndarray:
-    """The least of the upper ends (M, N) above which lie ends of at most ``spare`` in weight, (M,)."""
+    """Return the least of the upper ends (M, N) that ends of at most ``spare`` in weight exceed, (M,)."""
     order = np.argsort(ends, axis=1)
     above = weight.sum() - weight[order].cumsum(1)
     first = (above <= spare).argmax(1)

@@ -1,1 +1,1 @@
-"""Discriminative sparse neighbour approximation (Huang, Loy & Tang 2016)."""
+"""DSNA: discriminative sparse neighbour approximation (Huang, Loy & Tang 2016)."""

@@ -1,9 +1,9 @@
-"""ADMM for DSNA's sparse neighbour approximation, for many queries at once; see :mod:`ldl.methods.dsna.sparse`.
+"""ADMM for the sparse neighbour approximation of DSNA, for many queries at once; see :mod:`ldl.methods.dsna.sparse`.
 
 There is one splitting, a = z: a takes the residual norm, z both penalties. In the eigenvectors of L L^T the step of a
-is closed for the squared norm; for the plain norm one number is missing, the residual norm t that it ends with, the
-root of a secular equation as in trust-region methods (More & Sorensen 1983). The step size then costs nothing to
-change, and is balanced for each query (Boyd et al. 2011, 3.4.1).
+is closed for the squared norm. For the plain norm one number is missing, the final residual norm t, which is the root
+of a secular equation as in trust-region methods (More & Sorensen 1983). A change of the step size then costs nothing,
+and it is balanced for each query (Boyd et al. 2011, 3.4.1).
 """
 
 from __future__ import annotations
@@ -13,30 +13,56 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ldl.methods.dsna.penalties import shrink
-from ldl.methods.spectrum import eigh
+from ldl.methods.torch_utils import eigh
+
+
+def shrink(x: Tensor, anchor: Tensor, sparsity: Tensor, attraction: Tensor) -> Tensor:
+    """Return argmin over z of sparsity |z| + attraction |z - anchor| + (z - x)^2 / 2, (B, m); penalties are (B,)."""
+    sparsity, attraction = sparsity[:, None], attraction[:, None]
+    low, high = anchor.clamp_max(0), anchor.clamp_min(0)
+    both = sparsity + attraction
+    between = x - anchor.sign() * (sparsity - attraction)
+    return (
+        torch.minimum(x + both, low)
+        + torch.minimum(torch.maximum(between, low), high)
+        - low
+        + torch.maximum(x - both, high)
+        - high
+    )
+
+
+def hold(anchors: Tensor, sparsity: float, attraction: float) -> tuple[Tensor, Tensor]:
+    """Return the subdifferential of both penalties at the anchor or at 0, where the heavier penalty keeps a weight.
+
+    Returns:
+        Middle and half width, (B, m) each, of the pulls that do not move a weight from there.
+    """
+    middle = min(sparsity, attraction) * anchors.sign() * (1 if attraction >= sparsity else -1)
+    both = sparsity + attraction
+    return middle, torch.where(anchors == 0, both, max(sparsity, attraction)).to(anchors)
+
 
 RELAXATION = 1.6
 """Over-relaxation (Boyd et al. 2011, 3.4.3)."""
 CHECKED = 10
-"""Residuals are looked at, and step sizes changed, once in so many iterations."""
+"""Iterations between two checks of the residuals and step sizes."""
 ADAPTED = 200
-"""Step sizes change in the first so many iterations; with one that changed for ever ADMM need not converge."""
+"""Iterations in which step sizes change; ADMM need not converge if they always did."""
 NEWTON = 30
-"""Newton steps for the residual norm, at most; from the last iteration's norm it takes two or three."""
+"""Most Newton steps for the residual norm; from the norm of the last iteration it takes two or three."""
 RANK = 1e-12
-"""Eigenvalues that are a smaller share of the largest count as 0."""
+"""Share of the largest eigenvalue below which an eigenvalue counts as 0."""
 
 
 class Spectrum(NamedTuple):
-    """What the problem looks like in the eigenvectors of L L^T.
+    """The problems in the eigenvectors of L L^T.
 
     Attributes:
-        vectors: (B, m, r), r = min(m, F); 0 where the eigenvalue is.
+        vectors: (B, m, r), r = min(m, F); 0 for an eigenvalue of 0.
         squares: (B, r) eigenvalues.
         scales: (B, r) their roots.
-        query: (B, r) the query in the directions that the members span.
-        outside: (B,) squared norm of the part of the query that they do not span.
+        query: (B, r) the query in the span of the members.
+        outside: (B,) squared norm of the part of the query outside of their span.
     """
 
     vectors: Tensor
@@ -47,30 +73,22 @@ class Spectrum(NamedTuple):
 
 
 def solve(
-    members: Tensor,
-    queries: Tensor,
-    anchors: Tensor,
-    start: Tensor,
-    pull: Tensor,
-    sparsity: float,
-    attraction: float,
-    squared: bool,
-    tolerance: float,
-    iterations: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights (B, m) of the members, the iterations (B,) that each query took, and the rows of those that need more.
+    members: Tensor, queries: Tensor, anchors: Tensor, start: Tensor, pull: Tensor, sparsity: float, attraction: float,
+    squared: bool, tolerance: float, iterations: int,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return weights (B, m) of the members, the iterations (B,) per query, and the rows that have not converged.
 
     Args:
-        members: (B, m, F); clusters of fewer than m are filled up with rows of zeros, whose weights stay 0.
+        members: (B, m, F); smaller clusters are padded with rows of zeros, whose weights stay 0.
         queries: (B, F).
-        anchors: (B, m), 0 where members are filled up.
-        start: (B, m) first weights.
-        pull: (B, m) slope of the fit there, members @ residual (over its norm, for the plain norm): the first duals.
+        anchors: (B, m), 0 for padding.
+        start: (B, m) initial weights.
+        pull: (B, m) gradient of the fit there, members @ residual (over its norm, for the plain norm): initial duals.
         sparsity: Weight of the l1 norm.
         attraction: Weight of the distance to ``anchors``.
-        squared: Half the squared norm of the residual in place of the norm.
-        tolerance: A query is done when its primal and dual residuals are at most this share of their terms.
-        iterations: At most so many.
+        squared: Whether the fit is half the squared norm of the residual instead of the norm.
+        tolerance: A query has converged if its primal and dual residuals are at most this share of their terms.
+        iterations: Maximum number of iterations.
     """
     tiny = torch.finfo(anchors.dtype).tiny
     part, anchor = decompose(members, queries), anchors
@@ -105,7 +123,7 @@ def solve(
 
 
 def decompose(members: Tensor, queries: Tensor) -> Spectrum:
-    """The problems of members (B, m, F) and queries (B, F) in the eigenvectors of L L^T."""
+    """Return the problems of members (B, m, F) and queries (B, F) in the eigenvectors of L L^T."""
     tiny = torch.finfo(members.dtype).tiny
     wide = members.shape[1] > members.shape[2]
     squares, vectors = eigh(members.mT @ members if wide else members @ members.mT)
@@ -120,7 +138,7 @@ def decompose(members: Tensor, queries: Tensor) -> Spectrum:
 
 
 def _fit(part: Spectrum, v: Tensor, rho: Tensor, norm: Tensor, squared: bool) -> tuple[Tensor, Tensor]:
-    """argmin over a of the residual norm + rho/2 ||a - v||^2, and the residual norm there (1 where squared)."""
+    """Return the argmin over a of the residual norm + rho/2 ||a - v||^2, and the residual norm there (1 if squared)."""
     d = (v.unsqueeze(1) @ part.vectors).squeeze(1)
     gap = part.query - part.scales * d
     if not squared:
@@ -130,12 +148,12 @@ def _fit(part: Spectrum, v: Tensor, rho: Tensor, norm: Tensor, squared: bool) ->
 
 
 def _residual_norm(part: Spectrum, gap: Tensor, rho: Tensor, norm: Tensor) -> Tensor:
-    """The root t of outside / t^2 + sum rho^2 gap^2 / (squares + rho t)^2 = 1, about 0 where there is none.
+    """Return the root t of outside / t^2 + sum rho^2 gap^2 / (squares + rho t)^2 = 1, or about 0 if there is none.
 
-    Newton on 1 / sqrt(.), which is nearly linear in t and concave, so that it converges from any t.
+    Newton steps on 1 / sqrt(.), which is nearly linear in t and concave, converge from any t.
     """
     tiny = torch.finfo(gap.dtype).tiny ** 0.25
-    # The root lies below this, the norm without any fit.
+    # An upper bound of the root: the norm without a fit.
     most = (part.outside + gap.square().sum(1)).sqrt().clamp_min(tiny)
     t = torch.minimum(norm, most).clamp_min(tiny)
     for _ in range(NEWTON):

@@ -2,15 +2,20 @@
 
     minimise  ||q - L^T a|| + sparsity ||a||_1 + attraction ||a - anchor||_1
 
-over the weights a of the m members L (m, F) of a query's cluster. The paper prints the plain norm, and so is it here;
-with ``squared`` it is ||q - L^T a||^2 / 2.
+over the weights a of the m members L (m, F) of a query's cluster. The paper prints the plain norm, and so it is here;
+with ``squared`` the fit is ||q - L^T a||^2 / 2.
 
-Of the two penalties the heavier holds nearly all weights where it wants them, at their anchors or at 0. So the problem
-is solved for a working set of the others: it takes in the members that the residual pulls away harder than their
-penalties hold them, and grows until none is left, when the optimality conditions of the whole problem are met.
+Of the two penalties, the heavier one keeps nearly all weights at their anchors or at 0. So the problem is solved for a
+working set of the others. The set takes in the members that the residual pulls harder than their penalties hold them,
+and grows until there are none, when the optimality conditions of the whole problem hold.
 
-ADMM (:mod:`ldl.methods.dsna.admm`) takes the first steps, which are cheap and often enough; Newton's
-(:mod:`ldl.methods.dsna.newton`) end the others.
+ADMM (:mod:`ldl.methods.dsna.admm`) takes the first steps, which are cheap and often enough. If members fit a query
+exactly, or nearly, the problem is a linear program, as the plain norm has its kink there, and ADMM may need ten
+thousand steps. The proximal point algorithm (Rockafellar 1976) solves these problems in a few rounds. Each round
+minimises a differentiable function of the dual slope y by semismooth Newton steps, as for the lasso (Li, Sun & Toh
+2018) and for the norm (Tang, Wang, Sun & Toh 2020): with weights a and residual r,
+
+    r(y) = prox of the fit at r_k + tau y,    a(y) = prox of both penalties at a_k + sigma L y,    r(y) + L^T a(y) = q.
 """
 
 from __future__ import annotations
@@ -20,24 +25,156 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ldl.methods.dsna import newton
-from ldl.methods.dsna.admm import RANK, decompose, solve
-from ldl.methods.dsna.neighbourhood import in_front
-from ldl.methods.dsna.newton import missed_by, slope_at
-from ldl.methods.dsna.penalties import hold
+from ldl.methods.dsna.admm import RANK, decompose, hold, shrink, solve
+from ldl.methods.dsna.clusters import in_front
+
+ROUNDS = 12
+"""Most rounds of the proximal point algorithm; five to eight are usual."""
+GROWTH = 5.0
+"""Factor of the proximal steps from one round to the next."""
+STEPS = 50
+"""Most Newton steps of a round."""
+HALVINGS = 30
+"""Most halvings of a Newton step until it descends enough."""
+DAMPING, LEAST = 1e-6, 1e-12
+"""Damping of the Hessian as shares of its diagonal: times the relative residual of the query, and at least."""
+
+
+class Problem(NamedTuple):
+    """Problems of B queries: members (B, m, d), queries (B, d), anchors (B, m), penalties, and the kind of fit."""
+
+    members: Tensor
+    queries: Tensor
+    anchors: Tensor
+    sparsity: float
+    attraction: float
+    squared: bool
+
+    def rows(self, some: Tensor) -> Problem:
+        """Return the problems ``some``, bool (B,)."""
+        return self._replace(members=self.members[some], queries=self.queries[some], anchors=self.anchors[some])
+
+
+class Point(NamedTuple):
+    """Functions of the slopes y (B, d): weights (B, m), residuals (B, d), the dual value (B,), its gradient (B, d).
+
+    ``hessian`` (B, d, d) is the part of the residuals.
+    """
+
+    weights: Tensor
+    residuals: Tensor
+    value: Tensor
+    gradient: Tensor
+    hessian: Tensor
+
+
+def missed_by(members: Tensor, queries: Tensor, weights: Tensor) -> Tensor:
+    """Return the residuals (B, d) of queries (B, d) after weights (B, m) of members (B, m, d)."""
+    return queries - (weights.unsqueeze(1) @ members).squeeze(1)
+
+
+def slope_at(residual: Tensor, squared: bool) -> Tensor:
+    """Return the gradient (B, d) of the fit in the residual; its product with a member is the pull on its weight."""
+    if squared:
+        return residual
+    return residual / residual.norm(dim=1, keepdim=True).clamp_min(torch.finfo(residual.dtype).tiny)
+
+
+def finish(problem: Problem, weights: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """Return weights (B, m) and slopes (B, d) that solve the problems.
+
+    Args:
+        problem: The problems.
+        weights: (B, m) initial weights.
+        tolerance: A query has converged if its residual equation holds to a tenth of this share of the query, and the
+            pull on every member is optimal to this share of both penalties.
+    """
+    weights, slopes = weights.clone(), torch.zeros_like(problem.queries)
+    rows = torch.arange(len(weights), device=weights.device)
+    tiny = torch.finfo(weights.dtype).tiny ** 0.25
+    a, r = weights, missed_by(problem.members, problem.queries, weights)
+    length = problem.queries.norm(dim=1).clamp_min(tiny)
+    y = slope_at(r, problem.squared)
+    tau = torch.ones_like(length) if problem.squared else length
+    sigma = tau / problem.members.norm(dim=2).amax(1).clamp_min(tiny).square()
+    for _ in range(ROUNDS):
+        y, point = _minimise(problem, y, a, r, sigma, tau, length, tolerance)
+        open_ = (point.weights - a).abs().amax(1) / sigma > tolerance * (problem.sparsity + problem.attraction)
+        a, r = point.weights, point.residuals
+        weights[rows], slopes[rows] = a, y
+        if not open_.any():
+            break
+        problem = problem.rows(open_)
+        rows, a, r, y, length, sigma, tau = (x[open_] for x in (rows, a, r, y, length, sigma, tau))
+        sigma, tau = GROWTH * sigma, GROWTH * tau
+    return weights, slopes
+
+
+def _minimise(
+    problem: Problem, y: Tensor, a: Tensor, r: Tensor, sigma: Tensor, tau: Tensor, length: Tensor, tolerance: float
+) -> tuple[Tensor, Point]:
+    """Return slopes with a gradient of at most ``tolerance`` / 10 times the ``length`` of a query, and their point."""
+    point = _at(problem, y, a, r, sigma, tau)
+    stuck = torch.zeros_like(length, dtype=torch.bool)
+    for _ in range(STEPS):
+        missed = point.gradient.norm(dim=1) / length
+        open_ = (missed > tolerance / 10) & ~stuck
+        if not open_.any():
+            break
+        free = ((point.weights != 0) & (point.weights != problem.anchors)).to(y) * sigma[:, None]
+        hessian = point.hessian + (problem.members * free.unsqueeze(2)).mT @ problem.members
+        diagonal = hessian.diagonal(dim1=1, dim2=2).amax(1).maximum(tau)
+        damped = diagonal * (DAMPING * missed.clamp_max(1) + LEAST)
+        hessian.diagonal(dim1=1, dim2=2).add_(damped[:, None])
+        step = -torch.linalg.solve(hessian, point.gradient)
+        slope = (step * point.gradient).sum(1)
+        share = open_.to(y)
+        for _ in range(HALVINGS):
+            tried = _at(problem, y + share[:, None] * step, a, r, sigma, tau)
+            high = tried.value > point.value + 1e-4 * share * slope + 1e-13 * point.value.abs()
+            if not high.any():
+                break
+            share = torch.where(high, share / 2, share)
+        else:  # rounding allows no descent
+            stuck, share = stuck | high, torch.where(high, 0.0, share)
+            tried = _at(problem, y + share[:, None] * step, a, r, sigma, tau)
+        y, point = y + share[:, None] * step, tried
+    return y, point
+
+
+def _at(problem: Problem, y: Tensor, a: Tensor, r: Tensor, sigma: Tensor, tau: Tensor) -> Point:
+    members, queries, anchors, sparsity, attraction, squared = problem
+    pull = (members @ y.unsqueeze(2)).squeeze(2)
+    weights = shrink(a + sigma[:, None] * pull, anchors, sparsity * sigma, attraction * sigma)
+    w = r + tau[:, None] * y
+    eye = torch.eye(y.shape[1], dtype=y.dtype, device=y.device)
+    if squared:
+        residuals = w / (1 + tau)[:, None]
+        fit, hessian = residuals.square().sum(1) / 2, (tau / (1 + tau))[:, None, None] * eye
+    else:
+        norm = w.norm(dim=1).clamp_min(torch.finfo(y.dtype).tiny)
+        kept = (1 - tau / norm).clamp_min(0)
+        residuals = kept[:, None] * w
+        fit = residuals.norm(dim=1)
+        unit = w / norm[:, None]
+        curved = torch.where(kept > 0, tau * (1 - kept), 0.0)[:, None, None] * unit.unsqueeze(2) * unit.unsqueeze(1)
+        hessian = (tau * kept)[:, None, None] * eye + curved
+    penalties = sparsity * weights.abs().sum(1) + attraction * (weights - anchors).abs().sum(1)
+    near = (residuals - r).square().sum(1) / (2 * tau) + (weights - a).square().sum(1) / (2 * sigma)
+    value = (y * (residuals - queries)).sum(1) + (pull * weights).sum(1) - fit - penalties - near
+    return Point(weights, residuals, value, residuals + (weights.unsqueeze(1) @ members).squeeze(1) - queries, hessian)
+
 
 FIRST = 32
-"""A working set grows by as many members as it has, and by so many at least; of twice as many all are solved for."""
-
+"""Least growth of a working set, which else doubles; problems of at most twice as many members are solved whole."""
 ITERATIONS = 50
-"""Of ADMM: what needs more is sooner ended by Newton steps."""
-
+"""Iterations of ADMM; problems that need more are solved faster by Newton steps."""
 SMALL, EARLIER = 32, 200
-"""Clusters of so few members get as many iterations as ever, so that earlier models predict what they did."""
+"""Largest cluster that gets the 200 iterations of earlier versions, so that old models predict the same."""
 
 
 class Rules(NamedTuple):
-    """The last arguments of :func:`approximate`."""
+    """The hyperparameters of :func:`approximate`."""
 
     sparsity: float
     attraction: float
@@ -48,7 +185,7 @@ class Rules(NamedTuple):
 
 
 class Approximation(NamedTuple):
-    """Weights (B, m) of the members, the objective (B,) there, and ADMM's iterations (B,) for each query."""
+    """Weights (B, m) of the members, the objective (B,), and the ADMM iterations (B,) of each query."""
 
     weights: Tensor
     objective: Tensor
@@ -56,45 +193,33 @@ class Approximation(NamedTuple):
 
 
 def objective(
-    members: Tensor,
-    queries: Tensor,
-    weights: Tensor,
-    anchors: Tensor,
-    sparsity: float,
-    attraction: float,
+    members: Tensor, queries: Tensor, weights: Tensor, anchors: Tensor, sparsity: float, attraction: float,
     squared: bool = False,
-) -> Tensor:
-    """What is minimised, (B,); the arguments as in :func:`approximate`."""
+) -> Tensor:  # fmt: skip
+    """Return the objective (B,). For the arguments, see :func:`approximate`."""
     residual = missed_by(members, queries, weights).norm(dim=1)
     fit = residual.square() / 2 if squared else residual
     return fit + sparsity * weights.abs().sum(1) + attraction * (weights - anchors).abs().sum(1)
 
 
 def approximate(
-    members: Tensor,
-    queries: Tensor,
-    anchors: Tensor,
-    sparsity: float,
-    attraction: float,
-    squared: bool = False,
-    tolerance: float = 1e-6,
-    iterations: int | None = None,
-    finished: bool = True,
-) -> Approximation:
+    members: Tensor, queries: Tensor, anchors: Tensor, sparsity: float, attraction: float, squared: bool = False,
+    tolerance: float = 1e-6, iterations: int | None = None, finished: bool = True,
+) -> Approximation:  # fmt: skip
     """Solve the problem of every query.
 
     Args:
-        members: (B, m, F) members of each query's cluster, float64 for the stated precision; clusters of fewer than m
-            are filled up with rows of zeros, whose weights stay 0.
+        members: (B, m, F) members of each query's cluster, float64 for the stated precision; smaller clusters are
+            padded with rows of zeros, whose weights stay 0.
         queries: (B, F).
-        anchors: (B, m) the weights of the third term; 0 where members are filled up.
+        anchors: (B, m) the weights of the third term; 0 for padding.
         sparsity: Weight of the l1 norm, lambda.
         attraction: Weight of the distance to ``anchors``, gamma.
-        squared: Half the squared norm of the residual in place of the norm.
-        tolerance: ADMM is done when its primal and dual residuals are at most this share of their terms, and a member
-            stays where it is when it is pulled by at most this share more than its penalties.
-        iterations: ADMM takes at most so many for a working set; None takes 50, or 200 where m is at most 32.
-        finished: Whether Newton steps end what ADMM has not ended by then.
+        squared: Whether the fit is half the squared norm of the residual instead of the norm.
+        tolerance: ADMM has converged if its primal and dual residuals are at most this share of their terms. A member
+            keeps its weight if its pull exceeds its penalties by at most this share.
+        iterations: Maximum number of ADMM iterations for a working set; None is 50, or 200 if m is at most 32.
+        finished: Whether Newton steps solve the problems for which ADMM has not converged.
     """
     if iterations is None:
         iterations = EARLIER if anchors.shape[1] <= SMALL else ITERATIONS
@@ -107,7 +232,7 @@ def approximate(
 
 
 def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
-    """Weights (B, m) and iterations (B,) by working sets."""
+    """Return weights (B, m) and iterations (B,) by working sets."""
     sparsity, attraction, squared, tolerance = rules[:4]
     weights = anchors.clone() if attraction >= sparsity else torch.zeros_like(anchors)
     slopes = slope_at(missed_by(members, queries, weights), squared)
@@ -141,7 +266,7 @@ def _grow(members: Tensor, queries: Tensor, anchors: Tensor, rules: Rules) -> tu
 def _solve(
     members: Tensor, queries: Tensor, anchors: Tensor, start: Tensor, pull: Tensor, rules: Rules
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights (B, m), slopes of the fit (B, F) and iterations (B,) of problems that are solved whole."""
+    """Return weights (B, m), slopes of the fit (B, F) and iterations (B,) of problems that are solved whole."""
     weights, taken, left = solve(members, queries, anchors, start, pull, *rules[:5])
     slopes = slope_at(missed_by(members, queries, weights), rules.squared)
     if rules.finished and len(left):
@@ -150,15 +275,15 @@ def _solve(
 
 
 def _finish(members: Tensor, queries: Tensor, anchors: Tensor, weights: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
-    """Weights (B, m) and slopes (B, F) by Newton steps, in the directions that the members span and one more.
+    """Return weights (B, m) and slopes (B, F) by Newton steps, in the span of the members and one more direction.
 
-    The last direction is that of the query's part outside of what they span.
+    The last direction is that of the part of the query outside of the span.
     """
     part = decompose(members, queries)
     outside = torch.where(part.outside > RANK * queries.square().sum(1), part.outside, 0.0).sqrt()[:, None]
     spanned = torch.nn.functional.pad(part.vectors * part.scales.unsqueeze(1), (0, 1))
-    problem = newton.Problem(spanned, torch.cat([part.query, outside], 1), anchors, *rules[:3])
-    weights, slopes = newton.finish(problem, weights, rules.tolerance)
+    problem = Problem(spanned, torch.cat([part.query, outside], 1), anchors, *rules[:3])
+    weights, slopes = finish(problem, weights, rules.tolerance)
     along = torch.where(outside > 0, slopes[:, -1:] / outside, 0.0)
     inside = torch.where(part.scales > 0, (slopes[:, :-1] - along * part.query) / part.scales, 0.0)
     shares = (part.vectors @ inside.unsqueeze(2)).mT

@@ -1,1 +1,1 @@
-"""Growing and applying trees: hard, oblique and soft."""
+"""Trees: growing, prediction, oblique and soft trees, and boosting."""

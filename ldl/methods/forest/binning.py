@@ -1,68 +1,85 @@
-"""Quantile bins of features, a few columns at a time: the table may lie in a map of a file larger than memory."""
+"""Training features in the layouts that growers read: quantile bins, ordered columns, and bins of sparse features.
+
+Features are read a few columns at a time, as their table may be a memory-mapped file larger than memory.
+"""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from ldl.errors import LDLError
-from ldl.methods.forest.compiled import compiled
-from ldl.methods.mapped import blocks, scratch
+from ldl.methods.numba_kernels import compiled, inlined
+from ldl.methods.training_rows import blocks, scratch
 
 BINS = 256
+MOST_BINS = BINS - 1
+"""Bins of a feature, besides the one for missing values."""
 COLUMNS = 1 << 30
-"""Bytes of columns that are held at a time, with those that are being sorted; one a thread at least."""
+"""Bytes of columns that are held at a time, including those that are being sorted; at least one per thread."""
 MOST = 2**31 - 1
 """Trees number rows by 32 bits."""
+Layout = Literal["ordered", "binned", "plain"]
 
 
-class Binned(NamedTuple):
-    """The bins of n rows of F features.
+class Bins(NamedTuple):
+    """N training rows of F features in quantile bins, B in total.
+
+    A feature is *sparse* if one bin holds at least half of the rows. That bin is its default. Its sums are those of the
+    node less those of the other bins, so only the other rows are visited.
 
     Attributes:
-        codes: (F, n) uint8, the bin of each value; missing values have the one after the last.
+        codes: (F, N) uint8, the bin of each value within its feature; missing values have the one after the last.
+        offset: (F + 1,) int64; feature f has bins ``offset[f]:offset[f + 1]`` of the histogram.
+        filled: (F,) int32, the number of bins with values; one more bin, if there is one, holds missing values.
+        default: (F,) int32, the default bin within a sparse feature, -1 for other features.
         low: (F, 256) float32, the smallest value in each bin.
-        high: (F, 256) float32, the largest.
-        filled: (F,) int32, how many bins have values.
-        held: (F, 256) int64, how many rows are in each bin.
+        high: (F, 256) float32, the largest value in each bin.
     """
 
     codes: np.ndarray
+    offset: np.ndarray
+    filled: np.ndarray
+    default: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    filled: np.ndarray
-    held: np.ndarray
 
 
-def bin_features(features: np.ndarray, bins: int, rows: np.ndarray | None = None, threads: int = 1) -> Binned:
-    """Sort features into bins that hold about equally many rows.
+def make_bins(features: np.ndarray, bins: int = MOST_BINS, rows: np.ndarray | None = None, threads: int = 1) -> Bins:
+    """Sort features into bins of about equally many rows.
 
     Args:
         features: (N, F) float32, finite or NaN.
-        bins: Of a feature, at most 256, or 255 where there is NaN. Where it has no more values, each has a bin of its
-            own.
-        rows: (n,) those that count, rising; None for all.
-        threads: How many columns are sorted at a time.
+        bins: Bins of a feature, at most 256, or 255 with NaN. A feature with at most this many values has one bin per
+            value.
+        rows: (n,) numbers of the rows to use, rising; None for all.
+        threads: Columns that are sorted at a time.
     """
     count, width = len(features) if rows is None else len(rows), features.shape[1]
     check_count(count)
-    low, high = np.zeros((2, width, BINS), np.float32)
+    codes, (low, high) = scratch((width, count), np.uint8), np.zeros((2, width, BINS), np.float32)
     filled, held = np.zeros(width, np.int32), np.zeros((width, BINS), np.int64)
-    binned = Binned(scratch((width, count), np.uint8), low, high, filled, held)
+
+    def sort(f: int, column: np.ndarray) -> None:
+        ordered = np.sort(column)  # NaN comes last
+        used = filled[f] = _cut(ordered, bins, low[f], high[f])
+        _code(column, high[f], used, codes[f], held[f])
+
     at_once = max(1, COLUMNS // (4 * max(1, count)) - threads)
     with ThreadPoolExecutor(threads) as pool:
         for first in range(0, width, at_once):
             columns = _columns(features, first, min(first + at_once, width), rows)
-            list(pool.map(partial(_bin, bins, binned), range(first, width), columns))
-            del columns  # before those that follow are made
-    return binned
+            list(pool.map(sort, range(first, width), columns))
+            del columns  # before the next ones are made
+    offset = np.concatenate([[0], np.cumsum(np.count_nonzero(held, 1))])
+    default = np.where(2 * held.max(1) >= count, held.argmax(1), -1).astype(np.int32)
+    return Bins(codes, offset, filled, default, low, high)
 
 
 def check_count(count: int) -> None:
-    """Raise LDLError for more rows, or values in the order of which they are listed, than trees can number."""
+    """Raise LDLError for more rows, or listed values, than trees can number."""
     if count > MOST:
         raise LDLError(
             f"trees number rows, and values in order for an exact search, by 32 bits, and {count:,} are more than "
@@ -71,7 +88,7 @@ def check_count(count: int) -> None:
 
 
 def _columns(features: np.ndarray, first: int, last: int, rows: np.ndarray | None) -> np.ndarray:
-    """Some columns of the features, each for itself, (last - first, n)."""
+    """Return some columns of the features as contiguous rows, (last - first, n)."""
     columns = np.empty((last - first, len(features) if rows is None else len(rows)), np.float32)
     for start, block in blocks(features):
         if rows is None:
@@ -82,15 +99,9 @@ def _columns(features: np.ndarray, first: int, last: int, rows: np.ndarray | Non
     return columns
 
 
-def _bin(bins: int, binned: Binned, f: int, column: np.ndarray) -> None:
-    ordered = np.sort(column)  # NaN comes last
-    used = binned.filled[f] = _cut(ordered, bins, binned.low[f], binned.high[f])
-    _code(column, binned.high[f], used, binned.codes[f], binned.held[f])
-
-
 @compiled
 def _cut(ordered: np.ndarray, bins: int, low: np.ndarray, high: np.ndarray) -> int:
-    """Fill in the ends of the bins of values that rise; how many bins there are."""
+    """Fill in the ends of the bins of rising values, and return the number of bins."""
     count = len(ordered)
     while count and np.isnan(ordered[count - 1]):
         count -= 1
@@ -103,7 +114,7 @@ def _cut(ordered: np.ndarray, bins: int, low: np.ndarray, high: np.ndarray) -> i
     low[0] = ordered[0]
     for i in range(count):
         value = ordered[i]
-        # A bin is full when it holds its share of the rows that are left.
+        # A bin is full when it holds its share of the remaining rows.
         if i > 0 and value != ordered[i - 1] and (distinct <= bins or filled * (bins - bin_) >= left):
             left -= filled
             bin_, filled = bin_ + 1, 0
@@ -115,12 +126,12 @@ def _cut(ordered: np.ndarray, bins: int, low: np.ndarray, high: np.ndarray) -> i
 
 @compiled
 def _code(column: np.ndarray, high: np.ndarray, used: int, codes: np.ndarray, held: np.ndarray) -> None:
-    """Fill in the bins of values, and count them; NaN is in bin ``used``."""
+    """Fill in the bin of each value, and count the rows of each bin; NaN is in bin ``used``."""
     ends = np.full(BINS, np.inf, np.float32)
     ends[:used] = high[:used]
     for i in range(len(column)):
         value = column[i]
-        # How many bins end below the value, found without branches.
+        # The number of bins that end below the value, found without branches.
         code = 0
         step = BINS // 2
         while step:
@@ -129,3 +140,133 @@ def _code(column: np.ndarray, high: np.ndarray, used: int, codes: np.ndarray, he
         code = used if value != value else code
         codes[i] = code
         held[code] += 1
+
+
+class Columns(NamedTuple):
+    """Training features of a forest; the arrays that its search does not use are empty.
+
+    A feature is *sparse* if one value holds at least half of the rows. That value is its default, and only the other
+    rows are listed, so growing costs as much as the listed rows.
+
+    Attributes:
+        start: (F + 1,) int64; feature f lists ``rows[start[f]:start[f + 1]]``.
+        rows: Listed rows of each feature by rising value, int32.
+        listed: Their values, float32.
+        default: (F,) float32, NaN for a feature without a default.
+        values: (F, N) float32, all values.
+        codes: (F, N) uint8, the bin of each value.
+        low: (F, 256) float32, the smallest value in each bin.
+        high: (F, 256) float32, the largest value in each bin.
+    """
+
+    start: np.ndarray
+    rows: np.ndarray
+    listed: np.ndarray
+    default: np.ndarray
+    values: np.ndarray
+    codes: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def make_columns(features: np.ndarray, kind: Layout, bins: int = BINS, threads: int = 1) -> Columns:
+    """Lay out features (N, F), finite float32: rows in order, quantile bins (by ``threads``), or plain values."""
+    width = features.shape[1]
+    start, default = np.zeros(width + 1, np.int64), np.full(width, np.nan, np.float32)
+    rows, listed = [np.empty(0, np.int32)], [np.empty(0, np.float32)]
+    if kind == "binned":
+        codes, _, _, _, low, high = make_bins(features, bins, threads=threads)
+    else:
+        codes, low, high = np.empty((width, 0), np.uint8), *np.zeros((2, width, 0), np.float32)
+    for f in range(width if kind == "ordered" else 0):
+        column = np.ascontiguousarray(features[:, f])
+        default[f] = _majority(column)
+        # NaN, which marks no default, is unequal to every value.
+        others = np.flatnonzero(column != default[f]).astype(np.int32)
+        others = others[np.argsort(column[others])]
+        start[f + 1] = start[f] + len(others)
+        check_count(int(start[f + 1]))
+        rows.append(others)
+        listed.append(column[others])
+    values = np.ascontiguousarray(features.T) if kind == "plain" else np.empty((width, 0), np.float32)
+    return Columns(start, np.concatenate(rows), np.concatenate(listed), default, values, codes, low, high)
+
+
+@compiled
+def _majority(column: np.ndarray) -> float:
+    """Return the value of at least half of the rows, or NaN."""
+    # It survives when unequal values cancel in pairs; if it has exactly half, the last row decides.
+    candidate, votes = column[-1], 0
+    for value in column:
+        if votes == 0:
+            candidate = value
+        votes += 1 if value == candidate else -1
+    for guess in (candidate, column[-1]):
+        held = 0
+        for value in column:
+            held += value == guess
+        if 2 * held >= len(column):
+            return guess
+    return np.float32(np.nan)
+
+
+class Share(NamedTuple):
+    """The features first..last - 1, whose histograms one thread makes.
+
+    Attributes:
+        first: The first feature.
+        last: One past the last.
+        start: (N + 1,) int64; row i lists ``listed[start[i]:start[i + 1]]``. (1,) if no feature is sparse.
+        listed: Bins of the histogram, other than defaults, of a row's sparse features, int32.
+        owner: The feature of each listed bin, int32.
+    """
+
+    first: int
+    last: int
+    start: np.ndarray
+    listed: np.ndarray
+    owner: np.ndarray
+
+
+def make_shares(bins: Bins, parts: int) -> list[Share]:
+    """Divide the features, in order, into parts of about equal work."""
+    width, rows = bins.codes.shape
+    # A sparse feature costs about as much as its bins.
+    cost = np.where(bins.default >= 0, 0, rows) + 8 * np.diff(bins.offset)
+    total = np.concatenate([[0], cost.cumsum()])
+    cuts = np.searchsorted(total, np.linspace(0, total[-1], parts + 1)[1:-1]).tolist()
+    return [_make_share(bins, first, last) for first, last in zip([0, *cuts], [*cuts, width])]
+
+
+def _make_share(bins: Bins, first: int, last: int) -> Share:
+    if not (bins.default[first:last] >= 0).any():
+        return Share(first, last, np.zeros(1, np.int64), *np.empty((2, 0), np.int32))
+    start = np.zeros(bins.codes.shape[1] + 1, np.int64)
+    _count_listed(bins, first, last, start)
+    np.cumsum(start, out=start)
+    listed, owner = (scratch((int(start[-1]),), np.int32) for _ in range(2))
+    _list(bins, first, last, start[:-1].copy(), listed, owner)
+    return Share(first, last, start, listed, owner)
+
+
+@inlined
+def is_listed(bins: Bins, f: int, row: int) -> bool:
+    """Return whether feature f is sparse and the row is in another bin than the default."""
+    return bins.default[f] >= 0 and np.int64(bins.codes[f, row]) != np.int64(bins.default[f])
+
+
+@compiled
+def _count_listed(bins: Bins, first: int, last: int, start: np.ndarray) -> None:
+    for f in range(first, last):
+        for row in range(bins.codes.shape[1]):
+            start[row + 1] += is_listed(bins, f, row)
+
+
+@compiled
+def _list(bins: Bins, first: int, last: int, place: np.ndarray, listed: np.ndarray, owner: np.ndarray) -> None:
+    for f in range(first, last):
+        for row in range(bins.codes.shape[1]):
+            if is_listed(bins, f, row):
+                listed[place[row]] = bins.offset[f] + bins.codes[f, row]
+                owner[place[row]] = f
+                place[row] += 1

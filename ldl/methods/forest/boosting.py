@@ -1,4 +1,15 @@
-"""Boosts trees round by round: derivatives at the scores so far, a tree for them, the scores with that tree."""
+"""Boost trees round by round: derivatives at the current scores, a tree that fits them, the scores with this tree.
+
+With the softmax p of the scores s and the target d, a distribution, the losses are:
+
+``kl`` is sum_c d_c ln(d_c / p_c). Its gradient is p_c - d_c, the diagonal of its Hessian p_c (1 - p_c) (Friedman 2001,
+section 4.6).
+
+``cdf`` is sum_j (P_j - D_j)^2 with the cumulative sums P and D. As dP_j / ds_c = p_c ([c <= j] - P_j), its gradient is
+2 p_c sum_j (P_j - D_j) ([c <= j] - P_j), and the diagonal of its Gauss-Newton matrix is
+2 p_c^2 sum_j ([c <= j] - P_j)^2. For small p_c this falls faster than the gradient, and steps would grow without bound.
+So the second derivative here is this diagonal over p_c, which bounds it from above.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +17,34 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Executor
 from functools import partial
 from itertools import count
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 
 from ldl.collective import Collective
-from ldl.methods.forest.bins import Bins, make_bins
-from ldl.methods.forest.boosted_forest import add_leaves, join_boosted
-from ldl.methods.forest.boosted_tree import BoostedTree, Grower, Shape
-from ldl.methods.forest.boosting_loss import Loss, derive, mean_loss, number_of
-from ldl.methods.forest.coded_tree import CodedTree, add_coded, code_tree
-from ldl.methods.forest.draws import subset
-from ldl.methods.mapped import LARGE, blocks, release
+from ldl.methods.forest.binning import Bins, make_bins
+from ldl.methods.forest.boosted_tree import Grower, Shape
+from ldl.methods.forest.flat import FlatTree, join_trees
+from ldl.methods.forest.predict import add_scores
+from ldl.methods.forest.sampling import subset
+from ldl.methods.numba_kernels import compiled, inlined
+from ldl.metrics.functional import KL_FLOOR
 
+Loss = Literal["kl", "cdf"]
+KL, CDF = range(2)
+LEAST_HESSIAN = 1e-6
+"""Smallest second derivative of a row and a label, which would otherwise vanish for confident scores."""
 Trees = Literal["vector", "label"]
 Search = Literal["histogram", "random"]
 IDLE = 50
-"""Rounds in a row whose draws, of rows, features or cuts, leave no split, after which there is none to be made."""
+"""Rounds in a row in which the draws of rows, features or thresholds allow no split, after which boosting stops."""
 WORTH_THREADS = 50_000
 """Derivatives below which starting threads costs more than it saves."""
 
 
 class Plan(NamedTuple):
-    """How trees are boosted; see :class:`ldl.heads.boosted_trees.BoostedTrees`."""
+    """Hyperparameters of boosting; see :class:`ldl.heads.boosted_trees.BoostedTrees`."""
 
     shape: Shape
     trees: Trees
@@ -42,12 +57,12 @@ class Plan(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is learned from, or watched.
+    """Training or validation rows.
 
     Attributes:
-        features: (N, F) float32, contiguous; maybe in a map of a file.
+        features: (N, F) float32, contiguous; may be a memory-mapped file.
         target: (n, C) float32, contiguous: distributions.
-        chosen: (n,) int32, those rows of ``features`` that they belong to, rising; none for all.
+        chosen: (n,) int32, their rows of ``features``, rising; empty for all.
     """
 
     features: np.ndarray
@@ -59,33 +74,28 @@ class Round(NamedTuple):
     """One round.
 
     Attributes:
-        trees: One, or one a label.
-        loss: The mean loss of the rows that are watched, NaN without any.
+        trees: One tree, or one tree per label.
+        loss: The mean loss of the validation rows, NaN without any.
     """
 
-    trees: list[BoostedTree]
+    trees: list[FlatTree]
     loss: float
 
 
 def boost(
-    train: Rows,
-    start: np.ndarray,
-    rounds: int,
-    plan: Plan,
-    collective: Collective,
-    device: torch.device,
+    train: Rows, start: np.ndarray, rounds: int, plan: Plan, collective: Collective, device: torch.device,
     watched: Rows | None = None,
-) -> Generator[Round, None, None]:
-    """Yield round after round, fewer where no tree of one finds a split, or of many in a row where something is drawn.
+) -> Generator[Round, None, None]:  # fmt: skip
+    """Yield round after round, until a round finds no split (with random draws: until ``IDLE`` rounds in a row do).
 
     Args:
-        train: What is learned from; every process has all rows.
-        start: (C,) float32, the scores before the first round.
-        rounds: At most so many.
-        plan: How.
+        train: Training rows; every process has all of them.
+        start: (C,) float32, the initial scores.
+        rounds: Maximum number of rounds.
+        plan: Hyperparameters.
         collective: Processes share the features.
-        device: Where the collective's tensors must lie.
-        watched: Rows whose loss is measured after every round.
+        device: Device of the tensors of the collective.
+        watched: Validation rows, whose loss is measured after every round.
     """
     target, labels = train.target, train.target.shape[1]
     chosen = train.chosen if len(train.chosen) else None
@@ -97,16 +107,19 @@ def boost(
     seen = None if watched is None else np.tile(start, (len(watched.target), 1))
     derivatives = np.empty((len(target), 2 * labels), np.float32)
     loss = number_of(plan.loss)
-    draws_anew = plan.shape.newton.random or plan.sampling < 1 or plan.features < 1
+    is_random = plan.shape.newton.random or plan.sampling < 1 or plan.features < 1
     try:
         done, idle = 0, 0
         for number in count():
-            if done == rounds or idle == (IDLE if draws_anew else 1):
+            if done == rounds or idle == (IDLE if is_random else 1):
                 return
-            _by_rows(grower, len(target), labels, partial(_derive, scores, target, loss, derivatives))
+            _by_rows(grower, scores, lambda a, b: derive(scores[a:b], target[a:b], loss, derivatives[a:b]))
             rows = subset(len(target), plan.sampling, plan.seed, number)
             split_by = _columns(bins.codes.shape[0], plan.features, plan.seed, number)
-            draws = _streams(plan.seed, number, labels)
+            # The initial state of the random numbers of each label's tree.
+            draws: np.ndarray = np.random.default_rng([plan.seed, number, 3]).integers(
+                2**64, size=labels, dtype=np.uint64
+            )
             if plan.trees == "vector":
                 trees = [grower.grow(derivatives, rows, split_by, plan.shape, int(draws[0]))]
             else:
@@ -117,13 +130,14 @@ def boost(
                 continue
             done, idle = done + 1, 0
             for label, tree in enumerate(trees):
-                _by_rows(grower, len(target), labels, partial(_add, bins, train, code_tree(tree, bins), scores, label))
-            if train.features.nbytes >= LARGE:
-                release(train.features)
+                coded = train.features, train.chosen, tree, *code_thresholds(tree, bins)
+                _by_rows(grower, scores, partial(add_coded, bins, *coded, scores, label))
             left = np.nan
             if watched is not None and seen is not None:
-                forest = [part.numpy() for part in join_boosted(trees, trees[0].values.shape[1], torch.device("cpu"))]
-                _by_rows(grower, len(seen), labels, partial(_watch, watched.features, forest, seen))
+                width = trees[0].values.shape[1]
+                forest = join_trees(list(trees), width, torch.device("cpu"), Collective(), missing=True)
+                rows_seen, depth = torch.from_numpy(watched.features), plan.shape.depth
+                add_scores(rows_seen, forest, torch.from_numpy(seen), depth, plan.threads)
                 left = mean_loss(seen, watched.target, loss)
             yield Round(trees, left)
     finally:
@@ -131,55 +145,153 @@ def boost(
 
 
 def _columns(width: int, share: float, seed: int, number: int) -> np.ndarray:
-    """The features of a round, rising; they depend on the seed and the round's number alone."""
+    """Return the features of a round, rising; they depend only on the seed and the number of the round."""
     count = max(1, round(share * width))
     if count == width:
         return np.arange(width)
     return np.sort(np.random.default_rng([seed, number, 2]).choice(width, count, replace=False))
 
 
-def _streams(seed: int, number: int, labels: int) -> np.ndarray:
-    """What the random numbers of a round's trees begin with, one a label."""
-    return np.random.default_rng([seed, number, 3]).integers(2**64, size=labels, dtype=np.uint64)
-
-
 def _grow_label(
     derivatives: np.ndarray, rows: np.ndarray, features: np.ndarray, shape: Shape, draws: np.ndarray, grower: Grower,
     label: int,
-) -> BoostedTree:  # fmt: skip
+) -> FlatTree:  # fmt: skip
     own = np.ascontiguousarray(derivatives[:, label :: derivatives.shape[1] // 2])
     return grower.grow(own, rows.copy(), features, shape, int(draws[label]))
 
 
 def _by_labels(
-    growers: list[Grower], pool: Executor | None, labels: int, one: Callable[[Grower, int], BoostedTree]
-) -> list[BoostedTree]:
-    """The trees of a round, one a label; with several growers each grows its labels' in a thread of its own."""
+    growers: list[Grower], pool: Executor | None, labels: int, one: Callable[[Grower, int], FlatTree]
+) -> list[FlatTree]:
+    """Return the trees of a round, one tree per label; each of several growers uses a thread of its own."""
 
-    def some(place: int) -> list[BoostedTree]:
+    def some(place: int) -> list[FlatTree]:
         return [one(growers[place], label) for label in range(place, labels, len(growers))]
 
     parts = list(pool.map(some, range(len(growers))) if pool is not None and len(growers) > 1 else [some(0)])
     return [parts[label % len(growers)][label // len(growers)] for label in range(labels)]
 
 
-def _derive(scores: np.ndarray, target: np.ndarray, loss: int, derivatives: np.ndarray, part: slice) -> None:
-    derive(scores[part], target[part], loss, derivatives[part])
+def _by_rows(grower: Grower, scores: np.ndarray, one: Callable[[int, int], None]) -> None:
+    """Call with the ends of parts of the rows, in threads if this pays; rows are independent, so the bits are equal."""
+    pool = grower.pool if scores.size >= WORTH_THREADS else None
+    cuts = np.linspace(0, len(scores), 1 + (1 if pool is None else grower.threads)).astype(int).tolist()
+    list(map(one, cuts, cuts[1:]) if pool is None else pool.map(one, cuts, cuts[1:]))
 
 
-def _add(bins: Bins, train: Rows, tree: CodedTree, scores: np.ndarray, label: int, part: slice) -> None:
-    add_coded(bins, train.features, train.chosen, tree, part.start, part.stop, scores, label)
+def code_thresholds(tree: FlatTree, bins: Bins) -> tuple[np.ndarray, np.ndarray]:
+    """Express the thresholds of a tree by the bins from which it was grown.
+
+    Returns:
+        The last bin wholly to the left of each node, and the bin that contains the threshold, (M,) int32, -1 for none.
+        No row of the tree is in the latter bin, but other rows may be, and are sorted by their values.
+    """
+    below, split_bin = np.full((2, len(tree.feature)), -1, np.int32)
+    for node in np.flatnonzero(tree.feature >= 0):
+        f, threshold = tree.feature[node], tree.threshold[node]
+        ends = bins.high[f, : bins.filled[f]]
+        next_ = int(np.searchsorted(ends, threshold, "right"))
+        below[node] = next_ - 1
+        if next_ < len(ends) and bins.low[f, next_] <= threshold:
+            split_bin[node] = next_
+    return below, split_bin
 
 
-def _watch(features: np.ndarray, forest: list[np.ndarray], scores: np.ndarray, part: slice) -> None:
-    scores = scores[part]
-    for first, block in blocks(features[part]):
-        add_leaves(block, *forest, scores[first : first + len(block)])
+@compiled
+def add_coded(
+    bins: Bins, features: np.ndarray, rows: np.ndarray, tree: FlatTree, below: np.ndarray, split_bin: np.ndarray,
+    scores: np.ndarray, label: int, first: int, last: int,
+) -> None:  # fmt: skip
+    """Add the values of the leaves that the binned rows first..last - 1 reach to their ``scores`` (n, C).
+
+    The rows ``rows``, int32, of ``features`` (N, F) were binned, or all rows if ``rows`` is empty. Leaves with one step
+    add to the score of ``label``. ``below`` and ``split_bin`` are from :func:`code_thresholds`.
+    """
+    column = label if tree.values.shape[1] == 1 else 0
+    for i in range(first, last):
+        at = 0
+        while tree.feature[at] >= 0:
+            f = tree.feature[at]
+            code = np.int64(bins.codes[f, i])
+            if code == bins.filled[f]:
+                left = tree.missing_left[at]
+            elif code == split_bin[at]:
+                left = features[rows[i] if len(rows) else i, f] <= tree.threshold[at]
+            else:
+                left = code <= below[at]
+            at = tree.child[at] + (0 if left else 1)
+        leaf = tree.child[at]
+        for c in range(tree.values.shape[1]):
+            scores[i, column + c] += tree.values[leaf, c]
 
 
-def _by_rows(grower: Grower, rows: int, labels: int, one: Callable[[slice], None]) -> None:
-    """Call with slices of the rows, in threads where that pays; rows do not mix, so the bits are the same."""
-    threads = 1 if grower.pool is None or rows * labels < WORTH_THREADS else grower.threads
-    cuts = np.linspace(0, rows, threads + 1).astype(int)
-    parts = [slice(*ends) for ends in zip(cuts, cuts[1:])]
-    list(grower.pool.map(one, parts) if grower.pool is not None and threads > 1 else map(one, parts))
+def number_of(loss: Loss) -> int:
+    """Return the number of a loss in compiled code."""
+    return get_args(Loss).index(loss)
+
+
+@inlined
+def _softmax(scores: np.ndarray, out: np.ndarray) -> None:
+    top = scores[0]
+    for score in scores:
+        top = max(top, score)
+    total = 0.0
+    for c in range(len(scores)):
+        out[c] = np.exp(np.float64(scores[c]) - np.float64(top))
+        total += out[c]
+    for c in range(len(scores)):
+        out[c] /= total
+
+
+@compiled
+def derive(scores: np.ndarray, target: np.ndarray, loss: int, out: np.ndarray) -> None:
+    """Fill ``out`` (N, 2 C) float32 with gradients and second derivatives at scores and targets (N, C)."""
+    width = scores.shape[1]
+    p = np.empty(width)
+    for i in range(len(scores)):
+        _softmax(scores[i], p)
+        if loss == KL:
+            for c in range(width):
+                out[i, c] = p[c] - target[i, c]
+                out[i, width + c] = max(p[c] * (1 - p[c]), LEAST_HESSIAN)
+        else:
+            _derive_cdf(p, target[i], out[i])
+
+
+@inlined
+def _derive_cdf(p: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
+    width = len(p)
+    # Sums over j of error_j P_j and of P_j^2; then, from the end, sums over j >= c of error_j and of 1 - 2 P_j.
+    crossed, squares, below, wanted = 0.0, 0.0, 0.0, 0.0
+    for j in range(width):
+        below += p[j]
+        wanted += np.float64(target[j])
+        crossed += (below - wanted) * below
+        squares += below * below
+    errors, rest = 0.0, 0.0
+    for c in range(width - 1, -1, -1):
+        errors += below - wanted
+        rest += 1 - 2 * below
+        out[c] = 2 * p[c] * (errors - crossed)
+        out[width + c] = max(2 * p[c] * (rest + squares), LEAST_HESSIAN)
+        below -= p[c]
+        wanted -= np.float64(target[c])
+
+
+@compiled
+def mean_loss(scores: np.ndarray, target: np.ndarray, loss: int) -> float:
+    """Return the mean loss over the rows of scores and targets (N, C)."""
+    width = scores.shape[1]
+    p = np.empty(width)
+    total = 0.0
+    for i in range(len(scores)):
+        _softmax(scores[i], p)
+        below = 0.0
+        for c in range(width):
+            d = np.float64(target[i, c])
+            if loss == CDF:
+                below += p[c] - d
+                total += below * below
+            elif d > 0:
+                total += d * np.log(d / max(p[c], KL_FLOOR))
+    return total / len(scores)

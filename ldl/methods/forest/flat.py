@@ -1,30 +1,52 @@
-"""A forest as flat tensors: how trees are put together, shared between processes, and what their leaves hold."""
+"""The flat form of fitted trees, which forests, boosted trees and trees with random thresholds share.
+
+The nodes of a tree are numbered from its root, 0; a right child follows its left sibling.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ldl.collective import Collective, interleave
-from ldl.methods.forest.compiled import compiled
-from ldl.methods.forest.grower import Tree
 
 T = TypeVar("T", bound=tuple[np.ndarray, ...])
 
 
+class FlatTree(NamedTuple):
+    """A fitted tree of M nodes and L leaves.
+
+    Attributes:
+        feature: (M,) int32, the feature of a split, -1 in a leaf.
+        threshold: (M,) float32; rows with a value of at most this go left. Infinity sends only missing values right.
+        child: (M,) int32, the left child; in a leaf its number, 0..L - 1.
+        values: (L, C) float32, the values of the leaves: distributions, or steps of the scores.
+        missing_left: (M,) bool, whether rows with a missing value go left; (0,) if no value may be missing.
+        gain: (M,) float64, the gain of each split; (0,) if unknown.
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    child: np.ndarray
+    values: np.ndarray
+    missing_left: np.ndarray = np.empty(0, np.bool_)
+    gain: np.ndarray = np.empty(0)
+
+
 class FlatForest(NamedTuple):
-    """K trees of M nodes and L leaves in all.
+    """K trees of M nodes and L leaves in total.
 
     Attributes:
         roots: (K,) int32, the first node of each tree.
-        feature: (M,) int32, the feature that splits a node, -1 in a leaf.
-        threshold: (M,) float32; rows whose value is at most this go left.
-        child: (M,) int32, the left child, which the right one follows; in a leaf the row of ``values``.
-        values: (L, C), what the leaves hold: distributions.
+        feature: (M,) int32, see :class:`FlatTree`.
+        threshold: (M,) float32.
+        child: (M,) int32, the left child; in a leaf its row of ``values``.
+        values: (L, C) float32, the values of the leaves. Boosting with one tree per label has (L, 1): tree k adds to
+            the score of label k mod C.
+        missing_left: (M,) bool, or None if no value may be missing.
     """
 
     roots: Tensor
@@ -32,67 +54,87 @@ class FlatForest(NamedTuple):
     threshold: Tensor
     child: Tensor
     values: Tensor
+    missing_left: Tensor | None = None
+
+    @classmethod
+    def of(cls, head: nn.Module) -> FlatForest:
+        """Return the forest in the buffers of a head, the inverse of :meth:`buffers`."""
+        return cls(*(getattr(head, name, None) for name in cls._fields))
+
+    def buffers(self) -> dict[str, Tensor]:
+        """Return the tensors by name, for ``register_buffers``."""
+        return {name: tensor for name, tensor in self._asdict().items() if tensor is not None}
 
 
-class PlantedTree(NamedTuple):
-    """One tree with what its leaves hold; the rest as in :class:`.grower.Tree`.
+def join_trees(
+    trees: list[FlatTree], width: int, device: torch.device, collective: Collective, missing: bool = False
+) -> FlatForest:
+    """Join the trees of all processes into one forest.
 
-    Attributes:
-        values: (L, C) float32, the mean distribution of each leaf.
+    Args:
+        trees: See :func:`join_arrays`.
+        width: Width C of the leaf values, also for a forest without trees.
+        device: See :func:`join_arrays`.
+        collective: See :func:`join_arrays`.
+        missing: Whether the trees have ``missing_left``.
     """
-
-    feature: np.ndarray
-    threshold: np.ndarray
-    child: np.ndarray
-    values: np.ndarray
-
-
-def plant(tree: Tree, target: np.ndarray) -> PlantedTree:
-    """The tree with the means of ``target`` (N, C) float32 in its leaves; its lists of rows can then be forgotten."""
-    values = np.empty((len(tree.start) - 1, target.shape[1]), np.float32)
-    _leaf_means(tree.start, tree.rows, tree.weights, target, values)
-    return PlantedTree(tree.feature, tree.threshold, tree.child, values)
+    whole, real = np.empty(0, np.int32), np.empty(0, np.float32)
+    joined, lengths = join_arrays(trees, FlatTree(whole, real, whole, real.reshape(0, width)), device, collective)
+    nodes, leaves = lengths[:, 0], lengths[:, 3]
+    roots = number_across(joined[2], joined[0] >= 0, nodes, nodes, leaves)
+    return FlatForest(roots, *joined[:4], joined[4] if missing else None)
 
 
-def join_trees(trees: list[PlantedTree], labels: int, device: torch.device, collective: Collective) -> FlatForest:
-    """The trees of all processes as one forest, of C ``labels``; the rest as for :func:`join_arrays`."""
-    nothing = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.int32), np.empty((0, labels), np.float32)
-    joined, lengths = join_arrays(trees, PlantedTree(*nothing), device, collective)
-    before = (lengths.cumsum(0) - lengths).int()
-    # Tree by tree, because a number of its own for every node would take more memory than the forest.
-    nodes = lengths[:, 0].tolist()
-    for feature, child, offset in zip(joined[0].split(nodes), joined[2].split(nodes), before):
-        child += torch.where(feature < 0, offset[3], offset[0])
-    return FlatForest(before[:, 0].contiguous(), *joined)
+def number_across(numbers: Tensor, inner: Tensor, nodes: Tensor, of_inner: Tensor, of_leaf: Tensor) -> Tensor:
+    """Turn numbers within each of K trees into numbers across all trees, in place.
+
+    Args:
+        numbers: (M,) int32, a number for each node, such as its left child or its leaf.
+        inner: (M,) bool, whether the node is split.
+        nodes: (K,) nodes of each tree.
+        of_inner: (K,) how many things each tree has that the numbers of split nodes count.
+        of_leaf: (K,) how many things each tree has that the numbers of leaves count.
+
+    Returns:
+        The first number of a split node in each tree, (K,) int32: the roots, if ``of_inner`` are the nodes.
+    """
+    first_inner, first_leaf = ((counts.cumsum(0) - counts).int() for counts in (of_inner, of_leaf))
+    sizes = nodes.tolist()
+    # Tree by tree, because an offset for every node would take more memory than the forest.
+    for own, split, start, start_leaf in zip(numbers.split(sizes), inner.split(sizes), first_inner, first_leaf):
+        own += torch.where(split, start, start_leaf)
+    return first_inner
 
 
 def join_arrays(trees: list[T], like: T, device: torch.device, collective: Collective) -> tuple[list[Tensor], Tensor]:
-    """The n arrays of a tree, each joined over the trees of all processes, and their lengths, (trees, n).
+    """Return the n arrays of a tree, each joined over the trees of all processes, and their lengths, (trees, n).
 
     Args:
-        trees: The trees that this process has grown, in order: process r has grown trees r, r + world size, ...
-            The list is emptied, so that they are not held twice.
-        like: A tree of empty arrays, of the right shapes and dtypes also where this process has grown none.
-        device: Where the tensors are to lie; collectives may need them there.
-        collective: Every process calls this.
+        trees: The trees of this process, in order: process r grows the trees r, r + world size, ... The list is
+            emptied, so that the trees are not held twice.
+        like: A tree of empty arrays with the shapes and dtypes, for a process that has grown no tree.
+        device: Device of the tensors. Collective operations may need them there.
+        collective: Every process must call this.
     """
     sizes = np.array([[len(part) for part in tree] for tree in trees], np.int64).reshape(-1, len(like))
     counts = collective.gather(torch.from_numpy(sizes).to(device))
     shares = [list(column) for column in zip(*trees)] or [[] for _ in like]
     trees.clear()
     joined = []
-    # A forest's values first: what is made before them would lie above them in memory and keep it from being returned.
+    # The large arrays come last in a tree and are joined first, so that nothing lies above them in memory that would
+    # keep it from being returned.
     for place in reversed(range(len(like))):
         parts = collective.gather(torch.from_numpy(_concatenate(shares[place], like[place])).to(device))
         if len(parts) > 1:
             split = [part.split(count[:, place].tolist()) for part, count in zip(parts, counts)]
-            parts = [torch.cat(in_turn(split))]
+            longest = max(map(len, split))
+            parts = [torch.cat([share[turn] for turn in range(longest) for share in split if turn < len(share)])]
         joined += parts
     return joined[::-1], interleave(counts)
 
 
 def _concatenate(parts: list[np.ndarray], like: np.ndarray) -> np.ndarray:
-    """The parts one after the other; each is forgotten as soon as it is copied."""
+    """Concatenate the parts, and release each as soon as it is copied."""
     whole = np.empty((sum(map(len, parts)), *like.shape[1:]), like.dtype)
     end = len(whole)
     while parts:
@@ -100,27 +142,3 @@ def _concatenate(parts: list[np.ndarray], like: np.ndarray) -> np.ndarray:
         whole[end - len(part) : end] = part
         end -= len(part)
     return whole
-
-
-def in_turn(shares: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """Items dealt out to processes one by one, in their first order."""
-    longest = max(len(share) for share in shares)
-    return [share[turn] for turn in range(longest) for share in shares if turn < len(share)]
-
-
-@compiled
-def _leaf_means(
-    start: np.ndarray, rows: np.ndarray, weights: np.ndarray, target: np.ndarray, means: np.ndarray
-) -> None:
-    """Fill in the mean distribution of each leaf, (L, C) float32; the rest as in :class:`.grower.Tree`."""
-    width = target.shape[1]
-    sums = np.empty(width)
-    for leaf in range(len(means)):
-        sums[:] = 0
-        total = 0
-        for i in range(start[leaf], start[leaf + 1]):
-            total += weights[i]
-            for c in range(width):
-                sums[c] += weights[i] * np.float64(target[rows[i], c])
-        for c in range(width):
-            means[leaf, c] = sums[c] / total

@@ -1,4 +1,11 @@
-"""Sums of derivatives by bin: of a node's rows, or of those that a node has more than its child (Ke et al. 2017)."""
+"""Histograms of derivatives, and the split of a node that lowers a quadratic model of the loss most.
+
+A histogram holds the sums of the derivatives of a node's rows by bin; that of one child is the parent's less that of
+the other child (Ke et al. 2017). With the sums G_c of the gradients and H_c of the second derivatives, the best
+constant step of output c is -G_c / (H_c + l2). It lowers the model by half of sum_c G_c^2 / (H_c + l2), the *score* of
+the node. The gain of a split is the score of both sides less that of the node (Chen & Guestrin 2016, Eq. 6 and 7), here
+for leaves with vectors.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +13,70 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldl.methods.forest.bins import Bins, Share
-from ldl.methods.forest.compiled import compiled, inlined, inlined_fast
+from ldl.methods.forest.binning import Bins, Share
+from ldl.methods.numba_kernels import compiled, inlined, inlined_fast
 
 CACHED = 512
 """Rows whose derivatives stay in a core's cache while they are added to all features."""
 TOGETHER = 1 << 16
-"""Rows that are summed in float32 before they are added to the rest: in one long sum what a row adds gets lost."""
+"""Rows that are summed in float32 before they are added to the rest: one long sum would lose precision."""
+LEAST = 1e-6
+"""Smallest gain of a split: less is rounding."""
+TINY = 1e-9
+"""Smallest divisor of a score, for an l2 of 0 and vanishing second derivatives."""
 
 
 class Histogram(NamedTuple):
-    """What a node's rows sum up to in each bin of all features.
+    """Sums over a node's rows in each bin of all features.
 
     Attributes:
         sums: (B, 2 W) float32, gradients of W outputs, then their second derivatives.
-        rows: (B,) int32, how many rows they are.
+        rows: (B,) int32, numbers of rows.
     """
 
     sums: np.ndarray
     rows: np.ndarray
 
 
+class Newton(NamedTuple):
+    """Hyperparameters of splits; see :class:`ldl.heads.boosted_trees.BoostedTrees`."""
+
+    l2: float
+    min_leaf: int
+    min_hessian: float
+    random: bool = False
+
+
+class Split(NamedTuple):
+    """A split of a node: rows in bins of ``feature`` up to ``below`` go left.
+
+    Attributes:
+        gain: Above 0; 0 for no split.
+        feature: The feature, -1 for no split.
+        below: Its last bin on the left.
+        above: Its first bin on the right that has rows; -1 if only missing values go right.
+        missing_left: Whether missing values go left.
+    """
+
+    gain: float
+    feature: int
+    below: int
+    above: int
+    missing_left: bool
+
+    @classmethod
+    def of(cls, found: np.ndarray) -> Split:
+        """Return the split that compiled code has written to ``found``, (5,) float64."""
+        gain, feature, below, above, missing_left = found.tolist()
+        return cls(gain, int(feature), int(below), int(above), bool(missing_left)) if gain > 0 else NO_SPLIT
+
+
+NO_SPLIT = Split(0.0, -1, -1, -1, False)
+
+
 @compiled
 def total(derivatives: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Sum of derivatives (N, 2 W) over some rows, (2 W,) float64."""
+    """Return the sum (2 W,) float64 of the derivatives (N, 2 W) of some rows."""
     width = derivatives.shape[1]
     sums = np.zeros(width)
     for row in rows:
@@ -40,70 +87,62 @@ def total(derivatives: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @compiled
 def accumulate(
-    bins: Bins,
-    share: Share,
-    features: np.ndarray,
-    derivatives: np.ndarray,
-    rows: np.ndarray,
-    sums: np.ndarray,
+    bins: Bins, share: Share, features: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
     histogram: Histogram,
-) -> None:
-    """Fill in a node's histogram for those of the ``features`` (rising) that are in a share.
+) -> None:  # fmt: skip
+    """Fill the histogram of a node for those of the ``features`` (rising) that are in a share.
 
-    ``rows`` are the node's, ``sums`` the :func:`total` of their ``derivatives``.
+    ``rows`` are the rows of the node, ``sums`` is the :func:`total` of their ``derivatives``.
     """
     begin, end = bins.offset[share.first], bins.offset[share.last]
     dense = np.array([f for f in features if share.first <= f < share.last and bins.default[f] < 0], np.int64)
-    # Rows list all features that are sparse, whether or not they are among those that are asked for.
+    # Rows list all sparse features, whether or not they are among ``features``.
     sparse = np.array([f for f in range(share.first, share.last) if bins.default[f] >= 0], np.int64)
     used = np.concatenate((dense, sparse))
     whole, counts = histogram.sums[begin:end], histogram.rows[begin:end]
     part = np.empty_like(whole) if len(rows) > TOGETHER else whole
     for f in used:
-        counts[_own(bins, f, begin)] = 0
+        counts[_bins_of(bins, f, begin)] = 0
     for first in range(0, max(len(rows), 1), TOGETHER):
         own, into = rows[first : first + TOGETHER], part if first else whole
         for f in used:
-            into[_own(bins, f, begin)] = 0
+            into[_bins_of(bins, f, begin)] = 0
         if len(dense):
             _add_dense(bins, dense, begin, derivatives, own, into, counts)
         if len(sparse):
             _add_listed(share.start, share.listed, begin, derivatives, own, into, counts)
         if first:
             for f in used:
-                whole[_own(bins, f, begin)] += part[_own(bins, f, begin)]
+                whole[_bins_of(bins, f, begin)] += part[_bins_of(bins, f, begin)]
     for f in features:
         if share.first <= f < share.last and bins.default[f] >= 0:
             _fill_default(bins, f, len(rows), sums, histogram)
 
 
 @inlined
-def _own(bins: Bins, f: int, begin: int) -> slice:
-    """The bins of a feature, counted from ``begin``."""
+def _bins_of(bins: Bins, f: int, begin: int) -> slice:
+    """Return the bins of a feature, counted from ``begin``."""
     return slice(bins.offset[f] - begin, bins.offset[f + 1] - begin)
 
 
 @inlined
 def _add_dense(
-    bins: Bins,
-    dense: np.ndarray,
-    begin: int,
-    derivatives: np.ndarray,
-    rows: np.ndarray,
-    sums: np.ndarray,
+    bins: Bins, dense: np.ndarray, begin: int, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
     counts: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     for first in range(0, len(rows), CACHED):
         own = rows[first : first + CACHED]
         for f in dense:
-            _add_codes(bins.codes[f], derivatives, own, sums[_own(bins, f, begin)], counts[_own(bins, f, begin)])
+            _add_codes(
+                bins.codes[f], derivatives, own, sums[_bins_of(bins, f, begin)], counts[_bins_of(bins, f, begin)]
+            )
 
 
 @inlined_fast
 def _add_codes(
     codes: np.ndarray, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray, counts: np.ndarray
 ) -> None:
-    """Add rows to one feature's bins; a function of plain arrays, of which the compiler makes vector instructions."""
+    """Add rows to the bins of one feature; a function of plain arrays, which the compiler can vectorise."""
     for i in range(len(rows)):
         # Unsigned: a number that might be negative would cost a branch at each use.
         row = np.uint32(rows[i])
@@ -115,14 +154,9 @@ def _add_codes(
 
 @inlined_fast
 def _add_listed(
-    start: np.ndarray,
-    listed: np.ndarray,
-    begin: int,
-    derivatives: np.ndarray,
-    rows: np.ndarray,
-    sums: np.ndarray,
+    start: np.ndarray, listed: np.ndarray, begin: int, derivatives: np.ndarray, rows: np.ndarray, sums: np.ndarray,
     counts: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     for row in rows:
         for place in range(start[row], start[row + 1]):
             at = listed[place] - begin
@@ -147,7 +181,7 @@ def _fill_default(bins: Bins, f: int, count: int, sums: np.ndarray, histogram: H
 
 @compiled
 def subtract(bins: Bins, share: Share, features: np.ndarray, histogram: Histogram, part: Histogram) -> None:
-    """Take a child's histogram from its parent's, which becomes that of the other child."""
+    """Subtract the histogram of a child from its parent's, which becomes that of the other child."""
     for f in features:
         if share.first <= f < share.last:
             for at in range(bins.offset[f], bins.offset[f + 1]):
@@ -155,3 +189,80 @@ def subtract(bins: Bins, share: Share, features: np.ndarray, histogram: Histogra
                     histogram.rows[at] -= part.rows[at]
                     for k in range(part.sums.shape[1]):
                         histogram.sums[at, k] -= part.sums[at, k]
+
+
+@inlined_fast
+def score_of(sums: np.ndarray, l2: float) -> float:
+    """Return the score of a node from its sums (2 W,)."""
+    width = len(sums) // 2
+    score = 0.0
+    for c in range(width):
+        score += sums[c] * sums[c] / max(sums[width + c] + l2, TINY)
+    return score
+
+
+@inlined_fast
+def sides_score(left: np.ndarray, whole: np.ndarray, l2: float, least: float) -> float:
+    """Return the scores of both sides together, or -1 if one of them has too little second derivative."""
+    width = len(left) // 2
+    score, hessian, all_ = 0.0, 0.0, 0.0
+    for c in range(width):
+        g, h = left[c], left[width + c]
+        rest_g, rest_h = whole[c] - g, whole[width + c] - h
+        score += g * g / max(h + l2, TINY) + rest_g * rest_g / max(rest_h + l2, TINY)
+        hessian += h
+        all_ += whole[width + c]
+    return score if hessian >= least and all_ - hessian >= least else -1.0
+
+
+@compiled
+def best_split(
+    bins: Bins, share: Share, features: np.ndarray, histogram: Histogram, sums: np.ndarray, count: int, rules: Newton,
+    found: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the best :class:`Split` of a node within a share to ``found`` (5,) float64; of equal ones the first.
+
+    ``sums`` (2 W,) float64 and ``count`` belong to the node. If a feature has no missing value in the node, missing
+    values go to the side with more rows, or left if both are equal.
+    """
+    left, with_missing = np.empty(len(sums)), np.empty(len(sums))
+    best = LEAST
+    base = score_of(sums, rules.l2)
+    found[0] = 0.0
+    for f in features:
+        if not share.first <= f < share.last:
+            continue
+        begin, last = bins.offset[f], bins.offset[f] + bins.filled[f]
+        missing = histogram.rows[last] if bins.offset[f + 1] > last else 0
+        left[:] = 0.0
+        rows, below = 0, -1
+        for at in range(begin, last + 1):
+            above = at - begin if at < last else -1
+            if at < last and histogram.rows[at] == 0:
+                continue
+            if below >= 0 and (above >= 0 or missing):
+                # Missing values to the right, then to the left.
+                if rows >= rules.min_leaf and count - rows >= rules.min_leaf:
+                    gain = sides_score(left, sums, rules.l2, rules.min_hessian) - base
+                    if gain > best:
+                        best = gain
+                        write_split(found, gain, f, below, above, missing == 0 and 2 * rows >= count)
+                rest = count - rows - missing
+                if missing and above >= 0 and rows + missing >= rules.min_leaf and rest >= rules.min_leaf:
+                    for k in range(len(left)):
+                        with_missing[k] = left[k] + histogram.sums[last, k]
+                    gain = sides_score(with_missing, sums, rules.l2, rules.min_hessian) - base
+                    if gain > best:
+                        best = gain
+                        write_split(found, gain, f, below, above, True)
+            if at < last:
+                rows += histogram.rows[at]
+                below = above
+                for k in range(len(left)):
+                    left[k] += histogram.sums[at, k]
+
+
+@inlined
+def write_split(found: np.ndarray, gain: float, feature: int, below: int, above: int, missing_left: bool) -> None:
+    """Write the fields of a :class:`Split` to ``found``."""
+    found[0], found[1], found[2], found[3], found[4] = gain, feature, below, above, missing_left

@@ -1,6 +1,6 @@
-"""Grows trees whose nodes split by a direction in many features, with costs that mind rare labels.
+"""Forests of oblique trees: nodes split by a direction in many features, with costs that weigh rare labels.
 
-Huang, Loy & Tang 2016, section III-B. Trees are small and a node's work is linear algebra, so this is numpy.
+Huang, Loy & Tang 2016, section III-B. Trees are small and the work of a node is linear algebra, so they grow in numpy.
 """
 
 from __future__ import annotations
@@ -9,17 +9,24 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from threadpoolctl import threadpool_limits
+from torch import Tensor
 
+from ldl.collective import Collective
 from ldl.methods.forest.directions import halve, label_costs, regress, separate
-from ldl.methods.forest.draws import bootstrap
+from ldl.methods.forest.flat import join_arrays, number_across
+from ldl.methods.forest.sampling import bootstrap
+from ldl.methods.torch_utils import pick, traced
 
 KNOWN = 4000
-"""Scalar products of so many rows are computed once for all nodes, where these see all features."""
+"""Most rows whose scalar products are computed once for all nodes, if these use all features."""
+PART = 2**22
+"""Numbers that are held at a time."""
 
 
 class ObliqueRules(NamedTuple):
-    """How trees grow; see ``heads.CostSensitiveForest`` for what each means."""
+    """Hyperparameters of a tree; see :class:`ldl.heads.CostSensitiveForest`."""
 
     depth: int
     min_samples: int
@@ -32,13 +39,13 @@ class ObliqueRules(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What is known of the training rows.
+    """Targets of the training rows.
 
     Attributes:
-        codes: (N, c) what nodes are split by: values (c = 1), points of a plane (c = 2), or distributions.
+        codes: (N, c) by which nodes are split: values (c = 1), points of a plane (c = 2), or distributions.
         labels: (N,) int64, the label of each row, whose shares set the costs.
         regresses: Whether nodes regress the one code, or cluster the codes.
-        spreads: Whether impurity is the variance of the codes; else the entropy of the labels.
+        spreads: Whether impurity is the variance of the codes, or the entropy of the labels.
     """
 
     codes: np.ndarray
@@ -48,7 +55,7 @@ class Truth(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The training rows: features (N, F), their scalar products (N, N) or None, and the truth."""
+    """The training rows: features (N, F), their scalar products (N, N) or None, and the targets."""
 
     features: np.ndarray
     gram: np.ndarray | None
@@ -61,12 +68,12 @@ class ObliqueTree(NamedTuple):
     Attributes:
         split: (M,) int32, row of ``columns`` and ``weights``, -1 in a leaf.
         child: (M,) int32, the left child; in a leaf its number, 0..L - 1.
-        threshold: (M,) float64; rows whose score is below it go left.
+        threshold: (M,) float64; rows with a score below it go left.
         columns: (I, D) int32, the features of each split, rising.
         weights: (I, D) float64.
-        sizes: (L,) int32, how many distinct rows a leaf has.
+        sizes: (L,) int32, the number of distinct rows in each leaf.
         rows: Training rows, by leaf, int32.
-        draws: How often each of ``rows`` was drawn, int32.
+        draws: Draws of each of ``rows``, int32.
     """
 
     split: np.ndarray
@@ -77,6 +84,23 @@ class ObliqueTree(NamedTuple):
     sizes: np.ndarray
     rows: np.ndarray
     draws: np.ndarray
+
+
+class ObliqueForest(NamedTuple):
+    """T trees of M nodes, I splits and L leaves in total, with the arrays of :class:`ObliqueTree`.
+
+    ``roots`` (T,) int32 are the first nodes of the trees; children and splits are numbered across all trees.
+    """
+
+    roots: Tensor
+    split: Tensor
+    child: Tensor
+    threshold: Tensor
+    columns: Tensor
+    weights: Tensor
+    sizes: Tensor
+    rows: Tensor
+    draws: Tensor
 
 
 class _Split(NamedTuple):
@@ -92,13 +116,13 @@ def grow_oblique(
     """Yield the trees with these numbers, in order.
 
     Args:
-        features: (N, F) float64, finite, of a mean squared norm near 1, for ``penalty`` to mean the same everywhere.
-        truth: Of the same rows.
-        rules: How trees grow.
-        numbers: Which trees of the forest.
+        features: (N, F) float64, finite, with a mean squared norm near 1, so that ``penalty`` has one meaning.
+        truth: Targets of the same rows.
+        rules: Hyperparameters.
+        numbers: Numbers of the trees in the forest.
         sampling: Draws of a tree, as a share of N.
-        replace: Whether they are drawn with replacement.
-        seed: Seed of the forest; a tree depends on it and on its own number alone.
+        replace: Whether rows are drawn with replacement.
+        seed: Seed of the forest; a tree depends only on it and on its own number.
     """
     known = rules.features == features.shape[1] and len(features) <= KNOWN and truth.regresses and rules.epsilon == 0
     with threadpool_limits(1):
@@ -106,7 +130,7 @@ def grow_oblique(
     for number in numbers:
         rows, draws = bootstrap(len(features), sampling, replace, seed, number)
         random = np.random.default_rng([seed, number, 2])
-        # One thread, because sums of several depend on how many there are.
+        # One thread, because sums over several threads depend on their number.
         with threadpool_limits(1):
             tree = _grow(data, rules, rows, draws, random)
         yield tree
@@ -155,7 +179,7 @@ def _best_split(
     if (codes == codes[0]).all():
         return None
     width = features.shape[1]
-    # Of the classes' frequencies in the node, as a sample's weight in the gain.
+    # In the gain, a sample weighs the inverse of its label's frequency in the node.
     places = np.unique(labels, return_inverse=True)[1]
     weights = draws / np.bincount(places, draws)[places]
     gram = None if data.gram is None or len(rows) >= width else data.gram[np.ix_(rows, rows)]
@@ -178,7 +202,7 @@ def _best_split(
         scores, threshold = part @ direction, cut - bias
         left = scores < threshold
         if not truth.regresses and (left.all() or not left.any()):
-            # The costs of a rare cluster outweigh the common one, and the machine may give it all rows.
+            # The costs of a rare cluster can outweigh the common one, so that all rows fall on its side.
             threshold = scores @ draws / draws.sum()
             left = scores < threshold
         if left.all() or not left.any():
@@ -190,7 +214,7 @@ def _best_split(
 
 
 def _impurity(truth: Truth, codes: np.ndarray, places: np.ndarray, weights: np.ndarray) -> float:
-    """Variance of the codes, or entropy of the labels, times the weights' sum."""
+    """Return the variance of the codes, or the entropy of the labels, times the sum of the weights."""
     total = weights.sum()
     if truth.spreads:
         mean = weights @ codes / total
@@ -198,3 +222,57 @@ def _impurity(truth: Truth, codes: np.ndarray, places: np.ndarray, weights: np.n
     share = np.bincount(places, weights)
     share = share[share > 0] / total
     return float(-total * (share * np.log(share)).sum())
+
+
+def join_oblique(trees: list[ObliqueTree], width: int, device: torch.device, collective: Collective) -> ObliqueForest:
+    """Join the trees of all processes into one forest with D = ``width``; see :func:`.flat.join_arrays`."""
+    whole, number = np.empty(0, np.int32), np.empty(0)
+    like = ObliqueTree(whole, whole, number, whole.reshape(0, width), number.reshape(0, width), whole, whole, whole)
+    joined, lengths = join_arrays(trees, like, device, collective)
+    inner, counts = joined[0] >= 0, dict(zip(ObliqueTree._fields, lengths.unbind(1)))
+    roots = number_across(joined[1], inner, counts["split"], counts["split"], counts["sizes"])
+    number_across(joined[0], inner, counts["split"], counts["columns"], torch.zeros_like(counts["split"]))
+    return ObliqueForest(roots, *joined)
+
+
+def reach(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
+    """Return the leaf of every row (B, F) in every tree, with at most ``depth`` splits on a path: (B, T), int64."""
+    if traced():
+        return _follow(rows.to(forest.weights.dtype), forest, depth)
+    found = torch.empty(len(rows), len(forest.roots), dtype=torch.int64, device=rows.device)
+    step = max(1, PART // (len(forest.roots) * max(1, forest.columns.shape[1])))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step].to(forest.weights.dtype)
+        node = forest.roots.long().expand(len(part), -1).clone()
+        row, tree = (forest.split[node] >= 0).nonzero(as_tuple=True)
+        while len(row):
+            here = node[row, tree]
+            split = forest.split[here].long()
+            score = (part[row[:, None], forest.columns[split].long()] * forest.weights[split]).sum(1)
+            here = forest.child[here].long() + (score >= forest.threshold[here])
+            node[row, tree] = here
+            going = forest.split[here] >= 0
+            row, tree = row[going], tree[going]
+        found[start : start + step] = forest.child[node].long()
+    return found
+
+
+def _follow(rows: Tensor, forest: ObliqueForest, depth: int) -> Tensor:
+    """Compute :func:`reach` by the same number of steps of all rows in all trees, for a graph."""
+    node = forest.roots.long().expand(rows.shape[0], -1)
+    for _ in range(depth):
+        split = pick(forest.split, node).long()
+        going, split = split >= 0, split.clamp_min(0)
+        part = rows.unsqueeze(1).expand(-1, split.shape[1], -1).gather(2, pick(forest.columns, split).long())
+        right = (part * pick(forest.weights, split)).sum(2) >= pick(forest.threshold, node)
+        node = torch.where(going, pick(forest.child, node).long() + right.long(), node)
+    return pick(forest.child, node).long()
+
+
+def leaf_means(forest: ObliqueForest, columns: Tensor) -> Tensor:
+    """Return the means (L, c) of training columns (N, c) over the draws of each leaf, in the columns' dtype."""
+    leaf = torch.repeat_interleave(torch.arange(len(forest.sizes), device=columns.device), forest.sizes.long())
+    draws = forest.draws.to(columns.dtype)[:, None]
+    sums = columns.new_zeros(len(forest.sizes), columns.shape[1])
+    sums.index_add_(0, leaf, draws * columns[forest.rows.long()])
+    return sums / columns.new_zeros(len(forest.sizes), 1).index_add_(0, leaf, draws)

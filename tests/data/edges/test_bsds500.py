@@ -1,8 +1,7 @@
-"""BSDS500 on a small tree of its layout: parts, votes, crops; what does not fit is named."""
+"""BSDS500 on a small tree of its layout: parts, votes, random crops, and errors."""
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import fake_edges
@@ -11,13 +10,13 @@ import pytest
 import torch
 from places import ROOT
 
-from ldl.cli import main
 from ldl.data import BSDS500
-from ldl.data.edges.votes import vote_share
+from ldl.data.edges.crops import Crops, learned, vote_share
 from ldl.data.sampler import Draw
 from ldl.errors import LDLError
 
 CONFIG = ROOT / "configs/runs/bsds_softmax.yaml"
+SHAPE = (60, 80)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def test_parts_of_the_protocols(tree: Path, protocol: str, parts: tuple[str, str
 
 
 def test_a_set_without_validation_part(tmp_path: Path) -> None:
-    """As of NYUD, whose two parts are for training and test."""
+    """For example NYUD, which has a training and a test set."""
     tree = fake_edges.bsds(tmp_path, {"train": 2, "test": 1}, shape=(60, 80))
     data = opened(tree, protocol="final")
     assert (len(data.split.train), len(data.split.test)) == (2, 1)
@@ -73,7 +72,7 @@ def test_tolerance_widens_the_line_of_each_annotator() -> None:
 
 
 def test_images_for_heads_fitted_on_images(tree: Path) -> None:
-    """All of training, whole, one a batch, with what annotators drew where it is wanted."""
+    """All training images, whole, one per batch, with the requested ground truth."""
     data = opened(tree)
     batches = list(data.image_dataloader(("segments", "boundaries")))
     assert [int(batch["index"]) for batch in batches] == data.split.train.tolist()
@@ -90,7 +89,7 @@ def test_images_for_heads_fitted_on_images(tree: Path) -> None:
 
 @pytest.mark.parametrize("flips", [True, False])
 def test_crops_move_picture_and_votes_together(tree: Path, flips: bool) -> None:
-    """The rim lies where brightness changes, however the crop is turned."""
+    """The rim lies where brightness changes, for any flip and rotation of the crop."""
     data = opened(tree, flips=flips, tolerance=1)
     seen = set()
     for seed in range(12):
@@ -106,20 +105,6 @@ def test_crops_move_picture_and_votes_together(tree: Path, flips: bool) -> None:
         seen.add(crop["input"].numpy().tobytes())
     assert len(seen) == 12
     torch.testing.assert_close(draw(data, 0, 5), draw(data, 0, 5))
-
-
-def test_crops_without_turns_are_windows_of_the_image(tree: Path) -> None:
-    data = opened(tree, flips=False, turns=False)
-    picture, crop = data.read(0)[0], draw(data)["input"].permute(1, 2, 0).numpy()
-    windows = np.lib.stride_tricks.sliding_window_view(picture, crop.shape)
-    assert (windows == crop).all((-3, -2, -1)).any()
-
-
-def test_a_loader_process_can_take_the_images(tree: Path) -> None:
-    data = opened(tree)
-    data.trainer = lambda: None  # cannot be pickled, as a trainer that runs
-    images = data.dataset(data.split.train, train=True)
-    torch.testing.assert_close(pickle.loads(pickle.dumps(images))[Draw(0, 1.0, 3)], draw(data, 0, 3))
 
 
 def test_negatives_balance_the_classes(tree: Path) -> None:
@@ -148,7 +133,7 @@ def test_consensus_learns_only_from_clear_pixels(tree: Path) -> None:
         np.testing.assert_array_equal(crop["keep"], (share == 0) | (share >= 0.5))
         unclear += int((~crop["keep"]).sum())
     assert unclear
-    # What is tested is the share of annotators in any case.
+    # The test target is always the share of annotators.
     target = consensus.dataset(consensus.split.test, train=False)[Draw(0, 1.0, 0)]["target"][..., 1]
     assert ((target > 0) & (target < 0.5)).any()
 
@@ -156,13 +141,7 @@ def test_consensus_learns_only_from_clear_pixels(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"protocol": "tset"}, "BSDS500.protocol 'tset' must be one of development, final"),
-        ({"target": "mean"}, "BSDS500.target 'mean'"),
-        ({"tolerance": -1}, "BSDS500.tolerance -1 must be"),
         ({"sizes": (1.5, 0.5)}, r"BSDS500.sizes \[1.5, 0.5\] must be two factors, the smaller first"),
-        ({"rotations": 0}, "BSDS500.rotations 0 must be in 1..360"),
-        ({"crop": 16}, "BSDS500.crop 16 must be"),
-        ({"negatives": 0}, "BSDS500.negatives 0 must be"),
         ({"path": "nowhere"}, r"no BSDS500 at .*nowhere: it lies as .*BIDS/BSDS500 \(non-commercial"),
     ],
 )
@@ -175,11 +154,11 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
     tree = fake_edges.bsds(tmp_path)
     with pytest.raises(LDLError, match="1001.jpg has 48x64 pixels, less than data.crop 64"):
         draw(opened(tree, crop=64))
-    fake_edges.write_truth(tree / "groundTruth/train/1002.mat", [np.ones((5, 6))])
+    fake_edges.write_truth(tree / "groundTruth/train/1002.mat", [np.eye(5, 6)])
     with pytest.raises(LDLError, match="1002.jpg and its ground truth differ in size, 64x48 and 5x6"):
         draw(opened(tree), 1)
     (tree / "images/val/1005.png").touch()
-    with pytest.raises(LDLError, match="val has 1005.jpg and 1005.png, which are one image by name"):
+    with pytest.raises(LDLError, match="part val: the image is there twice: 1005"):
         opened(tree)
     (tree / "images/val/1005.png").unlink()
     (tree / "groundTruth/val/1005.mat").unlink()
@@ -199,7 +178,72 @@ def test_the_release(ldl_data: Path) -> None:
     assert {len(data.ground_truth(row).boundaries) for row in data.split.test[::20]} <= set(range(4, 10))
 
 
-def test_there_are_no_folds(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    with pytest.raises(SystemExit):
-        main(["-c", str(CONFIG), f"--data.path={tree}", "--stage=crossval", f"--run_dir={tmp_path}"])
-    assert "BSDS500 has a published split and no folds" in capsys.readouterr().err
+def crops(**changed: object) -> Crops:
+    return Crops(32, "votes", True, False, None)._replace(**changed)
+
+
+def lines(rng: np.random.Generator, annotators: int = 3) -> np.ndarray:
+    """Return a few straight lines, one pixel thick, of each annotator."""
+    drawn = np.zeros((annotators, *SHAPE), bool)
+    for single in drawn:
+        for _ in range(3):
+            ends = rng.uniform(0, SHAPE, (2, 2))
+            y, x = np.linspace(*ends, 200).astype(int).T
+            single[y, x] = True
+    return drawn
+
+
+def places() -> np.ndarray:
+    """Return an image whose first two channels are the position of each pixel, 3 levels per pixel."""
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    return np.stack([3 * x, 3 * y, np.zeros_like(x)], -1).astype(np.uint8)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_right_angles_give_the_pixels_themselves(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    image, drawn = rng.integers(0, 256, (*SHAPE, 3), dtype=np.uint8), lines(rng)
+    share = vote_share(drawn, 1.0)
+    picture, target, keep = crops(rotations=4).take(image, share, drawn, 1.0, rng)
+    both = np.concatenate([image, (255 * share).astype(np.uint8)[..., None]], -1)
+    found = np.concatenate([picture, (255 * target).astype(np.uint8)[..., None]], -1)
+    windows = np.lib.stride_tricks.sliding_window_view(both, (32, 32, 4))
+    turned = [np.rot90(flipped, quarters) for flipped in (found, found[:, ::-1]) for quarters in range(4)]
+    assert any((windows == one).all((-3, -2, -1)).any() for one in turned) and keep.all()
+
+
+@pytest.mark.parametrize(("sizes", "reach"), [((1.0, 1.0), 1.0), ((0.7, 1.6), 2.0), ((1.5, 1.5), 0.0)])
+def test_votes_lie_where_the_lines_do(sizes: tuple[float, float], reach: float) -> None:
+    """Compare each pixel's position in the image, given by its colour, with the distances to all drawn pixels."""
+    rng = np.random.default_rng(1)
+    for _ in range(6):
+        drawn = lines(rng)
+        picture, target, _ = crops(rotations=16, sizes=sizes).take(places(), np.empty(SHAPE), drawn, reach, rng)
+        x, y = np.moveaxis(picture[..., :2].astype(float) / 3, -1, 0)
+        right, down = (np.array([axis[end] - axis[0, 0] for axis in (x, y)]) for end in ((0, -1), (-1, 0)))
+        # No shear: a rotation keeps right angles, and lengths.
+        assert abs(right @ down) < 0.05 * (right @ right) and right @ right == pytest.approx(down @ down, rel=0.08)
+        size = 31 / np.hypot(*right)
+        assert sizes[0] - 0.05 < size < max(sizes[1], 32 * 2**0.5 / min(SHAPE)) + 0.05
+        share = np.zeros((2, 32, 32))
+        for single in drawn:
+            at_y, at_x = np.nonzero(single)
+            away = size * np.hypot(y[..., None] - at_y, x[..., None] - at_x).min(-1)
+            # Rounded colours and the distance between two drawn pixels leave half a pixel of tolerance.
+            share += [away <= max(reach, 0.5) - 0.5 * size, away <= max(reach, 0.5) + 0.5 * size]
+        at_least, at_most = share / len(drawn)
+        assert (target >= at_least - 1e-6).all() and (target <= at_most + 1e-6).all()
+        assert target.any()
+
+
+def test_blended_is_the_mean_of_both_losses() -> None:
+    """Compare gradients at a prediction p: p - target for a pixel to learn from."""
+    rng = np.random.default_rng(0)
+    share = rng.choice([0, 0.2, 0.4, 0.5, 0.8, 1], (400, 500)).astype(np.float32)
+    gradient = {}
+    for name in ("votes", "consensus", "blended"):
+        target, keep = learned(share, name, None, rng)
+        gradient[name] = keep * (0.3 - target)
+    for value in np.unique(share):
+        votes, consensus, blended = (part[share == value].mean() for part in gradient.values())
+        assert blended == pytest.approx((votes + consensus) / 2, abs=2e-3)

@@ -1,29 +1,39 @@
-"""MORPH as it is released and as Kaggle has it, under every protocol, from the files to ``results.json``."""
+"""MORPH as it is released and as Kaggle has it: every protocol, whole runs, and incomplete, wrong or foreign trees."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from fake_faces import MORPH_SPLITS, morph_faces, morph_folders, morph_lists, morph_release, open_morph, write_lines
+from fake_faces import (
+    MORPH_CSV,
+    MORPH_SPLITS,
+    morph_faces,
+    morph_folders,
+    morph_lists,
+    morph_release,
+    open_morph,
+    picture,
+)
 
-from ldl import charts
-from ldl.cli import main
-from ldl.data.faces.morph.names import parse_name, stem
+from ldl.data.faces.morph_lists import stem
+from ldl.data.pictures import read_picture
+from ldl.data.sampler import Draw
+from ldl.errors import LDLError
 
+Row = dict[str, str]
 FOLDS = {"random_10fold": 10, "s1_s2_s3": 2, "morph_sub": 6, "coral_list": 1}
-
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The fake pictures in both layouts, as data folders, with the lists below each."""
+    """The fake images in both layouts, as data folders, with the lists below each."""
     folder = tmp_path_factory.mktemp("data")
     roots = {"release": morph_release(folder / "release"), "folders": morph_folders(folder / "folders")}
     for root in roots.values():
@@ -31,14 +41,17 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return roots
 
 
-@pytest.mark.parametrize("layout", ["release", "folders"])
 @pytest.mark.parametrize(("protocol", "split_list"), MORPH_SPLITS)
-def test_every_protocol(layout: str, protocol: str, split_list: str | None, roots: dict[str, Path]) -> None:
-    count = open_morph(roots[layout], protocol, split_list).num_folds
-    assert count == FOLDS.get(protocol, 5)
+def test_every_protocol_in_both_layouts(protocol: str, split_list: str | None, roots: dict[str, Path]) -> None:
+    data, other = (open_morph(root, protocol, split_list) for root in roots.values())
+    assert data.num_folds == FOLDS.get(protocol, 5)
     leaks = []
-    for fold in range(count):
-        data = open_morph(roots[layout], protocol, split_list, fold=fold)
+    for fold in range(data.num_folds):
+        names = []
+        for each in (data, other):
+            each.select_fold(fold)
+            names.append([[stem(each.records.files[row]) for row in part] for part in vars(each.split).values()])
+        assert names[0] == names[1]
         parts = [data.split.train, data.split.val, data.split.test]
         assert all(len(part) for part in parts)
         assert len(np.unique(np.concatenate(parts))) == sum(map(len, parts)) <= data.size == 72
@@ -47,86 +60,127 @@ def test_every_protocol(layout: str, protocol: str, split_list: str | None, root
     assert data.leaky == (protocol != "subject_exclusive") == (max(leaks) > 0)
 
 
-@pytest.mark.parametrize(("protocol", "split_list"), MORPH_SPLITS)
-def test_both_layouts_are_cut_alike(protocol: str, split_list: str | None, roots: dict[str, Path]) -> None:
-    names = []
-    for root in roots.values():
-        data = open_morph(root, protocol, split_list)
-        names.append([[stem(data.records.files[row]) for row in part] for part in vars(data.split).values()])
-    assert names[0] == names[1]
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"protocol": "subject_exclusiv"},
+            "Morph has no protocol 'subject_exclusiv'; did you mean 'subject_exclusive'",
+        ),
+        (
+            {"split_list": "SE"},
+            "protocol subject_exclusive follows no list: leave data.split_list out, or choose one of",
+        ),
+        ({"protocol": "coral_list", "split_list": "sub.txt"}, "must be the folder of the lists"),
+        ({"protocol": "s1_s2_s3", "fold": 2}, r"fold 2 must be in 0..1, the folds of s1_s2_s3"),
+        ({"alignment": "box"}, "name a JSON file of them in data.boxes"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str, roots: dict[str, Path]) -> None:
+    with pytest.raises(LDLError, match=message) as error:
+        open_morph(roots["release"], **options)
+    assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("layout", ["release", "folders"])
-def test_batches_hold_what_the_names_say(layout: str, roots: dict[str, Path]) -> None:
-    data = open_morph(roots[layout], batch_size=10, fold=1)
-    faces = dict(morph_faces())
-    seen = set()
-    for loader in (data.train_dataloader(), data.val_dataloader(), data.test_dataloader()):
-        for batch in loader:
-            real = batch["weight"] > 0
-            assert batch["input"].shape[1:] == (3, 16, 16)
-            assert batch["input"].dtype == torch.uint8
-            assert torch.equal(batch["target"].argmax(1) + 16, batch["value"].long())
-            for row, age in zip(batch["index"][real].tolist(), batch["value"][real].tolist()):
-                name = parse_name(data.records.files[row])
-                assert name is not None
-                assert (name.age, name.person) == (age, data.groups[row])
-                assert data.records.facts["gender"][row] == name.gender
-                assert data.records.facts["race"][row] == faces[stem(data.records.files[row]).upper()]
-                seen.add(row)
-    assert seen == set(range(72))
-    # The pictures were made the brighter, the older: so each is served with its own age.
-    whole = next(iter(open_morph(roots[layout], batch_size=72).whole_dataloader()))
-    brightness = whole["input"].float().mean((1, 2, 3))
-    assert np.corrcoef(brightness.numpy(), whole["value"].numpy())[0, 1] > 0.99
+@pytest.mark.parametrize("protocol", ["caucasian", "s1_s2_s3", "morph_sub"])
+def test_folders_without_races_need_a_list(protocol: str, tmp_path: Path) -> None:
+    morph_lists(morph_folders(tmp_path, races=False))
+    with pytest.raises(LDLError, match="no file says the races"):
+        open_morph(tmp_path, protocol)
+    place = next(place for name, place in MORPH_SPLITS if name == protocol and place)
+    assert len(open_morph(tmp_path, protocol, place).split.test)
 
 
-def _quiet_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Drawing takes most of a short run, and is tested elsewhere.
-    monkeypatch.setattr(charts, "overview", lambda *arguments: {})
-    monkeypatch.setattr(charts, "learning_curves", lambda *arguments: None)
+def _set(row: int, **values: str) -> Callable[[list[Row]], None]:
+    return lambda rows: rows[row].update(values)
 
 
-def _run(root: Path, protocol: str, split_list: str | None, folder: Path, *options: str) -> dict[str, Any]:
-    place = [f"--data.split_list=lists/{split_list}"] if split_list else []
-    main(
-        ["-c", str(write_lines(folder / "run.yaml", ["model: {head: Softmax, backbone: Identity}", "data: Morph"]))]
-        + ["--model.backbone.flatten=true", f"--data.root={root}", f"--data.protocol={protocol}", *place]
-        + ["--data.crop_size=16", "--data.val_fraction=0.25", "--trainer.max_epochs=1", "--wandb.mode=disabled"]
-        + ["--trainer.enable_progress_bar=false", "--trainer.enable_model_summary=false"]
-        + ["--run_dir", str(folder), *options]
-    )
-    return json.loads((folder / "results.json").read_text())
+def _drop(column: str) -> Callable[[list[Row]], None]:
+    def drop(rows: list[Row]) -> None:
+        for row in rows:
+            del row[column]
+
+    return drop
 
 
-@pytest.mark.parametrize(("protocol", "split_list"), MORPH_SPLITS)
-def test_train_and_test(
-    protocol: str, split_list: str | None, roots: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_drop("race"), "morph_2008_nonCommercial.csv has no column 'race'; its columns are id_num, picture_num, dob"),
+        (_set(3, age="old"), "line 5, column 'age' is 'old', not a finite number"),
+        (_set(3, age="21"), "line 5 is person 9072 of age 21, but its photo is 'Album2/009072_0M20.JPG'"),
+        (_set(3, id_num="9073"), "line 5 is person 9073 of age 20, but its photo is 'Album2/009072_0M20.JPG'"),
+        (_set(3, photo="Album2/somebody.JPG"), "its photo is 'Album2/somebody.JPG', not of the form"),
+        (
+            _set(3, photo="Album2/009055_0M18.JPG", id_num="9055", age="18"),
+            "line 5 names .*, which an earlier line names",
+        ),
+        (_set(3, photo="Album2/009072_0M78.JPG", age="78"), r"009072_0M78.JPG has age 78, outside 16..77 years"),
+        (
+            _set(3, photo="Album2/009072_9M20.JPG"),
+            "1 of 72 images cannot be read, the first: no picture at .*_9M20.JPG",
+        ),
+    ],
+)
+def test_bad_tables_are_refused(change: Callable[[list[Row]], None], message: str, tmp_path: Path) -> None:
+    morph_release(tmp_path, change)
+    with pytest.raises(LDLError, match=message) as error:
+        open_morph(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_table_from_another_system_is_read(tmp_path: Path) -> None:
+    def change(rows: list[Row]) -> None:
+        for row in rows:
+            row.update(photo=row["photo"].replace("/", "\\"), race=f" {row['race'].lower()}", age=f"{row['age']}.0")
+        rows[5]["gender"] = "F"
+
+    table = morph_release(tmp_path, change) / "MORPH" / MORPH_CSV
+    table.write_bytes(b"\xef\xbb\xbf" + table.read_bytes())
+    data = open_morph(tmp_path)
+    assert set(data.records.facts["race"]) == {"B", "W", "H", "A"}
+    assert dict(zip(*np.unique(data.records.facts["gender"], return_counts=True))) == {"M": 45, "F": 27}
+
+
+def test_a_list_that_names_absent_pictures_is_refused_or_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _quiet_charts(monkeypatch)
-    results = _run(roots["release"], protocol, split_list, tmp_path)
-    data = open_morph(roots["release"], protocol, split_list)
-    assert (results["data"], results["protocol"], results["leaky"]) == ("Morph", protocol, data.leaky)
-    (fold,) = results["folds"]
-    assert [fold["n_train"], fold["n_val"], fold["n_test"]] == [len(part) for part in vars(data.split).values()]
-    assert fold["leak"] == data.leak
-    assert 0 < results["mean"]["mae"] < 61
+    morph_lists(morph_folders(tmp_path))
+    path = tmp_path / "lists" / "RS" / "Setting_3.txt"
+    path.write_text(path.read_text() + "000001_0M20.JPG\t0\t20\tmorph\n000002_0M20.JPG\t1\t20\tmorph\n")
+    with pytest.raises(LDLError, match="2 of 74 images of .* are not there, the first: 000001_0m20; add them, or"):
+        open_morph(tmp_path, "random_80_20", "RS/Setting_3.txt")
+    data = open_morph(tmp_path, "random_80_20", "RS/Setting_3.txt", skip_unreadable=True)
+    assert "2 of 74 images of" in capsys.readouterr().out
+    assert len(data.split.test) == 15
 
 
-@pytest.mark.parametrize("split_list", [None, "3_Fold_BW"])
-def test_cross_validation_averages_both_directions(
-    split_list: str | None, roots: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _quiet_charts(monkeypatch)
-    results = _run(roots["folders"], "s1_s2_s3", split_list, tmp_path, "--stage=crossval")
-    figures = [fold["metrics"]["mae"] for fold in results["folds"]]
-    assert len(figures) == 2
-    assert results["mean"]["mae"] == pytest.approx(sum(figures) / 2)
+def test_bad_folders_are_refused(tmp_path: Path) -> None:
+    images = morph_folders(tmp_path) / "MORPH" / "Images"
+    picture(images / "Test" / "somebody.jpg", 30)
+    with pytest.raises(LDLError, match="somebody.jpg is not named as an image of MORPH, such as 009055_1M54.JPG"):
+        open_morph(tmp_path)
+    (images / "Test" / "somebody.jpg").unlink()
+    picture(images / "Test" / "009055_0m18.png", 30)
+    with pytest.raises(LDLError, match="one image twice; remove one"):
+        open_morph(tmp_path)
+    with pytest.raises(LDLError, match="no MORPH II at .*absent"):
+        open_morph(tmp_path, path="absent")
 
 
-def test_what_a_protocol_leaves_out_is_printed(roots: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    data = open_morph(roots["release"], "caucasian", "RS_partial", fold=2)
-    assert "39 of 72 pictures are in no part of caucasian, fold 2" in capsys.readouterr().out
-    assert set(data.records.facts["race"][np.concatenate(list(vars(data.split).values()))]) == {"W"}
-    open_morph(roots["release"], "subject_exclusive")
-    assert "in no part" not in capsys.readouterr().out
+def test_boxes_place_the_faces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    faces = [name for name, _ in morph_faces()]
+    root = morph_release(tmp_path)
+    corners = [3.5, 7.5, 11.5, 7.5, 11.5, 15.5, 3.5, 15.5]  # between the pixels
+    entries = [{"img_path": f"MORPH/Album2/{name}.jpg", "aligned_bbox": corners} for name in faces[:-1]]
+    (tmp_path / "boxes.json").write_text(json.dumps(entries))
+    with pytest.raises(LDLError, match="boxes.json has no box of 1 of 72 images, the first: Album2/"):
+        open_morph(root, boxes="boxes.json")
+    data = open_morph(root, boxes="boxes.json", skip_unreadable=True, margin=0.0, crop_size=8)
+    assert "left out: " in capsys.readouterr().out
+    assert data.size == 71
+    original = read_picture(data.records.folder / data.records.files[4])
+    served = data.dataset(np.array([4]), train=False)[Draw(0, 1.0, 0)]["input"].permute(1, 2, 0).numpy()
+    assert np.abs(served.astype(int) - original[8:16, 4:12]).max() <= 1
+    whole = open_morph(root, boxes="boxes.json", alignment="none", crop_size=8)
+    assert whole.size == 72

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ldl.data import TabularLDL
-from ldl.data.tables import download
-from ldl.data.tables.download import SETS, download_set, git_blob
+from ldl.data import TabularLDL, sources
+from ldl.data.sources import SETS, download_set, git_blob
 from ldl.errors import LDLError
 
 
@@ -53,7 +52,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Han
     kind = type("Own", (Handler,), {"content": (tmp_path / "set.mat").read_bytes(), "asked": []})
     monkeypatch.setitem(SETS, "SJAFFE.mat", git_blob(tmp_path / "set.mat"))
     running = ThreadingHTTPServer(("127.0.0.1", 0), partial(kind))
-    monkeypatch.setattr(download, "SOURCE", f"http://127.0.0.1:{running.server_port}")
+    monkeypatch.setattr(sources, "MIRROR", f"http://127.0.0.1:{running.server_port}")
     threading.Thread(target=running.serve_forever, daemon=True).start()
     yield kind
     running.shutdown()
@@ -79,25 +78,6 @@ def test_a_missing_set_is_downloaded_once(server: type[Handler], tmp_path: Path)
     assert not (tmp_path / "ldl" / "SJAFFE.mat.part").exists()
 
 
-@pytest.mark.parametrize("ranges", [True, False])
-def test_what_broke_off_goes_on(ranges: bool, server: type[Handler], tmp_path: Path) -> None:
-    server.breaks_at, server.ranges = 50_000, ranges
-    path = tmp_path / "SJAFFE.mat"
-    with pytest.raises(LDLError, match=r"SJAFFE.mat cannot be downloaded: IncompleteRead.*try again"):
-        download_set("SJAFFE.mat", path)
-    assert not path.exists()
-    assert (tmp_path / "SJAFFE.mat.part").stat().st_size == 50_000
-    download_set("SJAFFE.mat", path)
-    assert path.read_bytes() == server.content
-    assert server.asked == [None, "bytes=50000-"]
-
-
-def test_a_whole_part_is_only_checked(server: type[Handler], tmp_path: Path) -> None:
-    (tmp_path / "SJAFFE.mat.part").write_bytes(server.content)
-    download_set("SJAFFE.mat", tmp_path / "SJAFFE.mat")
-    assert (tmp_path / "SJAFFE.mat").read_bytes() == server.content
-
-
 def test_an_altered_file_is_refused_and_not_kept(server: type[Handler], tmp_path: Path) -> None:
     server.content = server.content[:-1] + b"x"
     with pytest.raises(LDLError, match="is not the published file: checksum [0-9a-f]{40}, not [0-9a-f]{40}"):
@@ -119,7 +99,7 @@ def test_what_cannot_be_had_is_said(
 ) -> None:
     with pytest.raises(LDLError, match="Movie.mat cannot be downloaded: HTTP Error 404"):
         download_set("Movie.mat", tmp_path / "Movie.mat")
-    monkeypatch.setattr(download, "SOURCE", "http://127.0.0.1:9")
+    monkeypatch.setattr(sources, "MIRROR", "http://127.0.0.1:9")
     with pytest.raises(LDLError, match="SJAFFE.mat cannot be downloaded: .*refused.*or put it at"):
         download_set("SJAFFE.mat", tmp_path / "SJAFFE.mat")
     with pytest.raises(LDLError, match="SJAFE.mat is not among the public sets.*SJAFFE"):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
 
-from ldl.data import Bags, TabularLDL
-from ldl.data.tables.scaling import FeatureScaler
+from ldl.data import TabularLDL
+from ldl.data.tables.scaling import HIGHEST, LOWEST, FeatureScaler, Scaling, normal_quantile, scale
 from ldl.errors import LDLError
 
 RNG = np.random.default_rng(0)
@@ -48,28 +51,6 @@ def test_hellinger_keeps_distances() -> None:
         scaler.transform(np.array([[-1.0, 0, 0, 0, 0, 0]]))
 
 
-def test_quantiles_are_ranks() -> None:
-    rank = (stats.rankdata(TRAIN[:, 0]) - 1) / (len(TRAIN) - 1)
-    uniform = _scaled("quantile_uniform").transform(TRAIN)
-    np.testing.assert_allclose(uniform[:, 0], (rank - 0.5) * np.sqrt(12), atol=1e-6)
-    assert uniform[:, 0].std() == pytest.approx(1, abs=0.01)
-    normal = _scaled("quantile_normal").transform(TRAIN)
-    inner = (rank > 0) & (rank < 1)
-    np.testing.assert_allclose(normal[inner, 0], stats.norm.ppf(rank[inner]), atol=1e-5)
-
-
-def test_other_rows_stay_in_the_range_of_training() -> None:
-    uniform = _scaled("quantile_uniform").transform(OTHER)
-    assert np.abs(uniform).max() <= np.sqrt(3) + 1e-9
-
-
-def test_none_and_clip() -> None:
-    np.testing.assert_array_equal(_scaled("none").transform(OTHER), OTHER)
-    clipped = _scaled("standard", 2.0).transform(OTHER)
-    assert np.abs(clipped).max() == 2.0
-    np.testing.assert_array_equal(clipped, _scaled("standard").transform(OTHER).clip(-2, 2))
-
-
 @pytest.mark.parametrize("kind", ["standard", "quantile_normal", "quantile_uniform", "none"])
 def test_state_comes_back_without_unpickling(kind: str) -> None:
     scaler = _scaled(kind)
@@ -81,17 +62,7 @@ def test_state_comes_back_without_unpickling(kind: str) -> None:
     np.testing.assert_array_equal(other.transform(OTHER), scaler.transform(OTHER))
 
 
-@pytest.mark.parametrize("kind", ["standard", "quantile_normal", "none"])
-def test_rows_lie_in_one_piece_whatever_order_the_file_has(kind: str) -> None:
-    columns = _scaled(kind).apply(np.asfortranarray(OTHER), "file")
-    assert columns.is_contiguous() and torch.equal(columns, _scaled(kind).apply(OTHER, "file"))
-
-
 def test_errors() -> None:
-    with pytest.raises(LDLError, match="Bags.scaling 'log' must be one of standard"):
-        Bags("t.csv", scaling="log").setup()  # type: ignore[arg-type]
-    with pytest.raises(LDLError, match="Bags.clip -1 must be above 0"):
-        Bags("t.csv", clip=-1).setup()
     with pytest.raises(LDLError, match="have 2 features, but the checkpoint was trained on 3"):
         _scaled("standard").transform(OTHER[:, :2])
     with pytest.raises(LDLError, match="trained with data.scaling 'quantile_normal', not 'quantile_uniform'"):
@@ -112,3 +83,76 @@ def test_features_that_float32_cannot_hold_are_named(tmp_path: Path) -> None:
     data = TabularLDL(path=str(tmp_path / "a.npz"))
     data.setup()
     assert data.scaled.isfinite().all()
+
+
+def table(rows: int, seed: int) -> np.ndarray:
+    """Features that are smooth, rounded, constant, mostly one value, or large; none below 0."""
+    features = np.abs(np.random.default_rng(seed).normal(size=(rows, 5)))
+    features[:, 1] = np.round(2 * features[:, 1])
+    features[:, 2] = 3.0
+    features[:, 3] = np.where(features[:, 3] < 0.8, 0.25, features[:, 3])
+    features[:, 4] *= 1e6
+    return features
+
+
+@pytest.mark.parametrize("kind", get_args(Scaling))
+@settings(max_examples=6, deadline=None)
+@given(rows=st.integers(2, 1200), seed=st.integers(0, 9), clip=st.sampled_from([None, 1.5]))
+def test_as_the_scaler_scales(kind: Scaling, rows: int, seed: int, clip: float | None) -> None:
+    scaler = FeatureScaler(kind, clip)
+    scaler.fit(table(rows, seed))
+    asked = np.concatenate([table(rows, seed)[:50], table(50, seed + 1), 3 * table(50, seed + 2)])
+    asked[::7, 0] = np.nan
+    learned = {name: torch.from_numpy(array) for name, array in scaler.learned.items()}
+    found = scale(torch.from_numpy(asked), kind, clip, learned)
+    np.testing.assert_allclose(found.numpy(), scaler.transform(asked.copy()), rtol=1e-12, atol=1e-12)
+
+
+def test_normal_quantiles_are_scipys() -> None:
+    share = np.concatenate([[0, 1e-7, 0.5, 1], np.random.default_rng(0).random(1000), np.geomspace(1e-7, 1, 1000)])
+    wanted = norm.ppf(share).clip(LOWEST, HIGHEST)
+    np.testing.assert_allclose(normal_quantile(torch.from_numpy(share)).numpy(), wanted, rtol=1e-13, atol=1e-15)
+
+
+CSV = "a,b,label:x,label:y\n1,,0.5,0.5\n2,nan,0.25,0.75\n3,4,1,0\nNA,5,0,1\n"
+NAN = np.nan
+
+
+@pytest.mark.parametrize("kind", ["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"])
+def test_what_is_missing_stays_so_and_the_rest_is_scaled_by_what_is_known(kind: str) -> None:
+    random = np.random.default_rng(0)
+    features = random.exponential(size=(50, 3))
+    missing = random.random((50, 3)) < 0.3
+    missing[:, 2] = False
+    scaler = FeatureScaler(kind, None)  # type: ignore[arg-type]
+    scaler.fit(np.where(missing, NAN, features))
+    scaled = scaler.transform(np.where(missing, NAN, features))
+    assert np.array_equal(np.isnan(scaled), missing)
+    if kind == "hellinger":
+        assert np.allclose(np.nanmean(scaled, 0), 0) and np.isclose(np.nanmean(np.square(scaled)), 1)
+        return
+    for f in range(3):
+        known = ~missing[:, f]
+        # Each feature as if its known rows were all there is; quantiles lie elsewhere, but keep the order.
+        assert np.array_equal(scaled[known, f].argsort(), features[known, f].argsort())
+        alone = FeatureScaler(kind, None)  # type: ignore[arg-type]
+        alone.fit(features[known, f : f + 1])
+        expected = alone.transform(features[known, f : f + 1])[:, 0]
+        np.testing.assert_allclose(scaled[known, f], expected, atol=0.3 if "quantile" in kind else 1e-9)
+
+
+def test_csv_files_say_it_in_several_ways(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text(CSV)
+    data = TabularLDL(path=str(tmp_path / "table.csv"), missing="keep", scaling="none", folds=2, val_fraction=0)
+    data.setup()
+    assert data.has_missing
+    expected = [[1, NAN], [2, NAN], [3, 4], [NAN, 5]]
+    assert torch.equal(data.scaled.isnan(), torch.tensor(expected).isnan())
+    with pytest.raises(LDLError, match="line 2, column 'b' is '', not a finite number"):
+        TabularLDL(path=str(tmp_path / "table.csv")).setup()
+    (tmp_path / "table.csv").write_text(CSV.replace("nan", "many"))
+    with pytest.raises(LDLError, match="column 'b' is 'many', not a finite number"):
+        TabularLDL(path=str(tmp_path / "table.csv"), missing="keep").setup()
+    (tmp_path / "table.csv").write_text(CSV.replace("0.25", ""))
+    with pytest.raises(LDLError, match="column 'label:x' is ''"):
+        TabularLDL(path=str(tmp_path / "table.csv"), missing="keep").setup()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from ldl.data import TabularLDL, TabularValues
-from ldl.data.tables.distributions import find_name, read_table
+from ldl.data.tables.reading import read_table
 from ldl.errors import LDLError
 
 RNG = np.random.default_rng(0)
@@ -26,10 +24,8 @@ def write_csv(path: Path, features: np.ndarray = X, distributions: np.ndarray = 
     path.write_text("\n".join([",".join(header), *rows]) + "\n")
 
 
-@pytest.mark.parametrize("suffix", [".mat", ".npz", ".MAT"])
-@pytest.mark.parametrize(
-    ("feature", "target"), [("features", "labels"), ("X", "D"), ("x", "label_distribution"), ("data", "Y")]
-)
+@pytest.mark.parametrize("suffix", [".npz", ".MAT"])
+@pytest.mark.parametrize(("feature", "target"), [("features", "labels"), ("data", "Y")])
 def test_arrays_come_back_under_the_usual_keys(tmp_path: Path, suffix: str, feature: str, target: str) -> None:
     path = tmp_path / f"table{suffix}"
     arrays = {feature: X, target: D, "note": np.arange(3)}
@@ -37,16 +33,8 @@ def test_arrays_come_back_under_the_usual_keys(tmp_path: Path, suffix: str, feat
         np.savez(file, **arrays) if suffix == ".npz" else scipy.io.savemat(file, arrays)  # type: ignore[arg-type]
     table = read_table(path)
     np.testing.assert_array_equal(table.features, X)
-    np.testing.assert_allclose(table.distributions, D, rtol=1e-12)
+    np.testing.assert_allclose(table.target, D, rtol=1e-12)
     assert table.names is None
-
-
-def test_given_keys_go_before_the_usual_ones(tmp_path: Path) -> None:
-    path = tmp_path / "table.npz"
-    np.savez(path, features=X, labels=D, mine=2 * X, votes=D[::-1])
-    table = read_table(path, "mine", "votes")
-    np.testing.assert_array_equal(table.features, 2 * X)
-    np.testing.assert_allclose(table.distributions, D[::-1], rtol=1e-12)
 
 
 def test_csv_takes_label_columns_anywhere_and_names_them(tmp_path: Path) -> None:
@@ -54,7 +42,7 @@ def test_csv_takes_label_columns_anywhere_and_names_them(tmp_path: Path) -> None
     path.write_text("\ufefflabel:sad,age,label:happy\n0.25,3,0.75\n\n1,4e0,0\n", encoding="utf-8")
     table = read_table(path)
     assert table.features.tolist() == [[3.0], [4.0]]
-    assert table.distributions.tolist() == [[0.25, 0.75], [1.0, 0.0]]
+    assert table.target.tolist() == [[0.25, 0.75], [1.0, 0.0]]
     assert table.names == ["sad", "happy"]
     write_csv(path)
     np.testing.assert_array_equal(read_table(path).features, X)
@@ -66,23 +54,17 @@ def test_small_numbers_and_sparse_matrices_are_numbers(tmp_path: Path) -> None:
     scipy.io.savemat(path, {"features": scipy.sparse.csc_matrix(X), "labels": onehot})
     table = read_table(path)
     np.testing.assert_array_equal(table.features, X)
-    assert table.distributions.dtype == np.float64
-    np.testing.assert_array_equal(table.distributions, onehot)
-
-
-def test_an_object_array_beside_the_data_does_not_matter(tmp_path: Path) -> None:
-    path = tmp_path / "table.npz"
-    np.savez(path, features=X, labels=D, names=np.array(["a", None], dtype=object))
-    np.testing.assert_array_equal(read_table(path).features, X)
+    assert table.target.dtype == np.float64
+    np.testing.assert_array_equal(table.target, onehot)
 
 
 def test_sums_are_freed_of_rounding_and_normalised_on_demand(tmp_path: Path) -> None:
     path = tmp_path / "table.npz"
     np.savez(path, features=X, labels=D.astype(np.float16))
-    np.testing.assert_allclose(read_table(path).distributions.sum(1), 1, rtol=1e-14)
+    np.testing.assert_allclose(read_table(path).target.sum(1), 1, rtol=1e-14)
     votes = np.array([[3, 1, 0]] * 12)
     np.savez(path, features=X, labels=votes)
-    np.testing.assert_allclose(read_table(path, normalize=True).distributions, votes / 4)
+    np.testing.assert_allclose(read_table(path, normalize=True).target, votes / 4)
 
 
 def _npz(**arrays: Any) -> Callable[[Path], None]:
@@ -101,12 +83,15 @@ def _changed(array: np.ndarray, row: int, column: int, value: float) -> np.ndarr
 
 BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("gone.mat", lambda path: None, {}, r"no data file at .*gone.mat; give --data.path.*LDL_DATA"),
-    ("t.h5", _text("x"), {}, r"unknown kind of file '.h5'; what is read ends in .mat, .npz, .csv, .parquet$"),
-    ("t.xlsx", _text("x"), {}, r"'.xlsx'; what is read ends in .*: save the sheet as .csv, with commas between its f"),
-    ("t.tsv", _text("x"), {}, r"'.tsv'; what is read ends in .*: save the table as .csv, with commas between its f"),
+    ("t.xlsx", _text("x"), {}, r"unknown kind of file '.xlsx'; save a table as .csv with commas between fields"),
     ("t.csv", _text("a|label:b\n1|1\n"), {}, r"bars stand between its fields; write it with commas"),
-    ("t.csv", _text("a,Group,label:b\n1,1,1\n"), {}, r"'Group' is 'group', the name of groups, but for its case"),
-    ("t.npz", lambda path: np.savez(path, X=X, D=D, Persons=X), {}, r"'Persons' is 'persons', .*--data.group_key Pers"),
+    ("t.csv", _text("a,Group,label:b\n1,1,1\n"), {}, r"'Group' may name groups; rename it to 'group'"),
+    (
+        "t.npz",
+        lambda path: np.savez(path, X=X, D=D, Persons=X),
+        {},
+        r"'Persons' may name groups.*--data.group_key",
+    ),
     ("t.csv", _text("a,Label:b,label:c\n1,0,1\n"), {}, r"column 'Label:b' is no label, whose name begins with 'label"),
     (
         "t.csv",
@@ -116,38 +101,24 @@ BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ),
     ("t.mat", _text("no matrix"), {}, r"t.mat cannot be read as .mat"),
     ("t.npz", _text("no zip"), {}, r"t.npz cannot be read as .npz"),
-    (
-        "t.csv",
-        lambda path: path.write_bytes(b"\xff\xfe\x00a,\x80") and None,
-        {},
-        r"t.csv is no text in UTF-8: byte 0 is 0xff",
-    ),
-    ("t.npz", lambda path: np.savez(path, a=X), {}, r"no features under features, .*it has a: pass --data.feature_key"),
-    ("t.npz", lambda path: np.savez(path, X=X), {}, r"no distributions under .*: pass --data.target_key"),
     ("t.npz", _npz(), {"feature_key": "featurs"}, r"no key 'featurs'; did you mean 'features'\?"),
     ("t.npz", _npz(features=_changed(X, 3, 1, np.nan)), {}, r"features row 3, column 1 is nan; .*finite"),
-    ("t.npz", _npz(features=_changed(X, 3, 1, -1e101)), {}, r"features row 3, column 1 is -1e\+101; .*at most 1e\+100"),
     ("t.csv", _text("a,label:b\n1,1\n1e300,1\n"), {}, r"line 3, column 'a' is '1e300', more than 1e100"),
-    ("t.npz", _npz(labels=_changed(D, 5, 2, np.inf)), {}, r"distributions row 5, column 2 is inf"),
     ("t.npz", _npz(labels=_changed(D, 4, 0, -0.25)), {}, r"distribution row 4, label 0 is -0.25; .*not be negative"),
     ("t.npz", _npz(labels=D * 1.5), {}, r"distribution row 0 sums to 1.5, not 1 \(12 such rows\); .*--data.normalize"),
     ("t.npz", _npz(labels=D * (np.arange(12) != 7)[:, None]), {"normalize": True}, r"row 7 is all zero"),
-    ("t.npz", _npz(labels=D[:-1]), {}, r"12 rows of features but 11 of distributions"),
+    ("t.npz", _npz(labels=D[:-1]), {}, r"12 rows of features but 11 distributions"),
     ("t.npz", _npz(features=X[:, 0]), {}, r"features have shape \(12,\); a matrix"),
-    ("t.npz", _npz(features=X[:0], labels=D[:0]), {}, r"features have shape \(0, 4\)"),
     ("t.npz", _npz(features=X.astype(str)), {}, r"features are <U32, not numbers"),
-    ("t.npz", _npz(features=X.astype(object)), {}, r"cannot be read as .npz: Object arrays"),
-    ("t.npz", _npz(features=X * 1j), {}, r"features are complex128, not numbers"),
+    (
+        "t.npz",
+        _npz(features=X.astype(object)),
+        {},
+        r"t.npz: 'features' is an array of Python objects, .* with .astype",
+    ),
     ("t.csv", _text(""), {}, r"t.csv: needs rows, feature columns, and label columns named label:NAME"),
-    ("t.csv", _text("a,label:b\n"), {}, r"needs rows"),
-    ("t.csv", _text("a,b\n1,1\n"), {}, r"label columns named label:NAME; its columns are 'a', 'b'"),
-    ("t.csv", _text("a,b\n1,1\n"), {}, r"; one value a row is for TabularValues, with --data.value_key COLUMN$"),
-    ("t.csv", _text("label:a,label:b\n0,1\n"), {}, r"feature columns"),
     ("t.csv", _text("a,label:b,label:b\n1,0,1\n"), {}, r"t.csv: .*'label:b'.* twice"),
-    ("t.csv", _text("a,label:b\n1,1\nhigh,1\n"), {}, r"line 3, column 'a' is 'high', not a finite number"),
-    ("t.csv", _text("a,label:b\n1,1\n2\n"), {}, r"line 3 has 1 fields, line 1 has 2"),
-    ("t.csv", _text("a,label:b\n1,1\n ,1\n"), {}, r"line 3, column 'a' is '', not a finite number"),
-    ("t.csv", _text("a,label:b\n1,1\n"), {"target_key": "b"}, r"feature_key and target_key are for .mat and .npz"),
+    ("t.csv", _text("a,label:b\n1,1\n"), {"target_key": "b"}, r"the names of matrices are for .mat and .npz"),
 ]
 
 
@@ -164,30 +135,17 @@ def test_bad_files_are_refused_in_one_line(
 
 
 SIZES = {
-    "M2B": (1240, 250, 5),
-    "Movie": (7755, 1869, 5),
     "Natural_Scene": (2000, 294, 9),
-    "SBU_3DFE": (2500, 243, 6),
-    "SCUT_FBP": (1500, 300, 5),
     "SJAFFE": (213, 243, 6),
     "Yeast_alpha": (2465, 24, 18),
-    "Yeast_spoem": (2465, 24, 2),
 }
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_the_public_sets_load(ldl_data: Path, name: str) -> None:
     table = read_table(ldl_data / "ldl" / f"{name}.mat")
-    assert (*table.features.shape, table.distributions.shape[1]) == SIZES[name]
-    np.testing.assert_allclose(table.distributions.sum(1), 1, rtol=1e-12)
-
-
-def test_every_file_of_the_folder_loads(ldl_data: Path) -> None:
-    files = sorted((ldl_data / "ldl").glob("*.mat"))
-    assert len(files) >= len(SIZES)
-    for path in files:
-        table = read_table(path, normalize=path.stem == "FG-NET_AAM")
-        assert len(table.features) == len(table.distributions)
+    assert (*table.features.shape, table.target.shape[1]) == SIZES[name]
+    np.testing.assert_allclose(table.target.sum(1), 1, rtol=1e-12)
 
 
 def test_fgnet_needs_to_be_normalised(ldl_data: Path) -> None:
@@ -195,20 +153,5 @@ def test_fgnet_needs_to_be_normalised(ldl_data: Path) -> None:
     with pytest.raises(LDLError, match="row 0 sums to 0.967.*--data.normalize true"):
         read_table(path)
     table = read_table(path, normalize=True)
-    assert table.distributions.shape == (1002, 70)
-    np.testing.assert_allclose(table.distributions.sum(1), 1, rtol=1e-12)
-
-
-def test_a_file_that_is_nowhere_is_looked_for_in_two_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for data in (TabularLDL(path="nope.csv", root=str(tmp_path / "data")), TabularValues(path="nope.csv", root="..")):
-        place = re.escape(f"no data file at {data.data_root / 'nope.csv'}; nor is there one in the working folder ")
-        with pytest.raises(LDLError, match=f"{place}{tmp_path / 'here'}: correct --data.path, or the data folder"):
-            data.setup()
-
-
-def test_keys_of_a_damaged_file_are_not_shown_whole() -> None:
-    with pytest.raises(LDLError) as caught:
-        find_name(Path("table.mat"), ["y" * 300, "a\x00b", "labels"], "features", "feature_key", None, ["X"])
-    assert str(caught.value).endswith("it has 'yyyyyyyyyy', 'a\\x00b', labels: pass --data.feature_key")
+    assert table.target.shape == (1002, 70)
+    np.testing.assert_allclose(table.target.sum(1), 1, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""What is guaranteed: coverage over draws of calibration and test rows."""
+"""Coverage of split and cross-conformal prediction over draws of rows, CV+ against loops, and bad input."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ import pytest
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal, CrossConformal
-from ldl.methods.conformal.axes import marginals
+from ldl.methods.conformal.scores import label_scores, line_intervals, line_scores, marginals
 
 AGES = LabelSpace.ordinal(range(0, 21), "years")
+
+
 GRID = LabelSpace.grid([0, 1, 2], [-3, 0, 5], only=[(0, -3), (0, 5), (1, 0), (2, -3), (2, 0)])
+
+
 NAMES = LabelSpace.nominal(list("abcde"))
 
 
@@ -47,7 +51,7 @@ def test_persons_need_their_own_calibration() -> None:
     """Of a row of a new person, where errors of a person go together: by rows it is held too rarely, not by persons."""
     rng = np.random.default_rng(0)
     rows, persons = [], []
-    for _ in range(800):
+    for _ in range(400):
         p, value, group = ages(90, rng, persons=9)
         q, true, _ = ages(1, rng)
         rows.append(covered(Conformal.fit(AGES, p, value).interval(q, 0.9), true)[0])
@@ -99,36 +103,23 @@ def test_with_too_few_rows_everything_is_given_and_said(labels: LabelSpace) -> N
         assert (sets == [0, 20]).all() if labels.has_values else sets.all()
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_split_arguments_that_do_not_match() -> None:
     p = np.full((4, 21), 1 / 21)
-    with pytest.raises(LDLError, match=r"predictions \(4, 21\) and 3 true rows do not fit"):
+    with pytest.raises(LDLError, match=r"predictions \(4, 21\) and 3 true rows do not match"):
         Conformal.fit(AGES, p, np.zeros(3))
     with pytest.raises(LDLError, match="must be finite, one a row and axis"):
         Conformal.fit(AGES, p, np.full(4, np.nan))
     with pytest.raises(LDLError, match=r"true distributions \(2,\) must be \(N, 5\)"):
         Conformal.fit(NAMES, np.eye(5)[:2], np.zeros(2))
-    for groups in (np.arange(3), np.zeros((4, 1)), np.array(0)):
-        with pytest.raises(LDLError, match=r"groups \(.*\) must name a group of every row, \(4,\)"):
-            Conformal.fit(AGES, p, np.zeros(4), groups)
+    with pytest.raises(LDLError, match=r"groups \(3,\) must name a group of every row, \(4,\)"):
+        Conformal.fit(AGES, p, np.zeros(4), np.arange(3))
     with pytest.raises(LDLError, match="take interval"):
         Conformal.fit(AGES, p, np.zeros(4)).label_set(p, 0.5)
     with pytest.raises(LDLError, match="take label_set"):
         Conformal.fit(NAMES, np.eye(5), np.eye(5)).interval(np.eye(5), 0.5)
 
 
-@pytest.mark.parametrize("wrong", [[0, 0, 0, 0, 0], [-1, 2, 0, 0, 0], [np.nan, 1, 0, 0, 0], [1, 1, 1, 1, 1]])
-def test_truths_that_are_no_distributions_are_refused(wrong: list[float]) -> None:
-    truth = np.eye(5)
-    truth[3] = wrong
-    said = f"true distribution 3 has the sum {sum(wrong):g} and the least entry {min(wrong):g}"
-    with pytest.raises(LDLError, match=said):
-        Conformal.fit(NAMES, np.eye(5), truth)
-    with pytest.raises(LDLError, match=said):
-        CrossConformal.fit(NAMES, np.eye(5), truth, np.arange(5))
-
-
-@pytest.mark.parametrize("labels", [AGES, NAMES], ids=["ages", "names"])
-@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize(("labels", "wrong"), [(AGES, 0.0), (NAMES, -1.0), (AGES, np.nan)], ids=["sum", "sign", "nan"])
 def test_predictions_that_are_no_distributions_are_refused(labels: LabelSpace, wrong: float) -> None:
     p = np.full((5, len(labels)), 1 / len(labels))
     truth = np.full(5, 3.0) if labels.has_values else p.copy()
@@ -138,3 +129,73 @@ def test_predictions_that_are_no_distributions_are_refused(labels: LabelSpace, w
         Conformal.fit(labels, p, truth)
     with pytest.raises(LDLError, match=said):
         CrossConformal.fit(labels, p, truth, np.arange(5))
+
+
+LINE, LETTERS = LabelSpace.ordinal([0, 1, 2, 4, 7]), LabelSpace.nominal(list("abcde"))
+
+
+def draw(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Out-of-fold predictions, values, folds of whole groups, groups."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, rows // 3, rows)
+    return rng.dirichlet(np.ones(5), rows), rng.uniform(0, 7, rows), groups % 3, groups
+
+
+@pytest.mark.parametrize(("grouped", "level"), [(False, 0.5), (True, 0.8)])
+def test_ends_are_those_of_loops(grouped: bool, level: float) -> None:
+    p, value, fold, groups = draw(40, 0)
+    new = np.random.default_rng(1).dirichlet(np.ones(5), (3, 6))
+    axis = np.array(LINE.axes[0])
+    found = CrossConformal.fit(LINE, p, value, fold, groups if grouped else None).interval(new, level)
+    scores = line_scores(p, value, axis)
+    weight = np.array([1 / (groups == name).sum() for name in groups]) if grouped else np.ones(40)
+    units = weight.sum()
+    for row in range(6):
+        ends = np.stack([line_intervals(new[fold[n]][[row]], axis, scores[n])[0] for n in range(40)])
+        fits = [end for end in ends[:, 1] if weight[ends[:, 1] > end].sum() + 1 <= (1 - level) * (units + 1) + 1e-9]
+        assert found[row, 1] == pytest.approx(min(fits))
+        fits = [end for end in ends[:, 0] if weight[ends[:, 0] < end].sum() + 1 <= (1 - level) * (units + 1) + 1e-9]
+        assert found[row, 0] == pytest.approx(max(fits))
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_sets_are_those_of_loops(soft: bool) -> None:
+    p, _, fold, _ = draw(40, 2)
+    rng = np.random.default_rng(3)
+    true = rng.dirichlet(np.ones(5), 40) if soft else np.eye(5)[rng.integers(0, 5, 40)]
+    new = rng.dirichlet(np.ones(5), (3, 8))
+    found = CrossConformal.fit(LETTERS, p, true, fold).label_set(new, 0.8)
+    scores, of_new = label_scores(p), np.stack([label_scores(part) for part in new])
+    for row in range(8):
+        for label in range(5):
+            rules_out = sum(
+                true[n, other]
+                for n in range(40)
+                for other in range(5)
+                if scores[n, other] < of_new[fold[n], row, label]
+            )
+            assert found[row, label] == (rules_out < 0.8 * 41) or label == new[:, row].mean(0).argmax()
+
+
+def test_rows_of_the_same_score_rule_nothing_out() -> None:
+    p, true = np.tile([0.4, 0.3, 0.1, 0.1, 0.1], (20, 1)), np.eye(5)[np.ones(20, int)]
+    held = CrossConformal.fit(LETTERS, p, true, np.arange(20) % 2).label_set(np.stack([p[:1], p[:1]]), 0.8)
+    assert held.tolist() == [[True, True, False, False, False]]
+
+
+def test_cross_arguments_that_do_not_match() -> None:
+    p, value, fold, _ = draw(30, 0)
+    with pytest.raises(LDLError, match="a group is in two folds"):
+        CrossConformal.fit(LINE, p, value, np.arange(30) % 3, np.arange(30) // 2)
+    with pytest.raises(LDLError, match=r"fold \(29,\) must name a fold of every row, \(30,\)"):
+        CrossConformal.fit(LINE, p, value, fold[1:])
+    for wrong in (fold - 1, fold / 2, fold.astype(str)):
+        with pytest.raises(LDLError, match="fold must number the models from 0, in whole numbers"):
+            CrossConformal.fit(LINE, p, value, wrong)
+    known, count = CrossConformal.fit(LINE, p, value, fold + 1), fold.max() + 1
+    with pytest.raises(LDLError, match=f"predictions of {count} models, and rows of fold {count}; number folds from 0"):
+        known.interval(p[None].repeat(count, 0), 0.5)
+    with pytest.raises(LDLError, match="predictions of 4 models, and rows of fold 4"):
+        CrossConformal.fit(LETTERS, np.eye(5), np.eye(5), np.arange(5)).label_set(np.eye(5)[None].repeat(4, 0), 0.5)
+    with pytest.raises(LDLError, match="take label_set"):
+        CrossConformal.fit(LETTERS, np.eye(5), np.eye(5), np.arange(5)).interval(np.eye(5)[None].repeat(5, 0), 0.5)

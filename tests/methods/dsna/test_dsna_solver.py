@@ -1,17 +1,17 @@
-"""DSNA's solver against a convex reference, its projection, clusters and hulls against straightforward loops."""
+"""DSNA: clusters, hulls, projection and weights against loops, and the solver against a convex reference."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import linprog, minimize
+from scipy.optimize import minimize
 from torch import Tensor
 
-from ldl.methods.dsna.clusters import label_factor, nearest_hull, overlapping_clusters, widest_gap
-from ldl.methods.dsna.penalties import shrink
-from ldl.methods.dsna.simplex import onto_simplex
+from ldl.methods.dsna.admm import shrink
+from ldl.methods.dsna.clusters import nearest_hull, onto_simplex, overlapping_clusters
 from ldl.methods.dsna.sparse import approximate, objective
+from ldl.methods.dsna.weights import Rules, descend_weights, neighbour_weights
 
 
 def problem(seed: int) -> tuple[Tensor, Tensor, Tensor, float, float]:
@@ -63,37 +63,14 @@ def reference(
 
 
 @pytest.mark.parametrize("squared", [False, True])
-def test_objective_is_that_of_a_convex_solver_on_100_problems_each(squared: bool) -> None:
-    for seed in range(100):
+def test_objective_is_that_of_a_convex_solver(squared: bool) -> None:
+    for seed in range(12):
         members, query, anchor, sparsity, attraction = problem(seed + 1000 * squared)
         ours = approximate(members, query, anchor, sparsity, attraction, squared)
         least = reference(*(part[0].numpy() for part in (members, query, anchor)), sparsity, attraction, squared)
         assert float(ours.objective) <= least * (1 + 1e-4) + 1e-9, seed
         exact = objective(members, query, ours.weights, anchor, sparsity, attraction, squared)
         torch.testing.assert_close(ours.objective, exact)
-
-
-def test_plain_norm_in_one_dimension_is_a_linear_program() -> None:
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        count = 6
-        members, query, anchor = rng.normal(size=(count, 1)), rng.normal(size=1), rng.dirichlet(np.ones(count))
-        sparsity, attraction = rng.uniform(0.01, 0.5, 2)
-        # a (free), r >= |q - a.l|, p >= |a|, s >= |a - anchor|
-        cost = np.concatenate([np.zeros(count), [1], np.full(count, sparsity), np.full(count, attraction)])
-        eye, none = np.eye(count), np.zeros((count, count))
-        column, blank = np.zeros((count, 1)), np.zeros((1, 2 * count))
-        upper = np.vstack(
-            [np.hstack([sign * members.T, [[-1.0]], blank]) for sign in (1, -1)]
-            + [np.hstack([sign * eye, column, -eye, none]) for sign in (1, -1)]
-            + [np.hstack([sign * eye, column, none, -eye]) for sign in (1, -1)]
-        )
-        limit = np.concatenate([query, -query, np.zeros(2 * count), anchor, -anchor])
-        bounds = [(None, None)] * count + [(0, None)] * (2 * count + 1)
-        least = linprog(cost, upper, limit, bounds=bounds).fun
-        parts = (torch.from_numpy(part)[None] for part in (members, query, anchor))
-        ours = float(approximate(*parts, sparsity, attraction).objective)
-        assert ours == pytest.approx(least, rel=1e-4)
 
 
 def test_filled_up_members_change_nothing() -> None:
@@ -145,14 +122,6 @@ def test_projection_is_the_nearest_distribution() -> None:
     others = rng.dirichlet(np.ones(4) * 0.5, 2000)
     least = np.square(rows[:, None] - others).sum(2).min(1)
     assert (np.square(rows - ours).sum(1) <= least + 1e-12).all()
-
-
-def test_label_factor_grows_with_the_gap_and_is_never_negative() -> None:
-    gap = torch.linspace(0, 180, 50).double()[None]
-    factor = label_factor(gap, torch.tensor([[180.0]]).double(), 2.0, True)
-    assert factor[0, 0] == 0
-    assert bool((factor.diff() > 0).all())
-    torch.testing.assert_close(label_factor(gap, gap, 2.0, False), (gap > 0).double())
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -213,6 +182,39 @@ def test_the_nearest_hull_has_the_least_distance_by_svd(width: int) -> None:
         assert int(chosen[row]) == int(np.argmin(distances))
 
 
-def test_widest_gap_ignores_what_is_filled_up() -> None:
-    codes = torch.tensor([[[1.0], [4.0], [99.0]]])
-    assert float(widest_gap(codes, torch.tensor([[True, True, False]]))) == 3
+def mirrored() -> Tensor:
+    """Points (500, 12, 3): five, two in the middle, and the five's mirror images in another order."""
+    some = torch.randn(500, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return torch.cat([some, some.new_zeros(500, 2, 3), -some.flip(1)], 1)
+
+
+def test_the_middle_joins_both_clusters() -> None:
+    codes = torch.tensor([-1.0] * 5 + [0, 0] + [1] * 5, dtype=torch.float64)[:, None].expand(500, 12, 1)
+    real = torch.ones(500, 12, dtype=torch.bool)
+    found = overlapping_clusters(mirrored(), codes, real, 2, 0.0, 1.0, ordered=True)
+    assert found[:, :, 5:7].all()
+
+
+def test_of_equally_near_hulls_the_first_is_the_nearest() -> None:
+    members = torch.zeros(500, 2, 12, dtype=torch.bool)
+    members[:, 0, :6], members[:, 1, 6:] = True, True
+    for energy in (0.5, 1.0):  # of which one leaves no distance
+        assert not nearest_hull(mirrored(), torch.zeros(500, 3).double(), members, energy).any()
+
+
+@pytest.mark.parametrize(("tau", "sparsity", "attraction"), [(1.0, 0.05, 0.02), (0.3, 0.4, 0.1)])
+def test_descent_finds_the_weights_of_the_general_solver(tau: float, sparsity: float, attraction: float) -> None:
+    random = np.random.default_rng(int(100 * tau))
+    points, codes, queries = (random.normal(size=size).astype(np.float32) for size in ((60, 9), (60, 3), (40, 9)))
+    near = np.stack([random.permutation(60)[:7] for _ in range(40)]).astype(np.int32)
+    counts = random.integers(1, 8, 40).astype(np.int32)
+    rules = Rules(1, 0.2, tau, 0.9, 0.4, sparsity, attraction, True, 1, 1e-6)
+    weights = np.empty(near.shape, np.float32)
+    descend_weights(
+        points, codes, near, counts, queries, tau, rules.width, sparsity, attraction, rules.tolerance, weights
+    )
+    real = torch.arange(7) < torch.from_numpy(counts)[:, None]
+    given = [torch.from_numpy(part).double() for part in (points[near], codes[near], queries)]
+    expected, _ = neighbour_weights(*given[:2], real, given[2], None, rules, True, 1e-9)
+    np.testing.assert_allclose(weights, expected.numpy(), atol=1e-3)
+    np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)

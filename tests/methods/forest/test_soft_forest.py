@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 import torch
 from torch import Tensor
+from two_processes import in_two_threads
 
 from ldl.collective import Collective
 from ldl.methods.forest.soft import mix, route, update_leaves
@@ -61,7 +60,7 @@ def cross_entropy(routing: Tensor, target: Tensor, leaves: Tensor) -> Tensor:
     return -torch.xlogy(target.unsqueeze(1), mix(routing, leaves)).sum(-1).mean(0)
 
 
-@pytest.mark.parametrize("depth", [2, 3, 5, 7])
+@pytest.mark.parametrize("depth", [2, 5])
 def test_route_follows_heap_paths(depth: int) -> None:
     decisions = torch.rand(4, 2 ** (depth - 1) - 1, dtype=torch.float64)
     expected = torch.stack([route_by_paths(row) for row in decisions])
@@ -89,16 +88,7 @@ def test_gradients_of_route_and_mix() -> None:
     assert torch.autograd.gradcheck(lambda d, q: mix(route(d), q), (decisions, leaves))
 
 
-def test_mix_is_a_weighted_mean_of_leaves() -> None:
-    routing, _, leaves = problem(0, samples=3, trees=2, depth=3, labels=4, sharpness=2, peak=1)
-    for i in range(3):
-        for k in range(2):
-            expected = sum(routing[i, k, leaf] * leaves[k, leaf] for leaf in range(4))
-            torch.testing.assert_close(mix(routing, leaves)[i, k], expected)
-
-
-@pytest.mark.parametrize("iterations", [1, 20])
-@pytest.mark.parametrize(("sharpness", "peak"), [(0.3, 0.5), (2.0, 2.0), (8.0, 1.0), (2.0, 30.0)])
+@pytest.mark.parametrize(("iterations", "sharpness", "peak"), [(1, 0.3, 0.5), (20, 8.0, 1.0), (20, 2.0, 30.0)])
 def test_update_equals_the_loops(iterations: int, sharpness: float, peak: float) -> None:
     routing, target, leaves = problem(1, samples=20, trees=2, depth=4, labels=5, sharpness=sharpness, peak=peak)
     routing, target, leaves = routing.float(), target.float(), leaves.float()
@@ -129,7 +119,7 @@ def test_leaves_hold_nothing_that_is_slow() -> None:
 def test_no_iteration_raises_the_cross_entropy() -> None:
     pick = torch.Generator().manual_seed(0)
     seen_sharp = seen_flat = 0
-    for seed in range(100):
+    for seed in range(20):
         ranges = ((2, 101), (2, 9), (1, 60), (1, 4))
         labels, depth, samples, trees = (int(torch.randint(*range_, (), generator=pick)) for range_ in ranges)
         sharpness = float(10 ** torch.empty(()).uniform_(-2, 2, generator=pick))
@@ -147,34 +137,7 @@ def test_no_iteration_raises_the_cross_entropy() -> None:
             assert bool((leaves >= 0).all())
             torch.testing.assert_close(leaves.sum(-1), torch.ones(leaves.shape[:2], dtype=torch.float64))
             before = after
-    assert seen_sharp > 5 and seen_flat > 5
-
-
-def test_float32_does_not_raise_the_cross_entropy_beyond_rounding() -> None:
-    for seed, sharpness in enumerate([0.01, 1.0, 10.0, 100.0]):
-        routing, target, leaves = problem(seed, samples=200, trees=2, depth=6, labels=40, sharpness=sharpness, peak=3)
-        routing, target, leaves = routing.float(), target.float(), leaves.float()
-        before = cross_entropy(routing.double(), target.double(), leaves.double())
-        for _ in range(20):
-            leaves = update_leaves(routing, target, leaves, iterations=1)
-            after = cross_entropy(routing.double(), target.double(), leaves.double())
-            assert bool((after <= before * (1 + 1e-6)).all())
-            before = after
-
-
-def test_one_call_equals_single_iterations() -> None:
-    routing, target, leaves = problem(2, samples=9, trees=2, depth=3, labels=4, sharpness=2, peak=1)
-    stepwise = leaves
-    for _ in range(5):
-        stepwise = update_leaves(routing, target, stepwise, iterations=1)
-    assert torch.equal(update_leaves(routing, target, leaves, iterations=5), stepwise)
-
-
-def test_arguments_are_left_as_they_were() -> None:
-    arguments = problem(2, samples=9, trees=2, depth=3, labels=4, sharpness=2, peak=1)
-    copies = [argument.clone() for argument in arguments]
-    update_leaves(*arguments, smoothing=1.0, floor=1e-3)
-    assert all(torch.equal(argument, copy) for argument, copy in zip(arguments, copies))
+    assert seen_sharp and seen_flat
 
 
 def test_a_leaf_without_mass_keeps_its_row() -> None:
@@ -230,38 +193,14 @@ def test_floor_brings_back_an_absent_label() -> None:
     torch.testing.assert_close(update_leaves(routing, later, kept)[..., 2], torch.ones(1, 4, dtype=torch.float64))
 
 
-class Threads(Collective):
-    """Ranks that are threads of this process."""
-
-    def __init__(self, rank: int, slots: list[Tensor | None], barrier: threading.Barrier) -> None:
-        self.rank, self.world_size = rank, len(slots)
-        self.slots, self.barrier = slots, barrier
-
-    def sum(self, tensor: Tensor) -> Tensor:
-        self.slots[self.rank] = tensor
-        self.barrier.wait(10)
-        total = sum(slot for slot in self.slots if slot is not None)
-        self.barrier.wait(10)
-        assert isinstance(total, Tensor)
-        return total
-
-
-@pytest.mark.parametrize("cut", [0, 1, 13])
-@pytest.mark.parametrize("smoothing", [0.0, 2.0])
+@pytest.mark.parametrize(("cut", "smoothing"), [(0, 2.0), (1, 0.0), (13, 2.0)])
 def test_two_ranks_equal_one(cut: int, smoothing: float) -> None:
     routing, target, leaves = problem(6, samples=20, trees=2, depth=4, labels=5, sharpness=3, peak=2)
-    slots: list[Tensor | None] = [None, None]
-    barrier = threading.Barrier(2)
-    results: dict[int, Tensor] = {}
+    rows = slice(cut), slice(cut, None)
 
-    def work(rank: int, rows: slice) -> None:
-        collective = Threads(rank, slots, barrier)
-        results[rank] = update_leaves(routing[rows], target[rows], leaves, 20, collective, smoothing, 1e-8)
+    def work(each: Collective) -> Tensor:
+        return update_leaves(routing[rows[each.rank]], target[rows[each.rank]], leaves, 20, each, smoothing, 1e-8)
 
-    threads = [threading.Thread(target=work, args=args) for args in ((0, slice(cut)), (1, slice(cut, None)))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
+    results = in_two_threads(work)
     assert torch.equal(results[0], results[1])
     torch.testing.assert_close(results[0], update_leaves(routing, target, leaves, 20, None, smoothing, 1e-8))

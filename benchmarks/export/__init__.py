@@ -1,1 +1,0 @@
-"""Exported models."""

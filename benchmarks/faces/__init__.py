@@ -1,1 +1,0 @@
-"""Ages of faces: recipes of training, and models that were trained elsewhere."""

@@ -1,0 +1,339 @@
+"""Speed of ldl beside other libraries, and beside another checkout of ldl.
+
+    python benchmarks/speed.py                                # every case, beside other libraries
+    python benchmarks/speed.py structrf boosted --turns 5
+    python benchmarks/speed.py --before CHECKOUT              # every case, now beside another checkout
+    python benchmarks/speed.py --page docs/results/speed.md
+
+A case is a function below under ``@case``. It prepares its data and returns the works to time, of which the first is
+ldl's. Works take turns, odd turns backwards, after one call each that compiles and imports. Results are medians over
+the turns. Processor times count all threads of a process and depend little on other work on the machine. Data are
+random numbers from a seed; ``structured_edges`` needs BSDS500 below ``LDL_DATA``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+# A child imports ldl from the checkout that it measures, which PYTHONPATH names.
+sys.path.insert(0 if "--child" not in sys.argv else len(sys.path), str(Path(__file__).resolve().parents[1]))
+
+import ldl  # noqa: F401  # before torch: it sets OMP_WAIT_POLICY, which torch reads once
+
+# isort: split
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.common.data import numbered
+from benchmarks.common.script import Seconds, launch, make_parser, seconds, show, take_turns, write_block
+from ldl.collective import Collective
+from ldl.errors import LDLError, did_you_mean
+from ldl.labels import LabelSpace
+
+ROOT = Path(__file__).resolve().parents[1]
+Works = dict[str, Callable[[], object]]
+"""What a case times, by name; the first is ldl's."""
+
+CASES: dict[str, Callable[[], Works]] = {}
+OURS = "ldl"
+HEADER = ("case", "", "seconds", "processor seconds", "processor time over ldl's")
+
+
+def case(function: Callable[[], Works]) -> Callable[[], Works]:
+    """Register a case under the name of its function."""
+    CASES[function.__name__] = function
+    return function
+
+
+def table(rows: int, features: int, labels: int) -> tuple[Tensor, Tensor]:
+    """Draw features (N, F) and distributions (N, C) that follow from them with noise, float32."""
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(rows, features)).astype(np.float32)
+    bends = np.tanh(2 * inputs) + inputs * np.roll(inputs, 1, axis=1)
+    scores = bends @ rng.normal(size=(features, labels)) * (1.5 / features**0.5) + 0.3 * rng.normal(size=(rows, labels))
+    return torch.from_numpy(inputs), torch.from_numpy(scores).softmax(1).float()
+
+
+def fitted(head: Any, features: Tensor, target: Tensor, values: Tensor | None = None) -> Any:
+    """Build and fit a head, on two threads where it has an option for them."""
+    if hasattr(head, "threads"):
+        head.threads = 2
+    labels = LabelSpace.ordinal(range(target.shape[1])) if values is not None else numbered(target.shape[1])
+    head.build(features.shape[-1], labels)
+    head.fit(features, target, Collective(), *([] if values is None else [values]))
+    return head
+
+
+@case
+def structrf() -> Works:
+    """Fit 20 trees of StructRF, scikit-learn's random forest and extra trees, with all features at every node."""
+    from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+    from ldl.heads import StructRF
+
+    features, target = table(6000, 36, 18)
+    options: dict[str, Any] = {"n_estimators": 20, "max_depth": 20, "max_features": 1.0, "n_jobs": 2, "random_state": 0}
+    make = partial(StructRF, trees=20, depth=20, min_leaf=1, out_of_bag=False, seed=0)
+    return {
+        OURS: lambda: fitted(make(), features, target),
+        "ldl, histograms": lambda: fitted(make(search="histogram"), features, target),
+        "random forest": lambda: RandomForestRegressor(max_samples=0.8, **options).fit(features, target),
+        "extra trees": lambda: ExtraTreesRegressor(**options).fit(features, target),
+    }
+
+
+@case
+def structrf_one_row() -> Works:
+    """Predict 200 single rows with 20 fitted trees."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    from ldl.heads import StructRF
+
+    features, target = table(2000, 36, 18)
+    ours = fitted(StructRF(trees=20, depth=20, out_of_bag=False, seed=0), features, target)
+    theirs = RandomForestRegressor(20, max_depth=20, random_state=0).fit(features, target)
+    rows = [features[row : row + 1] for row in range(200)]
+    return {
+        OURS: lambda: [ours(row) for row in rows],
+        "random forest": lambda: [theirs.predict(row.numpy()) for row in rows],
+    }
+
+
+@case
+def boosted() -> Works:
+    """Boost 20 rounds of depth 6. XGBoost learns distributions from rows that are repeated once per label."""
+    from ldl.heads import BoostedTrees
+
+    features, target = table(6000, 24, 6)
+    make = partial(
+        BoostedTrees, rounds=20, learning_rate=0.3, depth=6, l2=0.5, min_leaf=1, sampling=1.0, features=1.0, bins=255,
+        patience=None, seed=0,
+    )  # fmt: skip
+    works: Works = {
+        OURS: lambda: fitted(make(trees="vector"), features, target),
+        "ldl, one tree per label": lambda: fitted(make(trees="label", learning_rate=0.15), features, target),
+    }
+    try:
+        import xgboost
+    except ImportError:
+        return works
+    options = {"objective": "multi:softprob", "num_class": 6, "tree_method": "hist", "max_depth": 6, "eta": 0.3,
+               "min_child_weight": 0.0, "nthread": 2}  # fmt: skip
+    repeated, label = features.numpy().repeat(6, axis=0), np.tile(np.arange(6), len(features))
+
+    def boost() -> object:
+        data = xgboost.QuantileDMatrix(repeated, label, weight=target.numpy().ravel(), nthread=2)
+        return xgboost.train(options, data, 20, verbose_eval=False)
+
+    return {**works, "XGBoost": boost}
+
+
+@case
+def ldlf() -> Works:
+    """Take 30 training steps of LDLF and of Softmax on features, batch 256, with one leaf update."""
+    from ldl.heads import LDLF, Softmax
+
+    features, target = table(256, 512, 101)
+
+    def train(head: Any) -> None:
+        torch.manual_seed(0)
+        head.build(512, LabelSpace.ordinal(range(101)))
+        optimizer = torch.optim.SGD(head.parameters(), 0.1)
+        for _ in range(30):
+            losses = head.loss(features, target)
+            optimizer.zero_grad()
+            losses["loss"].backward()
+            optimizer.step()
+            if "memory" in losses:
+                head.observe(losses["memory"], target)
+        if hasattr(head, "update"):
+            head.update(Collective())
+
+    return {OURS: lambda: train(LDLF(trees=5, depth=7, outputs=64, batches=30)), "softmax": lambda: train(Softmax())}
+
+
+@case
+def maxent() -> Works:
+    """Fit MaxEnt with its penalty chosen; softmax regression of scikit-learn on repeated rows fits one penalty."""
+    from sklearn.linear_model import LogisticRegression
+
+    from ldl.heads import MaxEnt
+
+    features, target = table(2000, 50, 6)
+    rows, label = features.numpy().repeat(6, axis=0), np.tile(np.arange(6), len(features))
+    model = LogisticRegression(max_iter=600, tol=1e-4)
+    return {
+        OURS: lambda: fitted(MaxEnt(), features, target),
+        "logistic regression, 25 fits": lambda: [model.fit(rows, label, target.numpy().ravel()) for _ in range(25)],
+    }
+
+
+@case
+def cost_sensitive_forest() -> Works:
+    """Grow 10 trees of the cost-sensitive forest on 4,000 x 256 features, and scikit-learn's random forest."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    from ldl.heads import CostSensitiveForest
+
+    features, _ = table(4000, 256, 1)
+    values = (30 + 25 * torch.tanh(features[:, :20].sum(1) / 4)).round().double()
+    target = LabelSpace.ordinal(range(70)).encode(values, 2.0)
+    make = partial(CostSensitiveForest, trees=10, depth=10, min_samples=5, sets=5, seed=0)
+    baseline = RandomForestRegressor(10, max_depth=10, min_samples_split=5, max_features=None, n_jobs=2, random_state=0)
+    return {
+        OURS: lambda: fitted(make(), features, target, values),
+        "random forest": lambda: baseline.fit(features, values),
+    }
+
+
+@case
+def dsna() -> Works:
+    """Solve 32 queries of DSNA with 300 members each: working sets, and ADMM on all members."""
+    from ldl.methods.dsna.admm import solve
+    from ldl.methods.dsna.sparse import approximate
+
+    rng = np.random.default_rng(0)
+    points = torch.from_numpy(rng.normal(size=(32, 300, 250)) * np.geomspace(1, 0.02, 250))
+    points /= points.square().sum(2).mean().sqrt()
+    share, anchors = (torch.from_numpy(rng.dirichlet(np.full(300, 0.05), 32)) for _ in range(2))
+    query = (share[:, None] @ points)[:, 0] + 0.5 * points[:, 0]
+    none = torch.zeros_like(anchors)
+    return {
+        OURS: lambda: approximate(points, query, anchors, 0.05, 0.5, tolerance=1e-4),
+        "all members": lambda: solve(points, query, anchors, anchors, none, 0.05, 0.5, False, 1e-4, 20_000),
+    }
+
+
+@case
+def mslp() -> Works:
+    """Fit MSLP on 4,000 x 36 features with 68 labels."""
+    from ldl.heads import MSLP
+
+    features, target = table(4000, 36, 68)
+    return {OURS: lambda: fitted(MSLP(), features, target)}
+
+
+@case
+def milboost() -> Works:
+    """Boost 64 stumps on 2,000 bags of one instance with 500 features; AdaBoost of scikit-learn."""
+    from sklearn.ensemble import AdaBoostClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    from ldl.heads import MILBoost
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 1, 500)).astype(np.float32)
+    label = (rows[:, 0, :5].sum(1) > 0).astype(int)
+    baseline = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=64, random_state=0)
+
+    def boost() -> object:
+        head = MILBoost(rounds=64, real=True, threads=1, seed=0)
+        head.build(500, LabelSpace.nominal(["negative", "positive"]))
+        return head.fit(torch.from_numpy(rows), torch.eye(2)[torch.from_numpy(label)], Collective())
+
+    return {OURS: boost, "AdaBoost": lambda: baseline.fit(rows[:, 0], label)}
+
+
+@case
+def structured_edges() -> Works:
+    """Find the edges of one random image of 481 x 321 with 8 trees that are grown to few patches."""
+    from ldl.data import BSDS500
+    from ldl.edges.structured.channels import PATCH
+    from ldl.edges.structured.patches import make_scene
+    from ldl.heads import StructuredEdges
+
+    rng = np.random.default_rng(0)
+    data = BSDS500(crop=PATCH)
+    data.setup()
+    read = (data.read(row) for row in data.split.train[:8])
+    scenes = [
+        make_scene(image, truth.boundaries, truth.segments) for image, truth in read if truth.segments is not None
+    ]
+    head = StructuredEdges(patches=2000, seed=0)
+    head.build(3, data.labels)
+    head.fit_scenes(scenes, Collective())
+    image = torch.from_numpy(rng.integers(0, 256, (1, 321, 481, 3), dtype=np.uint8))
+    return {OURS: lambda: head.forward(image)}
+
+
+@case
+def default_run() -> Works:
+    """Run ``train.py`` with the built-in digits for two epochs."""
+    from ldl.cli import main as train
+
+    def run() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            options = ["--trainer.max_epochs=2", "--wandb.mode=disabled", "--trainer.enable_progress_bar=false"]
+            train([*options, "--run_dir", folder + "/run"])
+
+    return {OURS: run}
+
+
+def measure(name: str, turns: int) -> dict[str, Seconds]:
+    """Return the medians of a case."""
+    works = CASES[name]()
+    for work in works.values():
+        work()
+    found = take_turns(works, turns, lambda work, _: seconds(works[work]))
+    return {work: Seconds(*(median(column) for column in zip(*times))) for work, times in found.items()}
+
+
+def in_checkout(name: str, checkout: Path) -> Seconds:
+    """Measure ldl's work of a case once, in a process that imports ldl from a checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    command = [sys.executable, str(Path(__file__).resolve()), name, "--child"]
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise LDLError(f"{name} fails with the checkout {checkout}: {' '.join(done.stderr.split())[-300:]}")
+    return Seconds(*json.loads(done.stdout.splitlines()[-1]))
+
+
+def compare_checkouts(name: str, before: Path, turns: int) -> dict[str, Seconds]:
+    """Return the medians of a case in this checkout and in another one."""
+    places = {"now": ROOT, "before": before.resolve()}
+    found = take_turns(places, turns, lambda place, _: in_checkout(name, places[place]))
+    return {place: Seconds(*(median(column) for column in zip(*times))) for place, times in found.items()}
+
+
+def main() -> None:
+    """Measure the cases and print a table."""
+    parser = make_parser(__doc__, block="speed")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)} (default: all)")
+    parser.add_argument("--before", type=Path, help="another checkout of ldl to compare with")
+    parser.add_argument("--turns", type=int, default=3, help="(default: %(default)s)")
+    parser.add_argument("--child", action="store_true", help="measure ldl's work of one case once, and print JSON")
+    options = parser.parse_args()
+    if unknown := [name for name in options.cases if name not in CASES]:
+        raise LDLError(f"no case {unknown[0]!r}{did_you_mean(unknown[0], CASES)}; there are {', '.join(CASES)}")
+    if options.child:
+        work = next(iter(CASES[options.cases[0]]().values()))
+        work()
+        print(json.dumps(seconds(work)))
+        return
+    rows = []
+    for name in options.cases or CASES:
+        before, turns = options.before, options.turns
+        found = compare_checkouts(name, before, turns) if before else measure(name, turns)
+        ours = next(iter(found.values())).processor
+        for label, took in found.items():
+            rows.append([name, label, f"{took.clock:.2f}", f"{took.processor:.2f}", f"{took.processor / ours:.2f}"])
+            print(*rows[-1], sep="  ", flush=True)
+    show(f"medians of {options.turns} turns", HEADER, rows)
+    if options.page:
+        from ldl.reports.files import markdown
+
+        write_block(options.page, "speed", markdown(HEADER, rows))
+
+
+if __name__ == "__main__":
+    launch(main)

@@ -1,1 +1,0 @@
-"""What loading and heads cost."""

@@ -1,1 +1,0 @@
-"""Whether intervals and sets hold what they say."""

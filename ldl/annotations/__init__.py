@@ -1,0 +1,24 @@
+"""Votes of several annotators: reading them, what they are worth, and how a model compares with annotators."""
+
+from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority_accuracy, vote_nll
+from ldl.annotations.dirichlet import DirichletMultinomial
+from ldl.annotations.equivalence import RaterEquivalence, held_out_nll, most_raters, rater_equivalence, worth
+from ldl.annotations.summary import summarize
+from ldl.annotations.votes import Annotations, Layout, read_annotations
+
+__all__ = [
+    "Annotations",
+    "DirichletMultinomial",
+    "Layout",
+    "RaterEquivalence",
+    "entropy_bias",
+    "held_out_nll",
+    "krippendorff_alpha",
+    "majority_accuracy",
+    "most_raters",
+    "rater_equivalence",
+    "read_annotations",
+    "summarize",
+    "vote_nll",
+    "worth",
+]

@@ -1,0 +1,71 @@
+"""Agreement of annotators: Krippendorff's alpha, and the negative log-likelihood of votes under a prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ldl.annotations.dirichlet import FLOOR
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+
+
+def krippendorff_alpha(counts: np.ndarray, labels: LabelSpace) -> float:
+    """Return Krippendorff's alpha of votes: 1 for full agreement, 0 for agreement by chance.
+
+    Nominal labels use the nominal distance, ordinal labels the ordinal one (Krippendorff, "Computing Krippendorff's
+    Alpha-Reliability", 2011). Items with one vote do not count.
+
+    Args:
+        counts: (N, C) votes, whole numbers.
+        labels: The C labels, nominal or ordinal.
+
+    Returns:
+        At most 1. NaN if all votes have the same label, for which alpha is not defined.
+
+    Raises:
+        LDLError: No item has two votes, or labels on a grid.
+    """
+    if labels.kind == "grid":
+        raise LDLError("Krippendorff's alpha needs nominal or ordinal labels, and these are on a grid; leave it out")
+    votes = counts.sum(1)
+    counts, votes = counts[votes > 1], votes[votes > 1]
+    if not len(counts):
+        raise LDLError("Krippendorff's alpha needs an item with two votes; add votes")
+    coincidences = counts.T @ (counts / (votes - 1)[:, None])
+    coincidences -= np.diag((counts / (votes - 1)[:, None]).sum(0))
+    margins = coincidences.sum(0)
+    distances = _ordinal(margins) if labels.kind == "ordinal" else 1.0 - np.eye(len(margins))
+    expected = margins @ distances @ margins / (margins.sum() - 1)
+    return float(1 - (coincidences * distances).sum() / expected) if expected > 0 else float("nan")
+
+
+def _ordinal(margins: np.ndarray) -> np.ndarray:
+    """Return squared ordinal distances (C, C): the votes from one label to another, of both ends a half."""
+    middle = margins.cumsum() - margins / 2
+    return np.square(middle[:, None] - middle)
+
+
+def vote_nll(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return the expected negative log-likelihood of one vote on each item, (N,), in nats.
+
+    Args:
+        prediction: (N, C), rows on the simplex; probabilities below 1e-12 count as 1e-12.
+        counts: (N, C) votes, at least one an item.
+    """
+    share = counts / counts.sum(1, keepdims=True)
+    return -(share * np.log(np.maximum(prediction, FLOOR))).sum(1)
+
+
+def majority_accuracy(prediction: np.ndarray, counts: np.ndarray) -> float:
+    """Return the share of items whose most probable label has the most votes; a tie counts its share."""
+    most = counts == counts.max(1, keepdims=True)
+    chosen = prediction.argmax(1)
+    return float((most[np.arange(len(chosen)), chosen] / most.sum(1)).mean())
+
+
+def entropy_bias(counts: np.ndarray) -> np.ndarray:
+    """Return by how much the entropy of the votes on each item is too low, (N,) in nats (Miller & Madow 1955).
+
+    It is (C' - 1) / (2 n) for n votes on C' labels. KL to the observed shares is too high by about as much.
+    """
+    return ((counts > 0).sum(1) - 1) / (2 * counts.sum(1))

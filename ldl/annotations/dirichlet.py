@@ -1,0 +1,125 @@
+"""The Dirichlet-multinomial distribution of votes: how much the items differ, and what a number of votes is worth.
+
+The votes on an item are draws from a distribution over the labels, which itself is drawn from a Dirichlet distribution
+with parameters alpha = s m. The mean m (C,) is what all items have in common. The concentration s says how much they
+differ: with a small s the votes on one item agree, with a large s every item has the distribution m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import digamma, gammaln
+
+from ldl.errors import LDLError
+
+RANGE = (-12.0, 12.0)
+"""Range of the logarithm of every parameter. Beyond it the likelihood is flat."""
+
+FLOOR = 1e-12
+"""Least probability of a label in a logarithm and in a mean."""
+
+
+@dataclass(frozen=True)
+class DirichletMultinomial:
+    """A Dirichlet prior over the label distributions of items.
+
+    Attributes:
+        alpha: Parameters (C,) for all items, or (N, C) for each item, above 0.
+    """
+
+    alpha: np.ndarray
+
+    @property
+    def concentration(self) -> float:
+        """The sum s of the parameters of an item."""
+        return float(self.alpha.sum(-1).mean())
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The distribution of the first vote on an item, of the shape of ``alpha``."""
+        return self.alpha / self.alpha.sum(-1, keepdims=True)
+
+    @classmethod
+    def fit(cls, counts: np.ndarray) -> DirichletMultinomial:
+        """Fit all parameters to votes by maximum likelihood.
+
+        Items with one vote contribute to the mean alone. Without an item of two votes the likelihood does not depend on
+        the concentration.
+
+        Args:
+            counts: (N, C) votes, at least 0, whole or fractional.
+
+        Raises:
+            LDLError: No item has more than one vote.
+        """
+        totals = _totals(counts)
+        columns = [np.unique(column, return_counts=True) for column in counts.T]
+        sums = np.unique(totals, return_counts=True)
+
+        def loss(logs: np.ndarray) -> tuple[float, np.ndarray]:
+            alpha = np.exp(logs)
+            value, slope = _rising(alpha.sum(), *sums)
+            parts = [_rising(own, *column) for own, column in zip(alpha, columns)]
+            gradient = slope - np.array([part[1] for part in parts])
+            return value - sum(part[0] for part in parts), gradient * alpha
+
+        start = np.log(np.maximum(counts.sum(0) / counts.sum() * counts.shape[1], np.exp(RANGE[0])))
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[RANGE] * counts.shape[1])
+        return cls(np.exp(found.x))
+
+    @classmethod
+    def around(cls, prediction: np.ndarray, counts: np.ndarray) -> DirichletMultinomial:
+        """Return priors whose means are predictions (N, C), with one concentration fitted to votes (N, C).
+
+        Raises:
+            LDLError: No item has more than one vote.
+        """
+        totals = _totals(counts)
+        mean = np.maximum(prediction, FLOOR)
+        mean = mean / mean.sum(1, keepdims=True)
+
+        def loss(log_s: float) -> float:
+            alpha = np.exp(log_s) * mean
+            return float(_log_rising(np.exp(log_s), totals).sum() - _log_rising(alpha, counts).sum())
+
+        found = minimize_scalar(loss, bounds=RANGE, method="bounded", options={"xatol": 1e-6})
+        return cls(np.exp(found.x) * mean)
+
+    def log_likelihood(self, counts: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the probability of the votes (N, C) of each item in one order, (N,)."""
+        each = _log_rising(self.alpha, counts).sum(1)
+        return each - _log_rising(np.broadcast_to(self.alpha.sum(-1), len(counts)), counts.sum(1))
+
+    def posterior_mean(self, counts: np.ndarray) -> np.ndarray:
+        """Return the expected distribution (N, C) of each item after its votes (N, C)."""
+        after = self.alpha + counts
+        return after / after.sum(1, keepdims=True)
+
+    def effective_votes(self, votes: np.ndarray) -> np.ndarray:
+        """Return how many independent votes the votes (N,) on one item are worth, n (s + 1) / (n + s).
+
+        The variance of the observed shares around m is m (1 - m) divided by this number. It is 1 for one vote, and at
+        most s + 1: further votes describe the item better, but not the mean of similar items.
+        """
+        s = self.concentration
+        return votes * (s + 1) / (votes + s)
+
+
+def _totals(counts: np.ndarray) -> np.ndarray:
+    totals = counts.sum(1)
+    if not (totals > 1).any():
+        raise LDLError(f"none of {len(counts)} items has two votes, so their agreement cannot be measured; add votes")
+    return totals
+
+
+def _log_rising(start: np.ndarray | float, count: np.ndarray) -> np.ndarray:
+    """Return log(start (start + 1) ... (start + count - 1)), also for fractional counts."""
+    return gammaln(start + count) - gammaln(start)
+
+
+def _rising(start: float, values: np.ndarray, times: np.ndarray) -> tuple[float, float]:
+    """Return the sum of ``_log_rising`` over values that occur several times, and its derivative in ``start``."""
+    return float(times @ _log_rising(start, values)), float(times @ (digamma(start + values) - digamma(start)))

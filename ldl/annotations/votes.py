@@ -1,0 +1,269 @@
+"""Annotations: votes of several annotators on items, read from tables in three layouts.
+
+=========  ==================================================  ==============================================
+layout     one row                                             example
+=========  ==================================================  ==============================================
+counts     an item, with a column for each label               ``path,label:cat,label:dog`` / ``a.png,7,3``
+long       a vote, with columns for item, rater and label      ``task,worker,label`` / ``a.png,w17,cat``
+matrix     an item, with a column for each rater, gaps empty   ``path,w17,w18`` / ``a.png,cat,``
+=========  ==================================================  ==============================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from os.path import commonprefix
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ldl.errors import LDLError, did_you_mean, some
+from ldl.labels import LabelSpace
+
+Layout = Literal["counts", "long", "matrix"]
+LABEL_PREFIX = "label:"
+ITEMS = ("item", "task", "image", "path", "file", "instance", "example", "id")
+RATERS = ("rater", "annotator", "worker", "reader", "reading", "user", "performer")
+VOTES = ("label", "vote", "answer", "rating", "response", "class")
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """Votes on N items for C labels.
+
+    Attributes:
+        items: (N,) key of each item, each once.
+        labels: The label space.
+        counts: (N, C) float64, at least 0, with a sum above 0 in every row.
+        layout: The layout of the table.
+        raters: (V,) rater of every vote; None if unknown.
+        left_out: Number of items without a vote, which were left out.
+    """
+
+    items: np.ndarray
+    labels: LabelSpace
+    counts: np.ndarray
+    layout: Layout
+    raters: np.ndarray | None = None
+    left_out: int = 0
+
+    @property
+    def votes(self) -> np.ndarray:
+        """Votes of each item, (N,)."""
+        return self.counts.sum(1)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Label distribution of each item, (N, C)."""
+        return self.counts / self.votes[:, None]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all counts are whole numbers, that is votes and not shares."""
+        return bool((self.counts == np.round(self.counts)).all())
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __str__(self) -> str:
+        votes, kind = self.votes, "votes" if self.whole else "shares"
+        known = "" if self.raters is None else f", {len(pd.unique(self.raters))} raters"
+        left = f"; {self.left_out} items without a vote are left out" if self.left_out else ""
+        low, high = votes.min(), votes.max()
+        each = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        return (
+            f"{self.layout} layout, {len(self)} items, {len(self.labels)} {self.labels.kind} labels, "
+            f"{each} {kind} an item{known}{left}"
+        )
+
+
+def read_annotations(
+    source: str | Path | pd.DataFrame,
+    layout: Layout | None = None,
+    *,
+    item_column: str | None = None,
+    rater_column: str | None = None,
+    vote_column: str | None = None,
+    label_columns: Sequence[str] = (),
+    rater_columns: Sequence[str] = (),
+    votes_column: str | None = None,
+    order: Sequence[str] = (),
+    unlabelled: Literal["drop", "error"] = "drop",
+) -> Annotations:
+    """Read annotations from a CSV or Parquet file or a DataFrame.
+
+    Labels whose names are numbers are ordinal, with or without a common prefix such as ``stars``; others are nominal.
+
+    Args:
+        source: A table.
+        layout: Its layout. By default ``counts`` if there are label columns, ``matrix`` with ``rater_columns``, and
+            ``long`` if there are columns for item, rater and vote.
+        item_column: Column with the keys of the items; by default the first of the usual names, else the row number.
+        rater_column: Column of the long layout with the rater.
+        vote_column: Column of the long layout with the label.
+        label_columns: Names or patterns (``r*``) of the columns of the counts layout; by default all with the prefix
+            ``label:``.
+        rater_columns: Names or patterns of the columns of the matrix layout.
+        votes_column: Column of the counts layout with the number of votes, if the labels have shares.
+        order: All labels from the lowest to the highest, for ordinal labels that are no numbers.
+        unlabelled: Whether items without a vote are left out or an error.
+
+    Raises:
+        LDLError: No layout fits, or votes that are negative, no numbers, for no label, or counted twice.
+    """
+    table, name = _read(source)
+    label_columns = _matching(table, label_columns, name) or [c for c in table if str(c).startswith(LABEL_PREFIX)]
+    rater_columns = _matching(table, rater_columns, name)
+    found = {
+        "item_column": _find(table, item_column, ITEMS, name),
+        "rater_column": _find(table, rater_column, RATERS, name),
+        "vote_column": _find(table, vote_column, VOTES, name),
+    }
+    item, rater, vote = found.values()
+    if layout is None:
+        layout = "counts" if label_columns else "matrix" if rater_columns else "long"
+    if layout == "counts" and label_columns:
+        made = _from_counts(table, item, label_columns, votes_column, name)
+    elif layout == "matrix" and rater_columns:
+        votes = table[rater_columns].melt(value_name="vote", var_name="rater", ignore_index=False)
+        votes = votes.assign(item=_keys(table, item, name)[votes.index])
+        made = _from_votes(votes[votes["vote"].notna()], "item", "rater", "vote", "matrix", order, name)
+        made = replace(made, left_out=len(table) - len(made))
+    elif layout == "long" and item and rater and vote:
+        made = _from_votes(table[table[vote].notna()], item, rater, vote, "long", order, name)
+        made = replace(made, left_out=table[item].nunique() - len(made))
+    else:
+        missing = {
+            "counts": "label columns; name them label:NAME, or pass label_columns",
+            "matrix": "rater columns; pass rater_columns",
+            "long": f"{' and '.join(k for k, v in found.items() if v is None)}; pass the names, or label_columns for "
+            "counts, or rater_columns for a matrix",
+        }
+        raise LDLError(f"{name} has no {missing[layout]}. It has {some([str(column) for column in table])}")
+    if made.left_out and unlabelled == "error":
+        raise LDLError(f"{name}: {made.left_out} items have no vote; remove them, or pass unlabelled='drop'")
+    return made
+
+
+def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return a table with gaps as missing values, and its name for messages."""
+    if isinstance(source, pd.DataFrame):
+        return source.reset_index(drop=True), "the DataFrame"
+    path = Path(source)
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pd.read_parquet(path), str(path)
+        # As text, so that keys stay as they are written.
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True)
+    except (OSError, UnicodeError, ValueError, ImportError) as error:
+        raise LDLError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
+    return table.replace("", np.nan), str(path)
+
+
+def _find(table: pd.DataFrame, given: str | None, usual: Sequence[str], name: str) -> str | None:
+    if given is not None and given not in table:
+        raise LDLError(f"{name} has no column {given!r}{did_you_mean(given, map(str, table))}")
+    lower = {str(column).lower(): column for column in table}
+    return given if given is not None else next((lower[known] for known in usual if known in lower), None)
+
+
+def _matching(table: pd.DataFrame, patterns: Sequence[str], name: str) -> list[Any]:
+    """Return the columns that match a name or pattern, in the order of the table."""
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    for pattern in patterns:
+        if not any(fnmatchcase(str(column), pattern) for column in table):
+            raise LDLError(f"{name} has no column {pattern!r}{did_you_mean(pattern, map(str, table))}")
+    return [column for column in table if any(fnmatchcase(str(column), pattern) for pattern in patterns)]
+
+
+def _keys(table: pd.DataFrame, item: str | None, name: str) -> np.ndarray:
+    keys = np.arange(len(table)) if item is None else table[item].to_numpy()
+    if (gaps := pd.isna(keys)).any():
+        raise LDLError(f"{name}: {int(gaps.sum())} rows have no {item}, the first is row {_first(gaps)}; fill it in")
+    twice = pd.Series(keys).duplicated().to_numpy()
+    if twice.any():
+        raise LDLError(
+            f"{name}: {int(twice.sum())} rows repeat an item of {item}, the first is {str(keys[twice][0])!r}; "
+            "add up their votes"
+        )
+    return keys
+
+
+def _first(mask: np.ndarray) -> int:
+    return int(np.flatnonzero(mask)[0])
+
+
+def _numbers(column: pd.Series, name: str) -> np.ndarray:
+    """Return a column as float64, NaN for gaps."""
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    wrong = (~np.isfinite(numbers) & column.notna().to_numpy()) | (numbers < 0)
+    if wrong.any():
+        raise LDLError(
+            f"{name}: {int(wrong.sum())} entries of {column.name!r} are no counts, the first is "
+            f"{str(column.iloc[_first(wrong)])!r} in row {_first(wrong)}; counts are finite numbers of at least 0"
+        )
+    return numbers
+
+
+def _from_counts(
+    table: pd.DataFrame, item: str | None, columns: list[Any], total: str | None, name: str
+) -> Annotations:
+    keys = _keys(table, item, name)
+    counts = np.nan_to_num(np.stack([_numbers(table[column], name) for column in columns], 1))
+    labels, places = _label_space([str(column).removeprefix(LABEL_PREFIX) for column in columns], ())
+    counts = counts[:, places]
+    some_vote = counts.sum(1) > 0
+    if total is not None:
+        votes = np.nan_to_num(_numbers(table[_find(table, total, (), name)], name))
+        some_vote &= votes > 0
+        counts[some_vote] *= (votes / counts.sum(1).clip(1e-300))[some_vote, None]
+    return Annotations(keys[some_vote], labels, counts[some_vote], "counts", left_out=int((~some_vote).sum()))
+
+
+def _from_votes(
+    table: pd.DataFrame, item: str, rater: str, vote: str, layout: Layout, order: Sequence[str], name: str
+) -> Annotations:
+    if table[[item, rater]].isna().any(axis=None):
+        raise LDLError(f"{name}: some votes have no {item} or no {rater}; fill them in, or remove the rows")
+    twice = table.duplicated([item, rater]).to_numpy()
+    if twice.any():
+        row = table.iloc[_first(twice)]
+        raise LDLError(
+            f"{name}: {int(twice.sum())} votes are by a rater who has voted on the item before, the first by "
+            f"{str(row[rater])!r} on {str(row[item])!r}; keep one vote of each rater"
+        )
+    if not len(table):
+        raise LDLError(f"{name} has no vote; fill in {vote}")
+    texts = table[vote].map(lambda value: f"{value:g}" if isinstance(value, float) else str(value))
+    labels, places = _label_space(list(order) or sorted(pd.unique(texts)), order)
+    names = np.array(list(order) or sorted(pd.unique(texts)), dtype=object)[places]
+    number = pd.Index(names).get_indexer(texts)
+    if (number < 0).any():
+        raise LDLError(
+            f"{name}: {int((number < 0).sum())} votes are for no label of the order, the first is "
+            f"{texts.iloc[_first(number < 0)]!r}; the labels are {some([str(label) for label in names])}"
+        )
+    codes, items = pd.factorize(table[item])
+    counts = np.zeros((len(items), len(labels)))
+    np.add.at(counts, (codes, number), 1.0)
+    return Annotations(np.asarray(items), labels, counts, layout, table[rater].to_numpy())
+
+
+def _label_space(names: list[str], order: Sequence[str]) -> tuple[LabelSpace, np.ndarray]:
+    """Return the label space of names, and their places in its order."""
+    if order:
+        axis = tuple(float(number) for number in range(len(names)))
+        return LabelSpace("ordinal", tuple(map(str, names)), (axis,)), np.arange(len(names))
+    start = len(commonprefix(names)) if len(names) > 1 else 0
+    while start and (names[0][start - 1].isdigit() or names[0][start - 1] in ".-"):
+        start -= 1
+    try:
+        values = np.array([float(label[start:]) for label in names])
+    except ValueError:
+        return LabelSpace.nominal(names), np.arange(len(names))
+    places = np.argsort(values, kind="stable")
+    return LabelSpace.ordinal(values[places].tolist()), places

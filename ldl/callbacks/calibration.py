@@ -1,0 +1,139 @@
+"""Fit temperature, intervals and sets of predictions on the validation set."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.callbacks import StochasticWeightAveraging
+from pytorch_lightning.trainer.states import TrainerFn
+from pytorch_lightning.utilities import rank_zero_warn
+from torch import Tensor
+
+from ldl.batch import without_half
+from ldl.collective import current_collective
+from ldl.errors import LDLError
+from ldl.methods.conformal import Conformal
+from ldl.methods.temperature import fit_temperature, temper
+from ldl.metrics.functional import kl
+from ldl.validation.checkpoint import CALIBRATION_KEY
+
+Units = Literal["groups", "rows", "none"]
+"""Units of the calibration of intervals; ``none`` calibrates nothing."""
+
+LEAST = 9
+"""Smallest number of rows or groups that can calibrate an interval of 90%."""
+
+
+class Calibrate(pl.Callback):
+    """Fits the temperature, then calibrates intervals and sets, after every validation of a fit, over all processes.
+
+    ``Task`` adds the callback; ``Task.calibrate`` switches the temperature on, ``Task.conformal`` the intervals and
+    sets. Validation metrics are those of the predictions without temperature. ``temperature`` and ``val_kl_calibrated``
+    are logged too. ``Task.calibration`` belongs to the validated weights, so a training step removes it. Each group,
+    such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the protocol keeps groups apart; otherwise
+    each row is.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Tensor]] = []
+        self._units = 0
+        self._by_groups = self._grouped = self._fitted = False
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        if pl_module.conformal not in (units := get_args(Units)):
+            raise LDLError(f"model.conformal {pl_module.conformal!r} must be one of {', '.join(units)}")
+        if pl_module.calibrate and pl_module.gives_maps:
+            raise LDLError("model.calibrate is for one distribution an instance, and these are maps; set it to false")
+        if not pl_module.calibrate or trainer.ckpt_path is None:
+            pl_module.temperature = 1.0
+        self._units = 0
+        apart = not getattr(getattr(trainer, "datamodule", None), "leak", None)
+        self._by_groups = apart and pl_module.conformal == "groups"
+
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        pl_module.calibration = None
+
+    def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        self._rows.clear()
+        if pl_module.calibrate and _validates_fit(trainer):
+            pl_module.temperature = 1.0
+
+    def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
+        if not _validates_fit(trainer) or not (pl_module.calibrate or _has_intervals(pl_module)):
+            return
+        wanted = ["prediction", _truth(pl_module), *(["target"] if pl_module.calibrate else [])]
+        wanted += ["group"] if self._by_groups and "group" in outputs else []
+        self._rows.append({name: without_half(outputs[name].detach()) for name in wanted})
+
+    def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        if not self._rows:
+            return
+        columns = {name: torch.cat([rows[name] for rows in self._rows]) for name in self._rows[0]}
+        self._rows.clear()
+        if pl_module.calibrate:
+            self._fit_temperature(pl_module, columns["prediction"], columns["target"])
+        if _has_intervals(pl_module):
+            self._fit_intervals(pl_module, columns)
+
+    def _fit_temperature(self, task: Any, prediction: Tensor, target: Tensor) -> None:
+        collective = current_collective()
+        task.temperature = temperature = fit_temperature(prediction, target, collective)
+        total = kl(temper(prediction, temperature).double(), target.double()).sum()
+        divergence, rows = collective.sum(torch.stack([total, total.new_tensor(len(target))])).tolist()
+        task.log_dict({"temperature": temperature, "val_kl_calibrated": divergence / rows})
+        self._fitted = True
+
+    def _fit_intervals(self, task: Any, columns: dict[str, Tensor]) -> None:
+        collective = current_collective()
+        columns["prediction"] = temper(columns["prediction"], task.temperature).float()
+        wanted = [name for name in ("prediction", _truth(task), "group") if name in columns]
+        gathered = [torch.cat(collective.gather(columns[name])).cpu().numpy() for name in wanted]
+        # Without check_finite, predictions may not be finite.
+        usable = len(gathered[0]) > 0 and bool(np.isfinite(gathered[0]).all())
+        found = Conformal.fit(task.labels, *gathered) if usable else None
+        self._units, self._grouped = found.units if found else 0, "group" in columns
+        task.calibration = found if self._units >= LEAST else None
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        averages = any(isinstance(each, StochasticWeightAveraging) for each in trainer.callbacks)  # type: ignore[attr-defined]
+        if averages and not StochasticWeightAveraging.pl_module_contains_batch_norm(pl_module):
+            # Lightning has just replaced the validated weights.
+            pl_module.calibration = None
+
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        # A finished run that is resumed keeps the temperature of its checkpoint.
+        if pl_module.calibrate and not self._fitted and pl_module.temperature == 1:
+            rank_zero_warn(
+                "model.calibrate: there was no validation to fit a temperature on, and predictions stay as trained; "
+                "set data.val_fraction above 0"
+            )
+        if 0 < self._units < LEAST:
+            units, otherwise = ("groups", ", or take model.conformal rows") if self._grouped else ("rows", "")
+            rank_zero_warn(
+                f"intervals and sets stay as predicted: {self._units} validation {units} are too few to calibrate them "
+                f"({LEAST} are needed for 90%); raise data.val_fraction{otherwise}"
+            )
+        elif self._units and pl_module.calibration is None:
+            rank_zero_warn(
+                "intervals and sets stay as predicted: the last weights were not validated; let a validation end the "
+                "fit (trainer.check_val_every_n_epoch, val_check_interval; MovingAverage for StochasticWeightAveraging)"
+            )
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        if pl_module.calibration is not None:
+            checkpoint[CALIBRATION_KEY] = pl_module.calibration.to_state()
+
+
+def _validates_fit(trainer: pl.Trainer) -> bool:
+    return trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+
+
+def _has_intervals(task: Any) -> bool:
+    return task.conformal != "none" and not task.gives_maps
+
+
+def _truth(task: Any) -> str:
+    return "value" if task.labels.has_values else "target"

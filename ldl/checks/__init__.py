@@ -1,1 +1,0 @@
-"""What is held against the contracts while a model learns and predicts."""

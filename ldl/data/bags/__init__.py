@@ -1,1 +1,0 @@
-"""Bags of instances from a table."""

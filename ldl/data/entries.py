@@ -1,0 +1,208 @@
+"""The meaning of a table's entry, in every file format: a number, the name of a group, or missing.
+
+A number is real; True and False are 1 and 0. None, NaN, NaT and NA are missing. The fields of a CSV file are text:
+:data:`NUMBER` is the pattern of a number there, and the words of :data:`MISSING` are missing. In other formats text is
+never a number. Dates, durations, complex numbers, lists, nested arrays and other objects are not numbers. The name of a
+group is text, a number or a date, and none of the words of :data:`MISSING`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import date
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from ldl.errors import LDLError
+
+MISSING = frozenset(("", "?", "nan", "-nan", "nat", "na", "n/a", "#n/a", "#na", "<na>", "null", "none"))
+"""Lower-case words for a missing entry."""
+TRUTH = {"true": 1.0, "false": 0.0}
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
+"""A number in text: ASCII digits with a point. Python's ``float`` accepts more, such as ``2024_01`` and ``٣``."""
+LARGEST = 1e100
+"""Largest magnitude of a number in a table. Larger numbers are typing errors, and their squares overflow."""
+LARGEST_DENSE = 2**30
+"""Largest number of entries of a sparse matrix that is converted to a dense one."""
+TEXT_FIX = "; convert text that is a number with .astype(float), encode other text"
+FIX = {
+    "U": TEXT_FIX,
+    "S": TEXT_FIX,
+    "M": "; give a number, such as the days since the first date",
+    "m": "; give a number, such as seconds",
+    "c": ": Complex data not supported, in scikit-learn's words; give real and imaginary parts as columns of their own",
+}
+"""What to do about an array that holds no numbers, by the kind of its dtype."""
+
+
+class EntryError(LDLError, TypeError):
+    """An entry whose type is not a number; scikit-learn expects a TypeError."""
+
+
+def as_pandas(given: Any) -> Any:
+    """Convert a frame or a column of polars or pyarrow to pandas; return all else unchanged."""
+    return given.to_pandas() if hasattr(given, "to_pandas") else given
+
+
+def is_frame(given: Any) -> bool:
+    """Return whether the object is a pandas data frame."""
+    return hasattr(given, "columns") and hasattr(given, "iloc")
+
+
+def column_names(given: Any) -> list[str] | None:
+    """Return the column names of a pandas or polars data frame or a pyarrow table, else None.
+
+    The numbers 0, 1, 2, ... that pandas gives to columns without names do not count as names.
+    """
+    names = getattr(given, "column_names", None) or getattr(given, "columns", None)
+    if names is None or isinstance(given, np.ndarray | Tensor) or list(names) == list(range(len(names))):
+        return None
+    return [str(name) for name in names]
+
+
+def as_full(given: Any, what: str) -> Any:
+    """Convert a sparse matrix or tensor to a dense one; return all else unchanged.
+
+    Args:
+        given: The object.
+        what: Its name in messages.
+
+    Raises:
+        LDLError: The dense matrix would have more than 2^30 entries.
+    """
+    of_torch = isinstance(given, Tensor)
+    if not (given.layout != torch.strided if of_torch else scipy.sparse.issparse(given)):
+        return given
+    if math.prod(given.shape) > LARGEST_DENSE:
+        raise LDLError(f"{what} have shape {tuple(given.shape)}, {LARGEST_DENSE} numbers at most are read")
+    return given.detach().to_dense() if of_torch else given.toarray()
+
+
+def as_array(given: Any) -> np.ndarray:
+    """Convert an array, a tensor or nested lists to an array, sparse ones to dense, and bfloat16 to float32.
+
+    Raises:
+        LDLError: Lists have unequal lengths, or the object is no array.
+    """
+    try:
+        given = as_full(given, "inputs")
+        if isinstance(given, Tensor):
+            given = given.detach().cpu()
+            return (given.float() if given.dtype == torch.bfloat16 else given).numpy()
+        return np.asarray(given)
+    except LDLError:
+        raise
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise LDLError(f"inputs are no array: {' '.join(str(error).split())[:160]}") from None
+
+
+def read_number(text: str) -> float:
+    """Return the number in a field of a CSV file.
+
+    A missing field gives NaN. Any other text, and a number beyond float64, gives infinity.
+    """
+    text = text.strip()
+    if NUMBER.fullmatch(text):
+        return float(text)
+    return np.nan if text.lower() in MISSING else TRUTH.get(text.lower(), np.inf)
+
+
+def to_numbers(given: Any, said: str) -> np.ndarray:
+    """Convert an array, or a pandas column, to float64 of the same shape, with NaN for missing entries.
+
+    Args:
+        given: The entries; they may be infinite.
+        said: Their name in messages, such as ``t.npz: features are``.
+
+    Raises:
+        EntryError: An entry is not a number.
+    """
+    if not isinstance(given, np.ndarray):
+        plain = given.dtype.kind in "fiub"
+        given = given.to_numpy(np.float64, na_value=np.nan) if plain else given.to_numpy(object)
+    if (kind := given.dtype.kind) in "fiub":
+        return np.asarray(given, np.float64)
+    if kind != "O":
+        raise EntryError(f"{said} {given.dtype}, not numbers{FIX.get(kind, '')}")
+    return np.array([_number(entry, said) for entry in given.flat], np.float64).reshape(given.shape)
+
+
+def to_names(given: Any, said: str) -> np.ndarray:
+    """Return the group of each row, (N,): numbers unchanged, all else as stripped text.
+
+    Args:
+        given: An array of N entries, a pandas column, or a MATLAB cell array.
+        said: Their name in messages, such as ``t.npz: the group``.
+
+    Raises:
+        LDLError: A row's group is missing or not a name.
+    """
+    array = np.ravel(np.asarray(given))
+    if array.dtype.kind in "iub":
+        return array
+    if array.dtype.kind == "f":
+        names, nameless = array, ~np.isfinite(array)
+    else:
+        texts = [_name(entry) for entry in array]
+        names, nameless = np.array(texts, str), np.array([text.lower() in MISSING for text in texts], bool)
+    if nameless.any():
+        row = nameless.argmax()
+        raise LDLError(
+            f"{said} of row {row} is missing or no name, {str(array[row])[:80]!r} ({nameless.sum()} such rows); give "
+            "every row one, of its own where it belongs to none"
+        )
+    return names
+
+
+def _name(entry: Any) -> str:
+    """Return the text of a group's name; empty if it is missing or not a name."""
+    if isinstance(entry, np.ndarray) and entry.size == 1:
+        return _name(entry.item())
+    if isinstance(entry, bytes):
+        entry = entry.decode(errors="replace")
+    if isinstance(entry, str):
+        return entry.strip()
+    if _is_missing(entry) or not (_is_real(entry) or isinstance(entry, date | np.datetime64)):
+        return ""
+    # 1.0 becomes 1, as in a column of integers.
+    whole = isinstance(entry, Real | Decimal) and not isinstance(entry, bool) and entry == entry // 1
+    return str(int(entry)) if whole else str(entry)
+
+
+def _number(entry: Any, said: str) -> float:
+    if _is_missing(entry):
+        return np.nan
+    if not _is_real(entry):
+        fix = TEXT_FIX if isinstance(entry, str | bytes) else _conversion_error(entry)
+        raise EntryError(f"{said} {type(entry).__name__} {str(entry)[:40]!r} and such, not numbers{fix}")
+    try:
+        return float(entry)
+    except OverflowError:
+        return np.inf
+
+
+def _conversion_error(entry: Any) -> str:
+    """Return Python's reason, which scikit-learn's conformance tests expect."""
+    try:
+        float(entry)
+    except TypeError as error:
+        return f": {error}"
+    return ""
+
+
+def _is_missing(entry: Any) -> bool:
+    """Return whether an object is None, NaN, or the NaT or NA of a library."""
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(entry, Real | Decimal | np.datetime64) and bool(entry != entry)
+
+
+def _is_real(entry: Any) -> bool:
+    return isinstance(entry, Real | Decimal | np.bool_) and not isinstance(entry, np.timedelta64)

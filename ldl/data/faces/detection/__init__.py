@@ -1,1 +1,0 @@
-"""Finding the faces in photographs."""

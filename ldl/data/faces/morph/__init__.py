@@ -1,1 +1,0 @@
-"""MORPH II: its release, names, lists and protocols."""

@@ -1,1 +1,0 @@
-"""Pointing'04: names, boxes and protocols."""

@@ -1,0 +1,138 @@
+"""Names of columns and matrices in a table: features, distributions, values, groups and labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ldl.data.entries import NUMBER
+from ldl.errors import LDLError, did_you_mean, some
+from ldl.labels import LabelSpace
+
+FEATURE_KEYS = ("features", "feature", "X", "x", "data")
+TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
+VALUE_KEYS = ("value", "values", "age", "target", "y")
+GROUP_KEYS = ("group", "groups", "person", "persons")
+LABEL_PREFIX = "label:"
+
+
+def find_name(path: Path, names: Iterable[str], what: str, option: str, given: str | None, usual: Sequence[str]) -> str:
+    """Return the given name, or the only usual one, among the names in a file.
+
+    Args:
+        path: The file, for messages.
+        names: Names of its matrices or columns.
+        what: Content under the name, for messages.
+        option: Option that sets the name, for messages.
+        given: The name, or None to look for ``usual`` names.
+        usual: Usual names.
+
+    Raises:
+        LDLError: The name is absent, several names are usual, or a name is usual except for upper and lower case.
+    """
+    present = [name for name in dict.fromkeys(names) if not name.endswith("__")]  # scipy adds such names
+    alike = {name.lower() for name in usual}
+    found = [name for name in present if (name == given if given else name.lower() in alike)]
+    if len(found) > 1:
+        raise LDLError(f"{path}: each of {some(found)} may be the {what}; say which is, with --data.{option} NAME")
+    if found and (given or found[0] in usual):
+        return found[0]
+    missing = f"no key {given!r}{did_you_mean(given, present)}" if given else f"no {what} under {', '.join(usual)}"
+    raise LDLError(f"{path}: {missing}; it has {some([name[:40] for name in present], 20)}: pass --data.{option}")
+
+
+def find_features(path: Path, arrays: Mapping[str, Any], given: str | None, target: Callable[[], str]) -> str:
+    """Return the name of the feature matrix in a file.
+
+    If several names are usual, matrices with another number of rows than that called ``target()`` do not count.
+    Raises LDLError; see :func:`find_name`.
+    """
+    usual = [name for name in arrays if given is None and name.lower() in map(str.lower, FEATURE_KEYS)]
+    others: list[str] = []
+    if len(usual) > 1:
+        # Values are a row or a column in a .mat file.
+        rows = next((side for side in arrays[target()].shape if side > 1), 1)
+        others = [name for name in usual if rows not in arrays[name].shape[:1]]
+    names = [name for name in arrays if name not in others]
+    return find_name(path, names, "features", "feature_key", given, FEATURE_KEYS)
+
+
+def find_group(path: Path, names: Iterable[str], given: str | None, needed: bool = True) -> str | None:
+    """Return the given name of the groups, or the only usual one; None if there are no groups.
+
+    Args:
+        path: The file, for messages.
+        names: Names of its matrices or columns.
+        given: The name, or None.
+        needed: Whether a given name must be in the file.
+
+    Raises:
+        LDLError: A given name is absent; or none is given, and several names are usual, or one except for upper and
+            lower case.
+    """
+    alike = [name for name in names if name.lower() in GROUP_KEYS]
+    if (given is None and not alike) or not (needed or given is None or given in names):
+        return None
+    if given is None and len(alike) == 1 and alike[0] not in GROUP_KEYS:
+        raise LDLError(
+            f"{path}: {alike[0]!r} may name groups; rename it to {alike[0].lower()!r}, or pass --data.group_key "
+            f"{alike[0]}"
+        )
+    return find_name(path, names, "group", "group_key", given, GROUP_KEYS)
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a column has the name of distributions or groups, in upper or lower case."""
+    return name.lower().startswith(LABEL_PREFIX) or name.lower() in GROUP_KEYS
+
+
+def label_columns(path: Path, header: Sequence[str]) -> list[str]:
+    """Return the columns named ``label:NAME``. Raises LDLError for a prefix with upper-case letters."""
+    labels = [name for name in header if name.lower().startswith(LABEL_PREFIX)]
+    if wrong := [name for name in labels if not name.startswith(LABEL_PREFIX)]:
+        raise LDLError(f"{path}: column {wrong[0]!r} is no label, whose name begins with {LABEL_PREFIX!r}; rename it")
+    return labels
+
+
+def label_places(names: Sequence[str], labels: LabelSpace, source: str, fix: str) -> list[int]:
+    """Return the position of each label's column among named columns.
+
+    Names are compared as texts. If all of them are numbers, they are compared as numbers: ``1``, ``1.0`` and ``01`` are
+    one label. If the columns are numbered and no label is, the columns are sorted by their numbers.
+
+    Args:
+        names: Names of the columns, one per label.
+        labels: The labels.
+        source: Origin of the columns, for messages.
+        fix: What to do about other names, for messages.
+
+    Raises:
+        LDLError: The names are not those of the labels.
+    """
+    if (places := matching(names, labels)) is not None:
+        return places
+    known = [number for number in map(as_number, names) if number is not None]
+    unnumbered = labels.kind == "nominal" and all(as_number(name) is None for name in labels.names)
+    if len(set(known)) == len(names) and unnumbered:
+        return sorted(range(len(known)), key=known.__getitem__)
+    raise LDLError(f"{source}: the columns are {some(names)}, but the labels are {some(labels.names)}; {fix}")
+
+
+def matching(names: Sequence[str], labels: LabelSpace) -> list[int] | None:
+    """Return the position of each label's column, or None if the names are not those of the labels."""
+    values = labels.axes[0] if labels.kind == "ordinal" else [as_number(name) for name in labels.names]
+    return _find(labels.names, names) or _find(values, [as_number(name) for name in names])
+
+
+def as_number(name: str) -> float | None:
+    """Return the finite number that a name spells, or None."""
+    number = float(name) if NUMBER.fullmatch(name) else math.inf
+    return number if math.isfinite(number) else None
+
+
+def _find(wanted: Sequence[Hashable], given: Sequence[Hashable]) -> list[int] | None:
+    place_of = {name: place for place, name in enumerate(given)}
+    same = len(wanted) == len(given) and None not in place_of and place_of.keys() == set(wanted)
+    return [place_of[name] for name in wanted] if same and len(place_of) == len(given) else None

@@ -1,0 +1,271 @@
+"""The base of data modules of tables: scaled features, groups and their protocols."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.data.base import LDLDataModule
+from ldl.data.files import check_found
+from ldl.data.row_order import OrderAudit, audit_order
+from ldl.data.sources import SOURCES, absent, download_set
+from ldl.data.storage import Column, LazyColumn, RowFile, Storage, blocks_of
+from ldl.data.tables.feature_columns import FeatureColumns
+from ldl.data.tables.reading import Table, TableReader
+from ldl.data.tables.scaling import FeatureScaler, Scaling
+from ldl.errors import LDLError, some
+from ldl.labels import LabelSpace
+from ldl.options import buffer, option, options
+from ldl.protocols import Fold, leave_one_group_out, with_validation
+
+GroupProtocol = Literal["group_exclusive", "leave_one_group_out", "random_kfold", "persons", "shuffled"]
+SYNONYMS = {"persons": "group_exclusive", "shuffled": "random_kfold"}
+"""Other names of protocols: for groups that are subjects, and as in the literature."""
+AUDITED = 50_000
+"""Rows of a table on disk that the row-order check reads."""
+
+
+@options
+class ScaledRows(LDLDataModule):
+    """Rows of scaled features from a file. A subclass reads the file in ``load``, where it sets ``features``.
+
+    Args:
+        path: The file: as given, or relative to the data folder.
+        scaling: Scaling of features, learned from the training rows of each fold: ``standard`` (mean 0, standard
+            deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
+            (ranks, mapped to such a distribution), or ``none``.
+        clip: Largest magnitude of scaled features; None does not clip.
+        missing: ``refuse`` raises an error for missing features (NaN, or an empty field of a .csv). ``keep`` passes
+            them to a head that supports them (``takes_missing``, such as BoostedTrees).
+        download: Download the public set of this name (``ldl.data.sources.SETS``) if the file is absent.
+
+    Attributes:
+        features: (rows, F) as in the file, float64; or the file itself, if they stay on disk.
+        feature_names: Names of the columns; None if unknown.
+        scaled: (rows, F) scaled, float32, after ``setup``; computed on demand for features on disk.
+    """
+
+    path: str = option(kw_only=True)
+    scaling: Scaling = "standard"
+    clip: float | None = option(default=None, above=0, null="no clipping")
+    missing: Literal["refuse", "keep"] = "refuse"
+    download: bool = False
+
+    features: np.ndarray | RowFile = buffer()
+    feature_names = None  # type: list[str] | None
+    feature_key = None  # type: str | None
+    scaled: Column = buffer()
+    unserved = (*LDLDataModule.unserved, "features")
+    _borrowed = False
+
+    @property
+    def file(self) -> Path:
+        """The file ``path``, as given or below the data folder, downloaded if requested."""
+        path = self.find(self.path)
+        if self.download and not path.is_file():
+            if not path.resolve().is_relative_to(self.data_root.resolve()):
+                raise LDLError(
+                    f"data.path {self.path} leads out of the data folder {self.data_root}, into which sets are "
+                    "downloaded; give a path below it, or another --data.root"
+                )
+            download_set(path.name, path)
+        if path.name in SOURCES and not path.exists():
+            raise absent(path.name, path, None if Path(self.path).is_absolute() else self.data_root)
+        return check_found(path, self.path)
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a feature of any row is missing."""
+        return self.missing == "keep" and any(bool(np.isnan(block).any()) for _, block in blocks_of(self.features))
+
+    def rows_of(self, instances: np.ndarray) -> np.ndarray:
+        """Return the rows of the table that belong to some instances; by default one row per instance."""
+        return instances
+
+    def prepare_fold(self) -> None:
+        """Learn the scaling of the features from the training rows."""
+        scaler = FeatureScaler(self.scaling, self.clip)
+        rows = self.rows_of(self.split.train)
+        if isinstance(self.features, RowFile):
+            scaler.fit_file(self.features, rows)
+        else:
+            scaler.fit(self.features[rows])
+        self._scale_by(scaler)
+        self._borrowed = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the learned scaling, so that a checkpoint is tested with the scaling of its training."""
+        return self.scaler.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Scale as a checkpoint does, until a fit begins. Raises LDLError if the features cannot be scaled so."""
+        scaler, before = copy.copy(self.scaler), self.scaler.learned
+        scaler.load_state_dict(state_dict)
+        if any(not np.array_equal(learned, before.get(name, ())) for name, learned in scaler.learned.items()):
+            self._scale_by(scaler)
+            self._borrowed = True
+            self._forget_features()
+
+    def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
+        """Order and scale features as a trained task does, or scale them by the fold's training rows.
+
+        Columns are found by name, if the table of training and this one have names. Raises LDLError if the columns
+        differ, or the task was trained with other options of scaling.
+        """
+        if preprocessing is not None and "scaling" in preprocessing:
+            self._arrange(preprocessing.get("features"))
+            self.load_state_dict(preprocessing["scaling"])
+        elif self._borrowed:
+            self.prepare_fold()
+            self._forget_features()
+
+    @property
+    def preprocessing(self) -> dict[str, Any]:
+        """Names and scaling of the features, by which :class:`ldl.inference.Predictor` prepares other rows."""
+        # Columns of equal names are distinguished by position alone.
+        names = self.feature_names if len(set(self.feature_names or ())) == len(self.feature_names or ()) else None
+        return {"features": names, "key": self.feature_key, "scaling": self.scaler.state_dict()}
+
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
+        """Return the rows, without augmentation."""
+        return self.scaled[torch.from_numpy(rows)]
+
+    def prefetch_rows(self, coming: Callable[[int], np.ndarray]) -> None:
+        """Read the coming rows of a table on disk ahead."""
+        if isinstance(self.scaled, LazyColumn):
+            self.scaled.prefetch_rows(coming)
+
+    def _arrange(self, names: list[str] | None) -> None:
+        """Put the features into the order of ``names``. Raises LDLError if the table has others."""
+        if names is None or self.feature_names is None or self.feature_names == names:
+            return
+        places = FeatureColumns(len(names), names).pick(self.feature_names, self.path)
+        if more := [name for name in self.feature_names if name not in names]:
+            raise LDLError(f"{self.path}: the model was not trained on column {some(more)}; leave it out of the file")
+        if isinstance(self.features, RowFile):
+            raise LDLError(
+                f"{self.path}: columns stand in another order than in training, and the table stays on disk; write "
+                f"them in the order {some(names)}, or read it into memory with a larger --data.in_memory"
+            )
+        self.features, self.feature_names = self.features[:, places], names
+        self.prepare_fold()
+        self._forget_features()
+
+    def _scale_by(self, scaler: FeatureScaler) -> None:
+        if isinstance(self.features, RowFile):
+            self.scaled = LazyColumn(self.features, partial(scaler.apply, source=self.path))
+        else:
+            self.scaled = scaler.apply(self.features, self.path)
+        self.scaler = scaler
+
+    def _forget_features(self) -> None:
+        """Drop backbone features that were computed from rows in another scaling."""
+        if self.features_key is not None:
+            self.use_features(None)
+
+
+@options
+class GroupedRows(ScaledRows):
+    """Rows that may have groups, such as subjects. A subclass calls ``note`` and ``check_protocol`` in ``load``.
+
+    Args:
+        group_key: Name of the groups, a key or a column of a .csv; None takes ``group`` or ``person`` if there is one
+            of them.
+        in_memory: Matrices of more MB than this, as float32, stay on disk in .npy, .npz or Parquet files.
+        cache_dir: Folder for rewritten tables, such as Parquet as rows that are read in place; None takes the
+            environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
+
+    Attributes:
+        groups_needed: Whether a given ``group_key`` must be in the file.
+    """
+
+    groups_needed = True
+
+    group_key: str | None = None
+    in_memory: float = option(default=256.0, least=0)
+    cache_dir: str | None = None
+    protocol = "random_kfold"
+
+    def note(self, table: Table) -> None:
+        """Take over a table's features; record and print the names found, to which options are set."""
+        self.features, self.feature_names, self.chosen = table.features, table.columns, table.keys
+        named = [f"{key.removesuffix('_key')} {name!r}" for key, name in table.keys.items() if name is not None]
+        if self.group_key is not None and "group_key" in table.keys and table.keys["group_key"] is None:
+            named.append(f"no group {self.group_key!r}")
+        if table.columns is not None:
+            named.append(f"{len(table.columns)} features {some(table.columns)}")
+        for key, name in table.keys.items():
+            setattr(self, key, name)
+        self.tell_taken(", ".join(named))
+
+    def follow(
+        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
+    ) -> None:
+        """Take over the labels of a trained task, which may be tested without the groups that its run names."""
+        super().follow(labels, input_shape, preprocessing)
+        self.groups_needed = False
+
+    def reader(self, target_key: str | None, values: bool = False, normalize: bool = False) -> TableReader:
+        """Return the reader of the file, with further options."""
+        storage, missing = Storage(self.in_memory, self.cache_dir), self.missing == "keep"
+        names = self.feature_key, target_key, self.group_key
+        return TableReader(*names, values, normalize, missing, storage, self.groups_needed)
+
+    def check_protocol(self, groups: np.ndarray | None, needed: bool) -> np.ndarray | None:
+        """Record whether the protocol leaks, and return the groups, numbered from 0.
+
+        Args:
+            groups: (N,) of any type, or None if unknown.
+            needed: Whether the protocol requires groups.
+
+        Raises:
+            LDLError: The protocol requires groups, and there are none.
+        """
+        if groups is None and needed:
+            raise LDLError(
+                f"{self.path} has no groups to leave out; name them with data.group_key, or set another data.protocol "
+                f"than {self.protocol}"
+            )
+        self.leaky = None if groups is None else self.rule == "random_kfold"
+        return None if groups is None else np.unique(groups, return_inverse=True)[1]
+
+    def leave_group_out(self) -> Fold:
+        """Return a fold of the protocol ``leave_one_group_out``. Raises LDLError if there is no such fold."""
+        assert self.groups is not None
+        parts = leave_one_group_out(self.groups, self.fold)
+        return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
+
+    @property
+    def rule(self) -> str:
+        """The protocol without synonyms."""
+        return SYNONYMS.get(self.protocol, self.protocol)
+
+    @property
+    def num_folds(self) -> int:
+        if self.rule == "leave_one_group_out" and self.groups is not None:
+            return len(np.unique(self.groups))
+        return self.folds
+
+    @cached_property
+    def order_audit(self) -> OrderAudit | None:
+        """Row-order check for unknown groups, after ``setup``; None if the groups are known."""
+        return audit_order(*self.audited) if self.groups is None else None
+
+    @property
+    def audited(self) -> tuple[np.ndarray, np.ndarray]:
+        """Features (n, F) and labels (n, C) that the row-order check reads: all, or the middle of a table on disk."""
+        features, rows = self.features, slice(None)
+        if isinstance(features, RowFile):
+            start = max(0, self.size - AUDITED) // 2
+            rows = slice(start, start + AUDITED)
+            features = features[rows].astype(np.float64)
+        if self.values is not None:
+            return features, self.values[rows].reshape(len(features), -1)
+        return features, self.columns["target"][torch.arange(self.size)[rows]].numpy()

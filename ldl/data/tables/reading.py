@@ -1,0 +1,331 @@
+"""Reading tables of features with distributions or values from .mat, .npz, .csv, .npy and Parquet files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.io
+
+from ldl.data.cache import cached_folder, files_key
+from ldl.data.csv_table import CsvTable, read_csv
+from ldl.data.entries import LARGEST, as_full, to_names, to_numbers
+from ldl.data.files import check_file, kind_of, visible
+from ldl.data.names import (
+    LABEL_PREFIX,
+    TARGET_KEYS,
+    VALUE_KEYS,
+    find_features,
+    find_group,
+    find_name,
+    label_columns,
+)
+from ldl.data.storage import OBJECTS, USUAL, RowFile, Storage, blocks_of, origin
+from ldl.data.tables.parquet import Parquet
+from ldl.errors import LDLError, some
+from ldl.validation.archive import check_archive, check_mat
+
+ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
+NORMALIZE = "correct the file, or pass --data.normalize true to divide rows by their sums"
+ALL = Storage(np.inf)
+R = TypeVar("R", np.ndarray, RowFile)
+Keys = dict[str, str | None]
+"""Names in a file by the options that set them; None for an absent part."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of features with one distribution or one value per row.
+
+    If it stays on disk (``Storage``), features and distributions are those of the file: they are checked, but sums may
+    differ slightly from 1.
+
+    Attributes:
+        features: (N, F), finite.
+        target: (N, C) distributions, non-negative, or (N,) values, finite float64.
+        groups: (N,) groups of any type, or None.
+        names: Names of the C labels, if the file has any.
+        columns: Names of the features, if the file has any.
+        keys: Names of the other parts.
+    """
+
+    features: Any
+    target: Any
+    groups: np.ndarray | None
+    names: list[str] | None = None
+    columns: list[str] | None = None
+    keys: Keys = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Reads and checks a table; rows of large tables stay on disk.
+
+    ``.mat`` and ``.npz`` files, and folders of .npy files, hold two matrices, each under the given name or the only
+    usual one. In ``.csv`` and Parquet files the columns named ``label:NAME`` are the distribution, or one column is the
+    value; one may name the groups, and all others are features. A folder of Parquet files is one table.
+
+    Attributes:
+        feature_key: Name of the features; None takes the only usual one.
+        target_key: Name of the distributions, or of the values, likewise.
+        group_key: Name of the groups; None takes the only usual one, if any.
+        values: Read one value per row instead of a distribution.
+        normalize: Divide distributions by their sums instead of requiring sums of 1.
+        missing: Accept missing features as NaN.
+        storage: Place of the numbers of large tables.
+        groups_needed: Whether a given ``group_key`` must be in the file.
+    """
+
+    feature_key: str | None = None
+    target_key: str | None = None
+    group_key: str | None = None
+    values: bool = False
+    normalize: bool = False
+    missing: bool = False
+    storage: Storage = USUAL
+    groups_needed: bool = True
+
+    def read(self, path: Path) -> Table:
+        """Read a file or folder.
+
+        Raises:
+            LDLError: A missing or unreadable file, key or column; text or NaN among the numbers; a negative
+                probability; a row that does not sum to 1; unequal numbers of rows.
+        """
+        named = open_named(path)
+        table = self._of_arrays(path, open_arrays(path, self.storage)) if named is None else self._of_columns(named)
+        what = "values" if self.values else "distributions"
+        features = check_matrix(path, "features", self.storage.place(table.features), self.missing)
+        target = np.reshape(table.target, (-1, 1)) if self.values else self.storage.place(table.target)
+        target = check_matrix(path, what, target)
+        counts = {what: len(target), **({} if table.groups is None else {"groups": len(table.groups)})}
+        for name, count in counts.items():
+            if count != len(features):
+                raise LDLError(f"{path}: {len(features)} rows of features but {count} {name}")
+        target = target[:, 0] if self.values else check_distributions(target, str(path), self.normalize)
+        return Table(features, target, table.groups, table.names, table.columns, table.keys)
+
+    def _of_arrays(self, path: Path, arrays: Mapping[str, Any]) -> Table:
+        features = find_features(path, arrays, self.feature_key, partial(self._find_target, path, arrays))
+        target, group = self._find_target(path, arrays), self._find_group(path, arrays)
+        keys: Keys = {"feature_key": features, self._target_option: target, "group_key": group}
+        groups = to_names(arrays[group], f"{path}: the group") if group else None
+        return Table(arrays[features], arrays[target], groups, keys=keys)
+
+    def _of_columns(self, table: CsvTable | Parquet) -> Table:
+        if self.feature_key or (self.target_key and not self.values):
+            raise LDLError(
+                f"{table.path}: the names of matrices are for .mat and .npz, and must be null here: columns of the "
+                f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
+            )
+        target, columns, group = self._split_columns(table)
+        if isinstance(table, Parquet):
+            features, found = (table.stored(names, self.storage) for names in (columns, target))
+        else:
+            found, features = table.numbers(target), table.numbers(columns, missing=self.missing)
+        keys: Keys = {"value_key": target[0]} if self.values else {}
+        names = None if self.values else [name.removeprefix(LABEL_PREFIX) for name in target]
+        groups = table.groups(group) if group else None
+        return Table(features, found, groups, names, columns, {**keys, "group_key": group})
+
+    def _split_columns(self, table: CsvTable | Parquet) -> tuple[list[str], list[str], str | None]:
+        """Return the columns of the target, of the features, and of the groups. Raises LDLError."""
+        path, header = table.path, table.header
+        group, target = self._find_group(path, header), label_columns(path, header)
+        if self.values:
+            if labels := [name for name in target if name not in (self.target_key, group)]:
+                raise LDLError(
+                    f"{path}: {some(labels)} are of a distribution, no features; leave them out of a table of values, "
+                    "or read it with --data TabularLDL"
+                )
+            target = [self._find_target(path, header)]
+        rest = table.others(*target, *([group] if group else []))
+        if not (target and rest and len(table)):
+            needed = "a column of values" if self.values else f"label columns named {LABEL_PREFIX}NAME"
+            otherwise = "" if target else "; one value a row is for TabularValues, with --data.value_key COLUMN"
+            raise LDLError(
+                f"{path}: needs rows, feature columns, and {needed}; it has {len(table)} rows, its columns are "
+                f"{some(header)}{otherwise}"
+            )
+        return target, rest, group
+
+    @property
+    def _target_option(self) -> str:
+        return "value_key" if self.values else "target_key"
+
+    def _find_target(self, path: Path, names: Any) -> str:
+        what, usual = ("value", VALUE_KEYS) if self.values else ("distributions", TARGET_KEYS)
+        return find_name(path, names, what, self._target_option, self.target_key, usual)
+
+    def _find_group(self, path: Path, names: Any) -> str | None:
+        return find_group(path, names, self.group_key, self.groups_needed)
+
+
+def read_table(path: Path, **options: Any) -> Table:
+    """Return features and distributions; ``options`` are those of :class:`TableReader`. Raises LDLError."""
+    return TableReader(**options).read(path)
+
+
+def read_values(path: Path, **options: Any) -> Table:
+    """Return features and one value per row; ``options`` are those of :class:`TableReader`. Raises LDLError."""
+    return TableReader(values=True, **options).read(path)
+
+
+def open_named(path: Path, has_header: Callable[[list[str]], bool] = lambda row: True) -> CsvTable | Parquet | None:
+    """Return the named columns of a .csv or Parquet file or folder, or None for another kind. Raises LDLError."""
+    if kind_of(path) == ".csv" and not os.path.isdir(path):
+        return read_csv(check_file(path, "data file", ABSENT), has_header)
+    return Parquet.find(path)
+
+
+class Members(Mapping[str, Any]):
+    """Matrices by name, each opened on access: a file may hold other content beside them."""
+
+    def __init__(self, openers: dict[str, Callable[[], np.ndarray | RowFile]]) -> None:
+        self._openers = openers
+
+    def __getitem__(self, name: str) -> np.ndarray | RowFile:
+        return self._openers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._openers)
+
+    def __len__(self) -> int:
+        return len(self._openers)
+
+
+def open_arrays(path: Path, storage: Storage = ALL) -> Mapping[str, Any]:
+    """Return the matrices in a .mat or .npz file, or in a folder of .npy files, by their names.
+
+    A .npz file that is too large for memory is unpacked into the cache.
+
+    Raises:
+        LDLError: The file is absent, cannot be read, unpacks to far more than its size, or is of another kind.
+    """
+    if os.path.isdir(path):  # ``Path.is_dir`` raises for impossible names
+        return _open_folder(path)
+    check_file(path, "data file", ABSENT)
+    kind = path.suffix.lower()
+    if kind == ".npy":
+        raise LDLError(f"{path} is one matrix of a table; give the folder, with the others as .npy files beside it")
+    if kind not in (".mat", ".npz"):
+        raise LDLError(
+            f"{path}: unknown kind of file {path.suffix!r}; save a table as .csv with commas between fields, or as "
+            ".parquet, .npz or .mat"
+        )
+    try:
+        if kind == ".mat":
+            check_mat(path)
+            return scipy.io.loadmat(str(path))
+        check_archive(path)
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        if sum(member.file_size for member in members) > storage.in_memory * 2**20:
+            return _open_folder(_unpacked(path, storage))
+        return Members({member.filename[:-4]: partial(_member, path, member.filename[:-4]) for member in members})
+    except LDLError:
+        raise
+    except Exception as error:
+        raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _open_folder(folder: Path) -> Members:
+    if not (files := visible(folder, "*.npy")):
+        raise LDLError(
+            f"{folder} holds no table; give .npy files, such as features.npy and labels.npy, or Parquet files"
+        )
+    return Members({path.stem: partial(RowFile.open, path) for path in files})
+
+
+def _member(path: Path, name: str) -> np.ndarray:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return np.asarray(arrays[name])
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        if "allow_pickle" in str(error):
+            raise LDLError(OBJECTS.format(place=f"{path}: {name!r}")) from None
+        raise LDLError(f"{path} cannot be read as .npz: {' '.join(str(error).split())[:200]}") from None
+
+
+def _unpacked(path: Path, storage: Storage) -> Path:
+    def unpack(folder: Path) -> None:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
+                    shutil.copyfileobj(packed, file, 2**22)
+
+    return cached_folder(storage.tables / files_key([path], "npz"), unpack, f"unpacking {path}")
+
+
+def check_matrix(path: Path | str, what: str, array: Any, missing: bool = False) -> Any:
+    """Return a finite (N, F) float64 matrix; rows in a file are checked in blocks and stay there.
+
+    Args:
+        path: Origin of the matrix, for messages.
+        what: Its name in messages.
+        array: The matrix.
+        missing: Accept NaN.
+
+    Raises:
+        LDLError: Another shape, or an entry that is not a finite number.
+    """
+    if not isinstance(array, RowFile):
+        array = np.asarray(as_full(array, f"{path}: {what}"))
+    if len(array.shape) != 2 or 0 in array.shape:
+        raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")
+    # Of rows in a file only the type is checked here.
+    numbers = to_numbers(np.empty(0, array.dtype) if isinstance(array, RowFile) else array, f"{path}: {what} are")
+    array = array if isinstance(array, RowFile) else numbers
+    for start, block in blocks_of(array):
+        # In float32, LARGEST would be infinite.
+        bad = ~((np.abs(block) <= np.float64(LARGEST)) | (missing & np.isnan(block)))
+        if bad.any():
+            place, column = np.argwhere(bad)[0]
+            source, row = origin(array, str(path), start + place)
+            name = array.column(column) if isinstance(array, RowFile) else column
+            raise LDLError(
+                f"{source}: {what} row {row}, column {name} is {block[place, column]}; every entry must be a finite "
+                f"number, at most {LARGEST:g}"
+            )
+    return array
+
+
+def check_distributions(rows: R, source: str, normalize: bool = False, fix: str = NORMALIZE) -> R:
+    """Check that rows lie on the simplex, and return them in float64, divided by sums within 1e-3 of 1.
+
+    Args:
+        rows: (N, C), finite. Rows in a file are returned unchanged; see :func:`divided`.
+        source: Their origin, for messages.
+        normalize: Accept any positive sum.
+        fix: What to do about other sums, for messages.
+
+    Raises:
+        LDLError: Negative mass, a sum other than 1, or with ``normalize`` a sum of 0.
+    """
+    sums = np.empty(len(rows))
+    for start, block in blocks_of(rows):
+        if len(negative := np.argwhere(block < 0)):
+            place, column = negative[0]
+            where = "{}: distribution row {}".format(*origin(rows, source, start + place))
+            raise LDLError(f"{where}, label {column} is {block[place, column]:g}; mass must not be negative")
+        sums[start : start + len(block)] = block.sum(1, dtype=np.float64)
+    if len(off := np.flatnonzero(sums <= 0 if normalize else ~(np.abs(sums - 1) <= 1e-3))):
+        where = "{}: distribution row {}".format(*origin(rows, source, off[0]))
+        if normalize:
+            raise LDLError(f"{where} is all zero and cannot be normalised; remove it")
+        raise LDLError(f"{where} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); {fix}")
+    return rows if isinstance(rows, RowFile) else divided(rows)
+
+
+def divided(rows: np.ndarray) -> np.ndarray:
+    """Return rows (N, C) divided by their sums, float64."""
+    rows = rows.astype(np.float64, copy=False)
+    return np.asarray(rows / rows.sum(1)[:, None])

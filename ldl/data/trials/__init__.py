@@ -1,1 +1,0 @@
-"""Pictures of something and of its absence, of which a small share is tried."""

@@ -1,0 +1,106 @@
+"""The classes that a configuration may name: the parser imports and calls them."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from jsonargparse import Namespace, set_parsing_settings
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+# Packages whose classes can be named, so that all of them exist wherever names are looked up.
+import ldl.heads  # noqa: F401
+import ldl.inference.data  # noqa: F401
+from ldl.backbones.base import Backbone
+from ldl.data.base import LDLDataModule
+from ldl.engine._compat import restored_parsing_settings
+from ldl.errors import LDLError
+from ldl.head import Head
+from ldl.spec import current_path
+
+BASES: dict[str, type] = {
+    "model.head": Head,
+    "data": LDLDataModule,
+    "model.backbone": Backbone,
+    "model.optimizer": Optimizer,
+    "model.lr_scheduler": LRScheduler,
+}
+"""Options that name a class, with the base class that it must have."""
+
+OURS = ("model.head", "data", "model.backbone")
+"""Those of ``BASES`` that ldl and plugins define classes for."""
+
+ALLOWED = ("ldl", "torch.optim", "pytorch_lightning", "albumentations")
+"""Packages whose classes a configuration beside a checkpoint may name. Modules of plugins are allowed too."""
+
+
+def subclasses(base: type) -> Iterator[type]:
+    """Return all imported classes below a base class that a configuration can name."""
+    direct: list[type] = base.__subclasses__()
+    for cls in direct:
+        if not inspect.isabstract(cls) and not cls.__name__.startswith("_"):
+            yield cls
+        yield from subclasses(cls)
+
+
+def find_class(key: str, given: str) -> type | None:
+    """Return the class that an option names by its name or import path; None for no class, or for several."""
+    if "." in given:
+        try:
+            found = pkgutil.resolve_name(current_path(given))
+        except (ValueError, ImportError, AttributeError):
+            return None
+        return found if inspect.isclass(found) else None
+    named = {cls for cls in subclasses(BASES[key]) if cls.__name__ == given} if key in BASES else set()
+    return named.pop() if len(named) == 1 else None
+
+
+@contextmanager
+def class_paths(beside: Path | None) -> Iterator[None]:
+    """Restrict the class paths that the parser imports within the block.
+
+    Commands, interpreters and unpicklers, as jsonargparse lists them, are never allowed. The user trusts a
+    configuration that the command line names. A configuration that was found beside a checkpoint may name classes of
+    ``ALLOWED`` and of plugins only.
+
+    Args:
+        beside: The configuration that was found beside a checkpoint, or None.
+    """
+    with restored_parsing_settings():
+        if beside is None:
+            set_parsing_settings(import_path_denylist=[])  # turns jsonargparse's warning into an error
+        else:
+            set_parsing_settings(import_path_denylist=["*"], import_path_allowlist=[*ALLOWED, *_plugins()])
+        yield
+
+
+def _plugins() -> set[str]:
+    bases = [BASES[key] for key in OURS]
+    modules = {cls.__module__ for base in bases for cls in (base, *subclasses(base))}
+    return {module for module in modules if all(part.isidentifier() for part in module.split("."))}
+
+
+def check_factories(model: Namespace) -> None:
+    """Raise LDLError if the optimiser or the scheduler is neither such a class nor a function that returns one.
+
+    jsonargparse checks classes, and accepts any function.
+    """
+    for name in ("optimizer", "lr_scheduler"):
+        given, base = model.get(name), BASES[f"model.{name}"]
+        path = given.get("class_path") if isinstance(given, Namespace) else None
+        if path is not None and not _makes(pkgutil.resolve_name(path), base):
+            raise LDLError(f"model.{name} names {path}, which is no {base.__name__}; give a class of torch.optim")
+
+
+def _makes(factory: Any, base: type) -> bool:
+    if not inspect.isclass(factory):
+        try:
+            factory = get_type_hints(factory).get("return")
+        except (NameError, TypeError):
+            return False
+    return inspect.isclass(factory) and issubclass(factory, base)

@@ -1,0 +1,293 @@
+"""The parser of a run: LightningCLI without subcommands, built once in a process, with one-line errors."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import reduce
+from operator import or_
+from typing import Any, Literal, get_args
+
+import pytorch_lightning as pl
+import torch
+import yaml
+from jsonargparse import ArgumentError, Namespace
+from jsonargparse.typing import PositiveInt
+from lightning_utilities.core.enums import StrEnum
+from pytorch_lightning.callbacks import ProgressBar
+from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
+from pytorch_lightning.loggers import Logger
+from pytorch_lightning.plugins.environments import LightningEnvironment
+
+from ldl.checkpoint import write_whole
+from ldl.data.base import LDLDataModule
+from ldl.engine._compat import replaced_adapt
+from ldl.engine.arguments import Given, plain, tokenize, words_of
+from ldl.engine.classes import BASES, check_factories, find_class
+from ldl.engine.configs import merge, read_config, read_value, with_current_paths
+from ldl.engine.loggers import WandbOptions
+from ldl.engine.messages import one_line, program, refusals
+from ldl.engine.processes import check_strategy, is_single_in_slurm, set_node_rank
+from ldl.engine.ranges import check_ranges
+from ldl.engine.signals import SignalHandlers, listen_for_requeue, watch_processes
+from ldl.engine.training import Select
+from ldl.errors import LDLError
+from ldl.task import Task
+
+Stage = Literal["fit", "test", "predict", "crossval", "compare", "tune"]
+MatmulPrecision = Literal["highest", "high", "medium"]
+
+# The data modules distribute batches over the processes.
+TRAINER_DEFAULTS = {"use_distributed_sampler": False}
+
+OPTIMIZER = "torch.optim.AdamW"
+"""The default of ``Task``."""
+
+# Defaults of Lightning's callbacks are such members, as in ``Timer``; YAML cannot write them.
+yaml.SafeDumper.add_multi_representer(StrEnum, lambda dumper, member: dumper.represent_str(member.value))
+
+RUN_OPTIONS: dict[str, tuple[Any, Any, str]] = {
+    "stage": (
+        Stage,
+        "fit",
+        "fit: train, then test. test, predict: a checkpoint on the data. crossval: fit and test every fold. "
+        "compare: the candidates of a file, such as -c configs/compare/tabular.yaml, on the same folds. "
+        "tune: hyperparameters of a search space, such as -c configs/tune/tabular_ldlf.yaml beside the run's.",
+    ),
+    "ckpt_path": (
+        str | None,
+        None,
+        "Checkpoint to resume from, test or predict with; last: checkpoints/last.ckpt of --run_dir, or a new run if "
+        "there is none yet.",
+    ),
+    "run_dir": (str | None, None, "Folder of this run; default runs/TIME_DATA_HEAD."),
+    "select": (Select, "last", "Weights that are tested after fit: the last, or the best by validation KL."),
+    "jobs": (
+        PositiveInt,
+        1,
+        "Processes of this machine that run folds, candidates or trials at the same time.",
+    ),
+    "scheduler": (str | None, None, "Address of a Dask scheduler whose workers run them."),
+    "matmul_precision": (
+        MatmulPrecision,
+        "highest",
+        "Precision of float32 matrix products: highest is float32 throughout, high is TF32 and medium bfloat16, on "
+        "GPUs that have these.",
+    ),
+    "wandb": (WandbOptions, WandbOptions(), "Weights & Biases."),
+}
+"""Options of a run besides ``model``, ``data`` and ``trainer``: type, default, description."""
+
+
+class LDLCLI(LightningCLI):
+    """Parses a command line into ``config``. The parts of a run are built from it, or from a changed clone of it.
+
+    Attributes:
+        given: The options of the command line.
+
+    Args:
+        args: The command line; it may name configurations as :func:`ldl.engine.configs.find_config` accepts them.
+
+    Raises:
+        LDLError: an option, a class, a value or a configuration is wrong.
+    """
+
+    built: LightningArgumentParser | None = None
+    """The parser, once it is built in this process."""
+
+    def __init__(self, args: list[str]) -> None:
+        self.given = tokenize(args)
+        with _our_rules(), refusals():
+            super().__init__(
+                Task,
+                LDLDataModule,
+                subclass_mode_data=True,
+                save_config_callback=None,
+                trainer_defaults=TRAINER_DEFAULTS,
+                seed_everything_default=0,
+                parser_kwargs={"exit_on_error": False, "description": "Train and test models of label distributions."},
+                args=_with_one_config(self.given),
+                run=False,
+                auto_configure_optimizers=False,
+                load_from_checkpoint_support=False,
+            )
+        for name in ("ckpt_path", "run_dir"):
+            self.config[name] = self.config[name] and os.path.expanduser(self.config[name])
+        check_factories(self.config.model)
+        set_node_rank(self.config.trainer.num_nodes)
+
+    def setup_parser(self, *args: Any, **kwargs: Any) -> None:
+        """Build the parser at the first call in a process."""
+        if LDLCLI.built is None:
+            super().setup_parser(*args, **kwargs)
+            LDLCLI.built = self.parser
+        self.parser = LDLCLI.built
+        self.parser.prog = program()
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        for name, (kind, default, text) in RUN_OPTIONS.items():
+            parser.add_argument(f"--{name}", type=kind, default=default, help=text)
+        parser.set_defaults({"model.optimizer": None})  # jsonargparse would hand its arguments on to another one
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        vars(parser).pop("print_config", None)  # left there by a command line that failed
+        try:
+            self.config = parser.parse_args(args)
+        except (ArgumentError, ImportError) as error:
+            options = [plain(name) for name, _ in parser.get_defaults().items()]
+            raise LDLError(one_line(str(error), [*options, "print_config"])) from None
+        except RecursionError:
+            raise LDLError("a configuration is nested too deep, or contains itself") from None
+        check_ranges(self.config)
+
+    def instantiate_classes(self) -> None:
+        """Do nothing yet: cross-validation builds a task and a trainer for each fold."""
+
+    def make_task(self, config: Namespace) -> Task:
+        """Build the task of a configuration."""
+        return self._instantiate(config).model
+
+    def make_data(self, config: Namespace) -> LDLDataModule:
+        """Build the data module of a configuration."""
+        with _our_rules():
+            return self.parser.instantiate(config).data
+
+    def _instantiate(self, config: Namespace) -> Namespace:
+        torch.set_float32_matmul_precision(config.matmul_precision)
+        without_data = config.clone()
+        without_data.pop("data")
+        with _our_rules():
+            return self.parser.instantiate(without_data)
+
+    def make_trainer(
+        self, config: Namespace, callbacks: list[pl.Callback], beside: Logger | None = None, **overrides: Any
+    ) -> pl.Trainer:
+        """Build the trainer of a configuration; it writes each checkpoint completely or not at all.
+
+        Args:
+            config: The configuration.
+            callbacks: Callbacks besides the configured ones; those that the configuration has too are left out.
+            beside: Logger that is added if the configuration names loggers.
+            **overrides: Arguments of the trainer that replace the configured ones.
+
+        Raises:
+            LDLError: Lightning does not accept the options, or ldl does not support the strategy.
+        """
+        arguments = {**dict(self._instantiate(config).trainer.items(branches=True, nested=False)), **overrides}
+        given = arguments.pop("callbacks") or []
+        given = given if isinstance(given, list) else [given]
+        # Lightning accepts one callback per key, and one progress bar.
+        taken = {callback.state_key for callback in given}
+        kinds = (ProgressBar,) if any(isinstance(callback, ProgressBar) for callback in given) else ()
+        callbacks = [one for one in callbacks if one.state_key not in taken and not isinstance(one, kinds)]
+        if beside is not None and (named := arguments["logger"]) not in (None, True, False):
+            arguments["logger"] = [*(named if isinstance(named, list) else [named]), beside]
+        check_strategy(arguments["strategy"])
+        plugins = arguments["plugins"]
+        if arguments["barebones"]:
+            raise LDLError(
+                "trainer.barebones logs and saves nothing, and a run does both; use it with pl.Trainer alone"
+            )
+        if is_single_in_slurm(arguments):
+            arguments["plugins"] = LightningEnvironment()
+        with refusals():
+            listen_for_requeue(plugins)
+            trainer = pl.Trainer(**arguments, callbacks=[SignalHandlers(), *given, *callbacks])
+        check_strategy(trainer.strategy)  # which Lightning has chosen for "auto"
+        return watch_processes(write_whole(trainer))
+
+    def dump(self, config: Namespace, chosen: Mapping[str, Any] | None = None) -> str:
+        """Return ``config`` as complete YAML, which repeats the run from its start in a directory of its own.
+
+        Args:
+            config: The configuration.
+            chosen: Values that the data module has chosen for options that are None.
+        """
+        config = config.clone()
+        config.pop("config", None)
+        config.run_dir, config.jobs, config.scheduler = None, 1, None
+        options = config.data.init_args
+        for name, value in (chosen or {}).items():
+            if name in options and options[name] is None:
+                options[name] = value
+        if config.stage in ("fit", "crossval"):
+            config.ckpt_path = None
+        with _our_rules():
+            return self.parser.dump(config, skip_unset=False, format="yaml")
+
+
+def _with_one_config(given: Sequence[Given]) -> list[str]:
+    """Return a command line with one configuration, into which all configurations and named classes are merged.
+
+    A class that is named anew has its own defaults, and those options given before that it knows. jsonargparse would
+    hand on arguments of the class before it: SGD would get AdamW's weight decay.
+    """
+    content: dict[str, Any] = {"model": {"optimizer": OPTIMIZER}}
+    for option in given:
+        if option.is_config and option.value:
+            content = merge(content, read_config(option.value))
+    for group in ("trainer", "model"):
+        if not isinstance(given_group := content.get(group, {}), dict):
+            raise LDLError(f"{group} is {given_group!r}, but holds options; write {group}: {{NAME: VALUE}}")
+    options = [option for option in given if not (option.is_config and option.value)]
+    for key in BASES:
+        content, options = _with_class(key, content, options)
+    words = [with_current_paths(word) for word in words_of(options)]
+    return [f"--config={yaml.safe_dump(content, sort_keys=False)}", *words]
+
+
+def _with_class(key: str, content: dict[str, Any], options: list[Given]) -> tuple[dict[str, Any], list[Given]]:
+    """Move the class that options name last for ``key`` into the configuration."""
+    naming = [
+        place
+        for place, option in enumerate(options)
+        if option.value and plain(option.name).removesuffix(".class_path") == f"--{key}"
+    ]
+    if not naming:
+        return content, options
+    last = naming[-1]
+    path = with_current_paths(options[last].value)
+    named: Any = read_value(options[last].name, path)
+    for name in reversed(key.split(".")):
+        named = {name: named}
+    known = inspect.signature(cls).parameters if (cls := find_class(key, path)) else ()
+    before = [option for place, option in enumerate(options[:last]) if place not in naming]
+    kept = [option for option in before if _is_known(option, f"--{key}.", known)]
+    return merge(content, named), [*kept, *options[last + 1 :]]
+
+
+def _is_known(option: Given, prefix: str, known: Collection[str]) -> bool:
+    """Return whether an option is none of a class, or one that the class knows."""
+    name = plain(option.name)
+    return not name.startswith(prefix) or name.removeprefix(prefix).split(".")[0] in known
+
+
+def _our_rules() -> AbstractContextManager[None]:
+    """Apply the rules below within the block: whenever jsonargparse parses, makes objects or writes YAML."""
+    return replaced_adapt(_adapt)
+
+
+def _adapt(adapt: Callable[..., Any], val: Any, typehint: Any, **kwargs: Any) -> Any:
+    """Keep the texts of a list of texts, so that ``[yes, 01]`` is no bool and no number, and try int before float."""
+    given = kwargs.get("orig_val")
+    if isinstance(getattr(val, "val", None), list):
+        val = given  # the value of an option of a class, which the class reads itself
+    if isinstance(val, list) and isinstance(given, str) and get_args(typehint)[:1] == (str,):
+        texts = yaml.load(given, yaml.BaseLoader)  # noqa: S506  (makes nothing but texts, lists and dicts)
+        val = texts if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else val
+    return adapt(val, whole_numbers_first(typehint), **kwargs)
+
+
+def whole_numbers_first(typehint: Any) -> Any:
+    """Return a union with int before float: ``1`` is one batch, and ``1.0`` all of them.
+
+    The cache of typing may swap the members of a union.
+    """
+    members = get_args(typehint)
+    if not (int in members and float in members):
+        return typehint
+    # A str, such as a time, comes after numbers: it would accept any number as it is written.
+    numbers = (int, float)
+    return reduce(or_, sorted(members, key=lambda kind: numbers.index(kind) if kind in numbers else len(numbers)))

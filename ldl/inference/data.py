@@ -1,0 +1,93 @@
+"""Data modules without targets for ``--stage predict``: a table file, or whole images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ldl.collective import current_collective
+from ldl.data.base import Loaded, Unlabelled
+from ldl.data.files import check_found
+from ldl.errors import LDLError
+from ldl.inference.inputs import Inputs, read_instances
+from ldl.inference.pictures import whole
+from ldl.options import buffer, option, options
+
+
+@options
+class TableFile(Unlabelled):
+    """All rows, or bags, of a table, for ``--stage predict``; labels, features and scaling come from the checkpoint.
+
+    The file is a .csv, .parquet, .npz or .mat, with or without labels. Columns are found by their names in training;
+    other columns are ignored.
+
+    Args:
+        path: Path of the file, absolute, or relative to the working directory or the data folder.
+        feature_key: Name of the features in a .mat or .npz file; None tries the name in training, then the usual names.
+    """
+
+    path: str = option(kw_only=True)
+    feature_key: str | None = None
+
+    instances: Inputs = buffer()
+    has_missing = False
+
+    def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
+        """Raise LDLError for a task that was not trained on a table."""
+        if "scaling" not in preprocessing:
+            raise LDLError("the checkpoint was not trained on a table; TableFile predicts for those that were")
+
+    def load(self) -> Loaded:
+        """Read and scale the rows. Raises LDLError."""
+        labels, self.input_shape, preprocessing = self.trained
+        file = check_found(self.find(self.path), self.path)
+        self.instances = read_instances(file, self.input_shape, preprocessing, not self._bags, self.feature_key)
+        rows = np.arange(self.instances.size)
+        if not self._bags:
+            self.has_missing = bool(self.instances.make(rows).isnan().any())
+        return Loaded(labels, {"index": torch.from_numpy(rows)}, names=self.instances.names)
+
+    @property
+    def _bags(self) -> bool:
+        # NaN marks missing instances, so features may not be NaN.
+        return len(self.input_shape) == 2
+
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
+        """Return the scaled instances ``rows``."""
+        return self.instances.make(rows)
+
+
+@options
+class WholePictures(Unlabelled):
+    """An image, or all images below a folder, for ``--stage predict`` with a model of maps; sizes may differ.
+
+    Args:
+        path: Path of the file or folder, absolute, or relative to the working directory or the data folder.
+    """
+
+    path: str = option(kw_only=True)
+
+    instances: Inputs = buffer()
+
+    def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
+        """Raise LDLError for a task that was not trained on whole images."""
+        if len(input_shape) != 3 or preprocessing.keys() - {"dtype"}:
+            raise LDLError("the checkpoint was trained on something else than whole pictures; leave data out")
+
+    def load(self) -> Loaded:
+        """List the images. Raises LDLError."""
+        labels, self.input_shape, _ = self.trained
+        self.instances = whole(self.find(self.path))
+        return Loaded(labels, {}, names=self.instances.names)
+
+    @property
+    def eval_batch_size(self) -> int:
+        """One image per process, because sizes differ."""
+        return current_collective().world_size
+
+    def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
+        """Return the images ``rows``, of one size."""
+        return self.instances.make(rows)

@@ -1,1 +1,0 @@
-"""Label embedding: neighbours, kernels, locality preservation (Peng, Tao & Geng 2018)."""

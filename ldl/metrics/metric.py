@@ -1,0 +1,73 @@
+"""Definition of one metric: how it is computed, logged, stored and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torchmetrics
+from torch import Tensor
+
+Kind = Literal["distribution", "class", "value", "interval", "set", "line"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of test and validation instances; add your own with :func:`ldl.metrics.register`.
+
+    Attributes:
+        name: Name in ``results.json``, logs and tables.
+        function: Maps a predicted and a true batch in float64 to one number per row, (...,); the metric is their mean
+            over all rows and processes. Or a torchmetrics class without arguments that is updated with both batches.
+            For ``line``, a function of :class:`ldl.metrics.ordinal.Rows` to a number, or None if undefined.
+        higher_is_better: None if neither direction is better.
+        unit: Whether it has the unit of the labels.
+        detail: Whether it is only in ``results.json`` and the log of tests, not in tables and validation.
+        of: Compared columns, which decide for which labels it is defined. ``distribution``: distributions (..., C), all
+            labels; ``class``: the same for two nominal labels; ``value``: decoded and true values (...,) or (..., 2),
+            labels with values; ``interval``: calibrated intervals and true values; ``set``: calibrated label sets and
+            distributions; ``line``: rows of ordinal labels. Maps, with one row per pixel, have ``distribution`` and
+            ``value`` only.
+        size: Name of the metric that counts the instances of its group, for metrics of a group.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    higher_is_better: bool | None = False
+    unit: bool = False
+    detail: bool = False
+    of: Kind = "distribution"
+    size: str | None = None
+
+    def metric(self) -> torchmetrics.Metric:
+        """Return a new torchmetrics object."""
+        return self.function() if isinstance(self.function, type) else Mean(self.function)
+
+
+class Mean(torchmetrics.Metric):
+    """Mean over rows, summed in float64: exact over any number of processes, and NaN without rows.
+
+    Args:
+        function: Maps two batches in float64 to one number per row.
+    """
+
+    full_state_update = False
+    total: Tensor
+    rows: Tensor
+
+    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("rows", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, prediction: Tensor, target: Tensor) -> None:
+        """Add predicted and true distributions (..., C), or values (...,) or (..., 2)."""
+        measured = self.function(prediction.double(), target.double())
+        self.total += measured.sum()
+        self.rows += measured.numel()
+
+    def compute(self) -> Tensor:
+        return self.total / self.rows

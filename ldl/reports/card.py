@@ -1,0 +1,264 @@
+"""``model_card.md``: what a trained model is, how it was evaluated, its limits and its use."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from ldl.checkpoint import replacing
+from ldl.data.base import LDLDataModule
+from ldl.data.sources import known_source
+from ldl.inference.export_metadata import CODE, of_weights
+from ldl.labels import LabelSpace
+from ldl.metrics import metrics_for
+from ldl.reports.files import ESCAPED, as_text, markdown
+from ldl.spec import to_spec
+from ldl.task import Task
+
+TEMPLATE = """\
+# {head} on {title}
+
+ldl wrote this file with `results.json`, from the run itself.
+
+## What it predicts
+
+A distribution over {n_labels:,} labels ({kind}), {where}: {labels}.{value}
+
+## Data
+
+`{data}`, {title}: {size:,} instances, {groups}.{taken}{source}
+
+## Protocol
+
+`{protocol}`, {seed}. {leaks}
+
+Sizes of the sets: {sizes}.
+
+## Results
+
+On {n_test:,} test instances.
+
+{results}
+
+## Model
+
+- Head: {head_options}
+- Backbone: {backbone}
+- Size: {parameters:,} parameters, and {buffers:,} numbers in the head's buffers
+- Input: {inputs}
+
+## Preprocessing
+
+{preprocessing}
+
+## Calibration
+
+{calibration}
+
+## Licences
+
+- Code: {code}.
+- Weights: {weights}.
+- Data: {licence}.
+
+## How to use it
+
+{usage}
+
+## Limits
+
+{limits}
+
+## Versions
+
+{versions}.
+"""
+
+SNIPPET = """\
+From this folder{which}:
+
+```python
+from ldl.inference import Predictor
+
+found = Predictor.from_checkpoint({checkpoint}).predict({inputs})
+print(found.distribution)  # (N, {n_labels})
+```
+
+{command}; `ldl export {path} --to onnx --out model.onnx` makes a file that runs without ldl."""
+
+LABELS_SHOWN = 8
+"""Most labels that are named."""
+
+
+def write_card(
+    folder: Path, results: dict[str, Any], task: Task, data: LDLDataModule, checkpoint: str | None = None
+) -> None:
+    """Write a whole ``model_card.md`` or none, beside the ``results.json`` with the content ``results``.
+
+    ``checkpoint`` is that of another folder, if this folder has none.
+    """
+    found = sorted(folder.glob("checkpoints/last.ckpt")) or sorted(folder.glob("fold_*/checkpoints/last.ckpt"))
+    checkpoint = found[0].relative_to(folder).as_posix() if found else checkpoint
+    with replacing(folder / "model_card.md") as file:
+        file.write(model_card(results, task, data, checkpoint).encode(errors=ESCAPED))
+
+
+def model_card(results: dict[str, Any], task: Task, data: LDLDataModule, checkpoint: str | None = None) -> str:
+    """Return the card in Markdown.
+
+    Args:
+        results: The content of ``results.json``.
+        task: The trained task; of a cross-validation the task of the last fold.
+        data: Its data module, set up.
+        checkpoint: Path of the checkpoint from the card's folder, or None if none was kept.
+    """
+    labels, folds, source = task.labels, results["folds"], known_source(data)
+    groups, unit = getattr(data, "groups", None), as_text(task.labels.unit)
+    value = f" Also a value, {f'in {unit}, ' if unit else ''}by the head's own estimate or the {task.decoder}."
+    return TEMPLATE.format(
+        head=results["head"],
+        title=as_text(data.title),
+        n_labels=len(labels),
+        kind=labels.kind,
+        where="at every pixel of an image" if task.gives_maps else "for each instance",
+        labels=labels_in_words(labels),
+        value=value if labels.has_values else "",
+        data=results["data"],
+        size=data.size,
+        groups="groups (such as persons) unknown" if groups is None else f"in {len(set(groups)):,} groups",
+        taken=f" Taken from the file: {data.taken}." if data.taken else "",
+        source="" if source is None else f" {source.name}: {source.where}.",
+        protocol=results["protocol"],
+        seed="no seed" if results["seed"] is None else f"seed {results['seed']}",
+        leaks=about_leaks(results),
+        sizes=", ".join(f"{part} {_span([fold[f'n_{part}'] for fold in folds])}" for part in ("train", "val", "test")),
+        n_test=sum(fold["n_test"] for fold in folds),
+        results=_results(results, task),
+        head_options=_component(task.head),
+        backbone=_component(task.backbone),
+        parameters=sum(part.numel() for part in task.parameters()),
+        buffers=sum(part.numel() for part in task.head.buffers()),
+        inputs=" x ".join("any" if side == -1 else f"{side:,}" for side in task.input_shape or ()),
+        preprocessing=_preprocessing(task.preprocessing or {}),
+        calibration=_calibration(task),
+        code=CODE,
+        weights=of_weights(task.backbone),
+        licence="unknown to ldl; ask whoever collected them" if source is None else source.licence,
+        usage=_usage(task, checkpoint, len(folds)),
+        limits=_limits(results, labels),
+        versions=", ".join(f"{name} {number}" for name, number in results["versions"].items()),
+    )
+
+
+def labels_in_words(labels: LabelSpace) -> str:
+    """Return the range of ordinal labels, or the first names of others."""
+    if labels.kind == "ordinal":
+        axis = labels.axes[0]
+        return f"{axis[0]:g} to {axis[-1]:g} {as_text(labels.unit)}".rstrip()
+    names = list(map(as_text, labels.names))
+    return ", ".join(names if len(names) <= LABELS_SHOWN else [*names[: LABELS_SHOWN - 2], "...", names[-1]])
+
+
+def about_leaks(results: dict[str, Any]) -> str:
+    """Return what the leak audits of groups and of copied files found."""
+    leaks = [fold["leak"] for fold in results["folds"]]
+    if None not in leaks:
+        share = f"{max(leaks):.1%} of the test instances share a group with the training set"
+        leaky = f"**This protocol leaks: {share}. The results are too good for new groups.**"
+        text = leaky if max(leaks) > 0 else f"Audited: {share}."
+    elif results["leaky"] is False:
+        text = "Its sets have nothing in common, as published."
+    else:
+        text = (
+            "**The groups of the instances (such as persons) are unknown**, so that leakage between training and test "
+            "sets cannot be counted: the results may be too good for new persons."
+        )
+    if copied := [fold["copied"] for fold in results["folds"] if "copied" in fold]:
+        found = f" **{max(copied):.1%} of the test instances are also in the training set, byte for byte.**"
+        text += found if max(copied) > 0 else " No test instance is also in the training set, byte for byte."
+    return text
+
+
+def _span(sizes: list[int]) -> str:
+    low, high = min(sizes), max(sizes)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _results(results: dict[str, Any], task: Task) -> str:
+    known = {metric.name: metric for metric in metrics_for(task.labels, task.gives_maps)}
+    several, rows = len(results["folds"]) > 1, []
+    for name, mean in results["mean"].items():
+        metric = known.get(name)
+        if mean is None or not math.isfinite(mean) or (metric is not None and metric.detail):
+            continue
+        unit = f" ({as_text(task.labels.unit)})" if metric is not None and metric.unit and task.labels.unit else ""
+        rows.append([f"{name}{unit}", f"{mean:.4g}", *([f"{results['std'][name]:.2g}"] if several else [])])
+    columns = ("mean over folds", "standard deviation") if several else ("test",)
+    return markdown(("metric", *columns), rows)
+
+
+def _component(part: nn.Module) -> str:
+    options = to_spec(part)["init_args"]
+    text = ", ".join(f"{name} {_option(value)}" for name, value in options.items() if value is not None)
+    return f"`{type(part).__name__}` ({text})" if text else f"`{type(part).__name__}`"
+
+
+def _option(value: Any) -> str:
+    if isinstance(value, dict) and "class_path" in value:
+        return str(value["class_path"]).rpartition(".")[2]
+    return f"[{', '.join(map(_option, value))}]" if isinstance(value, list) else as_text(str(value))
+
+
+def _preprocessing(known: dict[str, Any]) -> str:
+    if isinstance(scaling := known.get("scaling"), dict):
+        return f"Features are scaled (`{scaling.get('kind', 'none')}`) by the training set; `Predictor` does the same."
+    if "crop_size" in known:
+        return f"Images are rotated upright, cropped to the face and resized to {known['crop_size']} pixels."
+    return "None."
+
+
+def _calibration(task: Task) -> str:
+    lines = []
+    if task.temperature != 1:
+        lines.append(f"Distributions have the temperature {task.temperature:.3g}, fitted on the validation set.")
+    if task.calibration is not None:
+        units = task.calibration.units
+        lines.append(
+            f"Intervals and sets are calibrated on {units:,} validation rows or groups (conformal prediction)."
+        )
+    return " ".join(lines) or "None: intervals are those of the predicted distributions."
+
+
+def _usage(task: Task, checkpoint: str | None, folds: int) -> str:
+    if checkpoint is None:
+        return "No checkpoint was kept: train again to use it."
+    shape, images = task.input_shape or (), "crop_size" in (task.preprocessing or {}) or task.gives_maps
+    inputs, command = "inputs", f"`inputs` is an array (N, {', '.join(map(str, shape))})"
+    if images or len(shape) <= 2:
+        place, data = ("pictures/", "--data PictureFolder ") if images else ("new.csv", "")
+        inputs, command = f'"{place}"', f"`ldl --stage predict --ckpt_path {checkpoint} {data}--data.path {place}`"
+    return SNIPPET.format(
+        which=", with the model of the first fold" if folds > 1 else "",
+        checkpoint=json.dumps(checkpoint, ensure_ascii=False),
+        inputs=inputs,
+        n_labels=len(task.labels),
+        command=command,
+        path=checkpoint,
+    )
+
+
+def _limits(results: dict[str, Any], labels: LabelSpace) -> str:
+    folds, leaks = results["folds"], [fold["leak"] for fold in results["folds"]]
+    lines = ["- The results hold for instances like those of the data. What the data represent is not examined here."]
+    if results["leaky"] is not False and (None in leaks or max(leaks) > 0):
+        lines.append("- **Errors for new groups, such as persons, may be larger than the table says.**")
+    if len(folds) == 1:
+        lines.append("- One fold was tested: the variation between folds is unknown.")
+    if labels.kind == "ordinal":
+        lines.append(f"- Values outside of the labels, {labels_in_words(labels)}, cannot be predicted.")
+    lines.append("- The model was not examined for decisions about people; examine it for yours before you use it.")
+    return "\n".join(lines)

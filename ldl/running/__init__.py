@@ -1,1 +1,0 @@
-"""Behind the command line: parser, runs, cross-validation, results, loggers."""

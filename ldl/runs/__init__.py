@@ -1,1 +1,0 @@
-"""Runs that were made: listed, filtered, compared."""

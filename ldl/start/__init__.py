@@ -1,1 +1,0 @@
-"""What the command answers before anything slow is imported: help, names that do not exist, its version."""

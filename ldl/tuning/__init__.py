@@ -1,1 +1,0 @@
-"""Searching for a setting: the space, the study that its workers share, and what is left of it."""

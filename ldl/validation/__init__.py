@@ -1,0 +1,1 @@
+"""Validation: checks of checkpoints, loaded tensors, losses, predictions and heads, each at one border."""

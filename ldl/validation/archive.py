@@ -1,0 +1,181 @@
+"""Bounds on the unpacked size of a file, and the form of a .mat file, checked before a library reads it."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ldl.errors import LDLError
+
+ALWAYS = 2**30
+"""Unpacked bytes that any archive may have."""
+RATIO = 200
+"""Largest ratio of unpacked to packed size beyond that; sparse tables shrink to a hundredth."""
+
+HEADER = 128
+INT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 5, 6, 14, 15
+SIZES = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
+"""Bytes of a number, by the kind of its element."""
+LETTERS = {*SIZES, 16, 17, 18}
+CELL, STRUCTURE, OBJECT, CHARACTERS, SPARSE, FIRST_NUMBERS, LAST_NUMBERS = 1, 2, 3, 4, 5, 6, 15
+DEEPEST = 20
+
+
+def most_unpacked(size: int) -> int:
+    """Return the largest unpacked size of a file of ``size`` bytes."""
+    return max(ALWAYS, RATIO * size)
+
+
+def check_archive(path: Path, packed: bool = True) -> None:
+    """Check the unpacked sizes that a zip file claims.
+
+    Args:
+        path: The file. A file that is not a zip archive is left to its reader.
+        packed: Whether members may be compressed; torch never compresses them.
+
+    Raises:
+        LDLError: The archive would unpack to far more than its size.
+    """
+    try:
+        if not zipfile.is_zipfile(path):
+            return
+        with zipfile.ZipFile(path) as archive:
+            claimed = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise LDLError(f"{path} cannot be read as an archive: {error}") from None
+    size = path.stat().st_size
+    _check_size(path, claimed, most_unpacked(size) if packed else size)
+
+
+def _check_size(path: Path, claimed: int, most: int) -> None:
+    if claimed > most:
+        size = path.stat().st_size
+        raise LDLError(f"{path} has {size} bytes and unpacks to {claimed} or more; it is no file to read")
+
+
+class Element(NamedTuple):
+    """Kind and data of an element."""
+
+    kind: int
+    data: memoryview
+
+
+class _Damaged(Exception):
+    """A defect of the file."""
+
+
+def check_mat(path: Path) -> None:
+    """Check the elements of a .mat file of version 5 before scipy reads it: damaged tags crash scipy's reader.
+
+    MathWorks' "MAT-File Format", level 5: an element is a tag (kind and number of bytes) and its data. A variable is an
+    element of elements: flags, dimensions and name, then numbers, or further variables. Other versions are left to
+    scipy.
+
+    Raises:
+        LDLError: Elements have a wrong kind or do not nest, or the file unpacks to far more than its size.
+    """
+    content = memoryview(path.read_bytes())
+    if not (order := _order_of(bytes(content[:HEADER]))):
+        return
+    at, left = HEADER, most_unpacked(len(content))
+    try:
+        while at < len(content):
+            kind, size = struct.unpack_from(f"{order}II", content, at)
+            data, at = content[at + 8 : at + 8 + size], at + 8 + size
+            if at > len(content):
+                raise _Damaged(f"a variable claims {size} bytes, more than there are")
+            if kind == COMPRESSED:
+                unpacked = zlib.decompressobj().decompress(data, left + 1)
+                _check_size(path, len(unpacked), left)
+                left -= len(unpacked)
+                (kind, data), *_ = _elements(memoryview(unpacked), order)
+            _check_variable(Element(kind, data), order, 0)
+    except LDLError:
+        raise
+    except (_Damaged, struct.error, zlib.error, ValueError) as error:
+        raise LDLError(f"{path} cannot be read as .mat, it is damaged: {error}; take another copy") from None
+
+
+def _order_of(header: bytes) -> str:
+    """Return the byte order for struct, or an empty string for files that are not of version 5."""
+    if len(header) < HEADER or 0 in header[:4]:
+        return ""  # version 4, whose reader in scipy is Python
+    if header[124 + (header[126] == ord("I"))] != 1:
+        return ""  # version 7.3, or no version: scipy reports it
+    return "<" if header[126:HEADER] == b"IM" else ">"
+
+
+def _elements(body: memoryview, order: str) -> Iterator[Element]:
+    at = 0
+    while at < len(body):
+        (word,) = struct.unpack_from(f"{order}I", body, at)
+        if word >> 16:  # at most four bytes, within the tag
+            kind, size, start, after = word & 0xFFFF, word >> 16, at + 4, at + 8
+            if size > 4:
+                raise _Damaged(f"a short element claims {size} bytes")
+        else:
+            (size,) = struct.unpack_from(f"{order}I", body, at + 4)
+            kind, start, after = word, at + 8, at + 8 + size + -size % 8
+        if start + size > len(body):
+            raise _Damaged(f"an element claims {size} bytes, more than there are")
+        yield Element(kind, body[start : start + size])
+        at = after
+
+
+def _check_variable(variable: Element, order: str, depth: int) -> None:
+    _wanted(variable, {MATRIX}, "variable")
+    if not variable.data:
+        return
+    if depth > DEEPEST:
+        raise _Damaged(f"variables lie more than {DEEPEST} deep in each other")
+    parts = _elements(variable.data, order)
+    flags = _next(parts, {UINT32}, "flags")
+    (word, _) = struct.unpack(f"{order}II", flags)
+    dimensions = [number for (number,) in struct.iter_unpack(f"{order}i", _next(parts, {INT32}, "dimensions"))]
+    if any(number < 0 for number in dimensions):
+        raise _Damaged(f"dimensions {dimensions} are below 0")
+    _next(parts, {INT8}, "name")
+    kind, pieces, count = word & 0xFF, 1 + (word >> 11 & 1), math.prod(dimensions)
+    if FIRST_NUMBERS <= kind <= LAST_NUMBERS:
+        for _ in range(pieces):
+            part = _wanted(next(parts, None), set(SIZES), "numbers")
+            if len(part.data) != count * SIZES[part.kind]:
+                raise _Damaged(f"{len(part.data)} bytes do not hold {count} numbers")
+    elif kind == CHARACTERS:
+        _next(parts, LETTERS, "letters")
+    elif kind == SPARSE:
+        for _ in range(2 + pieces):
+            _next(parts, set(SIZES), "numbers of a sparse matrix")
+    elif kind in (CELL, STRUCTURE, OBJECT):
+        for _ in range(count * _fields(parts, kind, order)):
+            _check_variable(_wanted(next(parts, None), {MATRIX}, "variable"), order, depth + 1)
+    else:
+        raise _Damaged(f"a variable is of class {kind}; numbers, texts, cells and structures are read")
+
+
+def _fields(parts: Iterator[Element], kind: int, order: str) -> int:
+    """Return the number of fields of each entry; 1 for cells."""
+    if kind == CELL:
+        return 1
+    if kind == OBJECT:
+        _next(parts, {INT8}, "class name")
+    (longest,) = struct.unpack(f"{order}i", _next(parts, {INT32}, "length of names"))
+    names = _next(parts, {INT8}, "names of fields")
+    if longest <= 0 or len(names) % longest:
+        raise _Damaged(f"{len(names)} bytes are no names of {longest}")
+    return len(names) // longest
+
+
+def _next(parts: Iterator[Element], kinds: set[int], what: str) -> memoryview:
+    return _wanted(next(parts, None), kinds, what).data
+
+
+def _wanted(element: Element | None, kinds: set[int], what: str) -> Element:
+    if element is None or element.kind not in kinds:
+        raise _Damaged(f"there are no {what}" if element is None else f"{what} of an unknown kind, {element.kind}")
+    return element

@@ -1,0 +1,226 @@
+"""Check the entries of a checkpoint before anything relies on them: form, size, names, weights and calibration."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ldl.errors import LDLError
+
+CALIBRATION_KEY = "calibration"
+"""Entry of a checkpoint with the calibration scores, next to Lightning's own entries."""
+MAX_SCORES = 10_000
+"""Largest number of calibration scores of one axis of the labels."""
+MAX_VALUES = 10**6
+"""Largest number of numbers, strings and containers in the description of a model."""
+MAX_DEPTH = 20
+"""Largest depth of nested containers in the description of a model."""
+MAX_SIDE = 10**9
+"""Largest length of one dimension of an input."""
+MAX_TENSORS, TENSORS_PER_FILE = 2**30, 16
+"""Bytes that tensors may claim: the first number plus the second times the file's bytes."""
+SCALINGS: dict[str, dict[str, str]] = {
+    "none": {},
+    "standard": {"mean": "F", "scale": "F"},
+    "hellinger": {"mean": "F", "scale": "F"},
+    "quantile_normal": {"quantiles": "Q F", "references": "Q"},
+    "quantile_uniform": {"quantiles": "Q F", "references": "Q"},
+}
+"""Tensors of each scaling of features, with their shapes; F is the number of features."""
+
+
+def check_form(checkpoint: Any, key: str, size: int) -> None:
+    """Check the form of a checkpoint's entries.
+
+    Args:
+        checkpoint: Content of the file.
+        key: Entry that describes the model.
+        size: Bytes of the file.
+
+    Raises:
+        LDLError: An entry is missing or has another form. The message names it.
+    """
+    _must(isinstance(checkpoint, dict) and key in checkpoint, f"it has no entry {key!r}; use one that train.py saved")
+    described = _entry(checkpoint, key, dict)
+    prepared = described.get("preprocessing")
+    scaling = prepared.get("scaling") if isinstance(prepared, dict) else None
+    if scaling is not None:
+        described = {**described, "preprocessing": {**prepared, "scaling": None}}
+    _check_plain(described, key, [MAX_VALUES])
+    for part in ("head", "backbone"):
+        check_spec(_entry(described, part, dict, key), f"{key}.{part}")
+    _entry(described, "labels", dict, key)
+    shape = _entry(described, "input_shape", list, key)
+    right = all(type(side) is int and (side == -1 or 0 < side < MAX_SIDE) for side in shape)
+    _must(right and bool(shape), f"{key}.input_shape is {str(shape)[:80]}, not the lengths of an input")
+    _entry(described, "decoder", str, key)
+    if prepared is not None:
+        _entry(described, "preprocessing", dict, key)
+    # The claimed size comes first: later checks read every number.
+    held = scaling.items() if isinstance(scaling, dict) else ()
+    tensors = {f"{key}.preprocessing.scaling.{name}": part for name, part in held if isinstance(part, Tensor)}
+    _check_claimed_size({**_entry(checkpoint, "state_dict", dict), **tensors}, size)
+    if scaling is not None:
+        _check_columns(prepared, shape[-1], f"{key}.preprocessing")
+        _check_scaling(scaling, shape[-1], f"{key}.preprocessing.scaling")
+    warm = described.get("temperature", 1.0)
+    _must(type(warm) is float and 0 < warm < math.inf, f"{key}.temperature is {str(warm)[:80]}, not a number above 0")
+    step = checkpoint.get("global_step", 0)
+    _must(type(step) is int and 0 <= step < 2**62, f"its global_step is a {type(step).__name__}, or no number of steps")
+
+
+def check_spec(spec: Any, where: str) -> None:
+    """Check the form of ``{class_path, init_args}``. Raises LDLError."""
+    _must(isinstance(spec, dict), f"{where} is no class with its arguments")
+    path = _entry(spec, "class_path", str, where)
+    dotted = re.fullmatch(r"[^\W\d]\w*(\.[\w<>-]+)+", path)
+    _must(dotted is not None, f"{where}.class_path is {path[:80]!r}, not the full path of a class")
+    _entry(spec, "init_args", dict, where)
+
+
+def check_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Check saved tensors against the state of a model; buffers of parts with ``resizes`` may have any shape.
+
+    Raises LDLError: A tensor is missing, unknown, or has another shape or kind of number.
+    """
+    own = module.state_dict()
+    free = {
+        f"{where}.{name}" if where else name
+        for where, part in module.named_modules()
+        if getattr(part, "resizes", False)
+        for name, _ in part.named_buffers(recurse=False, remove_duplicate=False)
+    }
+    for what, names in (("lacks", own.keys() - state.keys()), ("has more than the model:", state.keys() - own.keys())):
+        _must(not names, f"its state_dict {what} {', '.join(sorted(map(str, names))[:3])}")
+    for name, tensor in own.items():
+        saved = state[name]
+        same = name in free or saved.shape == tensor.shape
+        _must(same, f"its {name} has shape {tuple(saved.shape)}, but the model's has {tuple(tensor.shape)}")
+        same = saved.is_floating_point() == tensor.is_floating_point() and not saved.is_complex()
+        _must(same, f"its {name} has {saved.dtype} numbers, but the model's has {tensor.dtype}")
+
+
+def check_calibration(saved: Any, axes: int) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Check the calibration of a checkpoint.
+
+    Args:
+        saved: One dict per axis with ``score`` (M,) rising, ``weight`` (M,) and their sum ``units``.
+        axes: Number of axes of the labels; 1 for nominal labels.
+
+    Returns:
+        Score, weight and units of each axis.
+
+    Raises:
+        LDLError: ldl cannot have written this calibration.
+    """
+    _must_calibrate(isinstance(saved, list) and len(saved) == axes, f"must be a list of {axes}")
+    return [_check_scores(own) for own in saved]
+
+
+def _check_scores(own: Any) -> tuple[np.ndarray, np.ndarray, int]:
+    whole = isinstance(own, dict) and own.keys() == {"score", "weight", "units"}
+    _must_calibrate(whole, "must have score, weight and units, and nothing else")
+    units = own["units"]
+    right = type(units) is int and 0 < units < 2**53
+    _must_calibrate(right, f"units is {str(units)[:80]}, not a number of rows or groups")
+    score, weight = (_column(own[name], name) for name in ("score", "weight"))
+    _must_calibrate(len(score) == len(weight), f"has {len(score)} scores and {len(weight)} weights")
+    _must_calibrate(bool((score >= 0).all() and (np.diff(score) >= 0).all()), "score must be at least 0 and rise")
+    sums = bool((weight > 0).all()) and math.isclose(weight.sum(), units, rel_tol=1e-6)
+    _must_calibrate(sums, f"weight must be above 0 and sum to its {units} units")
+    return score, weight, units
+
+
+def _column(saved: Any, name: str) -> np.ndarray:
+    _must_calibrate(_is_float64(saved) and saved.ndim == 1, f"{name} is no column of float64")
+    _must_calibrate(0 < len(saved) <= MAX_SCORES, f"{name} has {len(saved)} entries, not 1 to {MAX_SCORES:,}")
+    column: np.ndarray = saved.detach().cpu().numpy().copy()
+    _must_calibrate(bool(np.isfinite(column).all()), f"{name} holds what is not finite")
+    return column
+
+
+def _must_calibrate(condition: bool, why: str) -> None:
+    _must(condition, f"its {CALIBRATION_KEY} {why}; it was not written by ldl")
+
+
+def _check_columns(prepared: dict[str, Any], features: int, where: str) -> None:
+    names, key = prepared.get("features"), prepared.get("key")
+    named = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    distinct = names is None or (named and len(set(names)) == len(names) == features)
+    _must(distinct, f"{where}.features is no list of {features} names, each another")
+    _must(key is None or isinstance(key, str), f"{where}.key is {str(key)[:80]}, not the name of a matrix")
+
+
+def _check_scaling(state: Any, features: int, where: str) -> None:
+    known = isinstance(state, dict) and state.get("kind") in SCALINGS
+    _must(known, f"{where} is no scaling of features, of a kind {', '.join(SCALINGS)}")
+    clip = state.get("clip")
+    right = clip is None or (type(clip) in (int, float) and 0 < clip < math.inf)
+    _must(right, f"{where}.clip is {str(clip)[:80]}, not a number above 0")
+    shapes, lengths = SCALINGS[state["kind"]], {"F": features}
+    wrong = state.keys() ^ {"kind", "clip", *shapes}
+    _must(not wrong, f"{where} has no entry, or one too many: {min(map(str, wrong), default='')[:80]}")
+    for name, letters in shapes.items():
+        tensor = state[name]
+        _must(_is_float64(tensor), f"{where}.{name} is no tensor of float64 numbers")
+        wanted = [lengths.setdefault(letter, size) for letter, size in zip(letters.split(), tensor.shape)]
+        fits = list(tensor.shape) == wanted and len(wanted) == len(letters.split()) and 0 not in wanted
+        _must(fits, f"{where}.{name} has shape {tuple(tensor.shape)}, and there are {features} features")
+        right = bool(tensor.isfinite().all())
+        right &= name != "scale" or bool((tensor > 0).all())
+        right &= name not in ("quantiles", "references") or bool((tensor.diff(dim=0) >= 0).all())
+        _must(right, f"{where}.{name} is no scaling; use another checkpoint")
+
+
+def _is_float64(given: Any) -> bool:
+    return _is_plain_tensor(given) and given.dtype == torch.float64
+
+
+def _is_plain_tensor(given: Any) -> bool:
+    plain = isinstance(given, Tensor) and given.layout == torch.strided and not given.is_quantized
+    return plain and given.device.type != "meta"
+
+
+def _check_claimed_size(state: dict[Any, Any], size: int) -> None:
+    """Refuse more bytes than the file can hold: a view of few numbers can claim any shape."""
+    total = 0
+    for name, tensor in state.items():
+        plain = isinstance(name, str) and _is_plain_tensor(tensor)
+        _must(plain, f"state_dict.{repr(name)[:80]} is no tensor")
+        total += tensor.numel() * tensor.element_size()
+    _must(total <= MAX_TENSORS + TENSORS_PER_FILE * size, f"its tensors claim {total} bytes, and the file has {size}")
+
+
+def _check_plain(value: Any, where: str, budget: list[int], depth: int = 0) -> None:
+    """Accept numbers, strings, lists and dicts up to a number: shared lists may unfold without end."""
+    budget[0] -= 1
+    _must(budget[0] > 0 and depth <= MAX_DEPTH, f"{where} holds too many values")
+    if isinstance(value, dict):
+        _must(all(isinstance(name, str) for name in value), f"{where} has a key that is no text")
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            _check_plain(item, where, budget, depth + 1)
+    else:
+        plain = value is None or type(value) in (bool, int, float, str)
+        _must(plain, f"{where} holds a {type(value).__name__}, where numbers and texts are expected")
+
+
+def _entry(holder: dict[str, Any], name: str, kind: type, where: str = "") -> Any:
+    full = f"{where}.{name}" if where else name
+    _must(name in holder, f"it has no entry {full}")
+    found = holder[name]
+    shown = repr(found)[:80] if isinstance(found, str | int | float | None) else f"a {type(found).__name__}"
+    _must(isinstance(found, kind), f"{full} is {shown}, not a {kind.__name__}")
+    return found
+
+
+def _must(condition: bool, why: str) -> None:
+    if not condition:
+        raise LDLError(why)

@@ -1,0 +1,175 @@
+"""Check heads and backbones against the ``Head`` contract before the first training step, and after a fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from pytorch_lightning.utilities import rank_zero_warn
+from torch import Tensor, nn
+
+from ldl.errors import LDLError, SharedError
+from ldl.head import Head, ImageHead
+from ldl.labels import LabelSpace
+from ldl.spec import from_spec, to_spec
+from ldl.validation.finite import DeferredChecks, note_prediction
+
+NOT_LEARNED = {*vars(nn.Module()), "shows_progress"}
+FIX = "learn into self.register_buffers(name=tensor), made first by build, and let forward read these alone"
+
+
+def check_made(*parts: nn.Module) -> None:
+    """Check that ``__init__`` of a head or backbone calls its base and stores its arguments.
+
+    Warns if ``lightning`` is imported beside ``pytorch_lightning``: its trainer accepts no task of ldl.
+    """
+    for part in parts:
+        if "_parameters" not in part.__dict__:
+            raise LDLError(f"{type(part).__name__}.__init__ must call super().__init__() first")
+        to_spec(part)
+    if "lightning.pytorch" in sys.modules:
+        rank_zero_warn(
+            "both lightning and pytorch_lightning are imported, and their classes are incompatible; write "
+            "`import pytorch_lightning as pl` in place of `import lightning as L`, for Trainer and callbacks, too"
+        )
+
+
+def check_built(head: Head, in_features: int, labels: LabelSpace) -> None:
+    """Raise LDLError if ``build`` of a head did not call its base."""
+    if not head.is_built or head.in_features != in_features or head.labels != labels:
+        raise LDLError(f"{type(head).__name__}.build must call super().build(in_features, labels) first")
+
+
+def check_features(backbone: nn.Module, features: Any, head: Head, rows: int) -> None:
+    """Raise SharedError unless ``features`` is a tensor of shape (rows, ..., F)."""
+    if isinstance(head, ImageHead):
+        return
+    name = type(backbone).__name__
+    if not isinstance(features, Tensor):
+        raise SharedError(f"{name}.forward gives a {type(features).__name__}, not a tensor of features")
+    if features.ndim < 2 or len(features) != rows or features.shape[-1] != head.in_features:
+        raise SharedError(
+            f"{name}.forward gives {tuple(features.shape)} for {rows} inputs; it must be ({rows}, ..., "
+            f"{head.in_features}), with the number of features that its build returned"
+        )
+
+
+def check_output(head: Head, prediction: Any, shape: tuple[int, ...]) -> None:
+    """Raise SharedError unless ``prediction`` is a tensor of this shape; -1 is any length."""
+    name = f"{type(head).__name__}.forward"
+    if not isinstance(prediction, Tensor):
+        raise SharedError(f"{name} gives a {type(prediction).__name__}, not a tensor {shape}")
+    if not (prediction.ndim == len(shape) and all(a in (-1, b) for a, b in zip(shape, prediction.shape))):
+        found = tuple(prediction.shape)
+        raise SharedError(f"{name} gives {found}, not {shape}: it must act on the last dimension and keep the others")
+
+
+@torch.no_grad()
+def check_forward(
+    head: Head, features: Tensor, target: Tensor, checks: DeferredChecks, index: Tensor | None = None
+) -> None:
+    """Call a head in evaluation mode, without side effects, and note whether it returns distributions.
+
+    Args:
+        head: The head.
+        features: (B, ..., F), or (B, ..., J, F) for heads that take bags.
+        target: (B, ..., C).
+        checks: Receives the check.
+        index: (B,) numbers of the instances; None counts from 0.
+
+    Raises:
+        SharedError: The output has another shape.
+    """
+    with _evaluating(head), torch.random.fork_rng([features.device] if features.is_cuda else []):
+        prediction = head(features)
+    check_output(head, prediction, tuple(target.shape))
+    note_prediction(checks, head, prediction, None, torch.arange(len(prediction)) if index is None else index)
+
+
+def check_losses(head: Head, losses: Any) -> None:
+    """Raise SharedError unless ``losses`` is a dict of numbers, of which ``loss`` has a gradient."""
+    name = type(head).__name__
+    if not isinstance(losses, dict) or "loss" not in losses:
+        raise SharedError(f"{name}.loss must return a dict with the key 'loss'")
+    for key, value in losses.items():
+        if key != "memory" and not (isinstance(value, Tensor) and value.ndim == 0):
+            found = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            raise SharedError(f"{name}.loss {key!r} must be one number, a tensor (), but is {found}")
+    if not losses["loss"].requires_grad:
+        raise SharedError(
+            f"{name}.loss has no gradient: compute it from parameters, in torch; "
+            "a head without gradients is a FittedHead"
+        )
+
+
+@torch.no_grad()
+def lost_in_checkpoint(head: Head, features: Tensor, make: Callable[[], Head] | None = None) -> str | None:
+    """Return what a second head, made from arguments and ``state_dict`` of the first, lacks.
+
+    Args:
+        head: The fitted head.
+        features: Input of ``forward`` to compare predictions on.
+        make: Makes an equal head; None makes it from its arguments, as a checkpoint does.
+
+    Returns:
+        None if both heads predict the same, up to rounding; else the reason.
+    """
+    try:
+        with torch.random.fork_rng([features.device] if features.is_cuda else []):
+            twin = make() if make else from_spec(to_spec(head), Head)  # type: ignore[type-abstract]
+            twin.build(head.in_features, head.labels)
+    except LDLError:
+        return None  # a class inside a function, which no checkpoint can name
+    if (weight := next(head.parameters(), None)) is not None:
+        twin.to(weight.dtype)  # the features have the precision of training
+    try:
+        twin.load_state_dict(head.state_dict())
+    except (RuntimeError, LDLError) as error:
+        return f"its state_dict cannot be loaded: {' '.join(str(error).split())[:200]}; {FIX}"
+    with _evaluating(head):
+        own = head.predict(features)
+    why = ""
+    try:
+        if all(map(_alike, own, twin.to(features.device).eval().predict(features))):
+            return None
+    except Exception as error:  # a head without part of its state may raise anything
+        why = f" ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
+    names = _other_attributes(head, twin)
+    which = f"what fit left in {', '.join(names)} is in no buffer" if names else "its buffers do not hold all of it"
+    return f"loaded from its state_dict it predicts otherwise{why}: {which}; {FIX}"
+
+
+@contextmanager
+def _evaluating(head: Head) -> Iterator[Head]:
+    """Put a head into evaluation mode, and each of its modules back into its own mode afterwards."""
+    modes = [(module, module.training) for module in head.modules()]
+    yield head.eval()
+    for module, mode in modes:
+        module.training = mode
+
+
+def _alike(first: Tensor | None, second: Tensor | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    half = {first.dtype, second.dtype} & {torch.float16, torch.bfloat16}
+    scale = max(1.0, float(first.double().abs().nan_to_num().max())) if first.numel() else 1.0
+    close = (0.05 if half else 1e-4) * scale
+    return first.shape == second.shape and torch.allclose(first.double(), second.double(), 0, close, equal_nan=True)
+
+
+def _other_attributes(head: Head, twin: Head) -> list[str]:
+    """Attributes and non-persistent buffers that differ between two heads, or that only the first has."""
+    kept: dict[str, Any] = {name: value for name, value in vars(head).items() if name not in NOT_LEARNED}
+    kept |= {name: head._buffers[name] for name in head._non_persistent_buffers_set}
+    return sorted(name for name, value in kept.items() if not _equal(value, getattr(twin, name, NOT_LEARNED)))
+
+
+def _equal(first: Any, second: Any) -> bool:
+    try:
+        same: Any = first is second or first == second
+        return bool(same.all() if hasattr(same, "all") else same)
+    except Exception:  # values of kinds or shapes that cannot be compared
+        return False

@@ -1,0 +1,55 @@
+"""``ldl audit`` of votes: what annotators hold, as a user would call it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldl.cli.command import command
+
+
+@pytest.fixture
+def votes(tmp_path: Path) -> Path:
+    """150 items with the votes of 4 of 9 annotators in the long layout."""
+    rng = np.random.default_rng(0)
+    lines = ["task,worker,label"]
+    for item in range(150):
+        share = rng.dirichlet([0.5, 0.5, 0.5])
+        lines += [f"{item:03d},w{rater},{'abc'[rng.choice(3, p=share)]}" for rater in rng.choice(9, 4, replace=False)]
+    (tmp_path / "votes.csv").write_text("\n".join(lines))
+    return tmp_path / "votes.csv"
+
+
+def test_votes_are_audited(votes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command(["audit", str(votes), "--layout", "long"])
+    said = capsys.readouterr().out
+    first = "items       long layout, 150 items, 3 nominal labels, 4 votes an item, 9 raters"
+    assert said.startswith(f"{votes}\n{first}\nvotes       600, 4 an item in the median\n")
+    assert "Krippendorff's alpha 0." in said
+    results = [float(line.split()[-1]) for line in said.splitlines() if " others  " in line]
+    assert len(results) == 4 and sorted(results, reverse=True) == results
+    assert results[0] == pytest.approx(np.log(3), abs=0.05)
+
+
+def test_shares_and_single_votes_have_no_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for rows, reason in (("0.2,0.8\n0.5,0.5\n", "these are shares"), ("1,0\n0,1\n", "no item has two votes")):
+        (tmp_path / "a.csv").write_text(f"good,bad\n{rows}")
+        command(["audit", str(tmp_path / "a.csv"), "--label_columns", "good", "bad"])
+        assert f"agreement   unknown: {reason}" in capsys.readouterr().out
+
+
+def test_a_mistake_is_one_line(votes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command(["audit", str(votes), "--vote_column", "lable"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and said == f"error: {votes} has no column 'lable'; did you mean 'label'?\n"
+
+
+def test_votes_are_found_below_the_data_folder(
+    votes: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LDL_DATA", str(votes.parent))
+    command(["audit", votes.name, "--layout", "long"])
+    assert capsys.readouterr().out.startswith(f"{votes}\nitems ")

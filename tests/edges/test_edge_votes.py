@@ -1,0 +1,225 @@
+"""Votes against maps: every score is that of a loop over pixels and annotators; folders that cannot be compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import fake_edges
+import numpy as np
+import pytest
+from PIL import Image
+
+from ldl.edges.benchmark.ground_truth import (
+    STEPS,
+    read_ground_truth,
+    read_probability,
+    write_edge_map,
+)
+from ldl.edges.benchmark.votes import (
+    NEAR,
+    Tally,
+    VoteCounts,
+    calibration_error,
+    correlation,
+    isotonic,
+    levels,
+    panel,
+    scores,
+    stated,
+)
+from ldl.edges.votes import main
+from ldl.errors import LDLError
+
+
+def scene(seed: int, annotators: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Return a map, on few levels so that they hold several pixels, and the drawings of annotators."""
+    rng = np.random.default_rng(seed)
+    boundaries = rng.random((annotators, 13, 17)) < 0.08
+    boundaries[1:] |= boundaries[:1] & (rng.random((annotators - 1, 13, 17)) < 0.7)
+    return np.round(40 * rng.random((13, 17)) ** 3) / 40, boundaries
+
+
+def near(boundaries: np.ndarray, reach: float) -> np.ndarray:
+    found = np.zeros_like(boundaries)
+    for a, y, x in np.argwhere(boundaries):
+        rows, columns = np.mgrid[: boundaries.shape[1], : boundaries.shape[2]]
+        found[a] |= (rows - y) ** 2 + (columns - x) ** 2 <= reach**2
+    return found
+
+
+@pytest.mark.parametrize("region", ["all", "band"])
+@pytest.mark.parametrize("question", ["drawn", "near", "any"])
+def test_scores_are_those_of_a_loop_over_votes(question: str, region: str) -> None:
+    counts, votes = VoteCounts(), []
+    for seed in (1, 2):
+        probability, boundaries = scene(seed, 3 + seed)
+        counts.add(probability, panel(boundaries), 255)
+        marks = boundaries if question == "drawn" else near(boundaries, 2)
+        marks = marks.any(0, keepdims=True) if question == "any" else marks
+        band = near(boundaries, 5).any(0)
+        for y, x in np.argwhere(band | (region == "all")):
+            p = min(max(probability[y, x], 1 / 1020), 1 - 1 / 1020)
+            votes += [(p, mark[y, x], 1 / len(marks)) for mark in marks]
+    p, drawn, weight = np.array(votes, float).T
+    found = counts.scores(counts.stated(), bins=5)[region][question]
+    rounding = 1e-4  # 40 levels are none of the 65,536
+    assert found["nll"] == pytest.approx(-np.average(np.log(np.where(drawn, p, 1 - p)), weights=weight), abs=rounding)
+    assert found["brier"] == pytest.approx(np.average((p - drawn) ** 2, weights=weight), abs=rounding)
+    gaps = [weight[there].sum() * abs(np.average((drawn - p)[there], weights=weight[there]))
+            for there in ((p >= k / 5) & (p < (k + 1) / 5) for k in range(5)) if there.any()]  # fmt: skip
+    assert found["ece"] == pytest.approx(sum(gaps) / weight.sum(), abs=rounding)
+    assert counts.constant()[region, question][0] == pytest.approx(np.average(drawn, weights=weight))
+    # A constant at the base rate is calibrated, and the best constant.
+    constant = counts.scores(counts.constant())[region][question]
+    assert constant["ece"] == pytest.approx(0, abs=1e-12) and constant["ece_mass"] == pytest.approx(0, abs=1e-12)
+    rate = np.average(drawn, weights=weight)
+    assert constant["brier"] == pytest.approx(rate * (1 - rate))
+
+
+def small(seed: int, size: int = 7) -> Tally:
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 5, size).astype(float)
+    pixels[rng.integers(size)] = 3
+    return Tally(pixels, pixels * rng.random(size))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calibration_is_the_likeliest_rising_function(seed: int) -> None:
+    """The greatest lower average over the least upper one (Robertson et al. 1988)."""
+    found = small(seed)
+    pixels, votes = found.pixels.copy(), found.votes.copy()
+    there = np.flatnonzero(pixels)
+    votes[there[0]] += 1
+    pixels[there[0]] += 1
+    pixels[there[-1]] += 1
+    fitted = isotonic(found)
+    for place, k in enumerate(there):
+        averages = [
+            [votes[there[i : j + 1]].sum() / pixels[there[i : j + 1]].sum() for j in range(place, len(there))]
+            for i in range(place + 1)
+        ]
+        assert fitted[k] == pytest.approx(max(map(min, averages)))
+    assert (np.diff(fitted) >= 0).all() and fitted[0] > 0 and fitted[-1] < 1
+    many = Tally(1e6 * found.pixels, 1e6 * found.votes)
+    fitted = isotonic(many)
+    best = scores(many, fitted)
+    for other in np.sort(np.random.default_rng(seed).random((20, len(pixels)))):
+        mixed = scores(many, 0.9 * fitted + 0.1 * other)
+        assert best["nll"] <= mixed["nll"] + 1e-6 and best["brier"] <= mixed["brier"] + 1e-6
+
+
+def test_bins_of_equal_mass_keep_ties_together() -> None:
+    found = Tally(np.array([60.0, 20.0, 10.0, 10.0]), np.array([3.0, 4.0, 1.0, 9.0]))
+    probability = np.array([0.01, 0.02, 0.5, 0.5])
+    # Middles at .3, .7 and .9 of the pixels: with two bins the first level is alone.
+    gaps = abs(3 - 0.6), abs(4 + 10 - 0.4 - 10)
+    assert calibration_error(found, probability, 2, mass=True) == pytest.approx(sum(gaps) / 100)
+    # The second level begins in the first half, but its middle, .55, lies in the other.
+    later = Tally(np.array([30.0, 50.0, 20.0]), np.array([0.0, 9.0, 2.0]))
+    assert calibration_error(later, np.array([0.1, 0.2, 0.3]), 2, mass=True) == pytest.approx((3 + 5) / 100)
+    assert calibration_error(found, probability, 2) == pytest.approx((abs(7 - 1.0) + abs(10 - 10)) / 100)
+
+
+def test_disagreement_is_that_of_pairs_and_its_correlation_pearsons() -> None:
+    probability, boundaries = scene(3)
+    votes = panel(boundaries)
+    marks = near(boundaries, NEAR).astype(float)
+    pairs = [marks[a] * (1 - marks[b]) for a in range(4) for b in range(4) if a != b]
+    np.testing.assert_allclose(votes.disagreement, np.mean(pairs, 0))
+    counts = VoteCounts()
+    counts.add(probability, votes)
+    p = stated()[levels(probability)].ravel()
+    expected = np.corrcoef(p * (1 - p), votes.disagreement.ravel())[0, 1]
+    assert counts.correlations(counts.stated())["all"] == pytest.approx(expected)
+    assert np.isnan(counts.correlations(counts.constant())["all"])
+    assert panel(boundaries[:1]).disagreement is None
+
+
+def test_images_without_an_edge() -> None:
+    """The band is empty, so its scores are NaN."""
+    counts = VoteCounts()
+    counts.add(np.full((4, 5), 0.25), panel(np.zeros((2, 4, 5), bool)))
+    found = counts.scores(counts.calibrated())
+    assert found["all"]["drawn"]["nll"] < 0.05 and np.isnan(found["band"]["drawn"]["nll"])
+    assert np.isnan(counts.constant()["band", "any"][0]) and counts.calibrated()["band", "any"][STEPS] == 0.5
+    assert np.isnan(correlation(counts.disagreement["band"], counts.squares["band"], stated()))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Parts ``test`` and ``val``; their maps are the share of annotators, with a bias."""
+    folder = fake_edges.bsds(tmp_path_factory.mktemp("votes"), {"test": 2, "val": 3})
+    for part in ("test", "val"):
+        for file in (folder / "groundTruth" / part).iterdir():
+            near = read_ground_truth(file).boundaries.mean(0)
+            write_probability(folder / "maps" / part / f"{file.stem}.png", 0.05 + 0.9 * near)
+    return folder
+
+
+def write_probability(path: Path, probability: np.ndarray) -> None:
+    """Write (H, W) in 0..1 with 16 bits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.round(STEPS * probability).astype(np.uint16)).save(path)
+
+
+def options(tree: Path, out: Path, *more: object) -> list[str]:
+    given = ["--pred", tree / "maps/test", "--gt", tree / "groundTruth/test", "--out", out, *more]
+    return list(map(str, given))
+
+
+def test_the_command_writes_raw_and_calibrated_scores(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted = ("--fit_pred", tree / "maps/val", "--fit_gt", tree / "groundTruth/val", "--chart", tmp_path / "chart.png")
+    main(options(tree, tmp_path / "results" / "votes.json", *fitted))
+    found = json.loads((tmp_path / "results" / "votes.json").read_text())
+    assert (found["images"], found["near"], found["band"], found["bins"]) == (2, 2.0, 5.0, 15)
+    for region in ("all", "band"):
+        for question in ("drawn", "near", "any"):
+            raw, calibrated, constant = (found[way][region][question] for way in ("raw", "calibrated", "constant"))
+            assert calibrated["nll"] < raw["nll"] and calibrated["nll"] < constant["nll"]
+            assert calibrated["ece"] < raw["ece"] and calibrated["brier"] < constant["brier"]
+            assert set(raw) == {"nll", "brier", "ece", "ece_mass"}
+    assert 0 < found["disagreement"]["calibrated"]["all"] <= 1
+    assert (tmp_path / "chart.png").is_file()
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["constant", "raw", "calibrated"]
+
+
+def test_maps_of_both_depths_are_read(tmp_path: Path) -> None:
+    strength = np.array([[0, 1 / 255], [0.4, 1]])
+    write_probability(tmp_path / "deep.png", strength)
+    write_edge_map(tmp_path / "flat.png", strength)
+    for name, steps in (("deep", 65535), ("flat", 255)):
+        found, said = read_probability(tmp_path / f"{name}.png")
+        assert said == steps
+        np.testing.assert_allclose(found, strength, atol=1e-12)
+    with pytest.raises(LDLError, match="bad.png: the values of a map must be in 0..1, these reach from 0 to 1.5"):
+        write_edge_map(tmp_path / "bad.png", 1.5 * strength)
+    with pytest.raises(LDLError, match="these reach from nan to nan"):
+        write_edge_map(tmp_path / "bad.png", np.nan * strength)
+
+
+def test_what_cannot_be_compared_is_reported_in_one_line(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = tmp_path / "small"
+    for file in (tree / "maps/test").iterdir():
+        write_edge_map(small / file.name, np.zeros((5, 6)))
+    whole = tmp_path / "whole"
+    for file in (tree / "maps/test").iterdir():
+        (whole / file.name).parent.mkdir(exist_ok=True)
+        (whole / file.name).write_bytes(file.read_bytes()[:200])
+    for more, message in (
+        (("--pred", small), "1001: map and ground truth differ in size, 5x6 and 48x64 pixels"),
+        (("--pred", whole), "1001.png cannot be read as a picture"),
+        (("--pred", tmp_path / "none"), "none is no folder"),
+        (("--fit_pred", small), "--fit_gt is missing"),
+        (("--bins", 0), "--bins 0 must be at least 1"),
+        (("--chart", whole / "1001.png" / "c.png"), "the results are in --out"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(options(tree, tmp_path / "x.json", *more))
+        said = capsys.readouterr().err
+        assert ended.value.code == 2 and message in said and said.count("\n") == 1
+        assert (tmp_path / "x.json").is_file() == ("results" in message)

@@ -10,9 +10,10 @@ from pathlib import Path
 from blank import save_blank
 from matplotlib.figure import Figure
 
-from ldl.cli import main
+from ldl.cli import main, training
 
 if __name__ == "__main__":
     Figure.savefig = save_blank
+    training.PATIENCE = 120  # the first process may still write the charts of the run before
     for command_line in json.loads(Path(sys.argv[1]).read_text()):
         main(command_line)

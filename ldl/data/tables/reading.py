@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -221,7 +221,7 @@ def open_arrays(path: Path, storage: Storage = ALL) -> Mapping[str, Any]:
             f"{path}: unknown kind of file {path.suffix!r}; save a table as .csv with commas between fields, or as "
             ".parquet, .npz or .mat"
         )
-    try:
+    with _refuses_damage(path):
         if kind == ".mat":
             check_mat(path)
             return scipy.io.loadmat(str(path))
@@ -231,6 +231,13 @@ def open_arrays(path: Path, storage: Storage = ALL) -> Mapping[str, Any]:
         if sum(member.file_size for member in members) > storage.in_memory * 2**20:
             return _open_folder(_unpacked(path, storage))
         return Members({member.filename[:-4]: partial(_member, path, member.filename[:-4]) for member in members})
+
+
+@contextlib.contextmanager
+def _refuses_damage(path: Path) -> Iterator[None]:
+    """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
+    try:
+        yield
     except LDLError:
         raise
     except Exception as error:
@@ -246,13 +253,13 @@ def _open_folder(folder: Path) -> Members:
 
 
 def _member(path: Path, name: str) -> np.ndarray:
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
+    with _refuses_damage(path), np.load(path, allow_pickle=False) as arrays:
+        try:
             return np.asarray(arrays[name])
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        if "allow_pickle" in str(error):
+        except ValueError as error:
+            if "allow_pickle" not in str(error):
+                raise
             raise LDLError(OBJECTS.format(place=f"{path}: {name!r}")) from None
-        raise LDLError(f"{path} cannot be read as .npz: {' '.join(str(error).split())[:200]}") from None
 
 
 def _unpacked(path: Path, storage: Storage) -> Path:

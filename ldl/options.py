@@ -34,7 +34,7 @@ from ldl.errors import LDLError
 
 C = TypeVar("C", bound=type)
 OPTIONS = "__ldl_options__"
-PATHS = {"path", "root", "cache_dir", "boxes", "split_list", "detector", "weights"}
+PATHS = {"path", "root", "cache_dir", "boxes", "split_list", "detector", "weights", "votes"}
 """Names of options that are paths in every class, in which ``~`` is the home of the user."""
 
 

@@ -66,6 +66,41 @@ class Annotations:
         """Whether all counts are whole numbers, that is votes and not shares."""
         return bool((self.counts == np.round(self.counts)).all())
 
+    def join(
+        self, keys: Sequence[Any], source: str, unlabelled: Literal["drop", "error"] = "drop"
+    ) -> tuple[Annotations, np.ndarray]:
+        """Return the annotations in the order of a table, and the numbers (n,) of its rows that have votes, rising.
+
+        Args:
+            keys: Item of every row of the table, compared as text.
+            source: Name of the table, for messages.
+            unlabelled: Whether rows without votes are left out or an error.
+
+        Raises:
+            LDLError: Votes for an item that is not in the table, an item that is there twice, or no row with votes.
+        """
+        index = pd.Index([str(key) for key in keys])
+        if (twice := index.duplicated()).any():
+            raise LDLError(
+                f"{source}: {int(twice.sum())} rows repeat an item, the first is {index[twice][0]!r}; the votes need one "
+                "row an item"
+            )
+        places = index.get_indexer([str(item) for item in self.items])
+        if (lost := places < 0).any():
+            raise LDLError(
+                f"{int(lost.sum())} of {len(self)} items with votes are not in {source}, the first is "
+                f"{str(self.items[lost][0])!r}, where the table has {index[0]!r}; correct the keys, or leave them out"
+            )
+        order = np.argsort(places, kind="stable")
+        missing = len(index) - len(self)
+        if missing and unlabelled == "error":
+            first = index[np.setdiff1d(np.arange(len(index)), places)[0]]
+            raise LDLError(
+                f"{source}: {missing} items have no vote, the first is {first!r}; remove them, or pass unlabelled='drop'"
+            )
+        found = replace(self, items=self.items[order], counts=self.counts[order], left_out=missing)
+        return found, places[order]
+
     def __len__(self) -> int:
         return len(self.items)
 

@@ -68,7 +68,8 @@ class Instances(Dataset[Batch]):
         index = torch.from_numpy(numbers)
         self._prefetch(drawn.coming)
         batch = {name: column[index] for name, column in self.columns.items()}
-        batch |= {"index": index, "weight": torch.from_numpy(drawn.weights)}
+        weight = torch.from_numpy(drawn.weights)
+        batch |= {"index": index, "weight": weight * batch["weight"] if "weight" in batch else weight}
         if self.source is None:
             return batch
         return {self.source.serves: self.source.inputs(numbers, drawn.seeds, self.train), **batch}

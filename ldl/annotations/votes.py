@@ -82,7 +82,7 @@ class Annotations:
         index = pd.Index([str(key) for key in keys])
         if (twice := index.duplicated()).any():
             raise LDLError(
-                f"{source}: {int(twice.sum())} rows repeat an item, the first is {index[twice][0]!r}; the votes need one "
+                f"{source}: {int(twice.sum())} rows repeat an item, the first is {index[twice][0]!r}; votes need one "
                 "row an item"
             )
         places = index.get_indexer([str(item) for item in self.items])
@@ -96,7 +96,8 @@ class Annotations:
         if missing and unlabelled == "error":
             first = index[np.setdiff1d(np.arange(len(index)), places)[0]]
             raise LDLError(
-                f"{source}: {missing} items have no vote, the first is {first!r}; remove them, or pass unlabelled='drop'"
+                f"{source}: {missing} items have no vote, the first is {first!r}; remove them, or pass "
+                "unlabelled='drop'"
             )
         found = replace(self, items=self.items[order], counts=self.counts[order], left_out=missing)
         return found, places[order]

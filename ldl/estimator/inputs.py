@@ -14,11 +14,11 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 
 from ldl.data.base import Loaded
 from ldl.data.entries import EntryError, as_pandas, column_names, is_frame, to_names, to_numbers
-from ldl.data.names import LABEL_PREFIX, label_places
+from ldl.data.names import label_places
 from ldl.data.tables.reading import check_distributions
 from ldl.data.tables.tabular_values import choose_grid, choose_sigma
 from ldl.errors import LDLError
-from ldl.labels import Encoder, LabelSpace
+from ldl.labels import LABEL_PREFIX, Encoder, LabelSpace
 
 
 def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> np.ndarray:

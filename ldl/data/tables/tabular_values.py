@@ -274,6 +274,8 @@ class FGNETAAM(TabularValues):
     unit = "years"
     download = False
     missing = "refuse"
+    feature_columns = ()
+    drop = ()
     in_memory = 256.0
     cache_dir = None
 

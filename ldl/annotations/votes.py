@@ -276,7 +276,9 @@ def _from_counts(
         votes = np.nan_to_num(_numbers(table[_find(table, total, (), name)], name))
         some_vote &= votes > 0
         counts[some_vote] *= (votes / counts.sum(1).clip(1e-300))[some_vote, None]
-    return Annotations(keys[some_vote], labels, counts[some_vote], "counts", None, int((~some_vote).sum()), total is not None)
+    return Annotations(
+        keys[some_vote], labels, counts[some_vote], "counts", None, int((~some_vote).sum()), total is not None
+    )
 
 
 def _from_votes(

@@ -22,8 +22,8 @@ MOST_CATEGORIES = 30
 """Categories of a column with a feature each; the others share one."""
 UNIQUE_ROWS = 50
 """Rows from which a column of mostly distinct text is an error."""
-PARTS = ("year", "month", "day", "weekday")
-"""Features of a date."""
+PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week"}
+"""Features of a date, and the attributes of pandas that hold them. Monday is 0."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 """A date in text."""
 
@@ -157,14 +157,19 @@ def is_plain(frame: Any, fill: bool) -> bool:
     return all(column_kind(column) == "number" and not (fill and column.isna().any()) for _, column in frame.items())
 
 
-def typed(frame: Any, source: str) -> Any:
+def typed(frame: Any, source: str, option: str = "") -> Any:
     """Find the kind of each column of a DataFrame, and return the typed frame.
 
     A column of text is a category. Text of which all entries are dates, such as 2024-05-31, is a date. Text that mostly
     spells numbers, text that is different in most rows, and all else are errors.
 
+    Args:
+        frame: The table.
+        source: Its origin, for messages.
+        option: Option that leaves a column out, for messages.
+
     Raises:
-        LDLError: See above. Messages begin with ``source``.
+        LDLError: See above.
     """
     import pandas
 
@@ -173,9 +178,10 @@ def typed(frame: Any, source: str) -> Any:
         said = f"{source}: column {str(name)!r} is"
         entries = as_kind(_found_kind(frame.iloc[:, place]), frame.iloc[:, place], said)
         if column_kind(entries) == "category" and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
+            out = f"leave it out with {option} {name}" if option else "leave it out"
             raise LDLError(
                 f"{source}: column {str(name)!r} holds {entries.nunique()} different texts in {len(entries)} rows, too "
-                f"many for categories; leave it out with --data.drop {name}, or replace it by what it says"
+                f"many for categories; {out}"
             )
         columns[str(name)] = entries.reset_index(drop=True)
     return pandas.DataFrame(columns)
@@ -237,12 +243,14 @@ def _dates(entries: Any, said: str) -> Any:
         entries = entries.map(lambda entry: as_text(entry) or None)
     found = pandas.to_datetime(entries, errors="coerce", format=None if entries.dtype.kind == "M" else "ISO8601")
     if (wrong := found.isna() & entries.notna()).any():
-        raise EntryError(f"{said} {entries[wrong].iloc[0]!r}, not a date, as in training; give dates such as 2024-05-31")
+        raise EntryError(
+            f"{said} {entries[wrong].iloc[0]!r}, not a date, as in training; give dates such as 2024-05-31"
+        )
     return found.dt.tz_localize(None)
 
 
 def _parts(kind: Kind, entries: Any) -> list[np.ndarray]:
-    parts = [entries] if kind == "number" else [getattr(entries.dt, part) for part in PARTS]
+    parts = [entries] if kind == "number" else [getattr(entries.dt, part) for part in PARTS.values()]
     return [part.to_numpy(np.float64, na_value=np.nan) for part in parts]
 
 

@@ -173,6 +173,10 @@ class TableReader:
                 f"{table.path}: the names of matrices are for .mat and .npz, and must be null here: columns of the "
                 f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
             )
+        if self._has_counts(table):
+            return replace(
+                self, selection=replace(self.selection or Selection(), labels=f"{LABEL_PREFIX}*")
+            )._of_columns(table)
         item = self._find_item(table)
         target, columns, group = self._split_columns(table, item)
         chosen, large = self.selection, isinstance(table, Parquet) and not self.storage.fits((len(table), len(columns)))
@@ -186,8 +190,6 @@ class TableReader:
             found = table.frame([*target, *([chosen.votes] if chosen.votes else [])])
         else:
             found = table.stored(target, self.storage) if isinstance(table, Parquet) else table.numbers(target)
-            if chosen is not None and not (self.values or self.normalize) and _are_counts(found):
-                found = table.frame(target)
         keys: Keys = {"value_key": target[0]} if self.values else {}
         names = None if self.values else [name.removeprefix(LABEL_PREFIX) for name in target]
         groups = table.groups(group) if group else None
@@ -195,11 +197,21 @@ class TableReader:
         keys |= {"group_key": group} | ({} if item is None else {"item_column": item})
         return Table(features, found, groups, names, columns, keys, items)
 
+    def _has_counts(self, table: CsvTable | Parquet) -> bool:
+        """Return whether columns ``label:NAME`` hold counts of votes, and not distributions. Raises LDLError."""
+        chosen, names = self.selection, label_columns(table.path, table.header)
+        if chosen is None or chosen.is_annotated or self.values or self.normalize or not (names and len(table)):
+            return False
+        if isinstance(table, Parquet) and not self.storage.fits((len(table), len(names))):
+            return False
+        counts = table.numbers(names)
+        return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
+
     def _typed(self, table: CsvTable | Parquet, names: list[str]) -> Any:
         """Return columns as a matrix if all are numbers without gaps to fill, else as a typed frame. Raises LDLError."""
         hint = "" if self.missing else "; for gaps, pass --data.missing fill, or keep for a head that takes them"
         frame = table.frame(names) if isinstance(table, Parquet) else table.columns(names, hint, self.missing)
-        frame = typed(frame, str(table.path))
+        frame = typed(frame, str(table.path), "--data.drop")
         if is_plain(frame, self.fill):
             return np.ascontiguousarray(frame.to_numpy(np.float64))
         for name, column in frame.items():
@@ -225,9 +237,7 @@ class TableReader:
         # Beside its own votes, a column of such a name may be a feature, if it repeats.
         return next((name for name in found if chosen.apart or table.frame([name])[name].is_unique), None)
 
-    def _split_columns(
-        self, table: CsvTable | Parquet, item: str | None
-    ) -> tuple[list[str], list[str], str | None]:
+    def _split_columns(self, table: CsvTable | Parquet, item: str | None) -> tuple[list[str], list[str], str | None]:
         """Return the columns of the target, of the features, and of the groups. Raises LDLError."""
         path, header, chosen = table.path, table.header, self.selection or Selection()
         group, named = self._find_group(path, header), label_columns(path, header)
@@ -265,13 +275,6 @@ class TableReader:
 
     def _find_group(self, path: Path, names: Any) -> str | None:
         return find_group(path, names, self.group_key, self.groups_needed)
-
-
-def _are_counts(target: Any) -> bool:
-    """Return whether distributions in memory are counts of votes: whole numbers that sum to more than 1."""
-    if not isinstance(target, np.ndarray) or not len(target):
-        return False
-    return bool((target >= 0).all() and (target == np.round(target)).all() and target.sum(1).max() > 1)
 
 
 def read_table(path: Path, **options: Any) -> Table:

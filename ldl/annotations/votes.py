@@ -73,7 +73,7 @@ class Annotations:
         return self.whole or self.totals
 
     def join(
-        self, keys: Sequence[Any], source: str, unlabelled: Literal["drop", "error"] = "drop"
+        self, keys: Sequence[Any] | np.ndarray, source: str, unlabelled: Literal["drop", "error"] = "drop"
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations in the order of a table, and the numbers (n,) of its rows that have votes, rising.
 
@@ -276,9 +276,8 @@ def _from_counts(
         votes = np.nan_to_num(_numbers(table[_find(table, total, (), name)], name))
         some_vote &= votes > 0
         counts[some_vote] *= (votes / counts.sum(1).clip(1e-300))[some_vote, None]
-    return Annotations(
-        keys[some_vote], labels, counts[some_vote], "counts", None, int((~some_vote).sum()), total is not None
-    )
+    left_out, totals = int((~some_vote).sum()), total is not None
+    return Annotations(keys[some_vote], labels, counts[some_vote], "counts", left_out=left_out, totals=totals)
 
 
 def _from_votes(

@@ -60,7 +60,7 @@ class Annotated(LDLDataModule):
 
     _observed = None  # type: torch.Tensor | None
 
-    def annotate(self, table: Any, keys: Sequence[Any], source: str) -> tuple[Annotations, np.ndarray]:
+    def annotate(self, table: Any, keys: Sequence[Any] | np.ndarray, source: str) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
         Args:
@@ -73,7 +73,7 @@ class Annotated(LDLDataModule):
         """
         columns = self.rater_column, self.vote_column, self.label_columns, self.rater_columns, self.votes_column
         names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
-        given = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
+        given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
         if self.votes is not None:
             found = read_annotations(self.find(self.votes), item_column=self.item_column, **given)
             return found.join(keys, source, self.unlabelled)

@@ -81,8 +81,8 @@ def read_instances(
             as a list of arrays (J, F) or an array (N, J, F) with NaN for missing instances. The column ``bag`` of a
             frame or .csv names the bag of a row.
         shape: Of one input: (F,), or (J, F) of bags.
-        known: Names, encoding, scaling or type of the features in the checkpoint. Features with an integer ``dtype`` in training
-            are not scaled; other features become float32.
+        known: Names, encoding, scaling or type of the features in the checkpoint. Features with an integer ``dtype`` in
+            training are not scaled; other features become float32.
         missing: Whether features may be NaN.
         feature_key: Name of the features in a .mat or .npz file; None uses the name in training.
 

@@ -238,14 +238,12 @@ def _dates(entries: Any, said: str) -> Any:
     import pandas
 
     if entries.dtype.kind not in "MO" and entries.notna().any():
-        raise EntryError(f"{said} {entries.dtype}, not dates, as in training; give dates such as 2024-05-31")
+        raise EntryError(f"{said} {entries.dtype}, not dates as in training; give dates such as 2024-05-31")
     if entries.dtype.kind != "M":
         entries = entries.map(lambda entry: as_text(entry) or None)
     found = pandas.to_datetime(entries, errors="coerce", format=None if entries.dtype.kind == "M" else "ISO8601")
     if (wrong := found.isna() & entries.notna()).any():
-        raise EntryError(
-            f"{said} {entries[wrong].iloc[0]!r}, not a date, as in training; give dates such as 2024-05-31"
-        )
+        raise EntryError(f"{said} {entries[wrong].iloc[0]!r}, not a date as in training; give dates such as 2024-05-31")
     return found.dt.tz_localize(None)
 
 

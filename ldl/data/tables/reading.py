@@ -208,7 +208,7 @@ class TableReader:
         return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
 
     def _typed(self, table: CsvTable | Parquet, names: list[str]) -> Any:
-        """Return columns as a matrix if all are numbers without gaps to fill, else as a typed frame. Raises LDLError."""
+        """Return columns as a typed frame, or as a matrix if all are numbers without gaps to fill. Raises LDLError."""
         hint = "" if self.missing else "; for gaps, pass --data.missing fill, or keep for a head that takes them"
         frame = table.frame(names) if isinstance(table, Parquet) else table.columns(names, hint, self.missing)
         frame = typed(frame, str(table.path), "--data.drop")

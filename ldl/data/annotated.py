@@ -76,9 +76,14 @@ class Annotated(LDLDataModule):
         given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
         if self.votes is not None:
             found = read_annotations(self.find(self.votes), item_column=self.item_column, **given)
-            return found.join(keys, source, self.unlabelled)
-        found = read_annotations(table.assign(**{ROW: np.arange(len(table))}), "counts", item_column=ROW, **given)
-        return found, found.items.astype(np.int64)
+            found, rows = found.join(keys, source, self.unlabelled)
+        else:
+            found = read_annotations(table.assign(**{ROW: np.arange(len(table))}), "counts", item_column=ROW, **given)
+            rows = found.items.astype(np.int64)
+        known = self.trained_labels
+        if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
+            found = found.over(known)  # these items have no vote for some label of training
+        return found, rows
 
     def prepare_fold(self) -> None:
         """Weigh the training rows, and smooth their targets. Raises LDLError without numbers of votes."""

@@ -257,7 +257,11 @@ class TableReader:
         if chosen.features:
             rest = [name for name in matching_columns(header, chosen.features, str(path)) if name in rest]
         if not ((target or chosen.apart) and rest and len(table)):
-            needed = "a column of values" if self.values else f"label columns named {LABEL_PREFIX}NAME"
+            needed = (
+                "a column of values"
+                if self.values
+                else f"label columns named {LABEL_PREFIX}NAME or by data.label_columns"
+            )
             otherwise = "" if target else "; one value a row is for TabularValues, with --data.value_key COLUMN"
             raise LDLError(
                 f"{path}: needs rows, feature columns, and {needed}; it has {len(table)} rows, its columns are "

@@ -216,6 +216,18 @@ def test_a_fold_learns_from_its_training_rows_alone(tmp_path: Path) -> None:
     assert data.feature_names is not None and "mpaa=X" in data.feature_names and data.input_shape == (12,)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_codes_are_categories_on_demand(kind: str, tmp_path: Path) -> None:
+    table = pd.DataFrame({"zip": ["01", "2", "01", "2"], "code": [1, 2, 2, 3], "x": [1.0, 2, 3, 4], "label:a": 1.0})
+    table["zip"] = table["zip"] if kind == "csv" else [1, 2, 1, 2]
+    data = opened(save(tmp_path, table, kind), folds=2, category_columns=["zip", "c*"])
+    assert data.encoding is not None and [c.kind for c in data.encoding.columns] == ["category", "category", "number"]
+    kept = set(data.encoding.columns[0].categories)
+    assert kept <= ({"01", "2"} if kind == "csv" else {"1", "2"}) and kept
+    with pytest.raises(LDLError, match="has no column 'zap'; did you mean 'zip'"):
+        opened(tmp_path / f"films.{kind}", category_columns="zap")
+
+
 def test_rare_categories_share_a_feature() -> None:
     texts = [f"c{k:02}" for k in range(40) for _ in range(40 - k)]
     frame = typed(pd.DataFrame({"c": texts}), "t")

@@ -66,7 +66,10 @@ class Calibrate(pl.Callback):
             return
         wanted = ["prediction", _truth(pl_module), *(["target"] if pl_module.calibrate else [])]
         wanted += ["group"] if self._by_groups and "group" in outputs else []
-        self._rows.append({name: without_half(outputs[name].detach()) for name in wanted})
+        rows = {name: without_half(outputs[name].detach()) for name in wanted}
+        # Only batches with other weights than 1 have weights.
+        whole = torch.ones(len(rows["prediction"]), device=rows["prediction"].device)
+        self._rows.append({**rows, "weight": outputs.get("weight", whole).float()})
 
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not self._rows:
@@ -74,26 +77,27 @@ class Calibrate(pl.Callback):
         columns = {name: torch.cat([rows[name] for rows in self._rows]) for name in self._rows[0]}
         self._rows.clear()
         if pl_module.calibrate:
-            self._fit_temperature(pl_module, columns["prediction"], columns["target"])
+            self._fit_temperature(pl_module, columns["prediction"], columns["target"], columns["weight"])
         if _has_intervals(pl_module):
             self._fit_intervals(pl_module, columns)
 
-    def _fit_temperature(self, task: Any, prediction: Tensor, target: Tensor) -> None:
+    def _fit_temperature(self, task: Any, prediction: Tensor, target: Tensor, weight: Tensor) -> None:
         collective = current_collective()
-        task.temperature = temperature = fit_temperature(prediction, target, collective)
-        total = kl(temper(prediction, temperature).double(), target.double()).sum()
-        divergence, rows = collective.sum(torch.stack([total, total.new_tensor(len(target))])).tolist()
+        task.temperature = temperature = fit_temperature(prediction, target, collective, weight)
+        weight = weight.double()
+        total = weight @ kl(temper(prediction, temperature).double(), target.double())
+        divergence, rows = collective.sum(torch.stack([total, weight.sum()])).tolist()
         task.log_dict({"temperature": temperature, "val_kl_calibrated": divergence / rows})
         self._fitted = True
 
     def _fit_intervals(self, task: Any, columns: dict[str, Tensor]) -> None:
         collective = current_collective()
         columns["prediction"] = temper(columns["prediction"], task.temperature).float()
-        wanted = [name for name in ("prediction", _truth(task), "group") if name in columns]
-        gathered = [torch.cat(collective.gather(columns[name])).cpu().numpy() for name in wanted]
+        gathered = {name: torch.cat(collective.gather(column)).cpu().numpy() for name, column in columns.items()}
+        prediction, truth, group, weight = map(gathered.get, ("prediction", _truth(task), "group", "weight"))
         # Without check_finite, predictions may not be finite.
-        usable = len(gathered[0]) > 0 and bool(np.isfinite(gathered[0]).all())
-        found = Conformal.fit(task.labels, *gathered) if usable else None
+        usable = len(prediction) > 0 and bool(np.isfinite(prediction).all())
+        found = Conformal.fit(task.labels, prediction, truth, group, weight) if usable else None
         self._units, self._grouped = found.units if found else 0, "group" in columns
         task.calibration = found if self._units >= LEAST else None
 

@@ -25,7 +25,7 @@ class Annotated(LDLDataModule):
     layout of counts, of single votes, or of a matrix (:func:`ldl.annotations.read_annotations`), which is joined by the
     item. A subclass calls :meth:`annotate` in ``load`` and gives ``Loaded.columns`` the number of ``votes`` (size,).
 
-    Weights apply to training rows. Validation and test rows count equally.
+    Weights apply to training rows, and their mean is 1. Validation and test rows count equally.
 
     Args:
         label_columns: Names or patterns, such as ``r*``, of the columns with counts or shares of the labels; by default
@@ -73,7 +73,7 @@ class Annotated(LDLDataModule):
         """
         columns = self.rater_column, self.vote_column, self.label_columns, self.rater_columns, self.votes_column
         names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
-        given = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
+        given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
         if self.votes is not None:
             found = read_annotations(self.find(self.votes), item_column=self.item_column, **given)
             return found.join(keys, source, self.unlabelled)
@@ -92,6 +92,7 @@ class Annotated(LDLDataModule):
             weight[rows] = votes[rows]
         elif self.weighting == "dirichlet":
             weight[rows] = self.prior.effective_votes(votes[rows])
+        weight[rows] /= weight[rows].mean(dtype=np.float64)
         self.columns = {**self.columns, "weight": torch.from_numpy(weight)}
         if self.smooth:
             target = self._shares().clone()

@@ -165,7 +165,9 @@ def cross_calibrate(
         fold = kfold(len(rows), folds, number, seed, groups=loaded.groups)
         model = train(rows[fold.train], part_of(loaded, fold.train))
         predicted[fold.test] = model.predict(rows[fold.test]).distribution
-    return Conformal.fit(loaded.labels, predicted, truth_of(loaded), loaded.groups)
+    weight = loaded.columns.get("weight")
+    weights = None if weight is None else weight.numpy()
+    return Conformal.fit(loaded.labels, predicted, truth_of(loaded), loaded.groups, weights)
 
 
 def part_of(loaded: Loaded, index: np.ndarray) -> Loaded:

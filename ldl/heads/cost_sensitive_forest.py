@@ -78,6 +78,7 @@ class CostSensitiveForest(FittedHead):
     """
 
     uses_value: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = (
         "threshold", "weights", "centre", "scale", "landmark", "root", "leaf_targets", "leaf_values"
     )  # fmt: skip
@@ -127,9 +128,17 @@ class CostSensitiveForest(FittedHead):
         return ObliqueForest(*(getattr(self, name) for name in ObliqueForest._fields))
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        collective: Collective,
+        value: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
         """Grow the forest on (N, F) and (N, C), with the labels themselves, (N,) or (N, 2); None decodes ``target``.
 
+        The weights (N,) are the odds of a row in the bootstrap samples. Their number of draws does not change.
         Raises LDLError for no rows, a bad feature or target, or values without a logarithm.
         """
         check_rows(type(self).__name__, features, target)
@@ -147,7 +156,8 @@ class CostSensitiveForest(FittedHead):
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         seed = run_seed(self.seed)
-        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed)
+        weights = None if weight is None else weight.double().cpu().numpy()
+        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed, weights)
         trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
         forest = join_oblique(trees, rules.features, features.device, collective)
         self.register_buffers(**forest._asdict())

@@ -86,9 +86,19 @@ class DSNA(CostSensitiveForest):
         self.register_buffer("codes", self._codes(self.targets, self.leaf_values))
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
-        """Grow the forest and store the training rows; see :meth:`CostSensitiveForest.fit`."""
-        super().fit(features, target, collective, value)
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        collective: Collective,
+        value: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
+        """Grow the forest and store the training rows; see :meth:`CostSensitiveForest.fit`.
+
+        The weights (N,) decide which rows are drawn. In the approximation of a query all neighbours count alike.
+        """
+        super().fit(features, target, collective, value, weight)
         with one_thread():
             self.points = self.map(features)
         self.targets = target.to(torch.float64, copy=True)

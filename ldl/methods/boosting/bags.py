@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.methods.training_rows import check_finite, check_targets
+from ldl.methods.training_rows import check_finite, check_targets, shares_of
 
 STARTS = 50
 """Runs of k-means, of which the best is used."""
@@ -40,7 +40,7 @@ def present(features: Tensor) -> Tensor:
     return ~features.isnan().all(-1)
 
 
-def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Bags:
+def pack(name: str, features: Tensor, target: Tensor, prior: float | None, weight: Tensor | None = None) -> Bags:
     """Check and pack the training bags of a head.
 
     Args:
@@ -48,6 +48,7 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Ba
         features: (B, J, F).
         target: (B, 2), negative and positive, on the simplex.
         prior: Weight of positive against negative bags, in (0, 1); None uses their frequencies.
+        weight: (B,) weights of the bags; None weighs all equally.
 
     Raises:
         LDLError: No bags, an empty bag, bags of one class, a feature that is not finite, or a target off the simplex.
@@ -64,7 +65,7 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Ba
     rows = features[exists].float()
     check_finite(f"{name} cannot take", rows)
     check_targets(name, target)
-    mass = target.double().cpu().numpy() / len(target)
+    mass = (shares_of(len(target), weight, target.device)[:, None] * target.double()).cpu().numpy()
     shares = mass.sum(0)
     if not shares.all():
         only = "negative" if shares[1] == 0 else "positive"

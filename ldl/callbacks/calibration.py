@@ -94,10 +94,11 @@ class Calibrate(pl.Callback):
         collective = current_collective()
         columns["prediction"] = temper(columns["prediction"], task.temperature).float()
         gathered = {name: torch.cat(collective.gather(column)).cpu().numpy() for name, column in columns.items()}
-        prediction, truth, group, weight = map(gathered.get, ("prediction", _truth(task), "group", "weight"))
+        prediction, truth = gathered["prediction"], gathered[_truth(task)]
         # Without check_finite, predictions may not be finite.
         usable = len(prediction) > 0 and bool(np.isfinite(prediction).all())
-        found = Conformal.fit(task.labels, prediction, truth, group, weight) if usable else None
+        units = gathered.get("group"), gathered["weight"]
+        found = Conformal.fit(task.labels, prediction, truth, *units) if usable else None
         self._units, self._grouped = found.units if found else 0, "group" in columns
         task.calibration = found if self._units >= LEAST else None
 

@@ -176,6 +176,8 @@ def choose_labels(
 def read_weights(weight: Any, X: np.ndarray) -> np.ndarray:
     """Return the weights of the rows of ``X``, (N,) float64.
 
+    Whole numbers count rows. Others are divided by their mean.
+
     Raises ValueError unless there is one finite weight of at least 0 per row, and one of them is positive.
     """
     weight = as_numbers(weight, "sample_weight")
@@ -189,4 +191,4 @@ def read_weights(weight: Any, X: np.ndarray) -> np.ndarray:
         )
     if not weight.any():
         raise LDLError(f"sample_weight is 0 for all {len(X)} rows; give one of them a positive weight")
-    return weight
+    return weight if (weight == np.round(weight)).all() else weight / weight[weight > 0].mean()

@@ -126,8 +126,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         Args:
             X: (N, F) numbers; NaN only for a head that takes missing features.
             y: (N, C) distributions, (N,) values, or (N, 2) points of a grid.
-            sample_weight: (N,) numbers of at least 0. A row of weight k counts as k equal rows, and a row of weight 0
-                is left out. Forests draw rows by their weights, and their number of draws stays.
+            sample_weight: (N,) numbers of at least 0. If all are whole numbers, a row of weight k counts as k equal
+                rows. Otherwise only their proportions count, and their mean is one row. A row of weight 0 is left out.
             groups: (N,) group of every row, such as the person. ``val_fraction`` and heads that hold out rows keep
                 groups together.
 

@@ -139,6 +139,11 @@ class ArrayRows(ScaledRows):
         groups = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
         return with_validation(rows, rows[:0], self.val_fraction, self.fold_seed, groups=groups)
 
+    def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of rows, (n,), or None if there are none."""
+        weight = self.columns.get("weight")
+        return None if weight is None else weight.numpy()[rows].astype(np.float64)
+
     @property
     def leak(self) -> None:
         """Return None: there is no test set."""

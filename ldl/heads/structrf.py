@@ -129,7 +129,7 @@ class StructRF(FittedHead):
     ) -> None:
         """Grow the forest on (N, F) and (N, C); groups (N,) only affect the out-of-bag estimate.
 
-        The weights (N,) are the odds of a row in the bootstrap samples. Their number of draws does not change.
+        The weights (N,) are the odds of a row in the bootstrap samples, and their sum replaces N in ``sampling``.
 
         Raises LDLError for no rows, or a feature that is not finite.
         """

@@ -96,9 +96,13 @@ class ScaledRows(LDLDataModule):
         if isinstance(self.features, RowFile):
             scaler.fit_file(self.features, rows)
         else:
-            scaler.fit(self.features[rows])
+            scaler.fit(self.features[rows], self.weight_of(rows))
         self._scale_by(scaler)
         self._borrowed = False
+
+    def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of rows in the scaling of features; None, the default, weighs them equally."""
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the learned scaling, so that a checkpoint is tested with the scaling of its training."""

@@ -27,12 +27,19 @@ class Bags(NamedTuple):
         starts: (B + 1,); bag i has the rows ``starts[i]`` to ``starts[i + 1]``, at least one.
         positive: (B,) weights of log p in the likelihood.
         negative: (B,) weights of log(1 - p); both weights sum to 1 over all bags.
+        weight: (B,) number of equal bags that each counts as; empty for 1.
     """
 
     rows: np.ndarray
     starts: np.ndarray
     positive: np.ndarray
     negative: np.ndarray
+    weight: np.ndarray = np.empty(0)
+
+    @property
+    def size(self) -> float:
+        """Number of bags, or the sum of their weights."""
+        return float(self.weight.sum()) if len(self.weight) else len(self.positive)
 
 
 def present(features: Tensor) -> Tensor:
@@ -74,14 +81,15 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None, weigh
         mass = mass / shares * (1 - prior, prior)
     starts = np.concatenate([[0], counts.cumsum()]).astype(np.int64)
     negative, positive = np.ascontiguousarray(mass.T)
-    return Bags(np.ascontiguousarray(rows.cpu().numpy()), starts, positive, negative)
+    own = np.ones(len(target)) if weight is None else weight.double().cpu().numpy()
+    return Bags(np.ascontiguousarray(rows.cpu().numpy()), starts, positive, negative, own)
 
 
 def choose(bags: Bags, chosen: np.ndarray) -> Bags:
     """Return the bags with the numbers ``chosen``; their weights stay."""
     spans = [np.arange(bags.starts[i], bags.starts[i + 1]) for i in chosen]
     starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])]).astype(np.int64)
-    return Bags(bags.rows[np.concatenate(spans)], starts, bags.positive[chosen], bags.negative[chosen])
+    return Bags(bags.rows[np.concatenate(spans)], starts, *(part[chosen] for part in bags[2:]))
 
 
 def clusters(bags: Bags, groups: int, whitened: float, seed: int) -> np.ndarray:

@@ -128,7 +128,7 @@ def boost(
                 return
             _by_rows(grower, scores, lambda a, b: derive(scores[a:b], target[a:b], loss, derivatives[a:b]))
             if len(train.weight):
-                derivatives *= train.weight[:, None]
+                np.multiply(derivatives, train.weight[:, None], out=derivatives)
             rows = subset(len(target), plan.sampling, plan.seed, number)
             split_by = _columns(bins.codes.shape[0], plan.features, plan.seed, number)
             # The initial state of the random numbers of each label's tree.

@@ -38,7 +38,7 @@ from ldl.methods.forest.divergence_splits import (
     ordered_feature,
 )
 from ldl.methods.forest.flat import FlatTree
-from ldl.methods.forest.sampling import bootstrap, stream
+from ldl.methods.forest.sampling import bootstrap, draws_of, stream
 from ldl.methods.numba_kernels import compiled, inlined, next_bits, next_share, partition
 
 EXACT, ADAPTIVE, HISTOGRAM, RANDOM = range(4)
@@ -107,7 +107,7 @@ def grow_trees(
     # One layout and dtype of every argument: numba compiles anew for each.
     codes = np.ascontiguousarray(codes, np.float32)
     columns = make_columns(np.asarray(features, np.float32), LAYOUTS[rules.search], bins, threads)
-    table = log_table(max(1, round(sampling * len(codes))))
+    table = log_table(draws_of(len(codes), sampling, weight))
 
     def one(number: int) -> Tree:
         rows, weights = bootstrap(len(codes), sampling, replace, seed, number, weight)

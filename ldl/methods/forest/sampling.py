@@ -18,7 +18,7 @@ MOST_DRAWS = 255
 def bootstrap(
     rows: int, sampling: float, replace: bool, seed: int, tree: int, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the sample of one tree: max(1, round(sampling * rows)) draws.
+    """Draw the sample of one tree: max(1, round(sampling * rows)) draws, or with weights as many as their sum counts.
 
     With weights, a row is drawn with a probability in proportion to its weight. Without replacement it is then drawn as
     often as its expected number of draws, rounded up or down at random.
@@ -35,9 +35,9 @@ def bootstrap(
         The distinct rows of the sample, rising, int32, and how often each was drawn, int32.
 
     Raises:
-        LDLError: A row is drawn more than 255 times.
+        LDLError: A row would be drawn more than about 127 times.
     """
-    random, draws = np.random.default_rng([seed, tree]), max(1, round(sampling * rows))
+    random, draws = np.random.default_rng([seed, tree]), draws_of(rows, sampling, weight)
     if weight is None and not replace:
         drawn = subset(rows, sampling, seed, tree)
         return drawn, np.ones(len(drawn), np.int32)
@@ -46,15 +46,22 @@ def bootstrap(
     else:
         ends = np.cumsum(weight, dtype=np.float64)
         # Sorted independent places, or equally spaced ones behind a random start (systematic sampling).
+        heaviest = int(weight.argmax())
+        if sampling * weight[heaviest] > MOST_DRAWS / 2:
+            raise LDLError(
+                f"training row {heaviest} has the weight {weight[heaviest]:.6g} and would be drawn "
+                f"{sampling * weight[heaviest]:.6g} times; divide the weights by their mean, or take data.weighting "
+                "dirichlet, which limits them"
+            )
         places = np.sort(random.random(draws)) if replace else (np.arange(draws) + random.random()) / draws
         counts = np.bincount(np.searchsorted(ends, places * ends[-1], "right").clip(max=rows - 1))
-        if (most := counts.max()) > MOST_DRAWS:
-            raise LDLError(
-                f"row {counts.argmax()} has {weight[counts.argmax()] / weight.mean():.4g} times the mean weight and is "
-                f"drawn {most} times, {MOST_DRAWS} at most; take data.weighting dirichlet, or lower the largest weights"
-            )
     drawn = np.flatnonzero(counts).astype(np.int32)
     return drawn, counts[drawn].astype(np.int32)
+
+
+def draws_of(rows: int, sampling: float, weight: np.ndarray | None) -> int:
+    """Return the number of draws of a :func:`bootstrap` sample."""
+    return max(1, round(sampling * (rows if weight is None else float(weight.sum()))))
 
 
 def subset(rows: int, sampling: float, seed: int, tree: int) -> np.ndarray:

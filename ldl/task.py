@@ -233,8 +233,7 @@ class Task(Optimised):
             note_prediction(self.watch, self.head, distribution, value, batch["index"])
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
-        passed = ("target", "value", "group", "votes", *(["weight"] if batch.get("weighted") else []))
-        output.update({name: batch[name] for name in passed if name in batch})
+        output.update({name: batch[name] for name in ("target", "value", "group", "votes") if name in batch})
         if self.labels.has_values:
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
@@ -245,6 +244,7 @@ class Task(Optimised):
     def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics, batch_idx: int) -> dict[str, Tensor]:
         batch = self.plain.complete(batch, batch_idx, len(self.labels), train=False, wants_target=True)
         output = self.predict_step(batch, batch_idx)
+        output["weight"] = batch["weight"][batch["weight"] > 0] if batch["padded"] else batch["weight"]
         if self.train_values is not None:
             counts = train_counts(self.labels, self.train_values, output["value"].double().cpu().numpy())
             output["train_count"] = torch.from_numpy(counts).to(self.device)

@@ -64,12 +64,9 @@ class Calibrate(pl.Callback):
     def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         if not _validates_fit(trainer) or not (pl_module.calibrate or _has_intervals(pl_module)):
             return
-        wanted = ["prediction", _truth(pl_module), *(["target"] if pl_module.calibrate else [])]
+        wanted = ["prediction", _truth(pl_module), "weight", *(["target"] if pl_module.calibrate else [])]
         wanted += ["group"] if self._by_groups and "group" in outputs else []
-        rows = {name: without_half(outputs[name].detach()) for name in wanted}
-        # Only batches with other weights than 1 have weights.
-        whole = torch.ones(len(rows["prediction"]), device=rows["prediction"].device)
-        self._rows.append({**rows, "weight": outputs.get("weight", whole).float()})
+        self._rows.append({name: without_half(outputs[name].detach()) for name in wanted})
 
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not self._rows:

@@ -190,5 +190,5 @@ def read_weights(weight: Any, X: np.ndarray) -> np.ndarray:
             f"sample_weight of row {row} is {weight[row]:g}; weights must be at least 0, and 0 leaves it out"
         )
     if not weight.any():
-        raise LDLError(f"sample_weight is 0 for all {len(X)} rows; give one of them a positive weight")
+        raise LDLError(f"all {len(X)} sample weights are zero; give a row a positive one")
     return weight if (weight == np.round(weight)).all() else weight / weight[weight > 0].mean()

@@ -269,7 +269,9 @@ def band_groups(value: np.ndarray, labels: LabelSpace) -> dict[str, np.ndarray]:
 
 def mean(values: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Weighted mean; NaN without values."""
-    return float(np.average(values, weights=weight)) if len(values) else float("nan")
+    if not len(values):
+        return float("nan")
+    return float(values.mean() if weight is None else np.average(values, weights=weight.astype(np.float64)))
 
 
 def _normalized(prediction: np.ndarray) -> np.ndarray:

@@ -103,10 +103,9 @@ class LineMetrics(TorchMetric):
 
     def update(self, output: dict[str, Tensor]) -> None:
         """Add ``index``, ``prediction``, ``predicted_value``, ``value`` and any ``train_count`` and ``weight``."""
-        known = {"weight": torch.ones_like(output["index"], dtype=torch.float32), **output}
         for name in LINE_COLUMNS:
-            if name in known:
-                getattr(self, name).append(without_half(known[name].detach()))
+            if name in output:
+                getattr(self, name).append(without_half(output[name].detach()))
 
     def compute(self) -> dict[str, float]:
         """Return the results by name, over the rows in the order of the data set."""
@@ -114,8 +113,6 @@ class LineMetrics(TorchMetric):
         rows = {name: dim_zero_cat(column).cpu() for name, column in columns.items() if len(column)}
         order = torch.argsort(rows.pop("index"), stable=True)
         columns = {name: column[order].numpy() for name, column in rows.items()}
-        if (columns["weight"] == 1).all():
-            del columns["weight"]
         wanted = [m for m in metrics_for(self.labels) if m.of == "line" and (self.details or not m.detail)]
         return line_results(Rows(labels=self.labels, **columns), wanted)
 

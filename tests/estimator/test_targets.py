@@ -35,7 +35,7 @@ def test_a_weight_counts_rows(head: Any, target: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("weight", "words"),
     [
-        (np.zeros(40), "sample_weight is 0 for all 40 rows"),
+        (np.zeros(40), "all 40 sample weights are zero; give a row a positive one"),
         (np.r_[np.ones(39), -1], "sample_weight of row 39 is -1"),
         (np.ones(39), r"sample_weight has shape \(39,\); give one weight a row, \(40,\)"),
     ],

@@ -227,12 +227,16 @@ class FittedHead(Head):
         """Return results of ``fit`` to log; none by default."""
         return {}
 
+    def complete_state(self, state: dict[str, Any], prefix: str) -> None:
+        """Add to a saved state what checkpoints of older versions lack, before every loading; nothing by default."""
+
     def register_buffers(self, **tensors: Tensor) -> None:
         """Register, or replace, several buffers by name."""
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        self.complete_state(state_dict, prefix)
         # The shapes of fitted buffers are known only after a fit, so the shapes of the checkpoint apply.
         for name, buffer in list(self.named_buffers(recurse=False, remove_duplicate=False)):
             saved = state_dict.get(prefix + name)
@@ -313,4 +317,7 @@ def wanted_of(head: Head, columns: Mapping[str, Tensor | None]) -> dict[str, Ten
             "leave out sample_weight, or take another head"
         )
     wants = {"value": head.uses_value, "group": head.uses_group, "weight": head.uses_weight}
-    return {name: column for name, column in columns.items() if wants.get(name)}
+    # A subclass may override ``fit`` without weights.
+    return {
+        name: column for name, column in columns.items() if wants.get(name) and (column is not None or name != "weight")
+    }

@@ -114,7 +114,7 @@ class AAKNN(FittedHead):
         found, shares = self._nearest(features.reshape(-1, features.shape[-1]))
         return as_rows((shares[..., None] * self.distributions[found]).sum(1), features)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        if (points := state_dict.get(f"{prefix}points")) is not None:  # older checkpoints have no weights
-            state_dict.setdefault(f"{prefix}weights", torch.ones(len(points)))
-        super()._load_from_state_dict(state_dict, prefix, *args)
+    def complete_state(self, state: dict[str, Any], prefix: str) -> None:
+        """Add equal weights, which older checkpoints lack."""
+        if isinstance(points := state.get(f"{prefix}points"), Tensor):
+            state.setdefault(f"{prefix}weights", torch.ones(points.shape[:1]))

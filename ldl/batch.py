@@ -1,4 +1,7 @@
-"""Batches: dicts of ``input``, ``target`` (B, C), ``weight`` (B,; 0 marks padding) and further columns."""
+"""Batches: dicts of ``input``, ``target`` (B, C), ``weight`` (B,) and further columns.
+
+The weight of a row is any positive number; a row of weight 2 counts as two rows. A weight of 0 marks padding.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +44,11 @@ def keep_truth(plugin: Precision) -> None:
     vars(plugin)["convert_input"] = convert_inputs
 
 
-def learned_rows(batch: Batch) -> int:
-    """Return the number of rows to learn from, without padding; for maps, the number of pixels to keep."""
-    real = batch["weight"] > 0
-    return int((batch["keep"][real] if "keep" in batch else real).sum())
+def learned_rows(batch: Batch) -> float:
+    """Return the sum of the weights of a batch, without padding; for maps, the number of pixels to keep."""
+    if "keep" in batch:
+        return float(batch["keep"][batch["weight"] > 0].sum())
+    return float(batch["weight"].sum(dtype=torch.float64))
 
 
 def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
@@ -55,9 +59,9 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
         train: Whether the model learns from the batch; then padding is removed.
 
     Returns:
-        The batch with ``rows``, the number of its :func:`learned_rows`, and ``padded``, whether it still has padding. A
-        batch of maps to learn from also gets ``kept`` (n,), the numbers of the pixels to ``keep``: at least one, which
-        does not count if ``rows`` is 0.
+        The batch with ``rows``, the number of its :func:`learned_rows`, ``padded``, whether it still has padding, and
+        ``weighted``, whether a row has another weight than 1. A batch of maps to learn from also gets ``kept`` (n,),
+        the numbers of the pixels to ``keep``: at least one, which does not count if ``rows`` is 0.
     """
     if not isinstance(batch, dict):
         raise LDLError(
@@ -66,15 +70,19 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
         )
     if "rows" in batch or "error" in batch:
         return batch
-    rows = learned_rows(batch)
+    weight = batch["weight"]
+    real = weight[weight > 0]
+    counts = {"rows": learned_rows(batch), "weighted": bool((real != 1).any())}
     if not train:
-        return {**batch, "rows": rows, "padded": not bool((batch["weight"] > 0).all())}
+        return {**batch, **counts, "padded": len(real) < len(weight)}
+    if "keep" in batch and counts["weighted"]:
+        raise LDLError("a batch has pixels to keep and rows of other weights than 1; such maps take no row weights")
     batch = without_padding(batch)
     if "keep" in batch:
         kept = batch["keep"].flatten().nonzero().flatten()
         # As in without_padding: the mean loss of no pixels does not exist.
         batch = {**batch, "kept": kept if len(kept) else kept.new_zeros(1)}
-    return {**batch, "rows": rows, "padded": False}
+    return {**batch, **counts, "padded": False}
 
 
 def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
@@ -94,7 +102,7 @@ def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> t
 
 def global_rows(
     batch: dict[str, Any], device: torch.device, collective: Collective, watch: DeferredChecks | None = None
-) -> int:
+) -> float:
     """Return the :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
     Raises:
@@ -115,9 +123,9 @@ def global_rows(
     return total
 
 
-def loss_scale(rows: int, total: int, world_size: int) -> float:
+def loss_scale(rows: float, total: float, world_size: int) -> float:
     """Return the factor for the mean loss of a rank with ``rows`` of ``total`` rows: DDP averages over ranks."""
-    return float(rows > 0) if world_size == 1 else rows * world_size / max(1, total)
+    return float(rows > 0) if world_size == 1 else rows * world_size / (total or 1)
 
 
 def without_padding(batch: Batch) -> Batch:
@@ -126,7 +134,8 @@ def without_padding(batch: Batch) -> Batch:
     if bool(real.all()):
         return batch  # itself, in pinned memory
     used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
-    return {name: column[used] for name, column in batch.items()}
+    kept = {name: column[used] for name, column in batch.items()}
+    return kept if used is real else {**kept, "weight": torch.ones_like(kept["weight"])}
 
 
 @contextmanager
@@ -170,13 +179,14 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     """Mix every instance with another one of the batch (Zhang et al. 2018); mixed distributions are distributions.
 
     One share, drawn from Beta(alpha, alpha), holds for the whole batch; a lower ``alpha`` > 0 mixes less. Inputs,
-    ``target`` and ``value`` are mixed, so that the expectation of the target remains the value. Other columns stay.
+    ``target``, ``value`` and ``weight`` are mixed, so that the expectation of the target remains the value. Other
+    columns stay.
     """
     target = batch["target"]
     share = _draw_share(alpha)
     partner = torch.randperm(len(target), device=target.device)
     mixed: dict[str, Tensor] = {}
-    for name in (*INPUTS, "target", "value"):
+    for name in (*INPUTS, "target", "value", "weight"):
         if name in batch:
             column = batch[name]
             mix = share * column + (1 - share) * column[partner]

@@ -108,6 +108,9 @@ def load_model(path: str | Path, checkpoint: dict[str, Any], make: Callable[[], 
     state = checkpoint["state_dict"]
     try:
         model = make()
+        for name, module in model.named_modules():
+            if complete := getattr(module, "complete_state", None):
+                complete(state, f"{name}.")
         check_weights(model, state)
         model.load_state_dict(state)
         return model

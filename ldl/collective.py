@@ -27,9 +27,9 @@ class Collective:
         """Return the sum of ``tensor`` over all processes. Every process must call it."""
         return tensor
 
-    def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
+    def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
         """Return the sums of numbers on the host. It waits for the other hosts, but not for a device."""
-        return [int(number) for number in numbers]
+        return [float(number) for number in numbers]
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """Return the tensors of all processes, by rank. First dimensions may differ, and may be 0."""
@@ -52,8 +52,8 @@ class TorchCollective(Collective):
         dist.all_reduce(total, op=dist.ReduceOp.SUM)
         return total
 
-    def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
-        total = torch.tensor(numbers, dtype=torch.long)
+    def sum_numbers(self, numbers: Sequence[float]) -> list[float]:
+        total = torch.tensor(numbers, dtype=torch.float64)
         dist.all_reduce(total, group=None if dist.get_backend() == "gloo" else _beside(dist.group.WORLD))
         return total.tolist()
 

@@ -12,7 +12,7 @@ A head is a subclass of :class:`Head`. Its class name is its name on the command
    ``(..., J, F)``, to ``(..., C)``.
 4. ``loss(features, target)`` returns a dict. ldl minimises ``loss`` and logs the other entries, except the
    ``memory`` of an :class:`AlternatingHead`. The default is the Kullback-Leibler divergence of ``forward`` from the
-   target.
+   target. With ``uses_weight`` it is the weighted mean over rows (``ldl.metrics.functional.mean_of``).
 5. ``check_state()`` raises LDLError for loaded state that the head cannot have learned (``ldl.validation.tensors``).
 
 The state of a head is in its parameters and buffers, so ``state_dict`` is the whole head. There are three kinds:
@@ -39,7 +39,7 @@ from ldl.collective import Collective
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
-from ldl.metrics.functional import kl
+from ldl.metrics.functional import kl, mean_of
 from ldl.options import check_options
 from ldl.validation.tensors import check_parameters
 
@@ -53,6 +53,8 @@ class Head(nn.Module, ABC):
         uses_group: Whether ``fit`` takes the keyword ``group``, (N,) integers from 0, such as the person of a row. It
             is None if groups are unknown or the fold does not separate them. Heads that hold out rows keep the rows of
             a group together.
+        uses_weight: Whether ``loss`` or ``fit`` takes the keyword ``weight``, (B,) positive weights of the rows, or
+            None if all are equal. A row of weight 2 counts as two rows. Data with weights are an error for other heads.
         takes_bags: Whether an input is a bag of J instances, (..., J, F) instead of (..., F). Missing instances are NaN
             throughout. Single rows become bags of one instance.
         takes_missing: Whether features may be NaN to mark a missing value.
@@ -67,6 +69,7 @@ class Head(nn.Module, ABC):
 
     uses_value: ClassVar[bool] = False
     uses_group: ClassVar[bool] = False
+    uses_weight: ClassVar[bool] = False
     takes_bags: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
     exact: ClassVar[tuple[str, ...]] = ()
@@ -106,7 +109,7 @@ class Head(nn.Module, ABC):
 
     def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
         """Mean KL divergence of the prediction from ``target`` (..., C), over all leading dimensions."""
-        return {"loss": kl(self(features), target).mean()}
+        return {"loss": mean_of(kl(self(features), target), extra.get("weight"))}
 
     def point_estimate(self, features: Tensor) -> Tensor | None:
         """Return a better estimate than decoding the distribution, (...,) or (..., 2), or None (the default)."""
@@ -172,7 +175,10 @@ class AlternatingHead(Head):
 
     @abstractmethod
     def observe(self, memory: Any, target: Tensor) -> None:
-        """Add a batch, ``memory`` (B, ...) and (B, C), to the replay buffer. B may be 0 on some ranks."""
+        """Add a batch, ``memory`` (B, ...) and (B, C), to the replay buffer. B may be 0 on some ranks.
+
+        The rows of ``target`` are distributions times the weights of the rows.
+        """
 
     def expect(self, epoch: float, run: float) -> None:
         """Receive the number of batches of an epoch and of the run (inf if unlimited). Does nothing by default."""
@@ -221,12 +227,16 @@ class FittedHead(Head):
         """Return results of ``fit`` to log; none by default."""
         return {}
 
+    def complete_state(self, state: dict[str, Any], prefix: str) -> None:
+        """Add to a saved state what checkpoints of older versions lack, before every loading; nothing by default."""
+
     def register_buffers(self, **tensors: Tensor) -> None:
         """Register, or replace, several buffers by name."""
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        self.complete_state(state_dict, prefix)
         # The shapes of fitted buffers are known only after a fit, so the shapes of the checkpoint apply.
         for name, buffer in list(self.named_buffers(recurse=False, remove_duplicate=False)):
             saved = state_dict.get(prefix + name)
@@ -295,11 +305,19 @@ def memory_rows(memory: Any, rows: slice) -> Any:
     return {name: part[rows] for name, part in memory.items()} if isinstance(memory, dict) else memory[rows]
 
 
-def wanted_columns(head: Head) -> list[str]:
-    """Return the columns of a batch that a head takes as keywords besides features and target."""
-    return [name for name, wants in (("value", head.uses_value), ("group", head.uses_group)) if wants]
-
-
 def wanted_of(head: Head, columns: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
-    """Return the columns of :func:`wanted_columns` as keywords for ``fit`` or ``loss``; None for an unknown one."""
-    return {name: columns.get(name) for name in wanted_columns(head)}
+    """Return those of the ``value``, ``group`` and ``weight`` of rows that a head takes in ``fit`` or ``loss``.
+
+    Raises:
+        LDLError: There are weights, and the head does not take any.
+    """
+    if columns.get("weight") is not None and not head.uses_weight:
+        raise LDLError(
+            f"{type(head).__name__} takes no row weights, and the rows have different ones; set data.weighting equal, "
+            "leave out sample_weight, or take another head"
+        )
+    wants = {"value": head.uses_value, "group": head.uses_group, "weight": head.uses_weight}
+    # A subclass may override ``fit`` without weights.
+    return {
+        name: column for name, column in columns.items() if wants.get(name) and (column is not None or name != "weight")
+    }

@@ -21,7 +21,7 @@ from ldl.checkpoint import CHECKPOINT_KEY, check_same_inputs, check_same_model, 
 from ldl.collective import current_collective
 from ldl.edges.tracing import trace
 from ldl.errors import LDLError
-from ldl.head import FittedHead, Head, ImageHead, check_memory, memory_rows
+from ldl.head import FittedHead, Head, ImageHead, check_memory, memory_rows, wanted_of
 from ldl.labels import Decoder, LabelSpace
 from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.temperature import temper
@@ -187,11 +187,12 @@ class Task(Optimised):
         if isinstance(self.head, FittedHead):
             return {"loss": 0.0 * self.anchor}
         batch = mix_pairs(batch, self.mixup) if self.mixup else batch
+        weight = batch["weight"] if batch["weighted"] else None
         with normalised_alone(self, len(batch["index"])):
             features, target = self.features(batch), batch["target"]
             target = trace(self.head, features, target, self.crisp) if self.crisp else target
             features, target = learned_pixels(features, target, batch)
-            extra = {"value": batch.get("value")} if self.head.uses_value else {}
+            extra = wanted_of(self.head, {"value": batch.get("value"), "weight": weight})
             if not self.kept_contract:
                 check_forward(self.head, features, target, self.watch, None if "keep" in batch else batch["index"])
             losses = self.head.loss(features, target, **extra)
@@ -205,6 +206,7 @@ class Task(Optimised):
         self.log("loss", losses["loss"].detach(), logger=False)
         loss = loss_scale(rows, total, current_collective().world_size) * losses["loss"]
         seen = slice(None if rows else 0)
+        target = target if weight is None else target * weight.reshape(-1, *[1] * (target.ndim - 1))
         return {"loss": loss, "memory": memory_rows(memory, seen), "target": target[seen]}
 
     def on_train_epoch_end(self) -> None:
@@ -231,7 +233,7 @@ class Task(Optimised):
             note_prediction(self.watch, self.head, distribution, value, batch["index"])
         distribution = temper(distribution.to(torch.promote_types(distribution.dtype, torch.float32)), self.temperature)
         output = {"index": batch["index"], "prediction": distribution}
-        output.update({name: batch[name] for name in ("target", "value", "group") if name in batch})
+        output.update({name: batch[name] for name in ("target", "value", "group", "votes") if name in batch})
         if self.labels.has_values:
             output["predicted_value"] = self.labels.decode(distribution, self.decoder) if value is None else value
             if "value" not in output and "target" in batch:
@@ -242,6 +244,7 @@ class Task(Optimised):
     def _evaluate(self, batch: dict[str, Tensor], metrics: StageMetrics, batch_idx: int) -> dict[str, Tensor]:
         batch = self.plain.complete(batch, batch_idx, len(self.labels), train=False, wants_target=True)
         output = self.predict_step(batch, batch_idx)
+        output["weight"] = batch["weight"][batch["weight"] > 0] if batch["padded"] else batch["weight"]
         if self.train_values is not None:
             counts = train_counts(self.labels, self.train_values, output["value"].double().cpu().numpy())
             output["train_count"] = torch.from_numpy(counts).to(self.device)

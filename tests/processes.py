@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from ldl.cli import main
 from ldl.collective import Collective
+from ldl.data.base import Loaded
 from ldl.data.synthetic import RotatedDigits
 from ldl.errors import LDLError
 from ldl.head import FittedHead
@@ -93,6 +95,12 @@ HEADS = {
         *("--model.lr_scheduler.threshold", "0.9"),
     ],
     "mean": ["--model.head", "processes.RampPredictor"],
+    # Every row has another weight, in training and in metrics.
+    "weighted": [
+        *("--data", "processes.WeightedDigits", *LEAVES, "--model.head.batches", "10", "--trainer.max_epochs", "1"),
+        *("--model.mixup", "0", "--model.calibrate", "true"),
+    ],
+    "weighted_mean": ["--data", "processes.WeightedDigits", "--model.head", "MeanPredictor"],
 }
 
 
@@ -154,6 +162,15 @@ def assert_close(one: Any, two: Any) -> None:
             assert_close(*pair)
     else:
         assert one == (pytest.approx(two, rel=TOLERANCE, abs=TOLERANCE, nan_ok=True) if isinstance(one, float) else two)
+
+
+class WeightedDigits(RotatedDigits):
+    """Instances with weights of several magnitudes."""
+
+    def load(self) -> Loaded:
+        loaded = super().load()
+        weight = 10 ** np.random.default_rng(0).normal(0, 0.3, loaded.size)
+        return replace(loaded, columns={**loaded.columns, "weight": torch.tensor(weight, dtype=torch.float32)})
 
 
 class DamagedDigits(RotatedDigits):

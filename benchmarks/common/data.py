@@ -17,7 +17,7 @@ from torch import Tensor
 from ldl.collective import Collective
 from ldl.data import LDLDataModule
 from ldl.data.tables.reading import read_table
-from ldl.head import FittedHead, wanted_columns
+from ldl.head import FittedHead, wanted_of
 from ldl.labels import LabelSpace
 from ldl.metrics import DISTRIBUTION_METRICS
 
@@ -56,8 +56,8 @@ def fit_rows(head: H, data: LDLDataModule, features: Tensor, rows: np.ndarray) -
     index = torch.from_numpy(rows)
     head.build(features.shape[-1], data.labels)
     known = known_columns(data)
-    extra = {name: data.columns[name][index] if name in known else None for name in wanted_columns(head)}
-    head.fit(features[index], data.columns["target"][index], Collective(), **extra)
+    columns = {name: data.columns[name][index] if name in known else None for name in ("value", "group", "weight")}
+    head.fit(features[index], data.columns["target"][index], Collective(), **wanted_of(head, columns))
     return head
 
 

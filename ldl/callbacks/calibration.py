@@ -64,7 +64,7 @@ class Calibrate(pl.Callback):
     def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
         if not _validates_fit(trainer) or not (pl_module.calibrate or _has_intervals(pl_module)):
             return
-        wanted = ["prediction", _truth(pl_module), *(["target"] if pl_module.calibrate else [])]
+        wanted = ["prediction", _truth(pl_module), "weight", *(["target"] if pl_module.calibrate else [])]
         wanted += ["group"] if self._by_groups and "group" in outputs else []
         self._rows.append({name: without_half(outputs[name].detach()) for name in wanted})
 
@@ -74,26 +74,28 @@ class Calibrate(pl.Callback):
         columns = {name: torch.cat([rows[name] for rows in self._rows]) for name in self._rows[0]}
         self._rows.clear()
         if pl_module.calibrate:
-            self._fit_temperature(pl_module, columns["prediction"], columns["target"])
+            self._fit_temperature(pl_module, columns["prediction"], columns["target"], columns["weight"])
         if _has_intervals(pl_module):
             self._fit_intervals(pl_module, columns)
 
-    def _fit_temperature(self, task: Any, prediction: Tensor, target: Tensor) -> None:
+    def _fit_temperature(self, task: Any, prediction: Tensor, target: Tensor, weight: Tensor) -> None:
         collective = current_collective()
-        task.temperature = temperature = fit_temperature(prediction, target, collective)
-        total = kl(temper(prediction, temperature).double(), target.double()).sum()
-        divergence, rows = collective.sum(torch.stack([total, total.new_tensor(len(target))])).tolist()
+        task.temperature = temperature = fit_temperature(prediction, target, collective, weight)
+        weight = weight.double()
+        total = weight @ kl(temper(prediction, temperature).double(), target.double())
+        divergence, rows = collective.sum(torch.stack([total, weight.sum()])).tolist()
         task.log_dict({"temperature": temperature, "val_kl_calibrated": divergence / rows})
         self._fitted = True
 
     def _fit_intervals(self, task: Any, columns: dict[str, Tensor]) -> None:
         collective = current_collective()
         columns["prediction"] = temper(columns["prediction"], task.temperature).float()
-        wanted = [name for name in ("prediction", _truth(task), "group") if name in columns]
-        gathered = [torch.cat(collective.gather(columns[name])).cpu().numpy() for name in wanted]
+        gathered = {name: torch.cat(collective.gather(column)).cpu().numpy() for name, column in columns.items()}
+        prediction, truth = gathered["prediction"], gathered[_truth(task)]
         # Without check_finite, predictions may not be finite.
-        usable = len(gathered[0]) > 0 and bool(np.isfinite(gathered[0]).all())
-        found = Conformal.fit(task.labels, *gathered) if usable else None
+        usable = len(prediction) > 0 and bool(np.isfinite(prediction).all())
+        units = gathered.get("group"), gathered["weight"]
+        found = Conformal.fit(task.labels, prediction, truth, *units) if usable else None
         self._units, self._grouped = found.units if found else 0, "group" in columns
         task.calibration = found if self._units >= LEAST else None
 

@@ -77,7 +77,8 @@ class FitHead(pl.Callback):
                 # With leaking groups, test rows share groups with training rows, so held-out rows should too.
                 columns.pop("group", None)
             _check_features(head, columns["features"])
-            head.fit(columns["features"], columns["target"], collective, **wanted_of(head, columns))
+            known = {name: columns.get(name) for name in ("value", "group", "weight")}
+            head.fit(columns["features"], columns["target"], collective, **wanted_of(head, known))
             check_forward(head, columns["features"][:CHECKED], columns["target"][:CHECKED], pl_module.watch)
             pl_module.watch.check_finite(pl_module.device, collective)
             _check_survives(head, columns["features"][:CHECKED])
@@ -123,15 +124,18 @@ def _check_survives(head: FittedHead, features: Tensor) -> None:
 
 @torch.no_grad()
 def _extract(trainer: pl.Trainer, task: Any, loader: Any, collective: Collective) -> Iterator[dict[str, Tensor]]:
-    """Yield ``features``, ``target`` and, if the data have them, ``value`` and ``group`` of all rows by batches."""
+    """Yield ``features``, ``target`` and any ``value``, ``group`` and ``weight`` of all rows by batches."""
     training, first = task.training, None
+    wanted = ["target", "value", "group"]
+    if "weight" in getattr(trainer.datamodule, "columns", {}):  # type: ignore[attr-defined]
+        wanted.append("weight")
     task.eval()
     for batch in loader:
         global_rows(batch, task.device, collective)
         batch = trainer.precision_plugin.convert_input(batch)
         real = batch["weight"] > 0
         batch = {name: column.to(task.device) for name, column in batch.items()}
-        columns = {name: batch[name][real] for name in ("target", "value", "group") if name in batch}
+        columns = {name: batch[name][real] for name in wanted if name in batch}
         features = task.features(batch)[real]
         sizes = sizes_of_all(features, collective)
         first = first or sizes[0]

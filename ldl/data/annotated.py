@@ -25,7 +25,7 @@ class Annotated(LDLDataModule):
     layout of counts, of single votes, or of a matrix (:func:`ldl.annotations.read_annotations`), which is joined by the
     item. A subclass calls :meth:`annotate` in ``load`` and gives ``Loaded.columns`` the number of ``votes`` (size,).
 
-    Weights apply to training rows. Validation and test rows count equally.
+    Weights apply to training rows, and their mean is 1. Validation and test rows count equally.
 
     Args:
         label_columns: Names or patterns, such as ``r*``, of the columns with counts or shares of the labels; by default
@@ -97,6 +97,7 @@ class Annotated(LDLDataModule):
             weight[rows] = votes[rows]
         elif self.weighting == "dirichlet":
             weight[rows] = self.prior.effective_votes(votes[rows])
+        weight[rows] /= weight[rows].mean(dtype=np.float64)
         self.columns = {**self.columns, "weight": torch.from_numpy(weight)}
         if self.smooth:
             target = self._shares().clone()

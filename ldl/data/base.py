@@ -100,9 +100,9 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     """A data set: its files, its label space, its evaluation protocol and its batches.
 
     A subclass reads its files in :meth:`load` and serves inputs in :meth:`inputs`. Batches are dicts of ``input``,
-    ``target`` (B, C), ``weight`` (B,; 0 marks padding), ``index`` (B,), and optionally ``value`` (B,) or (B, 2) and
-    ``group`` (B,). If every pixel has a target, ``target`` is (B, H, W, C), and training batches may have ``keep``
-    (B, H, W), bool: the pixels to learn from.
+    ``target`` (B, C), ``weight`` (B,; by default 1, and 0 for padding), ``index`` (B,), and optionally ``value`` (B,)
+    or (B, 2) and ``group`` (B,). If every pixel has a target, ``target`` is (B, H, W, C), and training batches may have
+    ``keep`` (B, H, W), bool: the pixels to learn from.
 
     Args:
         batch_size: Rows of a global batch, over all processes.
@@ -118,8 +118,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     Attributes:
         labels: The label space, after ``setup``, as all attributes below.
         columns: Columns of a batch besides inputs, for all instances, tensors or ``ldl.data.storage.Column``:
-            ``target`` (size, C), and optionally ``value`` and ``group``. Without columns, backbone features are not
-            reused.
+            ``target`` (size, C), and optionally ``value``, ``group`` and row weights ``weight`` (size,). Without
+            columns, backbone features are not reused.
         size: Number of instances.
         groups: (size,) group of every instance, or None.
         values: (size,) true value of every instance, or (size, 2) points, or None.

@@ -209,29 +209,22 @@ def choose_labels(
     return labels, choose_sigma(spacing, float(axis[-1] - axis[0]))
 
 
-MOST_ROWS = 10**7
-"""Largest sum of the weights."""
-
-
 def read_weights(weight: Any, X: np.ndarray) -> np.ndarray:
-    """Return row numbers of ``X`` in order, each repeated by its weight, since heads take no weights.
+    """Return the weights of the rows of ``X``, (N,) float64.
 
-    Raises ValueError unless there is one weight per row, all are whole numbers of at least 0, and their sum is positive
-    and at most ``MOST_ROWS``.
+    Whole numbers count rows. Others are divided by their mean.
+
+    Raises ValueError unless there is one finite weight of at least 0 per row, and one of them is positive.
     """
     weight = as_numbers(weight, "sample_weight")
     weight = check_array(weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if weight.shape != (len(X),):
         raise LDLError(f"sample_weight has shape {weight.shape}; give one weight a row, ({len(X)},)")
-    if (wrong := (weight < 0) | (weight != np.round(weight))).any():
-        row = int(wrong.argmax())
+    if (weight < 0).any():
+        row = int((weight < 0).argmax())
         raise LDLError(
-            f"sample_weight of row {row} is {weight[row]:g}; weights must be whole numbers of at least 0, since a row "
-            "counts as that many equal rows: multiply and round them, or draw rows by them"
+            f"sample_weight of row {row} is {weight[row]:g}; weights must be at least 0, and 0 leaves it out"
         )
-    if not 0 < weight.sum() <= MOST_ROWS:
-        raise LDLError(
-            f"sample_weight makes {weight.sum():,.0f} rows; not all weights may be zero, nor make more than "
-            f"{MOST_ROWS:,}"
-        )
-    return np.repeat(np.arange(len(X)), weight.astype(np.int64))
+    if not weight.any():
+        raise LDLError(f"all {len(X)} sample weights are zero; give a row a positive one")
+    return weight if (weight == np.round(weight)).all() else weight / weight[weight > 0].mean()

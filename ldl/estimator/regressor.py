@@ -127,7 +127,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             X: (N, F) numbers, with NaN only for a head that takes missing features; or a data frame, whose columns may
                 also be text, categories, truth values and dates, with gaps, and are encoded as by ``TabularLDL``.
             y: (N, C) distributions, (N,) values, or (N, 2) points of a grid.
-            sample_weight: (N,) whole numbers. A row of weight k counts as k equal rows.
+            sample_weight: (N,) numbers of at least 0. If all are whole numbers, a row of weight k counts as k equal
+                rows. Otherwise only their proportions count, and their mean is one row. A row of weight 0 is left out.
             groups: (N,) group of every row, such as the person. ``val_fraction`` and heads that hold out rows keep
                 groups together.
 
@@ -144,10 +145,16 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         rows, target = read_rows(self, X, y, takes_missing(self.head))
         target = in_order(target, y, self.labels)
         groups = read_groups(groups, rows)
+        weight = None
         if sample_weight is not None:
-            index = read_weights(sample_weight, rows)
-            # Copies of a row stay in one group.
-            rows, target, groups = rows[index], target[index], index if groups is None else groups[index]
+            weight = read_weights(sample_weight, rows)
+            kept = weight > 0
+            rows, target, weight, groups = (
+                rows[kept],
+                target[kept],
+                weight[kept],
+                None if groups is None else groups[kept],
+            )
         self._of_values, self._calibrated = has_values(target, self.labels), self.conformal is not None
         if self._of_values:
             labels, self.sigma_ = choose_labels(target, self.labels, self.step, self.sigma)
@@ -155,6 +162,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         else:
             loaded = read_distributions(target, column_names(y), self.labels)
         self.labels_ = loaded.labels
+        if weight is not None:
+            loaded.columns["weight"] = torch.tensor(weight, dtype=torch.float32)
         loaded, seed = replace(loaded, groups=groups), draw_seed(self.random_state)
         self.predictor_ = self._train(rows, loaded, seed)
         if self.conformal == "cross":
@@ -209,12 +218,12 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         return -float(np.average(divergence.numpy(), weights=sample_weight))
 
     @library_defaults()
-    def measure(self, X: Any, y: Any) -> dict[str, float]:
+    def measure(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
         """Return all metrics of ldl on test rows, by their names in ``results.json``, errors as positive numbers.
 
         A search maximises its score, so pass ``scoring`` a :meth:`scorer` instead of this method. Metrics between
         distributions are NaN for rows with a value outside the labels. Raises LDLError for rows that are no
-        distributions, or values that are not finite.
+        distributions, or values that are not finite. ``sample_weight`` (N,) weighs the rows in all means.
         """
         found, labels, values = self._predict(X), self.labels_, self._of_values
         true = self._truth(y)
@@ -224,6 +233,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         rows = {"prediction": found.distribution, "target": truth.columns["target"].numpy()}
         if found.value is not None:
             rows |= {"predicted_value": found.value, "value": truth_of(truth)}
+        if sample_weight is not None:
+            rows["weight"] = read_weights(sample_weight, found.distribution)
         return row_metrics(rows, labels)
 
     @staticmethod
@@ -301,7 +312,7 @@ class Scorer:
 
     name: str
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the metric of test rows, an error times -1; NaN if it is undefined for these rows.
 
         Raises LDLError: The metric does not exist for the labels, has no better direction, or the rows are wrong.
@@ -312,4 +323,4 @@ class Scorer:
             near = did_you_mean(self.name, known)
             raise LDLError(f"these labels have no score {self.name!r}{near}; they have {', '.join(known)}")
         sign = 1 if known[self.name] else -1
-        return float(sign * estimator.measure(X, y).get(self.name, float("nan")))
+        return float(sign * estimator.measure(X, y, sample_weight).get(self.name, float("nan")))

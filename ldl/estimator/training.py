@@ -141,6 +141,11 @@ class ArrayRows(ScaledRows):
         groups = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
         return with_validation(rows, rows[:0], self.val_fraction, self.fold_seed, groups=groups)
 
+    def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of rows, (n,), or None if there are none."""
+        weight = self.columns.get("weight")
+        return None if weight is None else weight.numpy()[rows].astype(np.float64)
+
     @property
     def leak(self) -> None:
         """Return None: there is no test set."""
@@ -167,7 +172,9 @@ def cross_calibrate(
         fold = kfold(len(rows), folds, number, seed, groups=loaded.groups)
         model = train(_safe_indexing(rows, fold.train), part_of(loaded, fold.train))
         predicted[fold.test] = model.predict(_safe_indexing(rows, fold.test)).distribution
-    return Conformal.fit(loaded.labels, predicted, truth_of(loaded), loaded.groups)
+    weight = loaded.columns.get("weight")
+    weights = None if weight is None else weight.numpy()
+    return Conformal.fit(loaded.labels, predicted, truth_of(loaded), loaded.groups, weights)
 
 
 def part_of(loaded: Loaded, index: np.ndarray) -> Loaded:

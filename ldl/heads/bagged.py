@@ -14,7 +14,7 @@ from ldl.heads.softmax import Softmax
 from ldl.labels import LabelSpace
 from ldl.methods.boosting.bags import present
 from ldl.methods.boosting.pooling import Pooling, pool_logits
-from ldl.metrics.functional import KL_FLOOR
+from ldl.metrics.functional import KL_FLOOR, mean_of
 from ldl.options import check_options, option, options
 
 
@@ -35,6 +35,7 @@ class Bagged(Head):
     """
 
     takes_bags: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
 
     head: Head = option(default=None)
     pooling: Pooling = "lse"
@@ -75,7 +76,7 @@ class Bagged(Head):
         """
         logs = self._logs(features)
         logs = torch.where(logs.isneginf(), math.log(KL_FLOOR), logs)
-        return {"loss": (torch.xlogy(target, target) - target * logs).sum(-1).mean()}
+        return {"loss": mean_of((torch.xlogy(target, target) - target * logs).sum(-1), extra.get("weight"))}
 
     def _logs(self, features: Tensor) -> Tensor:
         exists = present(features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.embedding import nearest
 from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.torch_utils import as_rows
-from ldl.methods.training_rows import check_rows, check_targets
+from ldl.methods.training_rows import check_rows, check_targets, shares_of
 from ldl.options import buffer, option, options
 from ldl.validation.tensors import check_numbers, check_shapes, check_simplex
 
@@ -24,6 +24,7 @@ class MeanPredictor(FittedHead):
     The mean has the smallest KL divergence among all constant predictions. The head has no options.
     """
 
+    uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("mean",)
     mean: Tensor
 
@@ -32,11 +33,17 @@ class MeanPredictor(FittedHead):
         super().build(in_features, labels)
         self.register_buffer("mean", torch.full((len(labels),), 1 / len(labels)))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Store the mean of ``target`` (N, ..., C). Raises LDLError for no rows, or a row that is no distribution."""
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, weight: Tensor | None = None) -> None:
+        """Store the mean of ``target`` (N, ..., C), with weights (N,).
+
+        Raises LDLError for no rows, or a row that is no distribution.
+        """
         rows = target.flatten(0, -2)
         check_targets(type(self).__name__, rows)
-        self.mean.copy_(rows.double().mean(0))
+        if weight is None:
+            self.mean.copy_(rows.double().mean(0))
+        else:
+            self.mean.copy_(shares_of(len(rows), weight, rows.device) @ rows.double())
 
     def check_state(self) -> None:
         """Raise LDLError unless the mean is a distribution over the labels."""
@@ -52,43 +59,62 @@ class MeanPredictor(FittedHead):
 class AAKNN(FittedHead):
     """Predict the mean distribution of the nearest training instances, by Euclidean distance.
 
+    A row of weight 2 counts as two neighbours.
+
     Args:
-        neighbours: Number of neighbours, at most all training instances.
+        neighbours: Number of neighbours, at most all training instances. Weighted rows count until their weights reach
+            this number, and are never more than it.
     """
 
-    exact: ClassVar[tuple[str, ...]] = ("points", "distributions")
+    uses_weight: ClassVar[bool] = True
+    exact: ClassVar[tuple[str, ...]] = ("points", "distributions", "weights")
     points: Tensor = buffer()
     distributions: Tensor = buffer()
+    weights: Tensor = buffer()
 
     neighbours: int = option(default=5, least=1)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
-        """Create the buffers ``points`` (N, F) and ``distributions`` (N, C): one, uniform, until fitted."""
+        """Create the buffers ``points`` (N, F), ``distributions`` (N, C), ``weights`` (N,): one, until fitted."""
         super().build(in_features, labels)
         self.register_buffer("points", torch.zeros(1, in_features))
         self.register_buffer("distributions", torch.full((1, len(labels)), 1 / len(labels)))
+        self.register_buffer("weights", torch.ones(1))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
-        """Store features (N, F) and ``target`` (N, C). Raises LDLError for a bad feature or target."""
+    def fit(self, features: Tensor, target: Tensor, collective: Collective, weight: Tensor | None = None) -> None:
+        """Store features (N, F), ``target`` (N, C) and weights (N,). Raises LDLError for a bad feature or target."""
         check_rows(type(self).__name__, features, target)
         self.points, self.distributions = (part.to(torch.float32, copy=True) for part in (features, target))
+        self.weights = torch.ones_like(self.points[:, 0]) if weight is None else weight.to(torch.float32, copy=True)
 
     def check_state(self) -> None:
         """Raise LDLError unless the buffers are points with distributions."""
-        check_shapes(self, {"C": len(self.labels), "F": self.in_features}, points="N F", distributions="N C")
+        check_shapes(
+            self, {"C": len(self.labels), "F": self.in_features}, points="N F", distributions="N C", weights="N"
+        )
+        check_numbers(self, "weights", self.weights)
         check_numbers(self, "points", self.points)
         check_simplex(self, "distributions", self.distributions)
 
     def evidence(self, features: Tensor) -> Evidence:
         """Return the neighbours of one instance (F,), the nearest first."""
-        found = self._nearest(features[None])[0]
-        weights = torch.full((len(found),), 1 / len(found))
-        return weigh([f"row {row}" for row in found.tolist()], weights, self.distributions[found])
+        found, shares = (part[0] for part in self._nearest(features[None]))
+        return weigh([f"row {row}" for row in found.tolist()], shares, self.distributions[found])
 
-    def _nearest(self, rows: Tensor) -> Tensor:
-        return nearest(rows.to(self.points.dtype), self.points, min(self.neighbours, len(self.points)))
+    def _nearest(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the neighbours (B, k) and their shares in the prediction."""
+        found = nearest(rows.to(self.points.dtype), self.points, min(self.neighbours, len(self.points)))
+        weights = self.weights[found]
+        before = weights.cumsum(1) - weights
+        counted = torch.minimum(weights, (self.neighbours - before).clamp_min(0))
+        return found, counted / counted.sum(1, keepdim=True)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return distributions (..., C) of features (..., F), at least float32."""
-        found = self._nearest(features.reshape(-1, features.shape[-1]))
-        return as_rows(self.distributions[found].mean(1), features)
+        found, shares = self._nearest(features.reshape(-1, features.shape[-1]))
+        return as_rows((shares[..., None] * self.distributions[found]).sum(1), features)
+
+    def complete_state(self, state: dict[str, Any], prefix: str) -> None:
+        """Add equal weights, which older checkpoints lack."""
+        if isinstance(points := state.get(f"{prefix}points"), Tensor):
+            state.setdefault(f"{prefix}weights", torch.ones(points.shape[:1]))

@@ -15,13 +15,12 @@ from ldl.errors import LDLError
 from ldl.head import FittedHead
 from ldl.labels import LabelSpace
 from ldl.methods.forest.boosted_tree import Shape
-from ldl.methods.forest.boosting import Loss, Plan, Round, Rows, Search, Trees, boost, mean_loss, number_of
+from ldl.methods.forest.boosting import Loss, Plan, Round, Rows, Search, Trees, boost, number_of
 from ldl.methods.forest.flat import FlatForest, join_trees
 from ldl.methods.forest.histograms import Newton
 from ldl.methods.forest.predict import add_scores
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows, take
-from ldl.metrics.functional import KL_FLOOR
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.protocols import with_validation
@@ -93,6 +92,7 @@ class BoostedTrees(FittedHead):
 
     takes_missing: ClassVar[bool] = True
     uses_group: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("threshold", "values", "start")
     start: Tensor = buffer()
     importances: Tensor = buffer()
@@ -133,27 +133,41 @@ class BoostedTrees(FittedHead):
         self._longest = 0
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
-        """Boost on (N, F), which may be NaN, and (N, C). Raises LDLError for too few rows."""
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        collective: Collective,
+        group: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
+        """Boost on (N, F), which may be NaN, and (N, C), with groups (N,) and weights (N,).
+
+        Weights multiply the derivatives of the rows; ``min_leaf`` and ``sampling`` count rows. Raises LDLError for too
+        few rows.
+        """
         check_rows(type(self).__name__, features, target, missing=True)
         device = features.device
         rows = Rows(*(np.ascontiguousarray(part.float().cpu().numpy()) for part in (features, target)))
+        if weight is not None:
+            rows = rows._replace(weight=weight.float().cpu().numpy())
         rounds, lowest, depth = self.rounds, np.nan, PLAIN_DEPTH if self.depth is None else self.depth
         if self.patience is not None:
             train, watched = self._set_aside(len(target), None if group is None else group.cpu().numpy())
-            part = Rows(rows.features, take(rows.target, train), train.astype(np.int32))
-            seen = Rows(take(rows.features, watched), take(rows.target, watched))
+            own, others = (rows.weight[part] if len(rows.weight) else rows.weight for part in (train, watched))
+            part = Rows(rows.features, take(rows.target, train), train.astype(np.int32), own)
+            seen = Rows(take(rows.features, watched), take(rows.target, watched), weight=others)
             tried = {
                 each: self._boost_watched(part, seen, each, collective, device)
                 for each in (DEPTHS if self.depth is None else (self.depth,))
             }
             depth = min(tried, key=lambda each: tried[each][1])
             done, lowest = tried[depth]
-            rounds, start = len(done), _start(part.target)
+            rounds, start = len(done), part.start
             del part, seen, train, watched
         if self.patience is None or self.refit:
-            start = _start(rows.target)
-            with closing(boost(rows, start, rounds, self._plan(depth), collective, device)) as boosting:
+            start = rows.start
+            with closing(boost(rows, rounds, self._plan(depth), collective, device)) as boosting:
                 done = list(track(boosting, rounds, "boosting trees", self.shows_progress))
         trees = [tree for each in done for tree in each.trees]
         gains = np.zeros(self.in_features)
@@ -218,10 +232,9 @@ class BoostedTrees(FittedHead):
         """Return the rounds up to the lowest loss of the validation rows, and this loss."""
         assert self.patience is not None
         done: list[Round] = []
-        start = _start(train.target)
-        scores = np.tile(start, (len(watched.target), 1))
-        lowest, best = mean_loss(scores, watched.target, number_of(self.objective)), 0
-        with closing(boost(train, start, self.rounds, self._plan(depth), collective, device, watched)) as boosting:
+        scores = np.tile(train.start, (len(watched.target), 1))
+        lowest, best = watched.mean_loss(scores, number_of(self.objective)), 0
+        with closing(boost(train, self.rounds, self._plan(depth), collective, device, watched)) as boosting:
             for each in track(boosting, self.rounds, "finding how many rounds", self.shows_progress):
                 done.append(each)
                 if each.loss < lowest:
@@ -240,8 +253,3 @@ class BoostedTrees(FittedHead):
             )
         cut = with_validation(np.arange(rows), np.arange(0), self.validation, run_seed(self.seed), groups=group)
         return cut.train, cut.val
-
-
-def _start(target: np.ndarray) -> np.ndarray:
-    """Scores of the mean distribution."""
-    return np.log(np.maximum(target.mean(0, dtype=np.float64), KL_FLOOR)).astype(np.float32)

@@ -18,7 +18,7 @@ from ldl.methods.embedding import inverse_root, rbf
 from ldl.methods.evidence import Evidence, of_leaves
 from ldl.methods.forest.oblique import ObliqueForest, ObliqueRules, Truth, grow_oblique, join_oblique, leaf_means, reach
 from ldl.methods.torch_utils import as_rows, one_thread
-from ldl.methods.training_rows import check_rows
+from ldl.methods.training_rows import check_rows, shares_of
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.validation.tensors import (
@@ -78,6 +78,7 @@ class CostSensitiveForest(FittedHead):
     """
 
     uses_value: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = (
         "threshold", "weights", "centre", "scale", "landmark", "root", "leaf_targets", "leaf_values"
     )  # fmt: skip
@@ -127,9 +128,17 @@ class CostSensitiveForest(FittedHead):
         return ObliqueForest(*(getattr(self, name) for name in ObliqueForest._fields))
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        collective: Collective,
+        value: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
         """Grow the forest on (N, F) and (N, C), with the labels themselves, (N,) or (N, 2); None decodes ``target``.
 
+        The weights (N,) are the odds of a row in the bootstrap samples, and their sum replaces N in ``sampling``.
         Raises LDLError for no rows, a bad feature or target, or values without a logarithm.
         """
         check_rows(type(self).__name__, features, target)
@@ -137,17 +146,19 @@ class CostSensitiveForest(FittedHead):
         values = self._values(target, value)
         # One thread, because sums of several depend on how many there are.
         with one_thread(), threadpool_limits(1):
-            mapped = self._learn_map(features.double(), collective)
+            share = shares_of(len(features), weight, features.device)
+            mapped = self._learn_map(features.double(), share, collective)
         truth = self._truth(target, values)
         width = mapped.shape[1]
-        share = width**-0.5 if self.features is None else self.features
+        tried = width**-0.5 if self.features is None else self.features
         rules = ObliqueRules(
-            self.depth, self.min_samples, max(1, round(share * width)), self.sets, self.penalty, self.cap,
+            self.depth, self.min_samples, max(1, round(tried * width)), self.sets, self.penalty, self.cap,
             self.epsilon, self.split_at == "median",
         )  # fmt: skip
         numbers = range(collective.rank, self.trees, collective.world_size)
         seed = run_seed(self.seed)
-        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed)
+        weights = None if weight is None else weight.double().cpu().numpy()
+        grown = grow_oblique(mapped.cpu().numpy(), truth, rules, numbers, self.sampling, self.replace, seed, weights)
         trees = list(track(grown, len(numbers), "growing trees", self.shows_progress))
         forest = join_oblique(trees, rules.features, features.device, collective)
         self.register_buffers(**forest._asdict())
@@ -234,10 +245,13 @@ class CostSensitiveForest(FittedHead):
         similarity = rbf(rows, landmarks, self.gamma)
         return similarity + rows @ landmarks.T if self.kernel == "sum" else similarity
 
-    def _learn_map(self, features: Tensor, collective: Collective) -> Tensor:
-        """Fit the map of the features on the first process, because other machines have other bits, and apply it."""
-        self.centre = collective.broadcast(features.mean(0))
-        scale = (features - self.centre).square().sum(1).mean().sqrt()
+    def _learn_map(self, features: Tensor, share: Tensor, collective: Collective) -> Tensor:
+        """Fit the map of the features on the first process, because other machines have other bits, and apply it.
+
+        The share (N,) of each row in means has the sum 1.
+        """
+        self.centre = collective.broadcast(share @ features)
+        scale = (share @ (features - self.centre).square().sum(1)).sqrt()
         self.scale = collective.broadcast(torch.where(scale > 0, scale, torch.ones_like(scale)))
         self.landmark = features.new_zeros(0, features.shape[1])
         if self.kernel != "linear":
@@ -247,7 +261,7 @@ class CostSensitiveForest(FittedHead):
             self.root = inverse_root(self._similarity(landmark, landmark))
             self.landmark = landmark
             mapped = self.map(features)
-            spread = (mapped - mapped.mean(0)).square().sum(1).mean().sqrt()
+            spread = (share @ (mapped - share @ mapped).square().sum(1)).sqrt()
             root = self.root / torch.where(spread > 0, spread, torch.ones_like(spread))
             # By columns, of which each process may have another number.
             self.root = collective.gather(root.T)[0].T.contiguous()

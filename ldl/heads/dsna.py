@@ -58,6 +58,7 @@ class DSNA(CostSensitiveForest):
         tolerance: Tolerance of the solver; see ``ldl.methods.dsna.sparse``.
     """
 
+    uses_weight: ClassVar[bool] = False
     no_graph: ClassVar[str] = (
         "for every row it solves a problem of as many neighbours as the row happens to have, with eigenvectors, for "
         "which ONNX has no operator; export CostSensitiveForest, on whose trees it stands"
@@ -86,7 +87,9 @@ class DSNA(CostSensitiveForest):
         self.register_buffer("codes", self._codes(self.targets, self.leaf_values))
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
+    def fit(  # type: ignore[override]  # a neighbour has no weight, so there is none in ``fit`` either
+        self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None
+    ) -> None:
         """Grow the forest and store the training rows; see :meth:`CostSensitiveForest.fit`."""
         super().fit(features, target, collective, value)
         with one_thread():

@@ -19,7 +19,7 @@ from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.forest.soft import mix, route, update_leaves
-from ldl.metrics.functional import kl
+from ldl.metrics.functional import kl, mean_of
 from ldl.options import buffer, option, options
 from ldl.validation.tensors import check_range, check_simplex, refuse
 
@@ -66,6 +66,7 @@ class LDLF(AlternatingHead):
             member has its own M units.
     """
 
+    uses_weight: ClassVar[bool] = True
     float32_buffers: ClassVar[tuple[str, ...]] = ("leaves",)
     split: nn.Sequential = buffer()
     units: Tensor = buffer()
@@ -139,7 +140,7 @@ class LDLF(AlternatingHead):
         """Average the trees' outputs: (..., F) to (..., C)."""
         return self._mix(self.route(features)).mean(-2)
 
-    def loss(self, features: Tensor, target: Tensor, **extra: Any) -> dict[str, Tensor]:
+    def loss(self, features: Tensor, target: Tensor, weight: Tensor | None = None, **extra: Any) -> dict[str, Tensor]:
         """Return the mean KL divergence of the trees, or of the forest, from ``target`` (..., C).
 
         With ``routing: step`` the entry ``memory`` is the routing (..., K, L).
@@ -152,17 +153,18 @@ class LDLF(AlternatingHead):
             outputs = outputs.mean(-2, keepdim=True)
         losses = kl(outputs, target.to(routing).unsqueeze(-2))
         if self.training and self.ensemble == "alternating":
-            loss = losses[..., self._draw_tree()].mean()
+            loss = mean_of(losses[..., self._draw_tree()], weight)
         elif self.training and self.tree_dropout:
             kept = torch.rand_like(losses) >= self.tree_dropout
-            loss = (losses * kept).sum() / kept.sum().clamp_min(1)
+            kept = kept if weight is None else kept * weight.to(losses).reshape(-1, *[1] * (losses.ndim - 1))
+            loss = (losses * kept).sum() / torch.where(kept.sum() > 0, kept.sum(), 1)
         else:
-            loss = losses.mean()
+            loss = mean_of(losses, weight)
         return {"loss": loss, **({"memory": routing.detach()} if self.routing == "step" else {})}
 
     @torch.no_grad()
     def observe(self, memory: Tensor, target: Tensor) -> None:
-        """Add a batch, routing (..., K, L) or features (..., F), and (..., C), to the replay buffer."""
+        """Add a batch, routing (..., K, L) or features (..., F), and weighted (..., C), to the replay buffer."""
         memory, target = memory.flatten(0, target.ndim - 2), target.flatten(0, -2)
         rows: slice | Tensor = slice(None)
         if self.buffer_rows is not None and len(target) > (limit := self.buffer_rows // self._every):

@@ -38,6 +38,7 @@ class MaxEnt(FittedHead):
     """
 
     uses_group: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     float32_buffers: ClassVar[tuple[str, ...]] = ("weight", "bias")
     weight: Tensor = buffer()
     bias: Tensor = buffer()
@@ -54,10 +55,21 @@ class MaxEnt(FittedHead):
         if self.l2 is None:
             self.register_buffers(chosen_l2=torch.tensor(torch.nan))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
-        """Fit on (N, F) and (N, C), with groups (N,) to choose ``l2``. Raises LDLError for a bad row."""
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        collective: Collective,
+        group: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
+        """Fit on (N, F) and (N, C), with groups (N,) to choose ``l2``, and weights (N,).
+
+        Raises LDLError for a bad row.
+        """
         check_rows(type(self).__name__, features, target)
         rows, wanted = features.double().cpu().numpy(), target.double().cpu().numpy()
+        shares = None if weight is None else weight.double().cpu().numpy()
         constant = bool((rows == rows[0]).all())  # without variance there are no principal axes
         axes = None if self.l2 == 0 or constant else principal_axes(rows)
         variance = None
@@ -66,11 +78,13 @@ class MaxEnt(FittedHead):
         l2 = self.l2
         if l2 is None:
             groups = None if group is None else group.cpu().numpy()
-            l2 = choose_l2(rows, wanted, self.iterations, self.tolerance, groups, variance, self.shows_progress)
+            l2 = choose_l2(rows, wanted, self.iterations, self.tolerance, groups, variance, shares, self.shows_progress)
             self.chosen_l2.fill_(l2)
         bar = iter(track(range(self.iterations), self.iterations, "fitting", self.shows_progress))
         next(bar)
-        weights = fit_max_ent(rows, wanted, l2, self.iterations, self.tolerance, variance, step=lambda: next(bar, None))
+        weights = fit_max_ent(
+            rows, wanted, l2, self.iterations, self.tolerance, variance, step=lambda: next(bar, None), shares=shares
+        )
         bar.close()  # type: ignore[attr-defined]
         both = torch.from_numpy(weights if axes is None else along_features(weights, axes))
         self.weight.copy_(both[:, :-1])

@@ -70,6 +70,7 @@ class MILBoost(FittedHead):
 
     takes_bags: ClassVar[bool] = True
     uses_group: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("threshold",)
     # MPLBoost has options of these names.
     groups = 1
@@ -108,13 +109,21 @@ class MILBoost(FittedHead):
         self._store(Ensemble(), torch.device("cpu"))
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
-        """Boost on bags (B, J, F) and labels (B, 2), with optional groups (B,); soft labels count for both classes.
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        collective: Collective,
+        group: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
+        """Boost on bags (B, J, F) and labels (B, 2), with optional groups (B,) and weights (B,).
 
+        Soft labels count for both classes.
         Every process does the same. Raises LDLError for no bags, an empty bag, bags of one class, a bad feature or
         target, or too few bags or groups to hold some out.
         """
-        bags = pack(type(self).__name__, features, target, self.prior)
+        bags = pack(type(self).__name__, features, target, self.prior, weight)
         model = Model(CODES[self.pooling], self.r, self.apart)
         tries, threads = max(1, round(self.features * self.in_features)), self.threads or torch.get_num_threads()
         rules = Rules(

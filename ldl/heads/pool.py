@@ -22,7 +22,7 @@ from ldl.heads.wrappers import Mirrored, Scaled
 from ldl.labels import LabelSpace
 from ldl.methods.opinion_pool import PoolMean, pool, pool_weights
 from ldl.methods.torch_utils import traced
-from ldl.methods.training_rows import check_rows
+from ldl.methods.training_rows import check_rows, shares_of
 from ldl.metrics.functional import kl
 from ldl.options import buffer, check_options, option, options
 from ldl.progress import track
@@ -65,6 +65,7 @@ class Pool(FittedHead):
 
     uses_value: ClassVar[bool] = True
     uses_group: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     float32_buffers: ClassVar[tuple[str, ...]] = ("weights", "base")
     weights: Tensor = buffer()
     base: Tensor = buffer()
@@ -111,24 +112,28 @@ class Pool(FittedHead):
         collective: Collective,
         value: Tensor | None = None,
         group: Tensor | None = None,
+        weight: Tensor | None = None,
     ) -> None:
-        """Fit on (N, F), (N, C), and optional values (N, ...) and groups (N,).
+        """Fit on (N, F), (N, C), and optional values (N, ...), groups (N,) and weights (N,).
 
         Raises LDLError for too few rows or groups, or an error of a member, with its name.
         """
         check_rows(type(self).__name__, features, target)
-        columns = {"value": value, "group": group}
-        base = target.double().mean(0)
+        columns = {"value": value, "group": group, "weight": weight}
+        share = shares_of(len(target), weight, target.device)
+        base = share @ target.double()
         if self.mean == "multiplicative":
             self.base = base.to(self.base)
         if len(self.members) > 1:
             outside = self._predict_outside(features, target, columns, collective)
             predicted, wanted, known = (each.double().cpu().numpy() for each in (outside, target, base))
-            shrinkage = self.shrinkage / (len(target) if group is None else len(group.unique()))
-            weights = torch.from_numpy(pool_weights(predicted, wanted, self.mean, known, shrinkage))
+            rows = len(target) if weight is None else float(weight.double().sum())
+            shrinkage = self.shrinkage / (rows if group is None else len(group.unique()))
+            shares = share.cpu().numpy()
+            weights = torch.from_numpy(pool_weights(predicted, wanted, self.mean, known, shrinkage, shares))
             pooled = pool(outside, weights.to(outside), self.mean, base)
-            self.member_kl = kl(outside, target.double()).mean(1).to(self.weights)
-            self.pool_kl = kl(pooled, target.double()).mean().to(self.weights)
+            self.member_kl = (kl(outside, target.double()) @ share).to(self.weights)
+            self.pool_kl = (kl(pooled, target.double()) @ share).to(self.weights)
             self.weights = collective.broadcast(weights.to(self.weights))
         for number in track(self.used, len(self.used), "fitting members", self.shows_progress):
             with self._naming(number):

@@ -12,6 +12,7 @@ from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads.mlp import mlp
 from ldl.labels import LabelSpace
+from ldl.metrics.functional import mean_of
 from ldl.options import buffer, option, options
 
 Objective = Literal["kl", "dldl_v2", "ce", "mean_variance", "sord", "l1"]
@@ -40,6 +41,7 @@ class Softmax(Head):
     """
 
     uses_value: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("points",)
     logits: nn.Sequential = buffer()
     points: Tensor = buffer()
@@ -71,24 +73,29 @@ class Softmax(Head):
         """Return distributions (..., C) of features (..., F)."""
         return self._log_softmax(features).exp()
 
-    def loss(self, features: Tensor, target: Tensor, value: Tensor | None = None, **extra: Any) -> dict[str, Tensor]:
+    def loss(
+        self, features: Tensor, target: Tensor, value: Tensor | None = None, weight: Tensor | None = None, **extra: Any
+    ) -> dict[str, Tensor]:
         """Return the mean objective for ``target`` (..., C), and its parts.
 
-        ``value`` is the label itself, (...,) or (..., 2); None uses the expectation of the target.
+        ``value`` is the label itself, (...,) or (..., 2); None uses the expectation of the target. ``weight`` (B,) are
+        the weights of the rows.
         """
         log_p = self._log_softmax(features)
         with torch.autocast(features.device.type, enabled=False):
-            parts = self._parts(log_p, target.to(log_p.dtype), value)
+            rows = self._parts(log_p, target.to(log_p.dtype), value)
+        parts = {name: mean_of(part, weight) for name, part in rows.items()}
         return {"loss": torch.stack(list(parts.values())).sum(), **{f"loss_{name}": v for name, v in parts.items()}}
 
     def _parts(self, log_p: Tensor, target: Tensor, value: Tensor | None) -> dict[str, Tensor]:
+        """Return the terms of the objective for every row, (...,)."""
         if self.objective == "kl":
             return {"kl": _kl(log_p, target)}
         points = self.points.to(log_p.dtype)
         value = self.labels.decode(target) if value is None else value
         true = value.to(log_p.dtype).reshape(*log_p.shape[:-1], self.labels.ndim)
         expectation = log_p.exp() @ points
-        gap = (expectation - true).abs().sum(-1).mean()
+        gap = (expectation - true).abs().sum(-1)
         squared = (points - true.unsqueeze(-2)).square().sum(-1)
         if self.objective == "l1":
             return {"l1": gap}
@@ -97,17 +104,17 @@ class Softmax(Head):
         if self.objective == "sord":
             return {"kl": _kl(log_p, torch.softmax(-squared / self.sord_scale, -1))}
         nearest = squared.argmin(-1, keepdim=True)
-        cross_entropy = -log_p.gather(-1, nearest).mean()
+        cross_entropy = -log_p.gather(-1, nearest).squeeze(-1)
         if self.objective == "ce":
             return {"ce": cross_entropy, "expectation": self.expectation_weight * gap}
         deviation = (points - expectation.unsqueeze(-2)).square().sum(-1)
         return {
             "ce": cross_entropy,
-            "mean": self.mean_weight * (expectation - true).square().sum(-1).mean() / 2,
-            "variance": self.variance_weight * (log_p.exp() * deviation).sum(-1).mean(),
+            "mean": self.mean_weight * (expectation - true).square().sum(-1) / 2,
+            "variance": self.variance_weight * (log_p.exp() * deviation).sum(-1),
         }
 
 
 def _kl(log_p: Tensor, target: Tensor) -> Tensor:
     # Log probabilities need no floor, which would cut the gradient of a confident mistake.
-    return (torch.xlogy(target, target) - target * log_p).sum(-1).mean()
+    return (torch.xlogy(target, target) - target * log_p).sum(-1)

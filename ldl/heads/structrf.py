@@ -20,7 +20,7 @@ from ldl.methods.forest.predict import average, average_without, reach
 from ldl.methods.forest.sampling import bootstrap
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows
-from ldl.metrics.functional import kl
+from ldl.metrics.functional import kl, mean_of
 from ldl.options import buffer, option, options
 from ldl.progress import track
 from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_simplex, check_trees, longest_path
@@ -82,6 +82,7 @@ class StructRF(FittedHead):
 
     exact: ClassVar[tuple[str, ...]] = ("threshold", "values")
     uses_group: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     roots: Tensor = buffer()
     importances: Tensor = buffer()
     out_of_bag_kl: Tensor = buffer()
@@ -118,14 +119,24 @@ class StructRF(FittedHead):
         self._longest = 0
 
     @torch.no_grad()
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, group: Tensor | None = None) -> None:
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        collective: Collective,
+        group: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
         """Grow the forest on (N, F) and (N, C); groups (N,) only affect the out-of-bag estimate.
+
+        The weights (N,) are the odds of a row in the bootstrap samples, and their sum replaces N in ``sampling``.
 
         Raises LDLError for no rows, or a feature that is not finite.
         """
         check_rows(type(self).__name__, features, target)
         rows = features.float().cpu().numpy()
         distributions = np.ascontiguousarray(target.float().cpu().numpy())
+        weights = None if weight is None else weight.double().cpu().numpy()
         tries = max(1, round(self.features * self.in_features))
         rules = Rules(
             get_args(Search).index(self.search), self.depth, self.min_samples, self.min_leaf, self.min_gain, tries,
@@ -135,7 +146,7 @@ class StructRF(FittedHead):
         grown = grow_trees(
             rows, distributions, rules, numbers,
             sampling=self.sampling, replace=self.replace, bins=self.bins, seed=run_seed(self.seed),
-            threads=self.threads or torch.get_num_threads(),
+            threads=self.threads or torch.get_num_threads(), weight=weights,
         )  # fmt: skip
         trees, gains = [], np.zeros((len(numbers), rows.shape[1]))
         for number, tree in enumerate(track(grown, len(numbers), "growing trees", self.shows_progress)):
@@ -148,7 +159,8 @@ class StructRF(FittedHead):
         self.importances = (gain / gain.sum() if gain.sum() > 0 else gain).float()
         if self.out_of_bag:
             groups = np.arange(len(rows), dtype=np.int32) if group is None else group.cpu().numpy()
-            self.out_of_bag_kl = self._measure_out_of_bag(rows, distributions, groups, collective).to(features.device)
+            measured = self._measure_out_of_bag(rows, distributions, groups, weights, collective)
+            self.out_of_bag_kl = measured.to(features.device)
 
     def forward(self, features: Tensor) -> Tensor:
         """Average the leaves of the trees: (..., F) to (..., C), at least float32.
@@ -185,7 +197,12 @@ class StructRF(FittedHead):
         return {} if bool(self.out_of_bag_kl.isnan()) else {"out_of_bag_kl": float(self.out_of_bag_kl)}
 
     def _measure_out_of_bag(
-        self, rows: np.ndarray, distributions: np.ndarray, group: np.ndarray, collective: Collective
+        self,
+        rows: np.ndarray,
+        distributions: np.ndarray,
+        group: np.ndarray,
+        weight: np.ndarray | None,
+        collective: Collective,
     ) -> Tensor:
         """Share the rows over the processes; each row's sum runs over the trees in order, so the bits agree."""
         own, held, places = (part[collective.rank :: collective.world_size] for part in (rows, distributions, group))
@@ -193,7 +210,8 @@ class StructRF(FittedHead):
         whole = np.zeros(group.max() + 1, np.bool_)
         for number in range(self.trees):
             whole[:] = False
-            whole[group[bootstrap(len(rows), self.sampling, self.replace, run_seed(self.seed), number)[0]]] = True
+            drawn = bootstrap(len(rows), self.sampling, self.replace, run_seed(self.seed), number, weight)[0]
+            whole[group[drawn]] = True
             seen[number] = np.packbits(whole[places], bitorder="little")
         on_cpu = FlatForest(*(tensor.cpu() for tensor in self.forest.buffers().values()))
         divergence, trusted = torch.empty(2, len(own), dtype=torch.float64)
@@ -209,4 +227,9 @@ class StructRF(FittedHead):
         table = torch.stack([divergence, trusted], 1).to(self.roots.device)
         divergence, trusted = interleave(collective.gather(table)).T
         # Few trees saw no row of a large group, and they do not represent the forest.
-        return (divergence.nanmean() if trusted.mean() >= 0.5 else divergence.new_tensor(torch.nan)).float()
+        if trusted.mean() < 0.5:
+            return divergence.new_tensor(torch.nan).float()
+        known = ~divergence.isnan()
+        return mean_of(
+            divergence[known], None if weight is None else torch.from_numpy(weight).to(known.device)[known]
+        ).float()

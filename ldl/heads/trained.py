@@ -16,7 +16,7 @@ from ldl.batch import run_seed
 from ldl.collective import Collective
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError, SharedError
-from ldl.head import AlternatingHead, FittedHead, Head, wanted_columns
+from ldl.head import AlternatingHead, FittedHead, Head, wanted_of
 from ldl.heads.softmax import Softmax
 from ldl.heads.wrappers import ScalingHead
 from ldl.labels import LabelSpace
@@ -50,6 +50,7 @@ class Trained(ScalingHead):
     """
 
     uses_value: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     members: list[Head] = buffer()
 
     head: Head = option(default=None)
@@ -84,13 +85,24 @@ class Trained(ScalingHead):
         self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
         self.learn_scaling(torch.zeros(2, in_features, device="cpu"))
 
-    def fit(self, features: Tensor, target: Tensor, collective: Collective, value: Tensor | None = None) -> None:
-        """Train on (N, F), (N, C) and optional values (N, ...). Raises LDLError for a bad row or a divergent loss."""
+    def fit(
+        self,
+        features: Tensor,
+        target: Tensor,
+        collective: Collective,
+        value: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
+        """Train on (N, F), (N, C) and optional values (N, ...) and weights (N,).
+
+        Raises LDLError for a bad row, a divergent loss, or weights for a head that takes none.
+        """
         check_rows(type(self).__name__, features, target)
         dtype = torch.promote_types(features.dtype, torch.float32)
         self.learn_scaling(features)
         columns = {"features": self.scaled(features.to(dtype)), "target": target.to(dtype)}
-        columns |= {} if value is None else {"value": value}
+        known = {"value": value, "weight": weight}
+        columns |= {name: column for name, column in wanted_of(self.head, known).items() if column is not None}
         failed = target.new_zeros(())
         for number in range(collective.rank, self.repeats, collective.world_size):
             with self._drawing(number, features.device):
@@ -166,7 +178,8 @@ def learn(
 
     Args:
         head: A head that learns by gradient; an alternating head is also updated when it is due.
-        columns: ``features`` (N, F), ``target`` (N, C) and optional ``value`` (N, ...).
+        columns: ``features`` (N, F), ``target`` (N, C) and optional ``value`` (N, ...) and ``weight`` (N,), which the
+            head takes.
         epochs: Passes over the rows.
         batch_size: Rows per batch.
         lr: Initial learning rate.
@@ -180,7 +193,6 @@ def learn(
     batches = math.ceil(rows / batch_size)
     epochs = epochs if steps is None else max(1, min(epochs, round(steps / batches)))
     schedule = WarmupCosine(optimizer, 0.0, epochs * batches)
-    wanted = wanted_columns(head)
     columns = {name: column.contiguous() for name, column in columns.items()}
     head.train()
     for _ in track(range(epochs), epochs, f"training {type(head).__name__}", show):
@@ -188,13 +200,15 @@ def learn(
             batch = {name: column[part] for name, column in columns.items()}
             batch = mix_pairs(batch, mixup) if mixup else batch
             features, target = batch["features"], batch["target"]
-            losses = head.loss(features, target, **{name: batch.get(name) for name in wanted})
+            known = {"value": batch.get("value"), "weight": batch.get("weight")}
+            losses = head.loss(features, target, **wanted_of(head, known))
             optimizer.zero_grad()
             losses["loss"].backward()
             optimizer.step()
             schedule.step()
             if isinstance(head, AlternatingHead):
-                head.observe(losses.get("memory", features), target)
+                weighted = target if "weight" not in batch else target * batch["weight"].to(target)[:, None]
+                head.observe(losses.get("memory", features), weighted)
                 if head.update_due:
                     head.update(Collective())
     head.eval()

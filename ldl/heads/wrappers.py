@@ -23,8 +23,8 @@ from ldl.methods.training_rows import check_rows
 from ldl.options import buffer, check_options, option, options
 from ldl.validation.tensors import check_shapes
 
-Columns = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
-"""Features (N, F), targets (N, C), and values and groups or None."""
+Columns = dict[str, Tensor | None]
+"""The ``value``, ``group`` and ``weight`` of the rows, None if unknown."""
 PREFIX = "scaling_"
 """Prefix of the buffers of a scaling."""
 SHAPES = {"quantiles": "Q F", "references": "Q"}
@@ -82,6 +82,7 @@ class _Wrapper(FittedHead):
 
     uses_value: ClassVar[bool] = True
     uses_group: ClassVar[bool] = True
+    uses_weight: ClassVar[bool] = True
     head: Head
     fix_images: ClassVar[str]
     fix_gradient: ClassVar[str]
@@ -111,16 +112,21 @@ class _Wrapper(FittedHead):
         collective: Collective,
         value: Tensor | None = None,
         group: Tensor | None = None,
+        weight: Tensor | None = None,
     ) -> None:
-        """Fit on (N, F), (N, C), and optional values (N, ...) and groups (N,). Raises LDLError for a bad row."""
+        """Fit on (N, F), (N, C), and optional values (N, ...), groups (N,) and weights (N,).
+
+        Raises LDLError for a bad row, or weights for a head that takes none.
+        """
         check_rows(type(self).__name__, features, target)
-        features, target, value, group = self._prepare(features, target, value, group)
+        columns: Columns = {"value": value, "group": group, "weight": weight}
+        features, target, columns = self._prepare(features, target, columns)
         self._fitted.shows_progress = self.shows_progress
-        self._fitted.fit(features, target, collective, **wanted_of(self.head, {"value": value, "group": group}))
+        self._fitted.fit(features, target, collective, **wanted_of(self.head, columns))
 
     @abstractmethod
-    def _prepare(self, features: Tensor, target: Tensor, value: Tensor | None, group: Tensor | None) -> Columns:
-        """Return the features, targets, values and groups to which the head is fitted."""
+    def _prepare(self, features: Tensor, target: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Columns]:
+        """Return the features, targets and columns to which the head is fitted."""
 
     @property
     def _fitted(self) -> FittedHead:
@@ -154,9 +160,9 @@ class Scaled(_Wrapper, ScalingHead):
         super().build(in_features, labels)
         self.learn_scaling(torch.zeros(2, in_features, device="cpu"))
 
-    def _prepare(self, features: Tensor, target: Tensor, value: Tensor | None, group: Tensor | None) -> Columns:
+    def _prepare(self, features: Tensor, target: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Columns]:
         self.learn_scaling(features)
-        return self.scaled(features), target, value, group
+        return self.scaled(features), target, columns
 
     def forward(self, features: Tensor) -> Tensor:
         """Apply the head to the scaled features: (..., F) to (..., C)."""
@@ -207,13 +213,13 @@ class Mirrored(_Wrapper):
         super().build(in_features, labels)
         self.register_buffer("places", torch.from_numpy(self._find_places(in_features)), persistent=False)
 
-    def _prepare(self, features: Tensor, target: Tensor, value: Tensor | None, group: Tensor | None) -> Columns:
+    def _prepare(self, features: Tensor, target: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Columns]:
         if self.mirror is None:
-            return features, target, value, group
-        group = torch.arange(len(features), device=features.device) if group is None else group
-        features = torch.cat([features, features[:, self.places]])
-        value = None if value is None else torch.cat([value, value])
-        return features, target.repeat(2, 1), value, group.repeat(2)
+            return features, target, columns
+        group = columns["group"]
+        columns["group"] = torch.arange(len(features), device=features.device) if group is None else group
+        both = {name: None if column is None else torch.cat([column, column]) for name, column in columns.items()}
+        return torch.cat([features, features[:, self.places]]), target.repeat(2, 1), both
 
     def forward(self, features: Tensor) -> Tensor:
         """Average the predictions for features (..., F) and for their mirror images: (..., C)."""

@@ -43,6 +43,7 @@ def along_features(weights: np.ndarray, axes: PCA) -> np.ndarray:
 def fit_max_ent(
     rows: np.ndarray, target: np.ndarray, l2: float, iterations: int, tolerance: float,
     variance: np.ndarray | None = None, start: np.ndarray | None = None, step: Callable[[], object] = lambda: None,
+    shares: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Fit the weights (C, F + 1), biases last, of :class:`ldl.heads.max_ent.MaxEnt`, in float64.
 
@@ -57,20 +58,23 @@ def fit_max_ent(
             which takes a fraction of the steps. None does not scale.
         start: Initial weights; None is zero.
         step: Callback after every iteration.
+        shares: (N,) weight of each row in the mean loss; None for equal weights.
     """
+    shares = np.full(len(rows), 1 / len(rows)) if shares is None else shares / shares.sum()
+    target = target * shares[:, None]
     shape = (target.shape[1], rows.shape[1] + 1)
     units = np.ones(shape)
     if variance is not None:
-        mean = target.mean(0)
+        mean = target.sum(0)
         curvature = np.maximum(mean * (1 - mean / mean.sum()), LEAST)[:, None]
         units = 1 / np.sqrt(np.concatenate([curvature * variance + l2, curvature], 1))
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
         both = flat.reshape(shape) * units
         logs = log_softmax(rows @ both[:, :-1].T + both[:, -1], axis=1)
-        difference = (np.exp(logs) * target.sum(1, keepdims=True) - target) / len(rows)
+        difference = np.exp(logs) * target.sum(1, keepdims=True) - target
         gradient = np.concatenate([difference.T @ rows + l2 * both[:, :-1], difference.sum(0)[:, None]], 1)
-        cross_entropy = -(target * logs).sum() / len(rows)
+        cross_entropy = -(target * logs).sum()
         return cross_entropy + l2 / 2 * float((both[:, :-1] ** 2).sum()), (gradient * units).ravel()
 
     found = minimize(
@@ -84,7 +88,7 @@ def fit_max_ent(
 
 def choose_l2(
     rows: np.ndarray, target: np.ndarray, iterations: int, tolerance: float, groups: np.ndarray | None = None,
-    variance: np.ndarray | None = None, shows_progress: bool = False,
+    variance: np.ndarray | None = None, shares: np.ndarray | None = None, shows_progress: bool = False,
 ) -> float:  # fmt: skip
     """Return the one of :data:`PENALTIES` with the smallest mean KL divergence on held-out rows.
 
@@ -95,11 +99,13 @@ def choose_l2(
         tolerance: See :func:`fit_max_ent`.
         groups: (N,) groups of rows that are held out together; None holds out single rows.
         variance: See :func:`fit_max_ent`.
+        shares: (N,) weight of each row; None for equal weights.
         shows_progress: Whether to show a progress bar.
 
     Returns:
         The penalty; the strongest one for a single row or group.
     """
+    shares = np.ones(len(rows)) if shares is None else shares
     units = len(rows) if groups is None else len(np.unique(groups))
     folds = min(FOLDS, units)
     if folds < 2:
@@ -111,10 +117,13 @@ def choose_l2(
     for l2 in track(PENALTIES, len(PENALTIES), "choosing l2", shows_progress):
         lost = 0.0
         for number, cut in enumerate(cuts):
-            own = fit_max_ent(rows[cut.train], target[cut.train], l2, iterations, rough, variance, weights[number])
+            options = l2, iterations, rough, variance, weights[number]
+            own = fit_max_ent(rows[cut.train], target[cut.train], *options, shares=shares[cut.train])
             weights[number] = own
             logs = log_softmax(rows[cut.test] @ own[:, :-1].T + own[:, -1], axis=1)
-            lost -= float((target[cut.test] * logs).sum())  # the entropy of the target is the same for all penalties
+            lost -= float(
+                (shares[cut.test, None] * target[cut.test] * logs).sum()
+            )  # the entropy of the target is the same for all penalties
         if lost < lowest:
             lowest, best = lost, l2
         elif lost > WORSE * lowest:

@@ -52,6 +52,7 @@ def pool(predictions: Tensor, weights: Tensor, mean: PoolMean, base: Tensor | No
 
 def pool_weights(
     predictions: np.ndarray, target: np.ndarray, mean: PoolMean, base: np.ndarray | None = None, shrinkage: float = 0.0,
+    shares: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Return the weights w that minimise the mean KL divergence of their pool from the target, plus a penalty.
 
@@ -64,6 +65,7 @@ def pool_weights(
         mean: See :func:`pool`.
         base: (C,) on the simplex, for ``multiplicative``.
         shrinkage: Strength of the penalty on unequal weights, at least 0.
+        shares: (N,) share of each row in the mean, with the sum 1; None for equal shares.
 
     Returns:
         (M,) on the simplex, none in (0, ``LEAST_WEIGHT``); for ``multiplicative``, each at most ``MOST_WEIGHT``.
@@ -76,7 +78,8 @@ def pool_weights(
         member, row, label = wrong[0]
         raise LDLError(f"member {member} predicts {predictions[member, row, label]} for row {row}, label {label}")
     predictions = np.maximum(predictions, KL_FLOOR, dtype=np.float64)
-    target, members = np.asarray(target, np.float64), len(predictions)
+    shares = np.full(len(target), 1 / len(target)) if shares is None else shares
+    target, members = np.asarray(target, np.float64) * shares[:, None], len(predictions)
     free = mean == "multiplicative"
     objective = _linear if mean == "arithmetic" else _logarithmic
     given = predictions if mean == "arithmetic" else np.log(predictions)
@@ -104,16 +107,16 @@ def pool_weights(
 def _linear(
     weights: np.ndarray, predictions: np.ndarray, target: np.ndarray, _: float
 ) -> tuple[float, np.ndarray]:  # fmt: skip
-    """Return the mean cross-entropy of the linear pool, and its gradient."""
+    """Return the cross-entropy of the linear pool from targets times their shares, and its gradient."""
     pooled = np.tensordot(weights, predictions, 1)
-    return -(target * np.log(pooled)).sum() / len(target), -(predictions * (target / pooled)).sum((1, 2)) / len(target)
+    return -(target * np.log(pooled)).sum(), -(predictions * (target / pooled)).sum((1, 2))
 
 
 def _logarithmic(
     weights: np.ndarray, logs: np.ndarray, target: np.ndarray, offset: np.ndarray | float
 ) -> tuple[float, np.ndarray]:
-    """Return the mean cross-entropy of the logarithmic pool of ``logs`` and the base ``offset``, and its gradient."""
+    """Return the same for the logarithmic pool of ``logs`` and the base ``offset``."""
     scores = np.tensordot(weights, logs, 1) + offset
     loss = (logsumexp(scores, 1) * target.sum(1)).sum() - (target * scores).sum()
     surplus = softmax(scores, 1) * target.sum(1, keepdims=True) - target
-    return loss / len(target), (surplus * logs).sum((1, 2)) / len(target)
+    return loss, (surplus * logs).sum((1, 2))

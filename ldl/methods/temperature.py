@@ -27,7 +27,9 @@ def temper(prediction: Tensor, temperature: float) -> Tensor:
 
 
 @torch.no_grad()
-def fit_temperature(prediction: Tensor, target: Tensor, collective: Collective | None = None) -> float:
+def fit_temperature(
+    prediction: Tensor, target: Tensor, collective: Collective | None = None, weight: Tensor | None = None
+) -> float:
     """Fit the temperature T with the smallest mean KL divergence of the tempered predictions from the targets.
 
     The divergence is convex in 1 / T. Bisection finds its only minimum, the zero of the slope, which is the mean over
@@ -37,18 +39,20 @@ def fit_temperature(prediction: Tensor, target: Tensor, collective: Collective |
         prediction: (N, C), rows on the simplex; N may be 0 on some ranks.
         target: (N, C), rows on the simplex.
         collective: The slope is summed over its processes.
+        weight: (N,) weights of the rows; None weighs all equally.
 
     Returns:
         T in [1/100, 100]; 1 without rows, or if all predictions are uniform, which no temperature changes.
     """
     collective = collective or Collective()
     logs, target = prediction.double().clamp_min(KL_FLOOR).log(), target.double()
+    weight = logs.new_ones(len(logs)) if weight is None else weight.double()
 
     def slope(scale: float) -> float:
-        return float(collective.sum((((scale * logs).softmax(-1) - target) * logs).sum()))
+        return float(collective.sum(weight @ (((scale * logs).softmax(-1) - target) * logs).sum(1)))
 
     low, high = -math.log(WIDEST), math.log(WIDEST)
-    rows = float(collective.sum(logs.new_tensor(len(logs))))
+    rows = float(collective.sum(weight.sum()))
     if slope(WIDEST) - slope(1 / WIDEST) <= 1e-9 * rows:
         return 1.0
     for _ in range(STEPS):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
@@ -54,6 +55,13 @@ def blocks(table: Table, size: int | None = None) -> Iterator[tuple[int, Table]]
     rows = max(1, (size or BLOCK) // max(1, table.nbytes // max(1, len(table))))
     for first in range(0, len(table), rows):
         yield first, table[first : first + rows]
+
+
+def shares_of(rows: int, weight: Tensor | None, device: torch.device) -> Tensor:
+    """Return the share (N,) of each row in the sum of the weights, float64; None weighs all rows equally."""
+    if weight is None:
+        return torch.full((rows,), 1 / rows, dtype=torch.float64, device=device)
+    return weight.double() / weight.double().sum()
 
 
 def take(table: np.ndarray, rows: np.ndarray) -> np.ndarray:

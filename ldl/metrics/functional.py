@@ -24,6 +24,14 @@ def kl(prediction: Tensor, target: Tensor) -> Tensor:
     return (torch.xlogy(target, target) - target * prediction.clamp_min(KL_FLOOR).log()).sum(-1)
 
 
+def mean_of(rows: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Return the mean of numbers (B, ...), or with weights (B,) of the rows their weighted mean."""
+    if weight is None:
+        return rows.mean()
+    weight = weight.to(rows).reshape(-1, *[1] * (rows.ndim - 1)).expand_as(rows)
+    return (weight * rows).sum() / weight.sum()
+
+
 def chebyshev(prediction: Tensor, target: Tensor) -> Tensor:
     """max |d - g|; in [0, 1]."""
     return (target - prediction).abs().amax(-1)

@@ -20,7 +20,8 @@ class Metric:
     Attributes:
         name: Name in ``results.json``, logs and tables.
         function: Maps a predicted and a true batch in float64 to one number per row, (...,); the metric is their mean
-            over all rows and processes. Or a torchmetrics class without arguments that is updated with both batches.
+            over all rows and processes. Or a torchmetrics class without arguments that is updated with both batches,
+            and with the weights (B,) of the rows if its ``update`` has an argument ``weight``.
             For ``line``, a function of :class:`ldl.metrics.ordinal.Rows` to a number, or None if undefined.
         higher_is_better: None if neither direction is better.
         unit: Whether it has the unit of the labels.
@@ -47,7 +48,7 @@ class Metric:
 
 
 class Mean(torchmetrics.Metric):
-    """Mean over rows, summed in float64: exact over any number of processes, and NaN without rows.
+    """Weighted mean over rows, summed in float64: exact over any number of processes, and NaN without rows.
 
     Args:
         function: Maps two batches in float64 to one number per row.
@@ -63,11 +64,16 @@ class Mean(torchmetrics.Metric):
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("rows", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
-    def update(self, prediction: Tensor, target: Tensor) -> None:
-        """Add predicted and true distributions (..., C), or values (...,) or (..., 2)."""
+    def update(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
+        """Add predicted and true distributions (..., C), or values (...,) or (..., 2), and weights (B,) of the rows."""
         measured = self.function(prediction.double(), target.double())
-        self.total += measured.sum()
-        self.rows += measured.numel()
+        if weight is None:
+            self.total += measured.sum()
+            self.rows += measured.numel()
+        else:
+            weight = weight.double().reshape(-1, *[1] * (measured.ndim - 1)).expand_as(measured)
+            self.total += (weight * measured).sum()
+            self.rows += weight.sum()
 
     def compute(self) -> Tensor:
         return self.total / self.rows

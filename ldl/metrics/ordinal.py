@@ -44,6 +44,7 @@ class Rows:
         value: (n,) true values, in the labels' unit.
         labels: The label space.
         train_count: (n,) training instances of each instance's label, or None if unknown.
+        weight: (n,) weights of the rows in means, or None if all are equal.
     """
 
     prediction: np.ndarray
@@ -51,6 +52,7 @@ class Rows:
     value: np.ndarray
     labels: LabelSpace
     train_count: np.ndarray | None = None
+    weight: np.ndarray | None = None
 
     @cached_property
     def axis(self) -> np.ndarray:
@@ -89,13 +91,19 @@ def line_metrics(labels: LabelSpace) -> list[Metric]:
     """
     line = partial(Metric, of="line")
     return [
-        line("nll", lambda rows: mean(nll(rows.prediction, rows.value, rows.axis))),
-        line("crps", lambda rows: mean(crps(rows.prediction, rows.value, rows.axis)), unit=True),
-        *(line(f"coverage{p}", lambda rows, p=p: coverage(rows.spans, p), None, detail=p != 90) for p in COVERAGES),
-        line("calibration_error", lambda rows: calibration_error(rows.spans)),
-        line("gm", lambda rows: geometric_mean(rows.error, rows.floor), unit=True),
-        line("balanced_mae", lambda rows: balanced_mae(rows.error, rows.value, rows.labels), unit=True),
-        *(line(f"cs{t}", lambda rows, t=t: mean(np.abs(rows.error) <= t), True, detail=True) for t in THETAS),
+        line("nll", lambda rows: mean(nll(rows.prediction, rows.value, rows.axis), rows.weight)),
+        line("crps", lambda rows: mean(crps(rows.prediction, rows.value, rows.axis), rows.weight), unit=True),
+        *(
+            line(f"coverage{p}", lambda rows, p=p: coverage(rows.spans, p, rows.weight), None, detail=p != 90)
+            for p in COVERAGES
+        ),
+        line("calibration_error", lambda rows: calibration_error(rows.spans, rows.weight)),
+        line("gm", lambda rows: geometric_mean(rows.error, rows.floor, rows.weight), unit=True),
+        line("balanced_mae", lambda rows: balanced_mae(rows.error, rows.value, rows.labels, rows.weight), unit=True),
+        *(
+            line(f"cs{t}", lambda rows, t=t: mean(np.abs(rows.error) <= t, rows.weight), True, detail=True)
+            for t in THETAS
+        ),
         *(metric for name in SHOTS for metric in _group_metrics(name, "mae", "gm")),
         *(metric for band in bands(labels) for metric in _group_metrics(band, "mae", "bias")),
     ]
@@ -108,11 +116,11 @@ def line_results(rows: Rows, metrics: list[Metric] | None = None) -> dict[str, f
     return {name: result for name, result in results.items() if result is not None}
 
 
-_GROUP_FUNCTIONS: dict[str, Callable[[np.ndarray, float], float]] = {
-    "n": lambda error, floor: float(len(error)),
-    "mae": lambda error, floor: mean(np.abs(error)),
-    "bias": lambda error, floor: mean(error),
-    "gm": lambda error, floor: geometric_mean(error, floor),
+_GROUP_FUNCTIONS: dict[str, Callable[[np.ndarray, float, np.ndarray | None], float]] = {
+    "n": lambda error, floor, weight: float(len(error)),
+    "mae": lambda error, floor, weight: mean(np.abs(error), weight),
+    "bias": lambda error, floor, weight: mean(error, weight),
+    "gm": lambda error, floor, weight: geometric_mean(error, floor, weight),
 }
 
 
@@ -129,7 +137,9 @@ def _group_metrics(group: str, *functions: str) -> list[Metric]:
 def _of_group(group: str, function: str, rows: Rows) -> float | None:
     if group not in rows.groups:
         return None
-    return _GROUP_FUNCTIONS[function](rows.error[rows.groups[group]], rows.floor)
+    members = rows.groups[group]
+    weight = None if rows.weight is None else rows.weight[members]
+    return _GROUP_FUNCTIONS[function](rows.error[members], rows.floor, weight)
 
 
 def nearest(axis: np.ndarray, value: np.ndarray) -> np.ndarray:
@@ -182,26 +192,28 @@ def pit_share(spans: np.ndarray, level: float) -> np.ndarray:
     return np.where(width == 0, (lower <= level).astype(np.float64), share)
 
 
-def coverage(spans: np.ndarray, percent: float) -> float:
+def coverage(spans: np.ndarray, percent: float, weight: np.ndarray | None = None) -> float:
     """Share of true values in the central interval with ``percent`` of the predicted mass, in [0, 1].
 
     A label on the edge of the interval counts with the share of its mass that lies inside.
     """
     outside = (1 - percent / 100) / 2
-    return float(np.mean(pit_share(spans, 1 - outside) - pit_share(spans, outside)))
+    return mean(pit_share(spans, 1 - outside) - pit_share(spans, outside), weight)
 
 
-def reliability(spans: np.ndarray, levels: np.ndarray = CALIBRATION_LEVELS) -> np.ndarray:
+def reliability(
+    spans: np.ndarray, levels: np.ndarray = CALIBRATION_LEVELS, weight: np.ndarray | None = None
+) -> np.ndarray:
     """Observed share of true values at or below every predicted quantile of ``levels``, same shape."""
-    return np.array([pit_share(spans, level).mean() for level in levels])
+    return np.array([mean(pit_share(spans, level), weight) for level in levels])
 
 
-def calibration_error(spans: np.ndarray) -> float:
+def calibration_error(spans: np.ndarray, weight: np.ndarray | None = None) -> float:
     """Mean absolute difference of observed and nominal shares over :data:`CALIBRATION_LEVELS`, in [0, 0.5].
 
     After Kuleshov et al., "Accurate uncertainties for deep learning using calibrated regression", ICML 2018.
     """
-    return float(np.abs(reliability(spans) - CALIBRATION_LEVELS).mean())
+    return float(np.abs(reliability(spans, weight=weight) - CALIBRATION_LEVELS).mean())
 
 
 def bands(labels: LabelSpace) -> dict[str, int]:
@@ -223,23 +235,24 @@ def train_counts(labels: LabelSpace, train_values: np.ndarray, values: np.ndarra
     return counts[nearest(axis, np.asarray(values))]
 
 
-def geometric_mean(error: np.ndarray, floor: float) -> float:
+def geometric_mean(error: np.ndarray, floor: float, weight: np.ndarray | None = None) -> float:
     """Geometric mean of absolute errors of at least ``floor``; NaN without rows.
 
     Yang et al., "Delving into deep imbalanced regression", ICML 2021. The floor keeps one error of 0 from making the
     mean 0. Decoders that return labels (argmax, median) often have errors of 0, so compare results only between runs
     with the same decoder.
     """
-    return float(np.exp(np.log(np.maximum(np.abs(error), floor)).mean())) if len(error) else float("nan")
+    return float(np.exp(mean(np.log(np.maximum(np.abs(error), floor)), weight)))
 
 
-def balanced_mae(error: np.ndarray, value: np.ndarray, labels: LabelSpace) -> float:
+def balanced_mae(error: np.ndarray, value: np.ndarray, labels: LabelSpace, weight: np.ndarray | None = None) -> float:
     """Mean over labels of the MAE of the instances nearest to each; labels without instances do not count.
 
     Ren et al., "Balanced MSE for imbalanced visual regression", CVPR 2022.
     """
     label = nearest(np.array(labels.axes[0]), value)
-    totals, counts = np.bincount(label, np.abs(error)), np.bincount(label)
+    weight = np.ones(len(error)) if weight is None else weight
+    totals, counts = np.bincount(label, weight * np.abs(error)), np.bincount(label, weight)
     return float((totals[counts > 0] / counts[counts > 0]).mean()) if len(error) else float("nan")
 
 
@@ -254,9 +267,11 @@ def band_groups(value: np.ndarray, labels: LabelSpace) -> dict[str, np.ndarray]:
     return {name: (value >= low) & (value < low + BAND) for name, low in bands(labels).items()}
 
 
-def mean(values: np.ndarray) -> float:
-    """Mean; NaN without values."""
-    return float(values.mean()) if len(values) else float("nan")
+def mean(values: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """Weighted mean; NaN without values."""
+    if not len(values):
+        return float("nan")
+    return float(values.mean() if weight is None else np.average(values, weights=weight.astype(np.float64)))
 
 
 def _normalized(prediction: np.ndarray) -> np.ndarray:

@@ -163,29 +163,35 @@ def cross_entropy(prediction: Tensor, target: Tensor) -> Tensor:
 class AUC(TorchMetric):
     """Area under the ROC curve of the second of two labels; NaN if all rows are of one class or a prediction is NaN.
 
-    ``update(prediction, target)`` takes (..., 2) twice; the class of an instance is its likeliest label.
+    ``update(prediction, target, weight)`` takes (..., 2) twice, and weights (B,) of the rows or None. The class of an
+    instance is its likeliest label.
     """
 
     full_state_update = False
     score: list[Tensor]
     label: list[Tensor]
+    weight: list[Tensor]
 
     def __init__(self) -> None:
         super().__init__()
         self.add_state("score", [], dist_reduce_fx="cat")
         self.add_state("label", [], dist_reduce_fx="cat")
+        self.add_state("weight", [], dist_reduce_fx="cat")
 
-    def update(self, prediction: Tensor, target: Tensor) -> None:
+    def update(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
         # The log ratio separates probabilities near 1.
         self.score.append((prediction[..., 1].log().double() - prediction[..., 0].log().double()).flatten())
         self.label.append(target.argmax(-1).flatten())
+        whole = torch.ones_like(self.score[-1]).reshape(target.shape[:-1])
+        self.weight.append((whole if weight is None else whole * weight.reshape(-1, *[1] * (whole.ndim - 1))).flatten())
 
     def compute(self) -> Tensor:
-        score, label = dim_zero_cat(self.score), dim_zero_cat(self.label)
+        score, label, weight = (dim_zero_cat(state) for state in (self.score, self.label, self.weight))
         if len(label.unique()) < 2 or score.isnan().any():
             return score.new_tensor(torch.nan)
         limit = torch.finfo(score.dtype).max
-        return score.new_tensor(roc_auc_score(label.cpu().numpy(), score.clamp(-limit, limit).cpu().numpy()))
+        columns = (column.cpu().numpy() for column in (label, score.clamp(-limit, limit)))
+        return score.new_tensor(roc_auc_score(*columns, sample_weight=weight.cpu().numpy()))
 
 
 CLASS_METRICS = (

@@ -28,7 +28,7 @@ COMPARED: dict[Kind, tuple[str, str]] = {
 }
 """Columns that metrics compare, by kind."""
 
-LINE_COLUMNS = ("index", "prediction", "predicted_value", "value", "train_count")
+LINE_COLUMNS = ("index", "prediction", "predicted_value", "value", "train_count", "weight")
 """Columns that are kept of all rows."""
 
 
@@ -73,7 +73,7 @@ class StageMetrics(Sums):
             if kind in self.means and all(name in output for name in columns):
                 metrics = self.means[kind]
                 assert isinstance(metrics, MetricCollection)
-                metrics.update(*(output[name] for name in columns))
+                metrics.update(*(output[name] for name in columns), weight=output.get("weight"))
                 updated.append(metrics)
         if self.line is not None:
             self.line.update(output)
@@ -102,7 +102,7 @@ class LineMetrics(TorchMetric):
             self.add_state(name, [], dist_reduce_fx="cat")
 
     def update(self, output: dict[str, Tensor]) -> None:
-        """Add ``index``, ``prediction``, ``predicted_value``, ``value`` and, if known, ``train_count``."""
+        """Add ``index``, ``prediction``, ``predicted_value``, ``value`` and any ``train_count`` and ``weight``."""
         for name in LINE_COLUMNS:
             if name in output:
                 getattr(self, name).append(without_half(output[name].detach()))
@@ -122,7 +122,7 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
 
     Args:
         rows: ``prediction`` and ``target`` (n, C); for labels with values also ``predicted_value`` and ``value`` (n,)
-            or (n, 2), and ``train_count`` (n,) if known.
+            or (n, 2), ``train_count`` (n,) if known, and ``weight`` (n,) of rows that do not count equally.
         labels: The label space.
     """
     metrics = StageMetrics(labels, maps=rows["prediction"].ndim > 2)
@@ -150,7 +150,7 @@ class WeightedMean(TorchMetric):
         self.add_state("mean_value", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("weight", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
-    def update(self, value: Tensor, weight: int) -> None:
+    def update(self, value: Tensor, weight: float) -> None:
         """Add a number."""
         self.mean_value += value.to(self.mean_value.dtype) * weight
         self.weight += weight
@@ -166,8 +166,8 @@ class LossMeans(Sums):
         super().__init__()
         self.means = nn.ModuleDict()
 
-    def update(self, losses: dict[str, Tensor], rows: int) -> None:
-        """Add the losses of one batch, each a mean over ``rows`` rows of this process."""
+    def update(self, losses: dict[str, Tensor], rows: float) -> None:
+        """Add the losses of one batch, each a mean over rows of this process with the weight ``rows``."""
         for name, value in losses.items():
             self._mean(name, value.device).update(value.detach(), rows)
 

@@ -64,7 +64,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blank: None) -> None:
 
 
 def _name(path: Path) -> str:
-    return path.stem if path.parent == CONFIGS else f"{path.parent.name}_{path.stem}"
+    return path.stem if path.parent in (CONFIGS, CONFIGS / "runs") else f"{path.parent.name}_{path.stem}"
 
 
 def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[str]:
@@ -94,11 +94,12 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
     return ["--data.turns=1"]
 
 
-RUNS = sorted(CONFIGS.glob("runs/*/*.yaml"))
+RUNS = sorted(CONFIGS.glob("runs/**/*.yaml"))
 OTHER_HEADS = {
     **dict.fromkeys(("pretrain", "dldl_v2", "softmax_blended", "softmax_enlarged", "softmax_crisp"), "softmax"),
     "structured": "structurededges",
     "default": "ldlf",
+    "tabular": "boostedtrees",
 }
 """Of runs that are not named after their head."""
 QUICKER = {
@@ -145,7 +146,7 @@ def _quick(head: Any) -> list[str]:
     return options
 
 
-FAST = {"default", "tabular_ldlf", "tabular_softmax", "bags_milboost"}
+FAST = {"default", "tabular", "tabular_ldlf", "tabular_softmax", "bags_milboost"}
 """Runs of the default tier."""
 
 
@@ -192,7 +193,11 @@ def test_run(
 
 def test_names() -> None:
     for path in RUNS:
-        assert find_config(_name(path)) == find_config(f"{path.parent.name}/{path.stem}") == str(path)
+        assert (
+            find_config(_name(path))
+            == find_config(str(path.relative_to(CONFIGS / "runs").with_suffix("")))
+            == str(path)
+        )
 
 
 PARTS = [

@@ -143,7 +143,7 @@ def test_a_fit_is_silent_and_leaves_no_trace(
 
 
 def test_ctrl_c_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: Any) -> None:
+    def interrupt(*arguments: Any, **columns: Any) -> None:
         raise KeyboardInterrupt
 
     handler = signal.getsignal(signal.SIGINT)

@@ -20,7 +20,7 @@ D = RNG.dirichlet(np.ones(4), 40)
 VALUES = X[:, 0] + 2
 
 
-@pytest.mark.parametrize(("head", "target"), [(MeanPredictor(), VALUES), (MaxEnt(l2=0.1), D)])
+@pytest.mark.parametrize(("head", "target"), [(MeanPredictor(), VALUES), (MaxEnt(l2=0.1, tolerance=1e-8), D)])
 def test_a_weight_counts_rows(head: Any, target: np.ndarray) -> None:
     weight = RNG.integers(0, 4, 40)
     weighted = LDLRegressor(head).fit(X, target, sample_weight=weight)
@@ -35,9 +35,8 @@ def test_a_weight_counts_rows(head: Any, target: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("weight", "words"),
     [
-        (np.full(40, 0.5), "sample_weight of row 0 is 0.5; weights must be whole numbers"),
+        (np.zeros(40), "all 40 sample weights are zero; give a row a positive one"),
         (np.r_[np.ones(39), -1], "sample_weight of row 39 is -1"),
-        (np.full(40, 10**6), "sample_weight makes 40,000,000 rows; .* nor make more than 10,000,000"),
         (np.ones(39), r"sample_weight has shape \(39,\); give one weight a row, \(40,\)"),
     ],
 )

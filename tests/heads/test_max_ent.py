@@ -130,7 +130,7 @@ def test_no_weaker_penalty_is_tried_where_one_is_clearly_worse(monkeypatch: pyte
     losses = [1.0, 1.004, 1.009, 0.9, 0.907, 0.908, 0.95, 0.1]
     tried = []
 
-    def fit(rows: np.ndarray, target: np.ndarray, l2: float, *rest: object) -> np.ndarray:
+    def fit(rows: np.ndarray, target: np.ndarray, l2: float, *rest: object, **more: object) -> np.ndarray:
         """Biases that have the loss of the penalty's place."""
         tried.append(l2)
         likelihood = np.exp(-losses[PENALTIES.index(l2)])

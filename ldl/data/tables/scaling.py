@@ -47,21 +47,34 @@ class FeatureScaler:
     def _distribution(self) -> str:
         return self.kind.removeprefix("quantile_") if self.kind.startswith("quantile_") else ""
 
-    def fit(self, train: np.ndarray) -> None:
-        """Learn from the training rows (N, F), for each feature from its known numbers; NaN stays NaN."""
+    def fit(self, train: np.ndarray, weight: np.ndarray | None = None) -> None:
+        """Learn from the training rows (N, F), for each feature from its known numbers; NaN stays NaN.
+
+        Means and deviations follow the weights (N,) of the rows; quantiles count rows.
+        """
         known = ~np.isnan(train)
         if not known.all():
             # A feature that is missing in all rows is scaled as if it were 0.
             train = np.where(known.any(0), train, 0.0)
+
+        def mean_of(rows: np.ndarray) -> np.ndarray:
+            if weight is None:
+                return np.nanmean(rows, 0)
+            shares = np.where(np.isnan(rows), 0.0, weight[:, None])
+            return np.nansum(shares * rows, 0) / shares.sum(0)
+
         if self._distribution:
             transformer = QuantileTransformer(n_quantiles=min(1000, len(train)), subsample=None).fit(train)
             self.learned = {"quantiles": transformer.quantiles_, "references": transformer.references_}
         elif self.kind == "hellinger":
             train = roots(train)
-            mean = np.nanmean(train, 0)
-            self._learn_hellinger(mean, np.sqrt(np.nanmean(np.square(train - mean))))
+            mean = mean_of(train)
+            squares = np.square(train - mean)
+            self._learn_hellinger(mean, np.sqrt(np.nanmean(squares) if weight is None else mean_of(squares).mean()))
         elif self.kind == "standard":
-            self._learn_standard(np.nanmean(train, 0), np.nanstd(train, 0), np.fmax.reduce(np.abs(train)))
+            mean = mean_of(train)
+            deviation = np.nanstd(train, 0) if weight is None else np.sqrt(mean_of(np.square(train - mean)))
+            self._learn_standard(mean, deviation, np.fmax.reduce(np.abs(train)))
 
     def fit_file(self, features: RowFile, rows: np.ndarray) -> None:
         """Learn like ``fit(features[rows])``, in blocks of rows, or of columns for quantiles.

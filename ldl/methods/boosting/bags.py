@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ldl.errors import LDLError
-from ldl.methods.training_rows import check_finite, check_targets
+from ldl.methods.training_rows import check_finite, check_targets, shares_of
 
 STARTS = 50
 """Runs of k-means, of which the best is used."""
@@ -27,12 +27,19 @@ class Bags(NamedTuple):
         starts: (B + 1,); bag i has the rows ``starts[i]`` to ``starts[i + 1]``, at least one.
         positive: (B,) weights of log p in the likelihood.
         negative: (B,) weights of log(1 - p); both weights sum to 1 over all bags.
+        weight: (B,) number of equal bags that each counts as; empty for 1.
     """
 
     rows: np.ndarray
     starts: np.ndarray
     positive: np.ndarray
     negative: np.ndarray
+    weight: np.ndarray = np.empty(0)
+
+    @property
+    def size(self) -> float:
+        """Number of bags, or the sum of their weights."""
+        return float(self.weight.sum()) if len(self.weight) else len(self.positive)
 
 
 def present(features: Tensor) -> Tensor:
@@ -40,7 +47,7 @@ def present(features: Tensor) -> Tensor:
     return ~features.isnan().all(-1)
 
 
-def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Bags:
+def pack(name: str, features: Tensor, target: Tensor, prior: float | None, weight: Tensor | None = None) -> Bags:
     """Check and pack the training bags of a head.
 
     Args:
@@ -48,6 +55,7 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Ba
         features: (B, J, F).
         target: (B, 2), negative and positive, on the simplex.
         prior: Weight of positive against negative bags, in (0, 1); None uses their frequencies.
+        weight: (B,) weights of the bags; None weighs all equally.
 
     Raises:
         LDLError: No bags, an empty bag, bags of one class, a feature that is not finite, or a target off the simplex.
@@ -64,7 +72,7 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Ba
     rows = features[exists].float()
     check_finite(f"{name} cannot take", rows)
     check_targets(name, target)
-    mass = target.double().cpu().numpy() / len(target)
+    mass = (shares_of(len(target), weight, target.device)[:, None] * target.double()).cpu().numpy()
     shares = mass.sum(0)
     if not shares.all():
         only = "negative" if shares[1] == 0 else "positive"
@@ -73,14 +81,15 @@ def pack(name: str, features: Tensor, target: Tensor, prior: float | None) -> Ba
         mass = mass / shares * (1 - prior, prior)
     starts = np.concatenate([[0], counts.cumsum()]).astype(np.int64)
     negative, positive = np.ascontiguousarray(mass.T)
-    return Bags(np.ascontiguousarray(rows.cpu().numpy()), starts, positive, negative)
+    own = np.ones(len(target)) if weight is None else weight.double().cpu().numpy()
+    return Bags(np.ascontiguousarray(rows.cpu().numpy()), starts, positive, negative, own)
 
 
 def choose(bags: Bags, chosen: np.ndarray) -> Bags:
     """Return the bags with the numbers ``chosen``; their weights stay."""
     spans = [np.arange(bags.starts[i], bags.starts[i + 1]) for i in chosen]
     starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])]).astype(np.int64)
-    return Bags(bags.rows[np.concatenate(spans)], starts, bags.positive[chosen], bags.negative[chosen])
+    return Bags(bags.rows[np.concatenate(spans)], starts, *(part[chosen] for part in bags[2:]))
 
 
 def clusters(bags: Bags, groups: int, whitened: float, seed: int) -> np.ndarray:

@@ -285,7 +285,7 @@ def _stump(
     pool: ThreadPoolExecutor,
 ) -> Stump | None:  # fmt: skip
     """Return the best stump of a group by ``weights``, scaled by its step; None if it does not raise the likelihood."""
-    prior = 0.5 / len(train.bags.positive)
+    prior = 0.5 / train.bags.size
     stump = best_stump(train.bags.rows, order, weights, features, rules.real, rules.cut, prior, pool, rules.threads)
     if stump is None or not (greatest := max(abs(stump.low), abs(stump.high))):
         return None

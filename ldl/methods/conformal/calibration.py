@@ -46,7 +46,12 @@ class Conformal:
 
     @classmethod
     def fit(
-        cls, labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray, groups: np.ndarray | None = None
+        cls,
+        labels: LabelSpace,
+        prediction: np.ndarray,
+        truth: np.ndarray,
+        groups: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
     ) -> Conformal:
         """Calibrate on rows that were not used for training, or on out-of-fold predictions (see :mod:`.cross`).
 
@@ -55,14 +60,15 @@ class Conformal:
             prediction: (N, C) predicted distributions.
             truth: True values (N,), or (N, 2) for a grid; true distributions (N, C) for nominal labels.
             groups: (N,) such as subjects, if later rows are of new groups; None for independent rows.
+            weight: (N,) weights of the rows in the coverage, of which only the proportions count; None for equal ones.
 
         Raises:
             LDLError: No rows, shapes that do not match, or rows that are no distributions.
         """
         found = true_scores(labels, prediction, truth)
         if not labels.has_values:
-            return cls(labels, (Scores.of(found[0], truth, groups),))
-        return cls(labels, tuple(Scores.of(column, None, groups) for column in found))
+            return cls(labels, (Scores.of(found[0], truth, groups, weight),))
+        return cls(labels, tuple(Scores.of(column, None, groups, weight) for column in found))
 
     @property
     def units(self) -> int:

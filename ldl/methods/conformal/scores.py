@@ -39,13 +39,20 @@ class Scores:
     units: int
 
     @classmethod
-    def of(cls, scores: np.ndarray, mass: np.ndarray | None = None, groups: np.ndarray | None = None) -> Scores:
+    def of(
+        cls,
+        scores: np.ndarray,
+        mass: np.ndarray | None = None,
+        groups: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
+    ) -> Scores:
         """Collect the scores of calibration rows; more than 10,000 are joined to runs, each with its highest score.
 
         Args:
             scores: (N,) of the true value, or (N, C) of every label.
             mass: (N, C) true distributions, the weights of the labels of a row; None with scores (N,).
             groups: (N,) of any type; None for exchangeable rows.
+            weight: (N,) weights of the rows, which are scaled so that they sum to the number of units.
 
         Raises:
             LDLError: No rows, a score that is not finite, or groups of another length.
@@ -54,6 +61,9 @@ class Scores:
             raise LDLError(f"calibration needs at least one row and finite scores, got {len(scores)} rows")
         unit, size = units_of(len(scores), groups)
         rows = 1 / size[unit]
+        if weight is not None and (weight != weight[0]).any():
+            rows = rows * weight.astype(np.float64)
+            rows *= len(size) / rows.sum()
         if mass is not None:
             mass = np.asarray(mass, dtype=np.float64)
             rows = rows[:, None] * mass / mass.sum(1, keepdims=True)

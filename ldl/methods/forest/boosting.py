@@ -63,11 +63,26 @@ class Rows(NamedTuple):
         features: (N, F) float32, contiguous; may be a memory-mapped file.
         target: (n, C) float32, contiguous: distributions.
         chosen: (n,) int32, their rows of ``features``, rising; empty for all.
+        weight: (n,) float32 weights; empty for equal ones.
     """
 
     features: np.ndarray
     target: np.ndarray
     chosen: np.ndarray = np.empty(0, np.int32)
+    weight: np.ndarray = np.empty(0, np.float32)
+
+    @property
+    def start(self) -> np.ndarray:
+        """Scores (C,) of the mean distribution, float32."""
+        if len(self.weight):
+            mean = np.average(self.target.astype(np.float64), 0, self.weight)
+        else:
+            mean = self.target.mean(0, dtype=np.float64)
+        return np.log(np.maximum(mean, KL_FLOOR)).astype(np.float32)
+
+    def mean_loss(self, scores: np.ndarray, loss: int) -> float:
+        """Return the mean loss at scores (n, C)."""
+        return mean_loss(scores, self.target, loss, self.weight)
 
 
 class Round(NamedTuple):
@@ -83,21 +98,19 @@ class Round(NamedTuple):
 
 
 def boost(
-    train: Rows, start: np.ndarray, rounds: int, plan: Plan, collective: Collective, device: torch.device,
-    watched: Rows | None = None,
+    train: Rows, rounds: int, plan: Plan, collective: Collective, device: torch.device, watched: Rows | None = None,
 ) -> Generator[Round, None, None]:  # fmt: skip
     """Yield round after round, until a round finds no split (with random draws: until ``IDLE`` rounds in a row do).
 
     Args:
         train: Training rows; every process has all of them.
-        start: (C,) float32, the initial scores.
         rounds: Maximum number of rounds.
         plan: Hyperparameters.
         collective: Processes share the features.
         device: Device of the tensors of the collective.
         watched: Validation rows, whose loss is measured after every round.
     """
-    target, labels = train.target, train.target.shape[1]
+    target, labels, start = train.target, train.target.shape[1], train.start
     chosen = train.chosen if len(train.chosen) else None
     bins = make_bins(train.features, plan.bins, chosen, plan.threads)
     grower = Grower(bins, plan.threads, collective, device)
@@ -114,6 +127,8 @@ def boost(
             if done == rounds or idle == (IDLE if is_random else 1):
                 return
             _by_rows(grower, scores, lambda a, b: derive(scores[a:b], target[a:b], loss, derivatives[a:b]))
+            if len(train.weight):
+                np.multiply(derivatives, train.weight[:, None], out=derivatives)
             rows = subset(len(target), plan.sampling, plan.seed, number)
             split_by = _columns(bins.codes.shape[0], plan.features, plan.seed, number)
             # The initial state of the random numbers of each label's tree.
@@ -138,7 +153,7 @@ def boost(
                 forest = join_trees(list(trees), width, torch.device("cpu"), Collective(), missing=True)
                 rows_seen, depth = torch.from_numpy(watched.features), plan.shape.depth
                 add_scores(rows_seen, forest, torch.from_numpy(seen), depth, plan.threads)
-                left = mean_loss(seen, watched.target, loss)
+                left = watched.mean_loss(seen, loss)
             yield Round(trees, left)
     finally:
         grower.close()
@@ -279,19 +294,21 @@ def _derive_cdf(p: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
 
 
 @compiled
-def mean_loss(scores: np.ndarray, target: np.ndarray, loss: int) -> float:
-    """Return the mean loss over the rows of scores and targets (N, C)."""
+def mean_loss(scores: np.ndarray, target: np.ndarray, loss: int, weight: np.ndarray) -> float:
+    """Return the mean loss over the rows of scores and targets (N, C), with weights (N,), or none if all are equal."""
     width = scores.shape[1]
     p = np.empty(width)
-    total = 0.0
+    total, weights = 0.0, 0.0
     for i in range(len(scores)):
         _softmax(scores[i], p)
+        own = np.float64(weight[i]) if len(weight) else 1.0
+        weights += own
         below = 0.0
         for c in range(width):
             d = np.float64(target[i, c])
             if loss == CDF:
                 below += p[c] - d
-                total += below * below
+                total += own * below * below
             elif d > 0:
-                total += d * np.log(d / max(p[c], KL_FLOOR))
-    return total / len(scores)
+                total += own * d * np.log(d / max(p[c], KL_FLOOR))
+    return total / weights

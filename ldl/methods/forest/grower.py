@@ -38,7 +38,7 @@ from ldl.methods.forest.divergence_splits import (
     ordered_feature,
 )
 from ldl.methods.forest.flat import FlatTree
-from ldl.methods.forest.sampling import bootstrap, stream
+from ldl.methods.forest.sampling import bootstrap, draws_of, stream
 from ldl.methods.numba_kernels import compiled, inlined, next_bits, next_share, partition
 
 EXACT, ADAPTIVE, HISTOGRAM, RANDOM = range(4)
@@ -88,7 +88,7 @@ class Tree(NamedTuple):
 
 def grow_trees(
     features: np.ndarray, codes: np.ndarray, rules: Rules, numbers: Iterable[int], *, sampling: float = 0.8,
-    replace: bool = True, bins: int = 256, seed: int = 0, threads: int = 1,
+    replace: bool = True, bins: int = 256, seed: int = 0, threads: int = 1, weight: np.ndarray | None = None,
 ) -> Iterator[Tree]:  # fmt: skip
     """Yield the trees with these numbers, in order, as they are done.
 
@@ -102,14 +102,15 @@ def grow_trees(
         bins: Bins of a feature for ``HISTOGRAM``, at most 256.
         seed: Seed of the forest.
         threads: Trees that grow at a time.
+        weight: (N,) weights by which rows are drawn; None draws all equally.
     """
     # One layout and dtype of every argument: numba compiles anew for each.
     codes = np.ascontiguousarray(codes, np.float32)
     columns = make_columns(np.asarray(features, np.float32), LAYOUTS[rules.search], bins, threads)
-    table = log_table(max(1, round(sampling * len(codes))))
+    table = log_table(draws_of(len(codes), sampling, weight))
 
     def one(number: int) -> Tree:
-        rows, weights = bootstrap(len(codes), sampling, replace, seed, number)
+        rows, weights = bootstrap(len(codes), sampling, replace, seed, number, weight)
         return grow(columns, rows, weights, codes, table, rules, stream(seed, number))
 
     if threads == 1:

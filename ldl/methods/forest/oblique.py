@@ -111,8 +111,9 @@ class _Split(NamedTuple):
 
 
 def grow_oblique(
-    features: np.ndarray, truth: Truth, rules: ObliqueRules, numbers: range, sampling: float, replace: bool, seed: int
-) -> Iterator[ObliqueTree]:
+    features: np.ndarray, truth: Truth, rules: ObliqueRules, numbers: range, sampling: float, replace: bool, seed: int,
+    weight: np.ndarray | None = None,
+) -> Iterator[ObliqueTree]:  # fmt: skip
     """Yield the trees with these numbers, in order.
 
     Args:
@@ -123,12 +124,13 @@ def grow_oblique(
         sampling: Draws of a tree, as a share of N.
         replace: Whether rows are drawn with replacement.
         seed: Seed of the forest; a tree depends only on it and on its own number.
+        weight: (N,) weights by which rows are drawn; None draws all equally.
     """
     known = rules.features == features.shape[1] and len(features) <= KNOWN and truth.regresses and rules.epsilon == 0
     with threadpool_limits(1):
         data = Rows(features, features @ features.T if known else None, truth)
     for number in numbers:
-        rows, draws = bootstrap(len(features), sampling, replace, seed, number)
+        rows, draws = bootstrap(len(features), sampling, replace, seed, number, weight)
         random = np.random.default_rng([seed, number, 2])
         # One thread, because sums over several threads depend on their number.
         with threadpool_limits(1):

@@ -57,7 +57,7 @@ def update_leaves(
 
     Args:
         routing: (N, K, L), rows on the simplex; N may be 0 on some ranks.
-        target: (N, C), rows on the simplex.
+        target: (N, C), rows on the simplex, each times its weight.
         leaves: (K, L, C), rows on the simplex.
         iterations: Number of fixed-point iterations.
         collective: Numerators are summed over its processes at every iteration.

@@ -40,6 +40,7 @@ def audit(args: list[str]) -> None:
     parser.add_argument("--feature_key", help="name of the features in a .mat or .npz")
     parser.add_argument("--target_key", help="name of the distributions in a .mat or .npz")
     parser.add_argument("--value_key", help="name of the values, for a table of values instead of distributions")
+    parser.add_argument("--drop", nargs="+", default=[], metavar="NAME", help="columns that are left out")
     parser.add_argument("--protocol", help="protocol whose folds are audited, instead of the default")
     parser.add_argument("--normalize", action="store_true", help="divide distributions by their sums")
     votes = parser.add_argument_group("annotations: votes of several annotators on each item")
@@ -62,7 +63,7 @@ def audit(args: list[str]) -> None:
         return
     options = {"path": given.file, "feature_key": given.feature_key, "group_key": given.group_key, "val_fraction": 0.0}
     # Every table has two folds; the number of rows, known after reading, limits their number.
-    options |= {"missing": "keep", "folds": 2}
+    options |= {"missing": "keep", "folds": 2, "drop": given.drop}
     options |= {} if given.protocol is None else {"protocol": given.protocol}
     data: Table
     if given.value_key is None:

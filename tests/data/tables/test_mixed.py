@@ -15,6 +15,7 @@ from places import ROOT
 from some_films import OPTIONS, RATINGS, films, save
 
 from ldl.cli import main
+from ldl.cli.command import command
 from ldl.data import TabularLDL, TabularValues
 from ldl.data.tables.columns import Encoding, typed
 from ldl.errors import LDLError
@@ -382,6 +383,20 @@ def test_damaged_encodings_are_refused(trained: Path, tmp_path: Path, change: An
     torch.save(saved, tmp_path / "a.ckpt")
     with pytest.raises(LDLError, match=message):
         Task.load_from_checkpoint(tmp_path / "a.ckpt")
+
+
+def test_it_is_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = films()[:118]
+    path = str(save(tmp_path, table))
+    command(["audit", path, "--label_columns", "r*", "--votes_column", "votes"])
+    assert "agreement   unknown: these are shares, not counts of votes; they are rounded" in capsys.readouterr().out
+    shares = table[RATINGS].div(table[RATINGS].sum(axis=1), axis=0).add_prefix("label:")
+    save(tmp_path, table.drop(columns=[*RATINGS, "votes", "id"]).join(shares))
+    with pytest.raises(SystemExit):
+        command(["audit", path])
+    assert "leave it out with --drop title" in capsys.readouterr().err
+    command(["audit", path, "--drop", "title"])
+    assert "missing     " in (said := capsys.readouterr().out) and "features    10" in said
 
 
 def test_heads_that_take_gaps_get_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -250,7 +250,7 @@ def read_pasted(path: Path) -> Path | np.ndarray:
 
 
 def _field(column: Column, usual: list[float]) -> Field:
-    """Return the field of a column, which begins with its median, or its most frequent category.
+    """Return the field of a column, which begins with its median, or the most frequent category if that is known.
 
     Args:
         column: The column.

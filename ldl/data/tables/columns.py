@@ -138,6 +138,14 @@ class Encoding:
         return dict(zip(self.inputs, ends.tolist()))
 
     @property
+    def flags(self) -> np.ndarray:
+        """Which features are 0 or 1: those of categories, and marks of gaps. (F,) bool."""
+        flags: list[bool] = []
+        for column in self.columns:
+            flags += [column.kind == "category"] * (len(column.names) - column.missing) + [True] * column.missing
+        return np.array(flags, bool)
+
+    @property
     def names(self) -> list[str]:
         """Names of the features."""
         return [name for column in self.columns for name in column.names]

@@ -106,7 +106,8 @@ class ScaledRows(LDLDataModule):
         if isinstance(self.features, RowFile):
             scaler.fit_file(self.features, rows)
         else:
-            scaler.fit(self.features[rows], self.weight_of(rows))
+            flags = None if self.encoding is None else self.encoding.flags
+            scaler.fit(self.features[rows], self.weight_of(rows), flags)
         self._scale_by(scaler)
         self._borrowed = False
 

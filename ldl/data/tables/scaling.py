@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from scipy.special import ndtr
 from sklearn.preprocessing import QuantileTransformer
 from torch import Tensor
 
@@ -47,10 +48,14 @@ class FeatureScaler:
     def _distribution(self) -> str:
         return self.kind.removeprefix("quantile_") if self.kind.startswith("quantile_") else ""
 
-    def fit(self, train: np.ndarray, weight: np.ndarray | None = None) -> None:
-        """Learn from the training rows (N, F), for each feature from its known numbers; NaN stays NaN.
+    def fit(self, train: np.ndarray, weight: np.ndarray | None = None, flags: np.ndarray | None = None) -> None:
+        """Learn from training rows, for each feature from its known numbers; NaN stays NaN.
 
-        Means and deviations follow the weights (N,) of the rows; quantiles count rows.
+        Args:
+            train: (N, F) features.
+            weight: (N,) weights of the rows in means and deviations; quantiles count rows. None weighs equally.
+            flags: (F,) which features are 0 or 1. Ranks would map them to the ends of the distribution, such as -5.2
+                and 5.2; instead they get the ranks of -1 and 1 in a normal distribution. None: no feature.
         """
         known = ~np.isnan(train)
         if not known.all():
@@ -66,6 +71,10 @@ class FeatureScaler:
         if self._distribution:
             transformer = QuantileTransformer(n_quantiles=min(1000, len(train)), subsample=None).fit(train)
             self.learned = {"quantiles": transformer.quantiles_, "references": transformer.references_}
+            if flags is not None:
+                low, high = ndtr(-1), ndtr(1)
+                line = (self.learned["references"] - low) / (high - low)
+                self.learned["quantiles"][:, flags] = line[:, None]
         elif self.kind == "hellinger":
             train = roots(train)
             mean = mean_of(train)

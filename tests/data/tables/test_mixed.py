@@ -238,6 +238,21 @@ def test_rare_categories_share_a_feature() -> None:
     assert unseen.argmax(1).tolist() == [0, 30, 30, 0] and unseen.sum(1).tolist() == [1, 1, 1, 0]
 
 
+@pytest.mark.parametrize("scaling", ["standard", "quantile_normal", "quantile_uniform"])
+def test_categories_stay_moderate_when_scaled(scaling: Any, tmp_path: Path) -> None:
+    data = opened(save(tmp_path, films()), **OF_FILMS, scaling=scaling)
+    assert data.encoding is not None and data.feature_names is not None
+    flags = data.encoding.flags
+    assert [name for name, flag in zip(data.feature_names, flags) if flag] == ["budget missing"] + [
+        name for name in data.feature_names if name.startswith("mpaa=")
+    ]
+    scaled, raw = data.scaled[:, flags], torch.from_numpy(data.features[:, flags])
+    if scaling != "standard":
+        end = 1.0 if scaling == "quantile_normal" else (0.8413447 - 0.5) * 12**0.5
+        torch.testing.assert_close(scaled, (2 * raw - 1).float() * end, atol=1e-3, rtol=0)
+    assert float(data.scaled.abs().max()) > 1.2
+
+
 DAYS = [datetime.date(2024, 1, 31), datetime.date(2023, 12, 24), None]
 FRAME = pd.DataFrame(
     {

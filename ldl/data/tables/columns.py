@@ -183,8 +183,8 @@ def is_plain(frame: Any, fill: bool) -> bool:
 def typed(frame: Any, source: str, option: str = "") -> Any:
     """Find the kind of each column of a DataFrame, and return the typed frame.
 
-    A column of text is a category. Text of which all entries are dates, such as 2024-05-31, is a date. Text that mostly
-    spells numbers, text that is different in most rows, and all else are errors.
+    A column of text, or of pandas' type ``category``, is a category. Text of which all entries are dates, such as
+    2024-05-31, is a date. Text that mostly spells numbers, text that differs in most rows, and all else are errors.
 
     Args:
         frame: The table.
@@ -199,8 +199,10 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
     columns = {}
     for place, name in enumerate(frame.columns):
         said = f"{source}: column {str(name)!r} is"
-        entries = as_kind(_found_kind(frame.iloc[:, place]), frame.iloc[:, place], said)
-        if column_kind(entries) == "category" and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
+        given = frame.iloc[:, place]
+        entries = as_kind(_found_kind(given), given, said)
+        by_text = column_kind(entries) == "category" and given.dtype.name != "category"
+        if by_text and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
             out = f"leave it out with {option} {name}" if option else "leave it out"
             raise LDLError(
                 f"{source}: column {str(name)!r} holds {entries.nunique()} different texts in {len(entries)} rows, too "

@@ -250,6 +250,7 @@ class GroupedRows(ScaledRows):
     drop: Sequence[str] | str = ()
     category_columns: Sequence[str] | str = ()
     protocol = "random_kfold"
+    _trained_categories = []  # type: list[str]
 
     def note(self, table: Table, said: str = "") -> None:
         """Take over a table's features; record and print the names found, to which options are set, after ``said``."""
@@ -274,6 +275,8 @@ class GroupedRows(ScaledRows):
         """Take over the labels of a trained task, which may be tested without the groups that its run names."""
         super().follow(labels, input_shape, preprocessing)
         self.groups_needed = False
+        columns = (preprocessing or {}).get("encoding", ())
+        self._trained_categories = [column["name"] for column in columns if column["kind"] == "category"]
 
     def reader(self, target_key: str | None, values: bool = False, normalize: bool = False) -> TableReader:
         """Return the reader of the file, with further options."""
@@ -285,7 +288,9 @@ class GroupedRows(ScaledRows):
     @property
     def selection(self) -> Selection:
         """The columns that are features."""
-        return Selection(self.feature_columns, self.drop, self.category_columns)
+        own = self.category_columns
+        own = [own] if isinstance(own, str) else list(own)
+        return Selection(self.feature_columns, self.drop, own + self._trained_categories)
 
     def check_protocol(self, groups: np.ndarray | None, needed: bool) -> np.ndarray | None:
         """Record whether the protocol leaks, and return the groups, numbered from 0.

@@ -371,6 +371,18 @@ def test_a_checkpoint_is_tested_by_its_own_encoding(trained: Path, tmp_path: Pat
     )  # fmt: skip
 
 
+def test_categories_of_training_stay_categories(tmp_path: Path) -> None:
+    table = films(200)[:198].assign(mpaa=[f"{number % 40:02}" + "x" * (number > 40) for number in range(198)])
+    args = [f"--data.path={save(tmp_path, table)}", *OPTIONS, "--model.head.trees=2", "--data.folds=4"]
+    found = run(tmp_path / "run", "-c", "tabular_structrf", *args)
+    few = table[:60].assign(mpaa=[f"{number:02}" for number in range(60)])  # mostly distinct, and all of them numbers
+    save(tmp_path, few)
+    run(tmp_path / "a", "-c", str(found / "config.yaml"), "--stage=test", f"--ckpt_path={checkpoint(found)}")
+    expected = Predictor.from_checkpoint(checkpoint(found)).predict(few).distribution
+    tested = pd.read_csv(tmp_path / "a/predictions.csv")
+    np.testing.assert_allclose(tested.filter(like="prediction:"), expected[tested["index"]], atol=1e-6)
+
+
 def test_a_model_of_numbers_takes_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = films().drop(columns="mpaa").assign(budget=1.0)
     args = [f"--data.path={save(tmp_path, table)}", *OPTIONS, "--model.head.trees=2", "--data.folds=4"]

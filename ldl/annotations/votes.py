@@ -223,9 +223,13 @@ def matching_columns(header: Iterable[Any], patterns: Sequence[str] | str, sourc
     """Return the columns that match a name or pattern, in the order of the header. Raises LDLError for other names."""
     header, patterns = list(header), [patterns] if isinstance(patterns, str) else patterns
     for pattern in patterns:
-        if not any(fnmatchcase(str(column), pattern) for column in header):
+        if not any(_matches(str(column), pattern) for column in header):
             raise LDLError(f"{source} has no column {pattern!r}{did_you_mean(pattern, map(str, header))}")
-    return [column for column in header if any(fnmatchcase(str(column), pattern) for pattern in patterns)]
+    return [column for column in header if any(_matches(str(column), pattern) for pattern in patterns)]
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)  # [ and ] stand in names too
 
 
 def _label_columns(table: pd.DataFrame, patterns: Sequence[str] | str, name: str) -> list[Any]:

@@ -176,18 +176,24 @@ class TableReader:
                 f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
             )
         if self._has_counts(table):
-            return replace(
-                self, selection=replace(self.selection or Selection(), labels=f"{LABEL_PREFIX}*")
-            )._of_columns(table)
+            counts = replace(self.selection or Selection(), labels=f"{LABEL_PREFIX}*")
+            return replace(self, selection=counts)._of_columns(table)
         item = self._find_item(table)
         target, columns, group = self._split_columns(table, item)
-        chosen, large = self.selection, isinstance(table, Parquet) and not self.storage.fits((len(table), len(columns)))
+        chosen = self.selection
         features: Any
         found: Any
-        if isinstance(table, Parquet):
-            features = table.stored(columns, self.storage) if large or chosen is None else self._typed(table, columns)
+        if isinstance(table, Parquet) and (chosen is None or not self.storage.fits((len(table), len(columns)))):
+            if chosen is not None and chosen.categories:
+                raise LDLError(
+                    f"{table.path} stays on disk, where all features are numbers; leave data.category_columns out, or "
+                    "read the table into memory with a larger --data.in_memory"
+                )
+            features = table.stored(columns, self.storage)
+        elif chosen is None:
+            features = table.numbers(columns, missing=self.missing)
         else:
-            features = table.numbers(columns, missing=self.missing) if chosen is None else self._typed(table, columns)
+            features = self._typed(table, columns)
         if chosen is not None and chosen.is_annotated:
             found = table.frame([*target, *([chosen.votes] if chosen.votes else [])])
         else:
@@ -251,7 +257,8 @@ class TableReader:
         drop = matching_columns(header, chosen.drop, str(path))
         target = named = [name for name in named if name not in drop]
         if chosen.is_annotated:
-            target = [] if chosen.apart else matching_columns(header, chosen.labels, str(path)) or named
+            labels = [] if chosen.apart else matching_columns(header, chosen.labels, str(path)) or named
+            target = [name for name in labels if name not in drop]
             drop += [*named, *matching_columns(header, [chosen.votes] if chosen.votes else [], str(path))]
         if self.values:
             if labels := [name for name in target if name not in (self.target_key, group)]:

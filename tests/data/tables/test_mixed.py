@@ -91,6 +91,17 @@ def test_columns_are_chosen_by_names_and_patterns(tmp_path: Path) -> None:
     assert "id" in opened(path, **OF_FILMS, item_column="length").feature_names
 
 
+def test_names_may_hold_brackets_and_labels_may_be_dropped(tmp_path: Path) -> None:
+    table = films().rename(columns={"length": "length [min]"})
+    data = opened(save(tmp_path, table), **{**OF_FILMS, "drop": ["title", "length [min]", "r10"]}, item_column="id")
+    assert data.feature_names is not None and "length [min]" not in data.feature_names and len(data.labels) == 9
+    path = save(tmp_path, table.drop(columns=["mpaa", "title"]).assign(budget=1.0), "parquet")
+    with pytest.raises(LDLError, match="stays on disk, where all features are numbers; leave data.category_columns"):
+        opened(path, label_columns="r*", votes_column="votes", category_columns="Short", in_memory=0)
+    with pytest.raises(LDLError, match="2 rows have no vote, and the table stays on disk"):
+        opened(path, label_columns="r*", votes_column="votes", in_memory=0)
+
+
 def test_three_layouts_are_one(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     votes = pd.DataFrame(rng.integers(1, 4, (40, 3)), columns=["ann", "bob", "cat"]).astype("Int64")

@@ -73,7 +73,7 @@ class CsvTable:
 
         places = [self.place(name) for name in names]
         if not (len(self) and places):
-            return pandas.DataFrame({name: [] for name in names})
+            return pandas.DataFrame({name: [] for name in names}, index=range(len(self)))
         if tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1):  # later versions round as Python does
             options["float_precision"] = "round_trip"
         try:

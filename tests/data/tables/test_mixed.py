@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import pytorch_lightning as pl
 import torch
 from places import ROOT
 from some_films import OPTIONS, RATINGS, films, save
@@ -380,6 +381,22 @@ def test_a_checkpoint_is_tested_by_its_own_encoding(trained: Path, tmp_path: Pat
         predicted.filter(like="prediction:"), Predictor.from_checkpoint(checkpoint(trained)).predict(path).distribution,
         atol=1e-6,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("columns", [["budget", "year"], ["mpaa"]], ids=str)
+def test_columns_of_one_kind(columns: list[str], kind: str, tmp_path: Path) -> None:
+    table = films()[["votes", *columns, *RATINGS]]
+    path = save(tmp_path, table, kind)
+    data = opened(path, label_columns="r*", votes_column="votes", category_columns=columns[-1:])
+    task = Task(StructRF(trees=2))
+    options = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "max_epochs": 1}
+    trainer = pl.Trainer(**options, enable_checkpointing=False, use_distributed_sampler=False, accelerator="cpu")
+    trainer.fit(task, datamodule=data)
+    task.trainer = None  # type: ignore[assignment]
+    predictor = Predictor(task)
+    found = [predictor.predict(given).distribution for given in (table, path)]
+    np.testing.assert_array_equal(*found)
 
 
 def test_categories_of_training_stay_categories(tmp_path: Path) -> None:

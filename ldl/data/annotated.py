@@ -46,13 +46,13 @@ class Annotated(LDLDataModule):
         prior: The Dirichlet prior that is fitted to the votes of the training set.
     """
 
-    label_columns: Sequence[str] = ()
+    label_columns: Sequence[str] | str = ()
     votes_column: str | None = None
     votes: str | None = None
     item_column: str | None = None
     rater_column: str | None = None
     vote_column: str | None = None
-    rater_columns: Sequence[str] = ()
+    rater_columns: Sequence[str] | str = ()
     label_order: Sequence[str] = ()
     unlabelled: Literal["drop", "error"] = "drop"
     weighting: Weighting = option(default="equal")
@@ -60,7 +60,7 @@ class Annotated(LDLDataModule):
 
     _observed = None  # type: torch.Tensor | None
 
-    def annotate(self, table: Any, keys: Sequence[Any], source: str) -> tuple[Annotations, np.ndarray]:
+    def annotate(self, table: Any, keys: Sequence[Any] | np.ndarray, source: str) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
         Args:
@@ -76,9 +76,14 @@ class Annotated(LDLDataModule):
         given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
         if self.votes is not None:
             found = read_annotations(self.find(self.votes), item_column=self.item_column, **given)
-            return found.join(keys, source, self.unlabelled)
-        found = read_annotations(table.assign(**{ROW: np.arange(len(table))}), "counts", item_column=ROW, **given)
-        return found, found.items.astype(np.int64)
+            found, rows = found.join(keys, source, self.unlabelled)
+        else:
+            found = read_annotations(table.assign(**{ROW: np.arange(len(table))}), "counts", item_column=ROW, **given)
+            rows = found.items.astype(np.int64)
+        known = self.trained_labels
+        if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
+            found = found.over(known)  # these items have no vote for some label of training
+        return found, rows
 
     def prepare_fold(self) -> None:
         """Weigh the training rows, and smooth their targets. Raises LDLError without numbers of votes."""

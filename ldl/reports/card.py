@@ -215,7 +215,9 @@ def _option(value: Any) -> str:
 
 def _preprocessing(known: dict[str, Any]) -> str:
     if isinstance(scaling := known.get("scaling"), dict):
-        return f"Features are scaled (`{scaling.get('kind', 'none')}`) by the training set; `Predictor` does the same."
+        encoded = "Columns of text, dates and gaps are encoded, and f" if "encoding" in known else "F"
+        kind = scaling.get("kind", "none")
+        return f"{encoded}eatures are scaled (`{kind}`) by the training set; `Predictor` does the same."
     if "crop_size" in known:
         return f"Images are rotated upright, cropped to the face and resized to {known['crop_size']} pixels."
     return "None."

@@ -274,6 +274,9 @@ class FGNETAAM(TabularValues):
     unit = "years"
     download = False
     missing = "refuse"
+    feature_columns = ()
+    drop = ()
+    category_columns = ()
     in_memory = 256.0
     cache_dir = None
 

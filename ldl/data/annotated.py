@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
-from ldl.annotations import Annotations, DirichletMultinomial, read_annotations
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.options import option, options
+
+if TYPE_CHECKING:
+    from ldl.annotations import Annotations, DirichletMultinomial
 
 Weighting = Literal["equal", "votes", "dirichlet"]
 
@@ -60,23 +62,33 @@ class Annotated(LDLDataModule):
 
     _observed = None  # type: torch.Tensor | None
 
-    def annotate(self, table: Any, keys: Sequence[Any], source: str) -> tuple[Annotations, np.ndarray]:
+    def annotate(
+        self, table: Any, keys: Sequence[Any], source: str, item: str | None = None
+    ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
         Args:
             table: A DataFrame of the instances, with the label columns; unused if ``votes`` names a file.
             keys: Item of every instance.
             source: Name of the table, for messages.
+            item: Column of the keys in ``table``, which may then have any layout, such as one row a vote; None if each
+                row is an instance.
 
         Raises:
             LDLError: Votes are wrong or do not join.
         """
+        from ldl.annotations import read_annotations  # imports pandas, which takes a second
+
         columns = self.rater_column, self.vote_column, self.label_columns, self.rater_columns, self.votes_column
         names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
-        given = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
+        given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
         if self.votes is not None:
             found = read_annotations(self.find(self.votes), item_column=self.item_column, **given)
             return found.join(keys, source, self.unlabelled)
+        table = table.assign()
+        table.attrs["source"] = source
+        if item is not None:
+            return read_annotations(table, item_column=item, **given).join(keys, source, self.unlabelled)
         found = read_annotations(table.assign(**{ROW: np.arange(len(table))}), "counts", item_column=ROW, **given)
         return found, found.items.astype(np.int64)
 
@@ -101,6 +113,8 @@ class Annotated(LDLDataModule):
 
     @cached_property
     def prior(self) -> DirichletMultinomial:
+        from ldl.annotations import DirichletMultinomial
+
         return DirichletMultinomial.fit(self.counts(self.split.train))
 
     def counts(self, rows: np.ndarray) -> np.ndarray:

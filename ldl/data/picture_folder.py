@@ -58,7 +58,7 @@ class PictureFolder(Unlabelled):
         from ldl.data.faces.transforms import Pipeline
 
         labels, self.input_shape, preprocessing = self.trained
-        self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}))
+        self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}), preprocessing.get("channels", 3))
         records, facts = self._records(preprocessing.get("alignment"))
         crop_size, margin = preprocessing["crop_size"], preprocessing["margin"]
         self.crops = cached_crops(records, crop_size, margin, cache_root(self.cache_dir))

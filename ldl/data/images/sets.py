@@ -43,7 +43,8 @@ class FERPlus(ImageLDL):
     protocol = "published"
     path_column = split_column = group_key = None
     votes_column = votes = item_column = rater_column = vote_column = None
-    label_columns = rater_columns = label_order = ()
+    rater_columns = label_order = ()
+    label_columns = ()  # type: tuple[str, ...]
 
     def read(self) -> Listing:
         """Read ``fer2013new.csv``. Raises LDLError, also for images that are not there, if they must be."""
@@ -74,12 +75,12 @@ class FERPlus(ImageLDL):
             lines.append(f"{again.sum():,} are listed again and left out, such as {frame['path'][again].iloc[0]}")
             frame = frame[~again]
         if self.extra_labels == "remove":
-            seen = frame[list(EMOTIONS)].max(1) >= frame[list(NO_EMOTION)].max(1)
+            seen = frame[list(EMOTIONS)].max(axis=1) >= frame[list(NO_EMOTION)].max(axis=1)
             lines.append(f"{(~seen).sum():,} have most votes for {' or '.join(NO_EMOTION)} and are left out")
             frame, labels = frame[seen], list(EMOTIONS)
         if process_rank() == 0:
             print(f"FER+: {'; '.join(lines)}", flush=True)
-        self.label_columns = labels
+        self.label_columns = tuple(labels)
         return Listing(frame.reset_index(drop=True), folder, str(file), "path", "split", table=table)
 
 

@@ -217,7 +217,8 @@ def _preprocessing(known: dict[str, Any]) -> str:
     if isinstance(scaling := known.get("scaling"), dict):
         return f"Features are scaled (`{scaling.get('kind', 'none')}`) by the training set; `Predictor` does the same."
     if "crop_size" in known:
-        return f"Images are rotated upright, cropped to the face and resized to {known['crop_size']} pixels."
+        how = "fitted into a square" if known.get("alignment") == "none" else "cropped to the face"
+        return f"Images are rotated upright, {how} and resized to {known['crop_size']} pixels."
     return "None."
 
 

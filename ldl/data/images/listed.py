@@ -17,7 +17,7 @@ from ldl.data.faces.records import PARTS, FaceProtocol, FaceRecords, SplitReques
 from ldl.data.files import as_stored, check_found
 from ldl.data.images.module import Images
 from ldl.data.names import VALUE_KEYS, find_group, find_name
-from ldl.data.pictures import list_pictures, one_side
+from ldl.data.pictures import SUFFIXES, list_pictures, one_side
 from ldl.data.sources import SOURCES, absent
 from ldl.data.tables.parquet import Parquet
 from ldl.data.tables.reading import open_named
@@ -39,6 +39,14 @@ SPLITS = {
 """Parts of a split, by their lower-case names in a column or in the names of folders."""
 
 ImageProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "random_kfold"]
+
+
+def lists_images(path: Path) -> bool:
+    """Return whether a .csv or Parquet file lists images, the first of which is there, in a usual column."""
+    if (table := open_named(path)) is None:
+        return False
+    first = [str(name) for key in PATH_KEYS if key in table.header for name in table.frame([key])[key][:1]]
+    return any(name.lower().endswith(SUFFIXES) and (path.parent / name).is_file() for name in first)
 
 
 def _groups(request: SplitRequest) -> np.ndarray:

@@ -6,7 +6,8 @@ from typing import Literal
 
 from ldl.collective import process_rank
 from ldl.data.csv_table import read_csv
-from ldl.data.images.listed import ImageLDL, Listing
+from ldl.data.faces.records import PARTS
+from ldl.data.images.listed import ImageLDL, ListedImages, Listing
 from ldl.data.sources import absent
 from ldl.errors import LDLError
 from ldl.options import options
@@ -40,6 +41,7 @@ class FERPlus(ImageLDL):
     crop_size: int = 48
     extra_labels: Literal["remove", "keep"] = "remove"
     missing_images: Literal["leave_out", "error"] = "leave_out"
+    protocols = {"published": PARTS}
     protocol = "published"
     path_column = split_column = group_key = None
     votes_column = votes = item_column = rater_column = vote_column = None
@@ -98,6 +100,7 @@ class CIFAR10H(ImageLDL):
 
     path: str = "cifar10h/counts.csv"
     crop_size: int = 32
+    protocols = {"random_kfold": ListedImages.protocols["random_kfold"]}
     protocol = "random_kfold"
     path_column = "path"
     split_column = group_key = None

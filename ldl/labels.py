@@ -16,6 +16,8 @@ from ldl.errors import LDLError
 Decoder = Literal["expectation", "argmax", "median"]
 Encoder = Literal["gaussian", "triangle"]
 Kind = Literal["nominal", "ordinal", "grid"]
+LABEL_PREFIX = "label:"
+"""Prefix of the names of columns that hold labels."""
 MOST_POINTS = 10**6
 """Largest number of points of a grid in a file."""
 

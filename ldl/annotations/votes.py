@@ -11,7 +11,7 @@ matrix     an item, with a column for each rater, gaps empty   ``path,w17,w18`` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from os.path import commonprefix
@@ -22,10 +22,9 @@ import numpy as np
 import pandas as pd
 
 from ldl.errors import LDLError, did_you_mean, some
-from ldl.labels import LabelSpace
+from ldl.labels import LABEL_PREFIX, LabelSpace
 
 Layout = Literal["counts", "long", "matrix"]
-LABEL_PREFIX = "label:"
 ITEMS = ("item", "task", "image", "path", "file", "instance", "example", "id")
 RATERS = ("rater", "annotator", "worker", "reader", "reading", "user", "performer")
 VOTES = ("label", "vote", "answer", "rating", "response", "class")
@@ -42,6 +41,7 @@ class Annotations:
         layout: The layout of the table.
         raters: (V,) rater of every vote; None if unknown.
         left_out: Number of items without a vote, which were left out.
+        totals: Whether a column gave the number of votes of each item, so that counts need not be whole.
     """
 
     items: np.ndarray
@@ -50,6 +50,7 @@ class Annotations:
     layout: Layout
     raters: np.ndarray | None = None
     left_out: int = 0
+    totals: bool = False
 
     @property
     def votes(self) -> np.ndarray:
@@ -66,8 +67,13 @@ class Annotations:
         """Whether all counts are whole numbers, that is votes and not shares."""
         return bool((self.counts == np.round(self.counts)).all())
 
+    @property
+    def counted(self) -> bool:
+        """Whether the number of votes of each item is known."""
+        return self.whole or self.totals
+
     def join(
-        self, keys: Sequence[Any], source: str, unlabelled: Literal["drop", "error"] = "drop"
+        self, keys: Sequence[Any] | np.ndarray, source: str, unlabelled: Literal["drop", "error"] = "drop"
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations in the order of a table, and the numbers (n,) of its rows that have votes, rising.
 
@@ -106,7 +112,7 @@ class Annotations:
         return len(self.items)
 
     def __str__(self) -> str:
-        votes, kind = self.votes, "votes" if self.whole else "shares"
+        votes, kind = self.votes, "votes" if self.counted else "shares"
         known = "" if self.raters is None else f", {len(pd.unique(self.raters))} raters"
         left = f"; {self.left_out} items without a vote are left out" if self.left_out else ""
         low, high = votes.min(), votes.max()
@@ -124,8 +130,8 @@ def read_annotations(
     item_column: str | None = None,
     rater_column: str | None = None,
     vote_column: str | None = None,
-    label_columns: Sequence[str] = (),
-    rater_columns: Sequence[str] = (),
+    label_columns: Sequence[str] | str = (),
+    rater_columns: Sequence[str] | str = (),
     votes_column: str | None = None,
     order: Sequence[str] = (),
     unlabelled: Literal["drop", "error"] = "drop",
@@ -152,8 +158,8 @@ def read_annotations(
         LDLError: No layout fits, or votes that are negative, no numbers, for no label, or counted twice.
     """
     table, name = _read(source)
-    label_columns = _matching(table, label_columns, name) or [c for c in table if str(c).startswith(LABEL_PREFIX)]
-    rater_columns = _matching(table, rater_columns, name)
+    label_columns = _label_columns(table, label_columns, name)
+    rater_columns = matching_columns(table, rater_columns, name)
     found = {
         "item_column": _find(table, item_column, ITEMS, name),
         "rater_column": _find(table, rater_column, RATERS, name),
@@ -207,13 +213,26 @@ def _find(table: pd.DataFrame, given: str | None, usual: Sequence[str], name: st
     return given if given is not None else next((lower[known] for known in usual if known in lower), None)
 
 
-def _matching(table: pd.DataFrame, patterns: Sequence[str], name: str) -> list[Any]:
-    """Return the columns that match a name or pattern, in the order of the table."""
-    patterns = [patterns] if isinstance(patterns, str) else patterns
+def matching_columns(header: Iterable[Any], patterns: Sequence[str] | str, source: str) -> list[Any]:
+    """Return the columns that match a name or pattern, in the order of the header. Raises LDLError for other names."""
+    header, patterns = list(header), [patterns] if isinstance(patterns, str) else patterns
     for pattern in patterns:
-        if not any(fnmatchcase(str(column), pattern) for column in table):
-            raise LDLError(f"{name} has no column {pattern!r}{did_you_mean(pattern, map(str, table))}")
-    return [column for column in table if any(fnmatchcase(str(column), pattern) for pattern in patterns)]
+        if not any(fnmatchcase(str(column), pattern) for column in header):
+            raise LDLError(f"{source} has no column {pattern!r}{did_you_mean(pattern, map(str, header))}")
+    return [column for column in header if any(fnmatchcase(str(column), pattern) for pattern in patterns)]
+
+
+def _label_columns(table: pd.DataFrame, patterns: Sequence[str] | str, name: str) -> list[Any]:
+    """Return the columns of labels. Raises LDLError if a pattern for numbered columns matches others too."""
+    found = matching_columns(table, patterns, name)
+    given = [patterns] if isinstance(patterns, str) else patterns
+    others = [str(column) for column in found if column not in given and not str(column)[-1:].isdigit()]
+    if others and len(found) - len(others) > 1:
+        raise LDLError(
+            f"{name}: the label columns {some([str(column) for column in found])} are numbered, except {some(others)}; "
+            "give a narrower pattern, such as 'r[0-9]*', or the names"
+        )
+    return found or [column for column in table if str(column).startswith(LABEL_PREFIX)]
 
 
 def _keys(table: pd.DataFrame, item: str | None, name: str) -> np.ndarray:
@@ -257,7 +276,8 @@ def _from_counts(
         votes = np.nan_to_num(_numbers(table[_find(table, total, (), name)], name))
         some_vote &= votes > 0
         counts[some_vote] *= (votes / counts.sum(1).clip(1e-300))[some_vote, None]
-    return Annotations(keys[some_vote], labels, counts[some_vote], "counts", left_out=int((~some_vote).sum()))
+    left_out, totals = int((~some_vote).sum()), total is not None
+    return Annotations(keys[some_vote], labels, counts[some_vote], "counts", left_out=left_out, totals=totals)
 
 
 def _from_votes(

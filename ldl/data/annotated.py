@@ -48,13 +48,13 @@ class Annotated(LDLDataModule):
         prior: The Dirichlet prior that is fitted to the votes of the training set.
     """
 
-    label_columns: Sequence[str] = ()
+    label_columns: Sequence[str] | str = ()
     votes_column: str | None = None
     votes: str | None = None
     item_column: str | None = None
     rater_column: str | None = None
     vote_column: str | None = None
-    rater_columns: Sequence[str] = ()
+    rater_columns: Sequence[str] | str = ()
     label_order: Sequence[str] = ()
     unlabelled: Literal["drop", "error"] = "drop"
     weighting: Weighting = option(default="equal")
@@ -63,7 +63,7 @@ class Annotated(LDLDataModule):
     _observed = None  # type: torch.Tensor | None
 
     def annotate(
-        self, table: Any, keys: Sequence[Any], source: str, item: str | None = None
+        self, table: Any, keys: Sequence[Any] | np.ndarray, source: str, item: str | None = None
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ldl.data.entries import LARGEST, MISSING, read_number
+from ldl.data.entries import LARGEST, MISSING, as_text, is_text, read_number
 from ldl.data.files import read_text
 from ldl.errors import LDLError, did_you_mean
 
@@ -97,6 +97,10 @@ class CsvTable:
         """Return the fields of one column without blanks around them. Raises LDLError if it is absent."""
         return list(map(str.strip, self.frame([name], dtype=str, na_filter=False)[name]))
 
+    def texts(self, names: Sequence[str]) -> Any:
+        """Return columns as a pandas DataFrame of text. Raises LDLError if one is absent."""
+        return self.frame(names, dtype=str, na_filter=False).reset_index(drop=True)
+
     def groups(self, name: str, why: str = NOBODY) -> np.ndarray:
         """Return the fields of one column, (N,). Raises LDLError, with ``why``, if one is missing."""
         fields = self.column(name)
@@ -115,20 +119,36 @@ class CsvTable:
         Raises:
             LDLError: A column is absent, or a field is not a finite number.
         """
+        return np.ascontiguousarray(self.columns(names, hint, missing, text=False).to_numpy(np.float64))
+
+    def columns(self, names: Sequence[str], hint: str = "", missing: bool = False, text: bool = True) -> Any:
+        """Return columns as a pandas DataFrame: numbers as float64, and text without blanks around it, None if missing.
+
+        Args:
+            names: Names of the columns.
+            hint: Addition to the message about a field that is not a number.
+            missing: Accept missing numbers as NaN (:mod:`ldl.data.entries`).
+            text: Accept columns in which most fields are text.
+
+        Raises:
+            LDLError: A column is absent, or a field of a column of numbers is not a finite number.
+        """
         frame = self.frame(names)
         # pandas keeps a column as text if a single field is not a number.
         odd = [name for name in names if frame[name].dtype.kind not in "fiub"]
-        matrix = np.empty((len(self), len(names)))
-        if odd:
-            texts = self.frame(odd, dtype=str, na_filter=False)
-            frame = frame.assign(**{name: list(map(read_number, texts[name])) for name in odd})
-        matrix[:] = frame.to_numpy(np.float64)
+        texts = self.frame(odd, dtype=str, na_filter=False) if odd else frame
+        found = {name: np.array(list(map(read_number, texts[name]))) for name in odd}
+        kept = {name for name in odd if text and is_text(found[name])}
+        numbers = [name for name in names if name not in kept]
+        matrix = np.empty((len(self), len(numbers)))
+        matrix[:] = frame.assign(**found)[numbers].to_numpy(np.float64)
         wrong = ~(np.abs(matrix) <= LARGEST)
         if len(bad := np.argwhere(wrong & ~np.isnan(matrix) if missing else wrong)):
             row, column = bad[0]
             what = "more than 1e100" if np.isfinite(matrix[row, column]) else "not a finite number"
-            self.refuse(row, names[column], f"{what}{hint}")
-        return matrix
+            self.refuse(row, numbers[column], f"{what}{hint}")
+        table = type(frame)(matrix, columns=numbers, copy=False)
+        return table.assign(**{name: [as_text(entry) or None for entry in texts[name]] for name in kept})[list(names)]
 
     def refuse(self, row: int, name: str, why: str) -> NoReturn:
         """Raise LDLError for one field, with its line, column, text and the reason."""

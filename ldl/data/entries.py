@@ -3,7 +3,7 @@
 A number is real; True and False are 1 and 0. None, NaN, NaT and NA are missing. The fields of a CSV file are text:
 :data:`NUMBER` is the pattern of a number there, and the words of :data:`MISSING` are missing. In other formats text is
 never a number. Dates, durations, complex numbers, lists, nested arrays and other objects are not numbers. The name of a
-group is text, a number or a date, and none of the words of :data:`MISSING`.
+group, and a category, is text, a number or a date, and none of the words of :data:`MISSING`.
 """
 
 from __future__ import annotations
@@ -114,6 +114,11 @@ def read_number(text: str) -> float:
     return np.nan if text.lower() in MISSING else TRUTH.get(text.lower(), np.inf)
 
 
+def is_text(numbers: np.ndarray) -> bool:
+    """Return whether most fields of a column are text, by their numbers (:func:`read_number`); gaps do not count."""
+    return bool(2 * np.isinf(numbers).sum() > (~np.isnan(numbers)).sum())
+
+
 def to_numbers(given: Any, said: str) -> np.ndarray:
     """Convert an array, or a pandas column, to float64 of the same shape, with NaN for missing entries.
 
@@ -159,6 +164,17 @@ def to_names(given: Any, said: str) -> np.ndarray:
             "every row one, of its own where it belongs to none"
         )
     return names
+
+
+def as_text(entry: Any) -> str:
+    """Return the text of a category, numbers as text; empty if it is missing or cannot be one."""
+    text = _name(entry)
+    return "" if text.lower() in MISSING else text
+
+
+def is_date(entry: Any) -> bool:
+    """Return whether an object is a date."""
+    return isinstance(entry, date | np.datetime64) and not _is_missing(entry)
 
 
 def _name(entry: Any) -> str:

@@ -9,13 +9,12 @@ from typing import Any
 
 from ldl.data.entries import NUMBER
 from ldl.errors import LDLError, did_you_mean, some
-from ldl.labels import LabelSpace
+from ldl.labels import LABEL_PREFIX, LabelSpace
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
 VALUE_KEYS = ("value", "values", "age", "target", "y")
 GROUP_KEYS = ("group", "groups", "person", "persons")
-LABEL_PREFIX = "label:"
 
 
 def find_name(path: Path, names: Iterable[str], what: str, option: str, given: str | None, usual: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from ldl.data.csv_table import read_csv
 from ldl.data.entries import read_number
 from ldl.data.faces.detectors import Detector
 from ldl.data.pictures import read_picture
+from ldl.data.tables.columns import Column, Encoding
 from ldl.errors import LDLError
 from ldl.inference import Predictions, Predictor
 from ldl.labels import LabelSpace
@@ -37,6 +38,8 @@ UNCALIBRATED = "Intervals are not calibrated: they hold 90% of the predicted mas
 
 Table = dict[str, list[Any]]
 """Headers and data, in the form of gradio's tables."""
+Field = tuple[str, float | str, Sequence[str] | None]
+"""Name of a column, its initial value, and its categories; none for a date, and None for a number."""
 
 
 def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector | None = None) -> Any:
@@ -102,8 +105,13 @@ def _fields(gr: Any, of: RowPage) -> list[Any]:
     fields = []
     for start in range(0, of.count, FIELDS_PER_LINE):
         with gr.Row():
-            for name, usual in list(zip(of.names, of.usual))[start : start + FIELDS_PER_LINE]:
-                fields.append(gr.Number(usual, label=name, min_width=80))
+            for name, usual, choices in of.fields[start : start + FIELDS_PER_LINE]:
+                if choices is None:
+                    fields.append(gr.Number(usual, label=name, min_width=80))
+                elif choices:
+                    fields.append(gr.Dropdown(choices, value=usual, label=name, allow_custom_value=True, min_width=80))
+                else:
+                    fields.append(gr.Textbox(usual, label=name, placeholder="2024-05-31", min_width=80))
     return fields
 
 
@@ -144,7 +152,7 @@ def _bind(gr: Any, button: Any, do: Callable[..., Any], given: list[Any], shown:
 
 
 class RowPage:
-    """Functions of the page of a model of rows: one field per feature, or a table.
+    """Functions of the page of a model of rows: one field per feature or encoded column, or a table.
 
     Args:
         predictor: Predictor of a model of rows.
@@ -154,17 +162,27 @@ class RowPage:
     def __init__(self, predictor: Predictor, folder: Path) -> None:
         self.predictor, self.folder = predictor, folder
         known = predictor.task.preprocessing or {}
-        self.count = (predictor.task.input_shape or (0,))[-1]
-        self.names = [str(name) for name in known.get("features") or [f"feature {k}" for k in range(self.count)]]
-        self.usual = _usual(known.get("scaling") or {}, self.count)
+        width = (predictor.task.input_shape or (0,))[-1]
+        names = [str(name) for name in known.get("features") or [f"feature {k}" for k in range(width)]]
+        usual = _usual(known.get("scaling") or {}, width)
+        self.encoding = Encoding.from_state(known["encoding"]) if "encoding" in known else None
+        self.fields: list[Field]
+        if self.encoding is None:
+            self.fields = [(name, number, None) for name, number in zip(names, usual)]
+        else:
+            numbers = dict(zip(self.encoding.names, usual))
+            self.fields = [_field(column, numbers) for column in self.encoding.columns]
+        self.names, self.count = [name for name, *_ in self.fields], len(self.fields)
 
     @property
     def has_fields(self) -> bool:
         """Whether every feature gets a field."""
         return self.count <= MAX_FIELDS
 
-    def of_fields(self, *values: float | None) -> tuple[Table, str, Table]:
+    def of_fields(self, *values: Any) -> tuple[Table, str, Table]:
         """Return table, chart and evidence of the row in the fields; an empty field is a missing feature."""
+        if self.encoding is not None:
+            return self._show(np.array([values], dtype=object), 0)
         return self._show(np.array([[np.nan if value is None else value for value in values]], dtype=float), 0)
 
     def of_table(self, text: str | None, file: str | None, row: float | None) -> tuple[Table, str, Table]:
@@ -177,7 +195,7 @@ class RowPage:
         with tempfile.TemporaryDirectory(dir=self.folder) as place:
             path = Path(place) / "pasted.csv"
             path.write_text(str(text).strip() + "\n", encoding="utf-8")
-            return self._show(read_pasted(path), chosen)
+            return self._show(read_pasted(path) if self.encoding is None else path, chosen)
 
     def _show(self, given: Any, row: int) -> tuple[Table, str, Table]:
         found = self.predictor.predict(given)
@@ -229,6 +247,17 @@ def read_pasted(path: Path) -> Path | np.ndarray:
     table = read_csv(path, has_header=lambda first: any(np.isinf(list(map(read_number, first)))))
     headed = table.header != [str(number + 1) for number in range(len(table.header))]
     return path if headed else table.numbers(table.header, missing=True)
+
+
+def _field(column: Column, numbers: dict[str, float]) -> Field:
+    """Return the field of a column, which begins with its median, or its most frequent category."""
+    fill = column.fill or ()
+    if column.kind == "number":
+        return column.name, float(f"{fill[0]:.4g}") if fill else numbers[column.name], None
+    if column.kind == "category":
+        usual = max(column.categories, key=lambda text: numbers[f"{column.name}={text}"], default="")
+        return column.name, usual, column.categories
+    return column.name, "-".join(f"{round(part):02}" for part in fill[:3]), []
 
 
 def _usual(scaling: dict[str, Any], count: int) -> list[float]:

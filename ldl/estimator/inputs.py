@@ -14,23 +14,37 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 
 from ldl.data.base import Loaded
 from ldl.data.entries import EntryError, as_pandas, column_names, is_frame, to_names, to_numbers
-from ldl.data.names import LABEL_PREFIX, label_places
+from ldl.data.names import label_places
+from ldl.data.tables.columns import is_plain, typed
 from ldl.data.tables.reading import check_distributions
 from ldl.data.tables.tabular_values import choose_grid, choose_sigma
 from ldl.errors import LDLError
-from ldl.labels import Encoder, LabelSpace
+from ldl.labels import LABEL_PREFIX, Encoder, LabelSpace
 
 
-def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> np.ndarray:
-    """Return features (N, F) of rows to predict. Raises ValueError for other columns than in ``fit``, or NaN."""
+def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> Any:
+    """Return features (N, F) of rows to predict, or the frame if the model encodes its columns.
+
+    Raises ValueError for other columns than in ``fit``, or NaN.
+    """
+    if "encoding" in estimator.predictor_.task.preprocessing:
+        X = as_pandas(X)
+        _note_columns(estimator, X, reset=False)
+        return X
     return _validate(estimator, X, missing, reset=False)
 
 
-def read_rows(estimator: BaseEstimator, X: Any, y: Any, missing: bool) -> tuple[np.ndarray, np.ndarray]:
+def read_rows(estimator: BaseEstimator, X: Any, y: Any, missing: bool) -> tuple[Any, np.ndarray]:
     """Return features (N, F) and targets, (N, C) or (N,), float64, and store number and names of the columns.
 
-    Raises ValueError for wrong shapes, text, sparse matrices, or NaN; ``missing`` allows NaN in features.
+    A data frame with text, dates or, unless ``missing`` allows NaN in features, gaps is returned as a typed frame.
+    Raises ValueError for wrong shapes, text in an array, sparse matrices, or NaN.
     """
+    if (frame := _mixed(X, missing)) is not None:
+        _note_columns(estimator, as_pandas(X), reset=True)
+        target = check_array(as_numbers(y, "y"), dtype=np.float64, ensure_2d=False, input_name="y")
+        check_consistent_length(frame, target)
+        return frame, target
     rows, target = _validate(estimator, X, missing, y=as_numbers(y, "y"), multi_output=True, y_numeric=True)
     target = check_array(target, dtype=np.float64, ensure_2d=False, input_name="y")
     if target.ndim > 2:
@@ -73,6 +87,28 @@ def draw_seed(random_state: Any) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _mixed(X: Any, missing: bool) -> Any:
+    """Return the typed frame of a data frame whose columns must be encoded, or None. Raises LDLError."""
+    X = as_pandas(X)
+    if not is_frame(X) or not len(X):
+        return None
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in X.dtypes) and not X.isna().any(axis=None):
+        return None
+    frame = typed(X, "X")
+    return None if is_plain(frame, not missing) else frame
+
+
+def _note_columns(estimator: BaseEstimator, X: Any, reset: bool) -> None:
+    """Store number and names of the columns, or compare them with those of ``fit``. Raises ValueError."""
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # before scikit-learn 1.6
+        estimator._check_feature_names(X, reset=reset)
+        estimator._check_n_features(X, reset=reset)
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def _validate(estimator: BaseEstimator, X: Any, missing: bool, **options: Any) -> Any:

@@ -124,7 +124,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         """Fit the head.
 
         Args:
-            X: (N, F) numbers; NaN only for a head that takes missing features.
+            X: (N, F) numbers, with NaN only for a head that takes missing features; or a data frame, whose columns may
+                also be text, categories, truth values and dates, with gaps, and are encoded as by ``TabularLDL``.
             y: (N, C) distributions, (N,) values, or (N, 2) points of a grid.
             sample_weight: (N,) whole numbers. A row of weight k counts as k equal rows.
             groups: (N,) group of every row, such as the person. ``val_fraction`` and heads that hold out rows keep
@@ -259,12 +260,13 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         """Return targets of test rows as numbers, with columns in the order of the labels. Raises LDLError."""
         return in_order(np.asarray(as_numbers(y, "y"), np.float64), y, self.labels_)
 
-    def _train(self, rows: np.ndarray, loaded: Loaded, seed: int) -> Predictor:
+    def _train(self, rows: Any, loaded: Loaded, seed: int) -> Predictor:
         with seeded(seed):
             data = ArrayRows(
                 rows,
                 loaded,
                 names=getattr(self, "feature_names_in_", None),
+                missing="keep" if takes_missing(self.head) else "fill",
                 scaling=self.scaling,
                 clip=self.clip,
                 batch_size=self.batch_size,

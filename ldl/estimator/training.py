@@ -17,9 +17,11 @@ import numpy as np
 import pytorch_lightning as pl
 from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.seed import isolate_rng
+from sklearn.utils import _safe_indexing
 
 from ldl.checkpoint import AtomicCheckpointIO
 from ldl.data.base import LDLDataModule, Loaded
+from ldl.data.entries import is_frame
 from ldl.data.tables.module import ScaledRows
 from ldl.engine.output import WARNINGS
 from ldl.engine.training import seed_everything
@@ -112,10 +114,10 @@ def write_checkpoint(task: Task, path: str | Path) -> None:
 
 
 class ArrayRows(ScaledRows):
-    """Arrays in memory as a data module, without a test set, scaled like tables.
+    """Rows in memory as a data module, without a test set, encoded and scaled like tables.
 
     Args:
-        features: (N, F), float64; NaN marks a missing value.
+        features: (N, F), float64, where NaN marks a missing value; or a typed frame, whose gaps are filled or kept.
         loaded: Labels, targets, and optional values and groups.
         names: Names of the features, or None.
         **options: Options of the base class, such as ``scaling`` and ``val_fraction``.
@@ -123,9 +125,9 @@ class ArrayRows(ScaledRows):
 
     protocol = "all rows"
 
-    def __init__(self, features: np.ndarray, loaded: Loaded, names: Iterable[str] | None, **options: object) -> None:
-        super().__init__(path="X", missing="keep", **options)  # type: ignore[arg-type]
-        self.features = features
+    def __init__(self, features: Any, loaded: Loaded, names: Iterable[str] | None, **options: object) -> None:
+        super().__init__(path="X", **options)  # type: ignore[arg-type]
+        self.features, self.mixed = features, features if is_frame(features) else None
         self.feature_names = None if names is None else [str(name) for name in names]
         self._loaded = loaded
 
@@ -146,13 +148,13 @@ class ArrayRows(ScaledRows):
 
 
 def cross_calibrate(
-    train: Callable[[np.ndarray, Loaded], Predictor], rows: np.ndarray, loaded: Loaded, folds: int, seed: int
+    train: Callable[[Any, Loaded], Predictor], rows: Any, loaded: Loaded, folds: int, seed: int
 ) -> Conformal:
     """Calibrate on out-of-fold predictions, for a model that is trained on all rows.
 
     Args:
         train: Trains a model on some rows.
-        rows: (N, F) features.
+        rows: (N, F) features, or a frame of N rows.
         loaded: Labels, targets, and optional values and groups. A group stays together and counts as one row.
         folds: Number of folds.
         seed: Seed of the folds.
@@ -163,8 +165,8 @@ def cross_calibrate(
     predicted = np.empty((len(rows), len(loaded.labels)), np.float32)
     for number in range(folds):
         fold = kfold(len(rows), folds, number, seed, groups=loaded.groups)
-        model = train(rows[fold.train], part_of(loaded, fold.train))
-        predicted[fold.test] = model.predict(rows[fold.test]).distribution
+        model = train(_safe_indexing(rows, fold.train), part_of(loaded, fold.train))
+        predicted[fold.test] = model.predict(_safe_indexing(rows, fold.test)).distribution
     return Conformal.fit(loaded.labels, predicted, truth_of(loaded), loaded.groups)
 
 

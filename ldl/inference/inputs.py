@@ -76,19 +76,20 @@ def read_instances(
     """Return rows, or bags of rows, as inputs of a model.
 
     Args:
-        given: A frame of pandas or polars, a table of pyarrow, or a file; rows also as an array or tensor (N, F), bags
+        given: A frame of pandas or polars, a table of pyarrow, or a file, which a model of columns of text or dates
+            needs; rows also as an array or tensor (N, F), bags
             as a list of arrays (J, F) or an array (N, J, F) with NaN for missing instances. The column ``bag`` of a
             frame or .csv names the bag of a row.
         shape: Of one input: (F,), or (J, F) of bags.
-        known: Names, scaling or type of the features in the checkpoint. Features with an integer ``dtype`` in training
-            are not scaled; other features become float32.
+        known: Names, encoding, scaling or type of the features in the checkpoint. Features with an integer ``dtype`` in
+            training are not scaled; other features become float32.
         missing: Whether features may be NaN.
         feature_key: Name of the features in a .mat or .npz file; None uses the name in training.
 
     Raises:
         LDLError: The features differ, or an entry is no number.
     """
-    columns = FeatureColumns(shape[-1], known.get("features"), known.get("key"), missing, feature_key)
+    columns = FeatureColumns.of_model(shape[-1], known, missing, feature_key)
     scaler = FeatureScaler.from_state(known.get("scaling") or {"kind": "none", "clip": None})
     given = as_pandas(given)
     given = Path(given) if isinstance(given, str) else given

@@ -68,6 +68,8 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
     _check_claimed_size({**_entry(checkpoint, "state_dict", dict), **tensors}, size)
     if scaling is not None:
         _check_columns(prepared, shape[-1], f"{key}.preprocessing")
+        if "encoding" in prepared:
+            _check_encoding(prepared["encoding"], shape[-1], f"{key}.preprocessing.encoding")
         _check_scaling(scaling, shape[-1], f"{key}.preprocessing.scaling")
     warm = described.get("temperature", 1.0)
     _must(type(warm) is float and 0 < warm < math.inf, f"{key}.temperature is {str(warm)[:80]}, not a number above 0")
@@ -155,6 +157,30 @@ def _check_columns(prepared: dict[str, Any], features: int, where: str) -> None:
     distinct = names is None or (named and len(set(names)) == len(names) == features)
     _must(distinct, f"{where}.features is no list of {features} names, each another")
     _must(key is None or isinstance(key, str), f"{where}.key is {str(key)[:80]}, not the name of a matrix")
+
+
+def _check_encoding(state: Any, features: int, where: str) -> None:
+    _must(isinstance(state, list), f"{where} is no list of columns")
+    width, names = 0, []
+    for number, column in enumerate(state):
+        place = f"{where}[{number}]"
+        fields = {"name", "kind", "categories", "other", "missing", "fill"}
+        _must(isinstance(column, dict) and column.keys() == fields, f"{place} has no entry, or one too many")
+        kind, texts, fill = column["kind"], column["categories"], column["fill"]
+        _must(kind in ("number", "date", "category"), f"{place}.kind is {str(kind)[:80]}, not number, date or category")
+        _must(isinstance(column["name"], str), f"{place}.name is no text")
+        named = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
+        _must(named and len(set(texts)) == len(texts), f"{place}.categories is no list of texts, each another")
+        _must(type(column["other"]) is bool and type(column["missing"]) is bool, f"{place} has flags that are not bool")
+        own = {"number": 1, "date": 4, "category": 0}[kind]
+        numbers = isinstance(fill, list | tuple) and all(type(v) is float and math.isfinite(v) for v in fill)
+        right = fill is None or (numbers and len(fill) == own > 0)
+        _must(right, f"{place}.fill is {str(fill)[:80]}, not {own} numbers")
+        _must(kind == "category" or not (texts or column["other"]), f"{place} has categories, and is a {kind}")
+        width += own + len(texts) + column["other"] + column["missing"]
+        names.append(column["name"])
+    _must(len(set(names)) == len(names), f"{where} has a column twice")
+    _must(width == features, f"{where} makes {width} features, and the model takes {features}")
 
 
 def _check_scaling(state: Any, features: int, where: str) -> None:

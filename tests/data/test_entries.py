@@ -150,6 +150,9 @@ def test_a_feature_is_the_same_everywhere(place: str, kind: str, tmp_path: Path)
         pytest.skip("a matrix, or a line of two fields")
     if kind in PICKLED and "np" in place:
         expected = None
+    if kind == "date" and place in ("estimator frame", "estimator pyarrow"):
+        assert FEATURES[place](tmp_path, entries)["x"].dtype.kind == "M"  # columns of frames may be dates
+        return
     if expected is not None:
         found = FEATURES[place](tmp_path, entries)
         np.testing.assert_array_equal(np.asarray(found, np.float64), np.array(expected)[:, None])

@@ -263,7 +263,7 @@ class ImageLDL(Annotated, ListedImages):
         records = replace(records.take(rows), values=annotations.shares)
         copies = self.cut_out(records, self.side(records), None)
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
-        if annotations.whole or self.votes_column is not None:
+        if annotations.counted:
             columns["votes"] = torch.tensor(annotations.votes[self.rows], dtype=torch.float32)
         known = self.records
         return Loaded(annotations.labels, columns, groups=known.persons, names=known.files, copies=copies)
@@ -298,8 +298,8 @@ class ImageValues(Valued, ListedImages):
         self.value_key = self.chosen["value_key"] = key
         records = replace(records, values=listing.table.numbers([key])[:, 0])
         self.tell(listing, f"value {key!r}")
-        labels = self.choose_labels(records.values)
+        labels = self.choose_labels(records.values, self.path)
         copies = self.cut_out(records, self.side(records), None)
         known = self.records
-        target = self.encoding(labels)(known.values)
+        target = self.encode_as(labels)(known.values)
         return Loaded(labels, {"target": target}, known.values, known.persons, known.files, copies=copies)

@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ldl.data.csv_table import CsvTable
 from ldl.data.entries import as_array, to_numbers
-from ldl.data.names import FEATURE_KEYS, LABEL_PREFIX, find_name
+from ldl.data.names import FEATURE_KEYS, find_name
+from ldl.data.tables.columns import Encoding
 from ldl.data.tables.parquet import Parquet
 from ldl.data.tables.reading import check_matrix, open_arrays, open_named
 from ldl.errors import LDLError, did_you_mean, some
+from ldl.labels import LABEL_PREFIX
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class FeatureColumns:
         key: Name of the feature matrix in training. If it is absent or None, the usual names are tried.
         missing: Accept NaN.
         given: Name of the feature matrix that overrides ``key``.
+        encoding: How the columns become features, if they are not all numbers; ``names`` are then its columns. All
+            methods return encoded features, whose number may differ from ``count``.
     """
 
     count: int
@@ -38,9 +42,20 @@ class FeatureColumns:
     key: str | None = None
     missing: bool = False
     given: str | None = None
+    encoding: Encoding | None = None
+
+    @classmethod
+    def of_model(cls, count: int, known: dict[str, Any], missing: bool = False, given: str | None = None) -> Self:
+        """Return the features of a model from the ``preprocessing`` in its checkpoint."""
+        if (state := known.get("encoding")) is None:
+            return cls(count, known.get("features"), known.get("key"), missing, given)
+        encoding = Encoding.from_state(state)
+        return cls(len(encoding.columns), encoding.inputs, None, missing, given, encoding)
 
     def of_array(self, array: Any, source: str = "inputs") -> np.ndarray:
         """Convert an array or a tensor to (N, F) float64. Raises LDLError for another shape, text, infinity or NaN."""
+        if self.encoding is not None:
+            return self._encoded(as_array(array), source)
         array = np.asarray(check_matrix(source, "features", as_array(array), self.missing))
         if array.shape[1] != self.count:
             named = f" ({some(self.names)})" if self.names else ""
@@ -53,8 +68,25 @@ class FeatureColumns:
     def of_frame(self, frame: Any, source: str = "inputs") -> np.ndarray:
         """Return the features in a pandas data frame, (N, F) float64. Raises LDLError for missing or text columns."""
         wanted = self.pick([str(name) for name in frame.columns], source)
+        if self.encoding is not None:
+            return self._encoded(frame.iloc[:, wanted].set_axis(self.names, axis=1), source)
         columns = ((frame.columns[place], frame.iloc[:, place]) for place in wanted)
         return self.of_array(np.stack([to_numbers(c, f"{source}: column {n!r} is") for n, c in columns], 1), source)
+
+    def _encoded(self, frame: Any, source: str) -> np.ndarray:
+        """Return the features of a frame, or of an array (N, columns) of any objects. Raises LDLError."""
+        assert self.encoding is not None
+        if isinstance(frame, np.ndarray):
+            import pandas
+
+            if frame.ndim != 2 or frame.shape[1] != self.count:
+                raise LDLError(
+                    f"{source} have shape {frame.shape}, but the model takes (N, {self.count}), with the columns "
+                    f"{some(self.names or [], 20)}; a data frame is best"
+                )
+            frame = pandas.DataFrame(frame, columns=self.names)
+        features = self.encoding.transform(frame, source)
+        return np.asarray(check_matrix(source, "features", features, self.missing))
 
     def of_file(self, path: Path) -> np.ndarray:
         """Return the features in a .csv, .npz, .mat or Parquet file, (N, F) float64. Raises LDLError."""
@@ -71,6 +103,11 @@ class FeatureColumns:
             raise LDLError(f"{table.path} has no rows")
         header = [name for name in table.header if name not in others]
         wanted = [header[place] for place in self.pick(header, str(table.path))]
+        if self.encoding is not None:
+            numbers = [column.name for column in self.encoding.columns if column.kind == "number"]
+            matrix = table.numbers(numbers, missing=True) if numbers else np.empty((len(table), 0))
+            frame = table.texts([name for name in wanted if name not in numbers])
+            return self._encoded(frame.assign(**dict(zip(numbers, matrix.T))), str(table.path))
         return self.of_array(table.numbers(wanted, missing=self.missing), str(table.path))
 
     def pick(self, header: Sequence[str], source: str) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 
 from ldl.data.base import LDLDataModule
+from ldl.data.entries import is_frame
 from ldl.data.files import check_found
 from ldl.data.row_order import OrderAudit, audit_order
 from ldl.data.sources import SOURCES, absent, download_set
 from ldl.data.storage import Column, LazyColumn, RowFile, Storage, blocks_of
+from ldl.data.tables.columns import Encoding, describe
 from ldl.data.tables.feature_columns import FeatureColumns
-from ldl.data.tables.reading import Table, TableReader
+from ldl.data.tables.reading import Selection, Table, TableReader
 from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
@@ -42,27 +44,33 @@ class ScaledRows(LDLDataModule):
             deviation 1), ``hellinger`` (square roots, for histograms), ``quantile_normal`` or ``quantile_uniform``
             (ranks, mapped to such a distribution), or ``none``.
         clip: Largest magnitude of scaled features; None does not clip.
-        missing: ``refuse`` raises an error for missing features (NaN, or an empty field of a .csv). ``keep`` passes
-            them to a head that supports them (``takes_missing``, such as BoostedTrees).
+        missing: ``fill`` replaces missing numbers and dates of named columns by medians of the training rows and adds a
+            feature that marks them; NaN in a matrix without named columns, or on disk, is an error. ``keep`` passes NaN
+            to a head that supports it (``takes_missing``, such as BoostedTrees). ``refuse`` raises an error. Missing
+            text is a category.
         download: Download the public set of this name (``ldl.data.sources.SETS``) if the file is absent.
 
     Attributes:
-        features: (rows, F) as in the file, float64; or the file itself, if they stay on disk.
-        feature_names: Names of the columns; None if unknown.
+        features: (rows, F) as in the file or as encoded, float64; or the file itself, if they stay on disk.
+        feature_names: Names of the features; None if unknown.
+        mixed: The columns of the file, typed (``ldl.data.tables.columns``), if they are encoded; else None.
+        encoding: What the training rows taught about them, or None.
         scaled: (rows, F) scaled, float32, after ``setup``; computed on demand for features on disk.
     """
 
     path: str = option(kw_only=True)
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
-    missing: Literal["refuse", "keep"] = "refuse"
+    missing: Literal["fill", "keep", "refuse"] = "fill"
     download: bool = False
 
     features: np.ndarray | RowFile = buffer()
     feature_names = None  # type: list[str] | None
     feature_key = None  # type: str | None
+    mixed = None  # type: Any
+    encoding = None  # type: Encoding | None
     scaled: Column = buffer()
-    unserved = (*LDLDataModule.unserved, "features")
+    unserved = (*LDLDataModule.unserved, "features", "mixed")
     _borrowed = False
 
     @property
@@ -90,9 +98,11 @@ class ScaledRows(LDLDataModule):
         return instances
 
     def prepare_fold(self) -> None:
-        """Learn the scaling of the features from the training rows."""
+        """Learn the encoding and the scaling of the features from the training rows."""
         scaler = FeatureScaler(self.scaling, self.clip)
         rows = self.rows_of(self.split.train)
+        if self.mixed is not None:
+            self._encode_by(Encoding.fit(self.mixed.iloc[rows], self.missing == "fill"))
         if isinstance(self.features, RowFile):
             scaler.fit_file(self.features, rows)
         else:
@@ -114,13 +124,16 @@ class ScaledRows(LDLDataModule):
             self._forget_features()
 
     def prepare_as(self, preprocessing: dict[str, Any] | None) -> None:
-        """Order and scale features as a trained task does, or scale them by the fold's training rows.
+        """Order, encode and scale features as a trained task does, or by the fold's training rows.
 
         Columns are found by name, if the table of training and this one have names. Raises LDLError if the columns
         differ, or the task was trained with other options of scaling.
         """
         if preprocessing is not None and "scaling" in preprocessing:
-            self._arrange(preprocessing.get("features"))
+            if self.mixed is None and "encoding" not in preprocessing:
+                self._arrange(preprocessing.get("features"))
+            else:
+                self._encode_as(preprocessing)
             self.load_state_dict(preprocessing["scaling"])
         elif self._borrowed:
             self.prepare_fold()
@@ -128,10 +141,11 @@ class ScaledRows(LDLDataModule):
 
     @property
     def preprocessing(self) -> dict[str, Any]:
-        """Names and scaling of the features, by which :class:`ldl.inference.Predictor` prepares other rows."""
+        """Names, encoding and scaling of features, by which :class:`ldl.inference.Predictor` prepares other rows."""
         # Columns of equal names are distinguished by position alone.
         names = self.feature_names if len(set(self.feature_names or ())) == len(self.feature_names or ()) else None
-        return {"features": names, "key": self.feature_key, "scaling": self.scaler.state_dict()}
+        known = {"features": names, "key": self.feature_key, "scaling": self.scaler.state_dict()}
+        return known if self.encoding is None else {**known, "encoding": self.encoding.state()}
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         """Return the rows, without augmentation."""
@@ -146,9 +160,7 @@ class ScaledRows(LDLDataModule):
         """Put the features into the order of ``names``. Raises LDLError if the table has others."""
         if names is None or self.feature_names is None or self.feature_names == names:
             return
-        places = FeatureColumns(len(names), names).pick(self.feature_names, self.path)
-        if more := [name for name in self.feature_names if name not in names]:
-            raise LDLError(f"{self.path}: the model was not trained on column {some(more)}; leave it out of the file")
+        places = self._places(names, self.feature_names)
         if isinstance(self.features, RowFile):
             raise LDLError(
                 f"{self.path}: columns stand in another order than in training, and the table stays on disk; write "
@@ -157,6 +169,40 @@ class ScaledRows(LDLDataModule):
         self.features, self.feature_names = self.features[:, places], names
         self.prepare_fold()
         self._forget_features()
+
+    def _places(self, names: Sequence[str], header: Sequence[str]) -> list[int]:
+        """Return the positions of a model's columns in the header. Raises LDLError unless both are the same."""
+        places = FeatureColumns(len(names), names).pick(header, self.path)
+        if more := [name for name in header if name not in names]:
+            raise LDLError(f"{self.path}: the model was not trained on column {some(more)}; leave it out of the file")
+        return places
+
+    def _encode_by(self, encoding: Encoding) -> None:
+        self.encoding, self.features = encoding, encoding.transform(self.mixed, self.path)
+        self.feature_names = encoding.names
+        self.__dict__.pop("input_shape", None)
+
+    def _encode_as(self, preprocessing: dict[str, Any]) -> None:
+        """Encode and scale as a trained task does, which may know numbers alone. Raises LDLError for other columns."""
+        if isinstance(self.features, RowFile) or (self.mixed is None and self.feature_names is None):
+            raise LDLError(
+                f"{self.path}: the model was trained on named columns in memory; give a .csv or Parquet file, with a "
+                "large enough --data.in_memory"
+            )
+        if self.mixed is None:
+            import pandas
+
+            self.mixed = pandas.DataFrame(self.features, columns=self.feature_names)
+        header = [str(name) for name in self.mixed]
+        state = preprocessing.get("encoding")
+        known = Encoding.of_numbers(preprocessing.get("features") or header) if state is None else None
+        encoding = known or Encoding.from_state(state or [])
+        self._places(encoding.inputs, header)
+        if self.encoding is None or encoding.state() != self.encoding.state():
+            self._encode_by(encoding)
+            self._scale_by(FeatureScaler.from_state(preprocessing["scaling"]))
+            self._borrowed = True
+            self._forget_features()
 
     def _scale_by(self, scaler: FeatureScaler) -> None:
         if isinstance(self.features, RowFile):
@@ -181,6 +227,9 @@ class GroupedRows(ScaledRows):
         in_memory: Matrices of more MB than this, as float32, stay on disk in .npy, .npz or Parquet files.
         cache_dir: Folder for rewritten tables, such as Parquet as rows that are read in place; None takes the
             environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
+        feature_columns: Names or patterns, such as ``genre_*``, of the columns that are features; by default all
+            columns left over.
+        drop: Names or patterns of columns that are left out.
 
     Attributes:
         groups_needed: Whether a given ``group_key`` must be in the file.
@@ -191,16 +240,23 @@ class GroupedRows(ScaledRows):
     group_key: str | None = None
     in_memory: float = option(default=256.0, least=0)
     cache_dir: str | None = None
+    feature_columns: Sequence[str] | str = ()
+    drop: Sequence[str] | str = ()
     protocol = "random_kfold"
 
-    def note(self, table: Table) -> None:
-        """Take over a table's features; record and print the names found, to which options are set."""
+    def note(self, table: Table, said: str = "") -> None:
+        """Take over a table's features; record and print the names found, to which options are set, after ``said``."""
         self.features, self.feature_names, self.chosen = table.features, table.columns, table.keys
-        named = [f"{key.removesuffix('_key')} {name!r}" for key, name in table.keys.items() if name is not None]
+        if is_frame(table.features):
+            self.mixed = table.features
+        named = [f"{key.rpartition('_')[0]} {name!r}" for key, name in table.keys.items() if name is not None]
+        named = [said] * bool(said) + named
         if self.group_key is not None and "group_key" in table.keys and table.keys["group_key"] is None:
             named.append(f"no group {self.group_key!r}")
         if table.columns is not None:
             named.append(f"{len(table.columns)} features {some(table.columns)}")
+        if self.mixed is not None and (encoded := describe(self.mixed, self.missing == "fill")):
+            named.append(encoded)
         for key, name in table.keys.items():
             setattr(self, key, name)
         self.tell_taken(", ".join(named))
@@ -214,9 +270,15 @@ class GroupedRows(ScaledRows):
 
     def reader(self, target_key: str | None, values: bool = False, normalize: bool = False) -> TableReader:
         """Return the reader of the file, with further options."""
-        storage, missing = Storage(self.in_memory, self.cache_dir), self.missing == "keep"
+        storage, missing = Storage(self.in_memory, self.cache_dir), self.missing != "refuse"
         names = self.feature_key, target_key, self.group_key
-        return TableReader(*names, values, normalize, missing, storage, self.groups_needed)
+        further = self.groups_needed, self.selection, self.missing == "fill"
+        return TableReader(*names, values, normalize, missing, storage, *further)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are features."""
+        return Selection(self.feature_columns, self.drop)
 
     def check_protocol(self, groups: np.ndarray | None, needed: bool) -> np.ndarray | None:
         """Record whether the protocol leaks, and return the groups, numbered from 0.

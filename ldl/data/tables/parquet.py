@@ -84,9 +84,13 @@ class Parquet:
 
         return pandas.concat(self._frames(names), ignore_index=True)
 
-    def groups(self, name: str) -> np.ndarray:
-        """Return the entries of one column as text, (N,). Raises LDLError if one is missing."""
-        return to_names(self.frame([name])[name].to_numpy(object), f"{self.path}: the group, column {name!r},")
+    texts = frame
+    """CSV files have text alone; here it is the columns as they are."""
+
+    def groups(self, name: str, why: str = "") -> np.ndarray:
+        """Return the entries of one column as text, (N,). Raises LDLError, with ``why``, if one is missing."""
+        what = f"column {name!r}, {why}, in the entry" if why else f"the group, column {name!r},"
+        return to_names(self.frame([name])[name].to_numpy(object), f"{self.path}: {what}")
 
     def numbers(self, names: Sequence[str], missing: bool = False) -> np.ndarray:
         """Return columns as a (rows, columns) float64 matrix, with NaN for null. Raises LDLError."""

@@ -6,8 +6,8 @@ import contextlib
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.io
 
+from ldl.annotations.votes import ITEMS, matching_columns
 from ldl.data.cache import cached_folder, files_key
 from ldl.data.csv_table import CsvTable, read_csv
-from ldl.data.entries import LARGEST, as_full, to_names, to_numbers
+from ldl.data.entries import LARGEST, as_full, is_frame, to_names, to_numbers
 from ldl.data.files import check_file, kind_of, visible
 from ldl.data.names import (
-    LABEL_PREFIX,
     TARGET_KEYS,
     VALUE_KEYS,
     find_features,
@@ -29,8 +29,10 @@ from ldl.data.names import (
     label_columns,
 )
 from ldl.data.storage import OBJECTS, USUAL, RowFile, Storage, blocks_of, origin
+from ldl.data.tables.columns import column_kind, is_plain, typed
 from ldl.data.tables.parquet import Parquet
 from ldl.errors import LDLError, some
+from ldl.labels import LABEL_PREFIX
 from ldl.validation.archive import check_archive, check_mat
 
 ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
@@ -49,12 +51,15 @@ class Table:
     differ slightly from 1.
 
     Attributes:
-        features: (N, F), finite.
-        target: (N, C) distributions, non-negative, or (N,) values, finite float64.
+        features: (N, F), finite; or a typed frame (``ldl.data.tables.columns``) whose columns are not all numbers, or
+            have gaps to fill.
+        target: (N, C) distributions, non-negative, or (N,) values, finite float64; or a DataFrame with the columns of
+            votes, which may be none.
         groups: (N,) groups of any type, or None.
         names: Names of the C labels, if the file has any.
         columns: Names of the features, if the file has any.
         keys: Names of the other parts.
+        items: (N,) item of every row, as text, or None.
     """
 
     features: Any
@@ -63,6 +68,33 @@ class Table:
     names: list[str] | None = None
     columns: list[str] | None = None
     keys: Keys = field(default_factory=dict)
+    items: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The parts of a table with named columns; columns are given by names or patterns, such as ``r*``.
+
+    Attributes:
+        features: Columns of features; none means all columns left over.
+        drop: Columns that are left out.
+        labels: Columns of labels; none means those named ``label:NAME``.
+        votes: Column with the number of votes, or None.
+        item: Column that names the row, or None.
+        apart: Whether votes stand in another file, which is joined by the item.
+    """
+
+    features: Sequence[str] | str = ()
+    drop: Sequence[str] | str = ()
+    labels: Sequence[str] | str = ()
+    votes: str | None = None
+    item: str | None = None
+    apart: bool = False
+
+    @property
+    def is_annotated(self) -> bool:
+        """Whether labels are votes, and not distributions or values."""
+        return bool(self.labels or self.votes or self.apart)
 
 
 @dataclass(frozen=True)
@@ -82,6 +114,9 @@ class TableReader:
         missing: Accept missing features as NaN.
         storage: Place of the numbers of large tables.
         groups_needed: Whether a given ``group_key`` must be in the file.
+        selection: Parts of a table with named columns, which then may hold text, dates and votes; None accepts numbers
+            alone.
+        fill: Whether gaps of named columns are filled later; gaps of other matrices are errors.
     """
 
     feature_key: str | None = None
@@ -92,6 +127,8 @@ class TableReader:
     missing: bool = False
     storage: Storage = USUAL
     groups_needed: bool = True
+    selection: Selection | None = None
+    fill: bool = False
 
     def read(self, path: Path) -> Table:
         """Read a file or folder.
@@ -103,7 +140,12 @@ class TableReader:
         named = open_named(path)
         table = self._of_arrays(path, open_arrays(path, self.storage)) if named is None else self._of_columns(named)
         what = "values" if self.values else "distributions"
-        features = check_matrix(path, "features", self.storage.place(table.features), self.missing)
+        features = table.features
+        if not is_frame(features):
+            missing = self.missing and not self.fill
+            features = check_matrix(path, "features", self.storage.place(features), missing)
+        if is_frame(table.target):
+            return replace(table, features=features)
         target = np.reshape(table.target, (-1, 1)) if self.values else self.storage.place(table.target)
         target = check_matrix(path, what, target)
         counts = {what: len(target), **({} if table.groups is None else {"groups": len(table.groups)})}
@@ -111,9 +153,14 @@ class TableReader:
             if count != len(features):
                 raise LDLError(f"{path}: {len(features)} rows of features but {count} {name}")
         target = target[:, 0] if self.values else check_distributions(target, str(path), self.normalize)
-        return Table(features, target, table.groups, table.names, table.columns, table.keys)
+        return replace(table, features=features, target=target)
 
     def _of_arrays(self, path: Path, arrays: Mapping[str, Any]) -> Table:
+        if self.selection is not None and any(vars(self.selection).values()):
+            raise LDLError(
+                f"{path} holds matrices without named columns; data.feature_columns, data.drop and the options of "
+                "votes are for .csv and Parquet files"
+            )
         features = find_features(path, arrays, self.feature_key, partial(self._find_target, path, arrays))
         target, group = self._find_target(path, arrays), self._find_group(path, arrays)
         keys: Keys = {"feature_key": features, self._target_option: target, "group_key": group}
@@ -126,20 +173,79 @@ class TableReader:
                 f"{table.path}: the names of matrices are for .mat and .npz, and must be null here: columns of the "
                 f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
             )
-        target, columns, group = self._split_columns(table)
+        if self._has_counts(table):
+            return replace(
+                self, selection=replace(self.selection or Selection(), labels=f"{LABEL_PREFIX}*")
+            )._of_columns(table)
+        item = self._find_item(table)
+        target, columns, group = self._split_columns(table, item)
+        chosen, large = self.selection, isinstance(table, Parquet) and not self.storage.fits((len(table), len(columns)))
+        features: Any
+        found: Any
         if isinstance(table, Parquet):
-            features, found = (table.stored(names, self.storage) for names in (columns, target))
+            features = table.stored(columns, self.storage) if large or chosen is None else self._typed(table, columns)
         else:
-            found, features = table.numbers(target), table.numbers(columns, missing=self.missing)
+            features = table.numbers(columns, missing=self.missing) if chosen is None else self._typed(table, columns)
+        if chosen is not None and chosen.is_annotated:
+            found = table.frame([*target, *([chosen.votes] if chosen.votes else [])])
+        else:
+            found = table.stored(target, self.storage) if isinstance(table, Parquet) else table.numbers(target)
         keys: Keys = {"value_key": target[0]} if self.values else {}
         names = None if self.values else [name.removeprefix(LABEL_PREFIX) for name in target]
         groups = table.groups(group) if group else None
-        return Table(features, found, groups, names, columns, {**keys, "group_key": group})
+        items = None if item is None else table.groups(item, "which names no item; give every row one")
+        keys |= {"group_key": group} | ({} if item is None else {"item_column": item})
+        return Table(features, found, groups, names, columns, keys, items)
 
-    def _split_columns(self, table: CsvTable | Parquet) -> tuple[list[str], list[str], str | None]:
+    def _has_counts(self, table: CsvTable | Parquet) -> bool:
+        """Return whether columns ``label:NAME`` hold counts of votes, and not distributions. Raises LDLError."""
+        chosen, names = self.selection, label_columns(table.path, table.header)
+        if chosen is None or chosen.is_annotated or self.values or self.normalize or not (names and len(table)):
+            return False
+        if isinstance(table, Parquet) and not self.storage.fits((len(table), len(names))):
+            return False
+        counts = table.numbers(names)
+        return bool((counts >= 0).all() and (counts == np.round(counts)).all() and counts.sum(1).max() > 1)
+
+    def _typed(self, table: CsvTable | Parquet, names: list[str]) -> Any:
+        """Return columns as a typed frame, or as a matrix if all are numbers without gaps to fill. Raises LDLError."""
+        hint = "" if self.missing else "; for gaps, pass --data.missing fill, or keep for a head that takes them"
+        frame = table.frame(names) if isinstance(table, Parquet) else table.columns(names, hint, self.missing)
+        frame = typed(frame, str(table.path), "--data.drop")
+        if is_plain(frame, self.fill):
+            return np.ascontiguousarray(frame.to_numpy(np.float64))
+        for name, column in frame.items():
+            if not self.missing and column_kind(column) != "category" and (gaps := column.isna()).any():
+                raise LDLError(
+                    f"{table.path}: row {gaps.to_numpy().argmax()}, column {name!r} is missing ({gaps.sum()} such rows)"
+                    + hint
+                )
+        return frame
+
+    def _find_item(self, table: CsvTable | Parquet) -> str | None:
+        """Return the column that names the item of a row, if there is one. Raises LDLError if votes need it."""
+        chosen = self.selection or Selection()
+        if chosen.item is not None:
+            return str(matching_columns(table.header, [chosen.item], str(table.path))[0])
+        usual = {name.lower(): name for name in table.header if name.lower() in ITEMS} if chosen.is_annotated else {}
+        found = [usual[name] for name in ITEMS if name in usual]
+        if chosen.apart and not found:
+            raise LDLError(
+                f"{table.path}: no column names the items that have votes in data.votes; pass --data.item_column, one "
+                f"of {some(table.header, 20)}"
+            )
+        # Beside its own votes, a column of such a name may be a feature, if it repeats.
+        return next((name for name in found if chosen.apart or table.frame([name])[name].is_unique), None)
+
+    def _split_columns(self, table: CsvTable | Parquet, item: str | None) -> tuple[list[str], list[str], str | None]:
         """Return the columns of the target, of the features, and of the groups. Raises LDLError."""
-        path, header = table.path, table.header
-        group, target = self._find_group(path, header), label_columns(path, header)
+        path, header, chosen = table.path, table.header, self.selection or Selection()
+        group, named = self._find_group(path, header), label_columns(path, header)
+        drop = matching_columns(header, chosen.drop, str(path))
+        target = named = [name for name in named if name not in drop]
+        if chosen.is_annotated:
+            target = [] if chosen.apart else matching_columns(header, chosen.labels, str(path)) or named
+            drop += [*named, *matching_columns(header, [chosen.votes] if chosen.votes else [], str(path))]
         if self.values:
             if labels := [name for name in target if name not in (self.target_key, group)]:
                 raise LDLError(
@@ -147,8 +253,10 @@ class TableReader:
                     "or read it with --data TabularLDL"
                 )
             target = [self._find_target(path, header)]
-        rest = table.others(*target, *([group] if group else []))
-        if not (target and rest and len(table)):
+        rest = table.others(*target, *drop, *(name for name in (group, item) if name))
+        if chosen.features:
+            rest = [name for name in matching_columns(header, chosen.features, str(path)) if name in rest]
+        if not ((target or chosen.apart) and rest and len(table)):
             needed = "a column of values" if self.values else f"label columns named {LABEL_PREFIX}NAME"
             otherwise = "" if target else "; one value a row is for TabularValues, with --data.value_key COLUMN"
             raise LDLError(

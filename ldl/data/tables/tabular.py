@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ldl.annotations import Annotations
+from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
+from ldl.data.entries import is_frame
 from ldl.data.names import label_places
 from ldl.data.storage import Column, LazyColumn, RowFile
 from ldl.data.tables.module import GroupedRows, GroupProtocol
-from ldl.data.tables.reading import divided
+from ldl.data.tables.reading import Selection, Table, divided
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options
@@ -21,11 +26,14 @@ from ldl.protocols import Fold, kfold
 
 
 @options
-class TabularLDL(GroupedRows):
-    """Features and label distributions from a .mat, .npz, .csv or Parquet file, or a folder of .npy files.
+class TabularLDL(Annotated, GroupedRows):
+    """Features and label distributions, or votes, from a .mat, .npz, .csv or Parquet file, or a folder of .npy files.
 
-    Every row is checked: numbers are finite, mass is not negative, and sums are 1. The subjects of SJAFFE and SBU_3DFE
-    are known, although their files do not name them.
+    Every row is checked: numbers are finite, mass is not negative, and sums are 1, unless the labels are votes. The
+    subjects of SJAFFE and SBU_3DFE are known, although their files do not name them.
+
+    Columns of a .csv or Parquet file may be numbers, text and dates, with gaps (``ldl.data.tables.columns``). Labels
+    are votes if ``label_columns``, ``votes_column`` or ``votes`` is given, or if columns ``label:NAME`` hold counts.
 
     Protocols: ``group_exclusive`` (``folds`` folds of whole groups) and ``leave_one_group_out`` (one fold per group),
     for tables with groups; ``random_kfold`` (random rows, which leaks groups). ``persons`` is a synonym of
@@ -53,19 +61,66 @@ class TabularLDL(GroupedRows):
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
         table = self.reader(self.target_key, normalize=self.normalize).read(self.file)
+        if is_frame(table.target):
+            return self._load_votes(table)
         self.note(table)
         labels, places = self._label_space(table.names, table.target.shape[1])
         subjects = None
         if isinstance(table.features, np.ndarray) and table.groups is None:
             subjects = known_subjects(table.features)
-        groups = table.groups if subjects is None else subjects
-        if self.protocol is None:
-            self.protocol = "random_kfold" if groups is None else "group_exclusive" if subjects is None else "persons"
-        groups = self.check_protocol(groups, needed=self.rule != "random_kfold")
+        groups = self._check_groups(table.groups if subjects is None else subjects, subjects is not None)
         rows = table.target
         large = isinstance(rows, RowFile)
         target: Column = LazyColumn(rows, _target) if large else torch.tensor(rows, dtype=torch.float32)
-        return Loaded(labels, {"target": target}, groups=groups).arranged(labels, places)
+        loaded = Loaded(labels, {"target": target}, groups=groups, names=_names(table.items))
+        return loaded.arranged(labels, places)
+
+    @property
+    def selection(self) -> Selection:
+        """The parts of a table with named columns."""
+        chosen = replace(super().selection, item=self.item_column)
+        if self.votes is not None:
+            return replace(chosen, apart=True)
+        return replace(chosen, labels=self.label_columns, votes=self.votes_column)
+
+    def _load_votes(self, table: Table) -> Loaded:
+        """Return the rows of a table that have votes. Raises LDLError."""
+        found, rows = self.annotate(table.target, [] if table.items is None else table.items, str(self.file))
+        self._check_sums(found, rows)
+        if len(rows) < len(table.features):
+            if isinstance(table.features, RowFile):
+                raise LDLError(
+                    f"{self.file}: {len(table.features) - len(rows)} rows have no vote, and the table stays on disk; "
+                    "remove them, or read it into memory with a larger --data.in_memory"
+                )
+            parts = (table.features, table.groups, table.items)
+            features, groups, items = (part if part is None else _taken(part, rows) for part in parts)
+            table = replace(table, features=features, groups=groups, items=items)
+        self.note(table, f"votes ({found})")
+        labels, places = replace(found.labels, unit=self.label_unit), list(range(len(found.labels)))
+        if self.label_names is not None or self.label_values is not None:
+            labels, places = self._label_space([str(name) for name in found.labels.names], len(found.labels))
+        columns = {"target": torch.tensor(found.shares, dtype=torch.float32)}
+        if found.counted:
+            columns["votes"] = torch.tensor(found.votes, dtype=torch.float32)
+        groups = self._check_groups(table.groups)
+        return Loaded(labels, columns, groups=groups, names=_names(table.items)).arranged(labels, places)
+
+    def _check_sums(self, found: Annotations, rows: np.ndarray) -> None:
+        """Raise LDLError for shares whose sum is not 1 if the number of votes is unknown."""
+        off = np.flatnonzero(np.abs(found.votes - 1) > 1e-3)
+        if len(off) and not (found.counted or self.normalize):
+            raise LDLError(
+                f"{self.file}: the labels of row {rows[off[0]]} sum to {found.votes[off[0]]:.6g}, not 1 ({len(off)} "
+                "such rows); name the column with the number of votes with --data.votes_column, or pass "
+                "--data.normalize true to divide rows by their sums"
+            )
+
+    def _check_groups(self, groups: np.ndarray | None, are_known: bool = False) -> np.ndarray | None:
+        """Choose the protocol if none is given, and return the groups, numbered from 0. Raises LDLError."""
+        if self.protocol is None:
+            self.protocol = "random_kfold" if groups is None else "persons" if are_known else "group_exclusive"
+        return self.check_protocol(groups, needed=self.rule != "random_kfold")
 
     def cut(self) -> Fold:
         """Return the rows of one fold. Raises LDLError for a fold that the protocol does not have."""
@@ -92,6 +147,14 @@ class TabularLDL(GroupedRows):
             fix = f"name the columns by them, or {verb} data.label_names in their order"
             places = label_places(names, named or labels, str(self.file), fix)
         return labels, places
+
+
+def _names(items: np.ndarray | None) -> list[str] | None:
+    return None if items is None else list(map(str, items))
+
+
+def _taken(part: Any, rows: np.ndarray) -> Any:
+    return part.iloc[rows].reset_index(drop=True) if is_frame(part) else part[rows]
 
 
 def _target(rows: np.ndarray, numbers: np.ndarray) -> Tensor:

@@ -156,14 +156,14 @@ class Valued(LDLDataModule):
 
     _trained = None  # type: LabelSpace | None
 
-    def choose_labels(self, values: np.ndarray) -> LabelSpace:
+    def choose_labels(self, values: np.ndarray, source: str) -> LabelSpace:
         """Choose or take over the labels of values (N,), and set ``grid``. Raises LDLError for a value outside."""
-        self.grid = self._choose(values)
+        self.grid = self._choose(values, source)
         labels = self.grid.labels(self.unit) if self._trained is None else self._trained
-        self._check_inside(values, labels)
+        self._check_inside(values, labels, source)
         return labels
 
-    def encoding(self, labels: LabelSpace) -> Callable[..., Tensor]:
+    def encode_as(self, labels: LabelSpace) -> Callable[..., Tensor]:
         """Return the picklable function that encodes values (N,) as distributions (N, C)."""
         return partial(_encode, labels, self.grid.sigma, self.encoder)
 
@@ -177,7 +177,7 @@ class Valued(LDLDataModule):
             if self.step is None or abs(self.step - step) < 1e-6 * step:
                 self._trained = labels
 
-    def _choose(self, values: np.ndarray) -> LabelGrid:
+    def _choose(self, values: np.ndarray, source: str) -> LabelGrid:
         if self._trained is not None:
             axis = self._trained.axes[0]
             return choose_grid(values, axis[0], axis[-1], self.step or axis[1] - axis[0], self.sigma)
@@ -185,16 +185,16 @@ class Valued(LDLDataModule):
         chosen = [name for name in ("step", "sigma") if getattr(self, name) is None]
         if process_rank() == 0 and chosen:
             names = " and ".join(f"data.{name}" for name in chosen)
-            print(f"labels of {self.path}: {grid}; {names} chosen from the file's values", flush=True)
+            print(f"labels of {source}: {grid}; {names} chosen from the file's values", flush=True)
         return grid
 
-    def _check_inside(self, values: np.ndarray, labels: LabelSpace) -> None:
+    def _check_inside(self, values: np.ndarray, labels: LabelSpace, source: str) -> None:
         low, high = labels.axes[0][0], labels.axes[0][-1]
         # Targets are encoded in float32.
         if len(outside := np.flatnonzero(~((np.float32(values) >= low) & (np.float32(values) <= high)))):
             row = outside[0]
             raise LDLError(
-                f"{self.path}: row {row} has value {values[row]:g}, outside the labels {low:g}..{high:g} in steps "
+                f"{source}: row {row} has value {values[row]:g}, outside the labels {low:g}..{high:g} in steps "
                 f"of {self.grid.step:g} ({len(outside)} such rows); widen data.low and data.high, or correct it"
             )
 
@@ -228,9 +228,9 @@ class TabularValues(Valued, GroupedRows):
         """Read and check the file. Raises LDLError."""
         table = self.read()
         self.note(table)
-        labels = self.choose_labels(table.target)
+        labels = self.choose_labels(table.target, self.path)
         groups = self.check_protocol(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
-        encode = self.encoding(labels)
+        encode = self.encode_as(labels)
         large = isinstance(table.features, RowFile)
         target: Column = LazyColumn(table.target, encode) if large else encode(table.target)
         return Loaded(labels, {"target": target}, table.target, groups)
@@ -293,6 +293,8 @@ class FGNETAAM(TabularValues):
     unit = "years"
     download = False
     missing = "refuse"
+    feature_columns = ()
+    drop = ()
     in_memory = 256.0
     cache_dir = None
 

@@ -174,7 +174,7 @@ def test_what_is_wrong_is_named_with_file_row_and_column(tmp_path: Path) -> None
     assert opened(tmp_path, in_memory=0, normalize=True).columns["target"][torch.tensor([310])].sum() == 1
     parquet.write_table(pa.table({"x": ["a"], "label:a": [1.0]}), tmp_path / "text.parquet")
     with pytest.raises(LDLError, match="text.parquet: column 'x' is str 'a' and such, not numbers"):
-        opened(tmp_path / "text.parquet")
+        opened(tmp_path / "text.parquet", in_memory=0)
     with pytest.raises(LDLError, match="text.parquet and .*part-0.parquet differ in column 'label:0'"):
         opened(tmp_path)
     table = pa.table({"x": [1, 2], "label:a": [1.0, 1.0], "person": ["a", None]})

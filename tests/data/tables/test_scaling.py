@@ -149,7 +149,7 @@ def test_csv_files_say_it_in_several_ways(tmp_path: Path) -> None:
     expected = [[1, NAN], [2, NAN], [3, 4], [NAN, 5]]
     assert torch.equal(data.scaled.isnan(), torch.tensor(expected).isnan())
     with pytest.raises(LDLError, match="line 2, column 'b' is '', not a finite number"):
-        TabularLDL(path=str(tmp_path / "table.csv")).setup()
+        TabularLDL(path=str(tmp_path / "table.csv"), missing="refuse").setup()
     (tmp_path / "table.csv").write_text(CSV.replace("nan", "many"))
     with pytest.raises(LDLError, match="column 'b' is 'many', not a finite number"):
         TabularLDL(path=str(tmp_path / "table.csv"), missing="keep").setup()

@@ -1,0 +1,261 @@
+"""Tables with columns of several kinds: numbers, categories and dates, encoded as numbers.
+
+A *typed* frame is a pandas DataFrame with columns of three types: float64 with NaN for gaps (numbers and truth values),
+datetime64 with NaT (dates), and text with None (categories). :func:`typed` finds the kinds of a table.
+:class:`Encoding` learns from training rows how typed columns become numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ldl.data.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
+from ldl.errors import LDLError, some
+
+Kind = Literal["number", "date", "category"]
+MOST_CATEGORIES = 30
+"""Categories of a column with a feature each; the others share one."""
+UNIQUE_ROWS = 50
+"""Rows from which a column of mostly distinct text is an error."""
+PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week"}
+"""Features of a date, and the attributes of pandas that hold them. Monday is 0."""
+DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
+"""A date in text."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column becomes features, which are float64.
+
+    A category is a feature of zeros and ones for each entry of ``categories``, for other text if ``other``, and for
+    gaps if ``missing``. A number is itself, and a date its :data:`PARTS`. Gaps of both are filled if ``fill`` is known,
+    and marked by one more feature if ``missing``.
+
+    Attributes:
+        name: Name of the column.
+        kind: ``number``, ``date`` or ``category``.
+        categories: The texts with a feature of their own, sorted.
+        other: Whether all other texts share a feature; otherwise they are zeros.
+        missing: Whether there is a feature for gaps.
+        fill: Medians of the training rows, for a number (1) or a date (4); None keeps gaps as NaN.
+    """
+
+    name: str
+    kind: Kind
+    categories: Sequence[str] = ()
+    other: bool = False
+    missing: bool = False
+    fill: Sequence[float] | None = None
+
+    @classmethod
+    def fit(cls, name: str, entries: Any, fill: bool) -> Column:
+        """Learn a column from the typed entries of training rows; ``fill`` learns medians for gaps."""
+        kind, missing = column_kind(entries), bool(entries.isna().any())
+        if kind == "category":
+            counts = entries.value_counts()
+            # The most frequent first, and the alphabet decides between equals.
+            kept = sorted(counts.index, key=lambda text: (-counts[text], text))[:MOST_CATEGORIES]
+            return cls(name, kind, sorted(kept), len(counts) > len(kept), missing)
+        if not fill:
+            return cls(name, kind)
+        known = entries[entries.notna()]
+        medians = [float(np.median(part)) if len(known) else 0.0 for part in _parts(kind, known)]
+        return cls(name, kind, missing=missing, fill=medians)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        if self.kind == "category":
+            texts = [*self.categories, *["other"] * self.other, *["missing"] * self.missing]
+            return [f"{self.name}={text}" for text in texts]
+        own = [self.name] if self.kind == "number" else [f"{self.name} {part}" for part in PARTS]
+        return own + [f"{self.name} missing"] * self.missing
+
+    def transform(self, entries: Any) -> Iterator[np.ndarray]:
+        """Yield the features (N,) of typed entries. Raises LDLError for entries of another kind."""
+        gaps = entries.isna().to_numpy()
+        if self.kind == "category":
+            codes = {text: number for number, text in enumerate(self.categories)}
+            found = entries.map(codes).fillna(-1).to_numpy(np.int64)
+            yield from (found == number for number in range(len(codes)))
+            if self.other:
+                yield (found < 0) & ~gaps
+        else:
+            for part, median in zip(_parts(self.kind, entries), self.fill or [np.nan] * len(PARTS)):
+                yield np.where(gaps, median, part)
+        if self.missing:
+            yield gaps
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the columns of a typed frame become features; checkpoints hold it as plain values."""
+
+    columns: Sequence[Column]
+
+    @classmethod
+    def fit(cls, frame: Any, fill: bool) -> Encoding:
+        """Learn from the training rows of a typed frame; ``fill`` fills gaps of numbers and dates with medians."""
+        return cls([Column.fit(str(name), entries, fill) for name, entries in frame.items()])
+
+    @classmethod
+    def of_numbers(cls, names: Sequence[str]) -> Encoding:
+        """Return the encoding of numbers as they are."""
+        return cls([Column(name, "number") for name in names])
+
+    @classmethod
+    def from_state(cls, state: Sequence[dict[str, Any]]) -> Encoding:
+        """Return the encoding of a checkpoint, whose form ``ldl.validation.checkpoint`` has checked."""
+        return cls([Column(**column) for column in state])
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return plain values."""
+        return [asdict(column) for column in self.columns]
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the columns."""
+        return [column.name for column in self.columns]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [name for column in self.columns for name in column.names]
+
+    def transform(self, frame: Any, source: str) -> np.ndarray:
+        """Return the features (N, F), float64.
+
+        Args:
+            frame: A DataFrame with these columns, typed or not.
+            source: Its origin, for messages.
+
+        Raises:
+            LDLError: An entry is not of the kind of its column.
+        """
+        features = np.empty((len(frame), len(self.names)))
+        place = 0
+        for column in self.columns:
+            entries = as_kind(column.kind, frame[column.name], f"{source}: column {column.name!r} is")
+            for feature in column.transform(entries):
+                features[:, place] = feature
+                place += 1
+        return features
+
+
+def column_kind(entries: Any) -> Kind:
+    """Return the kind of a column of a typed frame."""
+    return "number" if entries.dtype.kind == "f" else "date" if entries.dtype.kind == "M" else "category"
+
+
+def is_plain(frame: Any, fill: bool) -> bool:
+    """Return whether all columns of a typed frame are numbers, without gaps if ``fill``."""
+    return all(column_kind(column) == "number" and not (fill and column.isna().any()) for _, column in frame.items())
+
+
+def typed(frame: Any, source: str, option: str = "") -> Any:
+    """Find the kind of each column of a DataFrame, and return the typed frame.
+
+    A column of text is a category. Text of which all entries are dates, such as 2024-05-31, is a date. Text that mostly
+    spells numbers, text that is different in most rows, and all else are errors.
+
+    Args:
+        frame: The table.
+        source: Its origin, for messages.
+        option: Option that leaves a column out, for messages.
+
+    Raises:
+        LDLError: See above.
+    """
+    import pandas
+
+    columns = {}
+    for place, name in enumerate(frame.columns):
+        said = f"{source}: column {str(name)!r} is"
+        entries = as_kind(_found_kind(frame.iloc[:, place]), frame.iloc[:, place], said)
+        if column_kind(entries) == "category" and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
+            out = f"leave it out with {option} {name}" if option else "leave it out"
+            raise LDLError(
+                f"{source}: column {str(name)!r} holds {entries.nunique()} different texts in {len(entries)} rows, too "
+                f"many for categories; {out}"
+            )
+        columns[str(name)] = entries.reset_index(drop=True)
+    return pandas.DataFrame(columns)
+
+
+def _found_kind(entries: Any) -> Kind:
+    if entries.dtype.kind == "M":
+        return "date"
+    if entries.dtype.name == "category":
+        return "category"
+    if entries.dtype.kind != "O":
+        return "number"
+    known = entries[entries.notna()]
+    if len(known) and known.map(is_date).all():
+        return "date"
+    if not len(known) or not known.map(lambda entry: isinstance(entry, str)).all():
+        return "number"
+    texts = known.map(as_text)
+    texts = texts[texts != ""]
+    if len(texts) and texts.map(lambda text: DATE.fullmatch(text) is not None).all():
+        return "date"
+    return "category" if is_text(texts.map(read_number).to_numpy(np.float64)) else "number"
+
+
+def as_kind(kind: Kind, entries: Any, said: str) -> Any:
+    """Return a column as typed entries of a kind.
+
+    Args:
+        kind: The kind.
+        entries: A pandas column of any type.
+        said: Its name in messages, such as ``films.csv: column 'year' is``.
+
+    Raises:
+        LDLError: An entry is not of this kind.
+    """
+    import pandas
+
+    if isinstance(entries.dtype, np.dtype) and entries.dtype.kind == {"number": "f", "date": "M"}.get(kind):
+        found = entries.astype(np.float64) if kind == "number" else entries
+    elif kind == "number":
+        found = pandas.Series(to_numbers(entries, said), entries.index)
+    elif kind == "date":
+        found = _dates(entries, said)
+    else:
+        texts = [as_text(entry) or None for entry in entries.astype(object)]
+        return pandas.Series(texts, entries.index, dtype=object)
+    if kind == "number" and (wrong := found.abs() > LARGEST).any():
+        row = int(wrong.to_numpy().argmax())
+        raise EntryError(f"{said} {found.iloc[row]} in row {row}; every entry must be a finite number")
+    return found
+
+
+def _dates(entries: Any, said: str) -> Any:
+    import pandas
+
+    if entries.dtype.kind not in "MO" and entries.notna().any():
+        raise EntryError(f"{said} {entries.dtype}, not dates as in training; give dates such as 2024-05-31")
+    if entries.dtype.kind != "M":
+        entries = entries.map(lambda entry: as_text(entry) or None)
+    found = pandas.to_datetime(entries, errors="coerce", format=None if entries.dtype.kind == "M" else "ISO8601")
+    if (wrong := found.isna() & entries.notna()).any():
+        raise EntryError(f"{said} {entries[wrong].iloc[0]!r}, not a date as in training; give dates such as 2024-05-31")
+    return found.dt.tz_localize(None)
+
+
+def _parts(kind: Kind, entries: Any) -> list[np.ndarray]:
+    parts = [entries] if kind == "number" else [getattr(entries.dt, part) for part in PARTS.values()]
+    return [part.to_numpy(np.float64, na_value=np.nan) for part in parts]
+
+
+def describe(frame: Any, fill: bool) -> str:
+    """Return the columns of a typed frame that are encoded, for the user; empty if there are none."""
+    kinds = {str(name): column_kind(column) for name, column in frame.items()}
+    gaps = [str(name) for name, column in frame.items() if kinds[str(name)] != "category" and column.isna().any()]
+    parts = [(f"{kind} {some([name for name in kinds if kinds[name] == kind])}", kind) for kind in ("category", "date")]
+    said = [text for text, kind in parts if kind in kinds.values()]
+    return ", ".join(said + [f"gaps of {some(gaps)} filled with medians and marked"] * bool(fill and gaps))

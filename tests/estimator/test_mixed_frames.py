@@ -1,0 +1,113 @@
+"""Data frames with text, categories, truth values, dates and gaps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from some_films import RATINGS, films, save
+
+import ldl.heads
+from ldl.data import TabularLDL
+from ldl.errors import LDLError
+from ldl.estimator import LDLRegressor
+from ldl.estimator.parameters import make_head
+from ldl.heads import BoostedTrees, MaxEnt, Mirrored, Pool, Scaled, Softmax, StructRF, Trained
+from ldl.inference import Predictor
+
+TABLE = films(80)[:78]
+DAYS = np.random.default_rng(0).integers(0, 900, 78)
+X = TABLE[["year", "length", "budget", "mpaa"]].assign(
+    mpaa=TABLE["mpaa"].replace("", None).astype("category"),
+    length=TABLE["length"].astype("Int64").where(TABLE["length"] > 80),
+    action=TABLE["Action"].astype(bool),
+    day=pd.Timestamp("2020-01-01") + pd.to_timedelta(DAYS, "D"),
+    language=np.where(DAYS % 3 == 0, "en", "de"),
+)
+Y = TABLE[RATINGS].div(TABLE[RATINGS].sum(axis=1), axis=0)
+SMALL = StructRF(trees=3, depth=3)
+GIVEN = {
+    "Pool": Pool([StructRF(trees=2), MaxEnt(l2=1.0)], folds=2),
+    "Mirrored": Mirrored(SMALL),
+    "Scaled": Scaled(SMALL),
+    "Trained": Trained(Softmax()),
+    "BoostedTrees": BoostedTrees(rounds=2),
+}
+"""Heads that have no defaults, or slow ones."""
+
+
+def heads() -> list[Any]:
+    """All heads that take rows."""
+    found = []
+    for name in ldl.heads.__all__:
+        try:
+            found.append(pytest.param(make_head(GIVEN.get(name) or getattr(ldl.heads, name)()), id=name))
+        except (LDLError, TypeError):
+            continue  # of images or bags, or around another head
+    return found
+
+
+@pytest.mark.parametrize("head", heads())
+def test_every_head_of_rows(head: Any) -> None:
+    fitted = LDLRegressor(head, epochs=1).fit(X, Y)
+    found = fitted.predict(X.assign(language="fr"))
+    assert found.shape == (78, 10) and np.isfinite(found).all()
+    assert list(fitted.feature_names_in_) == list(X) and fitted.n_features_in_ == 7
+
+
+def test_equals_the_table_on_disk(tmp_path: Path) -> None:
+    table = X.rename(columns={"language": "tongue"}).assign(**{f"label:{name}": Y[name] for name in RATINGS})
+    data = TabularLDL(str(save(tmp_path, table.assign(action=table["action"].astype(int)))), val_fraction=0.0)
+    data.setup()
+    fitted = LDLRegressor(SMALL).fit(table.iloc[data.split.train, :7], Y.iloc[data.split.train])
+    assert data.encoding is not None and fitted.predictor_.task.preprocessing is not None
+    assert fitted.predictor_.task.preprocessing["encoding"] == data.encoding.state()
+
+
+def test_in_pipelines_and_searches(tmp_path: Path) -> None:
+    search = GridSearchCV(Pipeline([("model", LDLRegressor(SMALL))]), {"model__head__depth": [1, 4]}, cv=3).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    steps = make_pipeline(FunctionTransformer(lambda frame: frame.drop(columns="day")), LDLRegressor(SMALL))
+    assert np.isfinite(cross_val_score(steps, X, Y, cv=3, scoring=LDLRegressor.scorer("kl"))).all()
+    model = search.best_estimator_[-1]
+    model.save(tmp_path / "a.ckpt")
+    found = Predictor.from_checkpoint(tmp_path / "a.ckpt").predict(X[X.columns[::-1]]).distribution
+    np.testing.assert_array_equal(found, search.predict(X))
+
+
+def test_calibration_and_values() -> None:
+    fitted = LDLRegressor(SMALL, conformal="cross", conformal_folds=3).fit(X, TABLE["year"] / 10)
+    assert fitted.predict_interval(X).shape == (78, 2)
+    assert LDLRegressor(SMALL, conformal="split", val_fraction=0.3).fit(X, Y).predict_interval is not None
+    keeps = LDLRegressor(BoostedTrees(rounds=2)).fit(X, Y).predictor_.task.preprocessing
+    assert keeps is not None and "length missing" not in keeps["features"]
+
+
+def test_what_is_wrong_is_refused() -> None:
+    fitted = LDLRegressor(SMALL).fit(X, Y)
+    for given, message in (
+        (X[X.columns[::-1]], "Feature names must be in the same order"),
+        (X.drop(columns="day"), "Feature names seen at fit time, yet now missing"),
+        (X.assign(day="some day"), "column 'day' is 'some day', not a date"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted.predict(given)
+    for table, message in (
+        (
+            X.assign(name=[f"n{k}" for k in range(78)]),
+            "column 'name' holds 78 different texts in 78 rows.* leave it out$",
+        ),
+        (X.assign(length=[np.inf] * 78), "column 'length' is inf in row 0"),
+        (X.assign(code="7"), "column 'code' is str '7' and such, not numbers; convert"),
+        (X.assign(gap=pd.to_timedelta(DAYS, "D")), "column 'gap' is Timedelta"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LDLRegressor(SMALL).fit(table, Y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LDLRegressor(SMALL).fit(X, Y[:-1])

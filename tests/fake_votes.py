@@ -10,6 +10,9 @@ from fake_faces import write_lines
 
 from ldl.data.images.sets import CLASSES, EMOTIONS, FOLDERS, NO_EMOTION
 
+GEOMETRY = ("diameter_mm", "volume_mm3", "area_mm2", "perimeter_mm", "slices", "height_mm", "compactness")
+RATINGS = ("subtlety", "internal_structure", "calcification", "sphericity", "margin", "lobulation", "spiculation")
+RATINGS += ("texture", "malignancy")
 PARTS = ("train", "Training", "valid", "TEST")
 
 
@@ -85,4 +88,21 @@ def cifar10h(root: Path, count: int = 40) -> Path:
         counts = rng.multinomial(50, np.eye(10)[row % 10] * 0.5 + 0.05)
         lines.append(f"images/{row:05d}.jpg,{','.join(map(str, counts))},{CLASSES[row % 10]}")
     write_lines(root / "cifar10h" / "counts.csv", [f"path,{','.join(CLASSES)},true", *lines])
+    return root
+
+
+def lidc(root: Path, patients: int = 12) -> Path:
+    """``lidc`` with ``nodules.csv`` and ``readings.csv``: two nodules of each patient, with one to four readings."""
+    rng = np.random.default_rng(2)
+    nodules, readings = [], []
+    for row in range(2 * patients):
+        patient, count, size = f"LIDC-IDRI-{row // 2:04d}", 1 + row % 4, 4 + 2 * (row % 10)
+        geometry = ",".join(f"{size + rng.normal():.3f}" for _ in GEOMETRY)
+        nodules.append(f"nodule{row:04d},{patient},{count},{geometry}")
+        for reading in range(count):
+            rated = np.clip(round(size / 5 + rng.normal()), 1, 5)
+            reader = f"{patient}-reading{row}-{reading}"
+            readings.append(f"nodule{row:04d},{patient},{reader},{'3,' * 8}{rated:.0f}")
+    write_lines(root / "lidc" / "nodules.csv", ["item,patient,readings," + ",".join(GEOMETRY), *nodules])
+    write_lines(root / "lidc" / "readings.csv", ["item,patient,reading," + ",".join(RATINGS), *readings])
     return root

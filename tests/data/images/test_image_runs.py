@@ -34,7 +34,7 @@ def _shares(rows: list[dict[str, str]]) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("channels", [3, 1])
-def test_one_command_and_its_checkpoint(channels: int, tmp_path: Path) -> None:
+def test_one_command_and_its_checkpoint(channels: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = voted(tmp_path)
     options = ["--data.weighting=dirichlet", f"--data.channels={channels}"]
     main(
@@ -50,6 +50,7 @@ def test_one_command_and_its_checkpoint(channels: int, tmp_path: Path) -> None:
         np.testing.assert_allclose(predictor(given).distribution, _shares(tested), atol=1e-5)
     new = ["--stage=predict", f"--ckpt_path={checkpoint}", "--wandb.mode=disabled", f"--data.path={root / 'images'}"]
     main([*new, f"--run_dir={tmp_path / 'new'}"])
+    assert "face" not in capsys.readouterr().out
     found = {row["name"]: row for row in _predictions(tmp_path / "new")}
     same = _shares([found[path.name] for path in paths])
     assert len(found) == 24 and np.abs(same - _shares(tested)).max() < 1e-5

@@ -25,7 +25,7 @@ from ldl.data.tables.tabular_values import Valued
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import option, options
-from ldl.protocols import kfold, leave_one_group_out
+from ldl.protocols import Fold, kfold, leave_one_group_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +53,15 @@ def _groups(request: SplitRequest) -> np.ndarray:
     if request.records.persons is None:
         raise LDLError("the images have no groups to keep apart; name their column with data.group_key")
     return request.records.persons
+
+
+def _published(request: SplitRequest) -> TrainTest | Fold:
+    if "part" not in request.records.facts:
+        raise LDLError(
+            "protocol published follows a split that the list names; give its column with data.split_column, or set "
+            "another data.protocol"
+        )
+    return PARTS.rows(request)
 
 
 def _random(request: SplitRequest, groups: np.ndarray | None = None) -> TrainTest:
@@ -110,7 +119,7 @@ class ListedImages(Images):
     """
 
     protocols: ClassVar[dict[str, FaceProtocol]] = {
-        "published": PARTS,
+        "published": replace(PARTS, rows=_published),
         "group_exclusive": FaceProtocol(lambda request: _random(request, _groups(request)), False),
         "leave_one_group_out": FaceProtocol(
             lambda request: leave_one_group_out(_groups(request), request.fold),
@@ -159,7 +168,7 @@ class ListedImages(Images):
         place, header = table.path, table.others()
         column = find_name(place, header, "image files", "path_column", self.path_column, PATH_KEYS)
         split = self.split_column if self._needed or self.split_column in header else None
-        if split is not None or "split" in header:
+        if split is not None or any(name.lower() == "split" for name in header):
             split = find_name(place, header, "split", "split_column", split, ("split",))
         group = find_group(place, header, self.group_key, self._needed)
         folder = place if place.is_dir() else place.parent
@@ -264,6 +273,13 @@ class ImageLDL(Annotated, ListedImages):
             listing.check_repeats()
         annotations, rows = self.annotate(frame, records.files, listing.source, listing.column)
         self.tell(listing, str(annotations))
+        sums = annotations.votes
+        if not annotations.counted and np.ptp(sums) > 0.01 * sums.max():
+            first, last = (records.files[rows[row]] for row in (sums.argmin(), sums.argmax()))
+            raise LDLError(
+                f"{listing.source}: the shares of {first} sum to {sums.min():g}, and those of {last} to "
+                f"{sums.max():g}; correct them, or name the column with the number of votes with --data.votes_column"
+            )
         records = replace(records.take(rows), values=annotations.shares)
         copies = self.cut_out(records, self.side(records), None)
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}

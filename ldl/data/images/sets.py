@@ -6,7 +6,6 @@ from typing import Literal
 
 from ldl.collective import process_rank
 from ldl.data.csv_table import read_csv
-from ldl.data.faces.records import PARTS
 from ldl.data.images.listed import ImageLDL, ListedImages, Listing
 from ldl.data.sources import absent
 from ldl.errors import LDLError
@@ -41,7 +40,7 @@ class FERPlus(ImageLDL):
     crop_size: int = 48
     extra_labels: Literal["remove", "keep"] = "remove"
     missing_images: Literal["leave_out", "error"] = "leave_out"
-    protocols = {"published": PARTS}
+    protocols = {"published": ListedImages.protocols["published"]}
     protocol = "published"
     path_column = split_column = group_key = None
     votes_column = votes = item_column = rater_column = vote_column = None

@@ -180,6 +180,9 @@ def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["path,label:a,label:b,split", "0.png,1,2,train"], {}, "no image of the list is in part 'test'"),
         (["path,rater,label,group", "0.png,a,x,1", "0.png,b,y,2"], {}, "1 images have several entries of 'group'"),
         (["path,label:a,label:b", "0.png,1,2"], {"split_column": "splt"}, "no key 'splt'"),
+        (["path,label:a,label:b,Split", "0.png,1,2,train"], {}, "no split under split; .* pass --data.split_column"),
+        (["path,label:a,label:b", "0.png,1,2"], {"protocol": "published"}, "give its column with data.split_column"),
+        (["path,label:a,label:b", "0.png,.1,.9", "1.png,.1,.2"], {}, "shares of 1.png sum to 0.3, and .* 0.png to 1;"),
     ],
 )
 def test_wrong_lists_are_refused(lines: list[str], options: Any, message: str, tmp_path: Path) -> None:

@@ -14,13 +14,16 @@ import onnxruntime
 def main(model: str, table: str) -> None:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     said = session.get_modelmeta().custom_metadata_map
-    labels, features = json.loads(said["labels"])["names"], json.loads(said["preprocessing"])["features"]
+    labels, prepared = json.loads(said["labels"])["names"], json.loads(said["preprocessing"])
     with open(table, newline="", encoding="utf-8") as file:
         header, *lines = csv.reader(file)
-    places = [header.index(name) for name in features or header]
-    rows = np.array([[line[place] for place in places] for line in lines], dtype=np.float64)
+    # A model of text has the inputs numbers and texts.
+    columns, inputs = prepared.get("columns") or {"input": prepared["features"] or header}, {}
+    for kind, wanted in columns.items():
+        rows = np.array([[line[header.index(name)] for name in wanted] for line in lines], dtype=object)
+        inputs[kind] = rows if kind == "texts" else np.where(rows == "", "nan", rows).astype(np.float64)
     names = [output.name for output in session.get_outputs()]
-    found = dict(zip(names, session.run(None, {"input": rows})))
+    found = dict(zip(names, session.run(None, {kind: rows for kind, rows in inputs.items() if rows.size})))
     for number, distribution in enumerate(found["distribution"]):
         best = distribution.argmax()
         text = f"row {number}: {labels[best]} with {distribution[best]:.0%}"

@@ -72,6 +72,12 @@ class Annotations:
         """Whether the number of votes of each item is known."""
         return self.whole or self.totals
 
+    def over(self, labels: LabelSpace) -> Annotations:
+        """Return the votes over a label space that has these labels and further ones, by name."""
+        counts = np.zeros((len(self), len(labels)))
+        counts[:, [labels.names.index(name) for name in self.labels.names]] = self.counts
+        return replace(self, labels=labels, counts=counts)
+
     def join(
         self, keys: Sequence[Any] | np.ndarray, source: str, unlabelled: Literal["drop", "error"] = "drop"
     ) -> tuple[Annotations, np.ndarray]:

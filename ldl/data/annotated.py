@@ -82,15 +82,20 @@ class Annotated(LDLDataModule):
         columns = self.rater_column, self.vote_column, self.label_columns, self.rater_columns, self.votes_column
         names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
         given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
+        layout: Literal["counts"] | None = None
         if self.votes is not None:
-            found = read_annotations(self.find(self.votes), item_column=self.item_column, **given)
-            return found.join(keys, source, self.unlabelled)
-        table = table.assign()
-        table.attrs["source"] = source
-        if item is not None:
-            return read_annotations(table, item_column=item, **given).join(keys, source, self.unlabelled)
-        found = read_annotations(table.assign(**{ROW: np.arange(len(table))}), "counts", item_column=ROW, **given)
-        return found, found.items.astype(np.int64)
+            votes, item = self.find(self.votes), self.item_column
+        else:
+            votes = table.assign()
+            votes.attrs["source"] = source  # for messages
+            if item is None:
+                keys, layout, item = np.arange(len(table)), "counts", ROW
+                votes[ROW] = keys
+        found, rows = read_annotations(votes, layout, item_column=item, **given).join(keys, source, self.unlabelled)
+        known = self.trained_labels
+        if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
+            found = found.over(known)  # these items have no vote for some label of training
+        return found, rows
 
     def prepare_fold(self) -> None:
         """Weigh the training rows, and smooth their targets. Raises LDLError without numbers of votes."""

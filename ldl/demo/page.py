@@ -170,8 +170,8 @@ class RowPage:
         if self.encoding is None:
             self.fields = [(name, number, None) for name, number in zip(names, usual)]
         else:
-            numbers = dict(zip(self.encoding.names, usual))
-            self.fields = [_field(column, numbers) for column in self.encoding.columns]
+            places = self.encoding.places
+            self.fields = [_field(column, usual[places[column.name] :]) for column in self.encoding.columns]
         self.names, self.count = [name for name, *_ in self.fields], len(self.fields)
 
     @property
@@ -249,14 +249,19 @@ def read_pasted(path: Path) -> Path | np.ndarray:
     return path if headed else table.numbers(table.header, missing=True)
 
 
-def _field(column: Column, numbers: dict[str, float]) -> Field:
-    """Return the field of a column, which begins with its median, or its most frequent category."""
+def _field(column: Column, usual: list[float]) -> Field:
+    """Return the field of a column, which begins with its median, or its most frequent category.
+
+    Args:
+        column: The column.
+        usual: Usual values of its features, and of those after it.
+    """
     fill = column.fill or ()
     if column.kind == "number":
-        return column.name, float(f"{fill[0]:.4g}") if fill else numbers[column.name], None
+        return column.name, float(f"{fill[0]:.4g}") if fill else usual[0], None
     if column.kind == "category":
-        usual = max(column.categories, key=lambda text: numbers[f"{column.name}={text}"], default="")
-        return column.name, usual, column.categories
+        ranked = sorted(zip(usual, column.categories), key=lambda pair: -pair[0])
+        return column.name, ranked[0][1] if ranked else "", column.categories
     return column.name, "-".join(f"{round(part):02}" for part in fill[:3]), []
 
 

@@ -10,10 +10,12 @@ import torch
 
 from ldl.backbones.timm import evaluating
 from ldl.checkpoint import MENDED_OUT, replacing
+from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError, did_you_mean
 from ldl.head import FittedHead
 from ldl.inference import Predictions
+from ldl.inference.export_columns import draw_columns
 from ldl.inference.export_formats import FORMATS, Run, quietly
 from ldl.inference.export_graph import LEVELS, Deployed
 from ldl.inference.export_metadata import metadata
@@ -120,13 +122,29 @@ def _measured(task: Task, data: bytes, to: str) -> Parity | None:
         run = FORMATS[to].load(data)
     except LDLError:  # onnxruntime is not installed
         return None
-    return measure(task, run)
+    return measure(task, run, columns=to == "onnx")
 
 
-def measure(task: Task, run: Run) -> Parity:
-    """Compare an exported model with its task on fixed random inputs, in three batch sizes."""
-    rng = np.random.default_rng(0)
-    differences = np.concatenate([_differences(task, draw(task, rows, rng), run) for rows in BATCHES])
+def measure(task: Task, run: Run, columns: bool = False) -> Parity:
+    """Compare an exported model with its task on fixed random inputs, in three batch sizes.
+
+    Args:
+        task: The task.
+        run: Runs the model.
+        columns: Whether the model takes ``export_columns.Columns`` if the task encodes them.
+    """
+    rng, state = np.random.default_rng(0), (task.preprocessing or {}).get("encoding")
+    differences = []
+    for rows in BATCHES:
+        inputs: Any = draw(task, rows, rng)
+        given = inputs
+        if columns and state is not None:
+            given, inputs = draw_columns(Encoding.from_state(state), inputs, rng)
+        differences.append(_differences(task, inputs, run(given)))
+    return _parity(np.concatenate(differences))
+
+
+def _parity(differences: np.ndarray) -> Parity:
     close = differences <= CLOSE
     return Parity(float(differences[close].max(initial=0)), int((~close).sum()), len(differences))
 
@@ -171,9 +189,9 @@ def predict(task: Task, inputs: np.ndarray) -> Predictions:
     return Predictions(found["prediction"], found.get("predicted_value"), task.labels, calibration=task.calibration)
 
 
-def _differences(task: Task, inputs: np.ndarray, run: Run) -> np.ndarray:
+def _differences(task: Task, inputs: np.ndarray, found: list[np.ndarray]) -> np.ndarray:
     """Return the largest difference of every row."""
-    wanted, found = predict(task, inputs), run(inputs)
+    wanted = predict(task, inputs)
     pairs = [(found[0], wanted.distribution, 1.0)]
     if wanted.value is not None:
         span = max(max(axis[-1] - axis[0] for axis in task.labels.axes), 1e-30)

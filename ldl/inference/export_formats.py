@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from ldl.errors import LDLError
+from ldl.inference.export_columns import prepend
 from ldl.inference.export_graph import Deployed
 
-Run = Callable[[np.ndarray], list[np.ndarray]]
-"""Inputs of a batch to the outputs of a :class:`Deployed`."""
+Run = Callable[[Any], list[np.ndarray]]
+"""Inputs of a batch, an array or ``export_columns.Columns``, to the outputs of a :class:`Deployed`."""
 
 NOTES = "ldl.json"
 """File with the metadata inside torch's formats."""
@@ -45,7 +46,9 @@ def write_onnx(model: Deployed, example: Tensor, metadata: dict[str, str]) -> by
     graph = program.model
     graph.producer_name, graph.producer_version = "ldl", json.loads(metadata["versions"])["ldl"]
     graph.metadata_props.update(metadata)
-    return program.model_proto.SerializeToString()
+    proto = program.model_proto
+    whole = proto if model.encoding is None else prepend(proto, model.encoding)
+    return bytes(whole.SerializeToString())
 
 
 def load_onnx(data: bytes, threads: int = 0) -> Run:
@@ -56,7 +59,7 @@ def load_onnx(data: bytes, threads: int = 0) -> Run:
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 3, threads
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    return lambda inputs: session.run(None, {"input": inputs})
+    return lambda inputs: session.run(None, inputs if isinstance(inputs, dict) else {"input": inputs})
 
 
 def write_torchscript(model: Deployed, example: Tensor, metadata: dict[str, str]) -> bytes:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ldl.backbones.base import Backbone
+from ldl.data.tables.columns import Encoding
 from ldl.data.tables.scaling import scale
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -39,6 +40,7 @@ class Deployed(nn.Module):
     Attributes:
         input_shape: Shape of one input.
         input_dtype: Type of its numbers.
+        encoding: How columns become features before the graph, which ONNX files hold too; None for numbers.
 
     Raises:
         LDLError: The task is not trained, its weights are not float32, its images need ``eval_transforms``, or a head
@@ -57,6 +59,7 @@ class Deployed(nn.Module):
                 raise LDLError(f"{type(part).__name__} cannot be exported: {part.no_graph}")
         known, shape = task.preprocessing or {}, task.input_shape
         _check_transforms(known)
+        self.encoding = Encoding.from_state(known["encoding"]) if "encoding" in known else None
         self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
         self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration
         self.scaling, self.clip = "none", None

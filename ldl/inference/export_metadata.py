@@ -13,6 +13,7 @@ from torch import Tensor, nn
 import ldl
 from ldl.backbones.timm_network import TimmNetwork, local_weights, not_on_hub
 from ldl.data.sources import SOURCES
+from ldl.inference.export_columns import number_names, text_names
 from ldl.inference.export_graph import Deployed
 from ldl.task import Task
 
@@ -34,6 +35,9 @@ def metadata(task: Task, model: Deployed, checkpoint: str | Path | None = None) 
         inside, before = "normalisation of pixels", "upright, cropped and resized to the input's size, RGB, 0 to 255"
     else:
         inside, before = f"scaling of features: {model.scaling}", "none"
+    if model.encoding is not None:
+        before = "encoding of columns, which ONNX files do too: they take numbers and texts"
+        known["columns"] = {"numbers": number_names(model.encoding), "texts": text_names(model.encoding)}
     texts = {
         "labels": task.labels.to_dict(),
         "unit": task.labels.unit,

@@ -215,7 +215,9 @@ def _option(value: Any) -> str:
 
 def _preprocessing(known: dict[str, Any]) -> str:
     if isinstance(scaling := known.get("scaling"), dict):
-        return f"Features are scaled (`{scaling.get('kind', 'none')}`) by the training set; `Predictor` does the same."
+        encoded = "Columns of text, dates and gaps are encoded, and f" if "encoding" in known else "F"
+        kind = scaling.get("kind", "none")
+        return f"{encoded}eatures are scaled (`{kind}`) by the training set; `Predictor` does the same."
     if "crop_size" in known:
         how = "fitted into a square" if known.get("alignment") == "none" else "cropped to the face"
         return f"Images are rotated upright, {how} and resized to {known['crop_size']} pixels."

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import pytorch_lightning as pl
 from PIL import Image
 from real_photographs import drawn_model, photographs
+from some_films import films, save
 
 from ldl.cli.command import command
 from ldl.data import TabularLDL, TabularValues
@@ -181,3 +183,22 @@ def test_the_command_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> 
             command(["demo", *arguments])
         said = capsys.readouterr().err
         assert message in said and said.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_columns_of_text_are_lists(tmp_path: Path) -> None:
+    table = films(60)
+    data = TabularLDL(str(save(tmp_path, table)), label_columns="r*", votes_column="votes", drop="title", folds=4)
+    saved = _train(StructRF(trees=3), data, tmp_path / "films.ckpt")
+    predictor = Predictor.from_checkpoint(saved)
+    with serving(saved, 0) as address:
+        client = gradio_client.Client(address, verbose=False)
+        fields = client.view_api(return_format="dict")["named_endpoints"]["/predict"]["parameters"]
+        kinds = {field["label"]: field["component"] for field in fields}
+        assert kinds == dict.fromkeys(["year", "length", "budget", "Action", "Short"], "Number") | {"mpaa": "Dropdown"}
+        row = {"year": 1990, "length": 100, "budget": None, "mpaa": "R", "Action": 1, "Short": 0}
+        found = client.predict(*row.values(), api_name="/predict")[0]
+        expected = predictor.predict(pd.DataFrame([row]))
+        np.testing.assert_allclose(float(found["data"][0][1]), expected.value[0], rtol=1e-3)
+        pasted = client.predict(pd.DataFrame([row]).to_csv(index=False), None, 0, api_name="/predict_table")[0]
+        assert pasted["data"] == found["data"]

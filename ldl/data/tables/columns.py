@@ -81,7 +81,7 @@ class Column:
         gaps = entries.isna().to_numpy()
         if self.kind == "category":
             codes = {text: number for number, text in enumerate(self.categories)}
-            found = entries.map(codes).fillna(-1).to_numpy(np.int64)
+            found = np.array([codes.get(text, -1) for text in entries], np.int64)
             yield from (found == number for number in range(len(codes)))
             if self.other:
                 yield (found < 0) & ~gaps
@@ -121,6 +121,12 @@ class Encoding:
     def inputs(self) -> list[str]:
         """Names of the columns."""
         return [column.name for column in self.columns]
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Position of the first feature of each column."""
+        ends = np.cumsum([0, *(len(column.names) for column in self.columns)])
+        return dict(zip(self.inputs, ends.tolist()))
 
     @property
     def names(self) -> list[str]:

@@ -230,6 +230,7 @@ class GroupedRows(ScaledRows):
         feature_columns: Names or patterns, such as ``genre_*``, of the columns that are features; by default all
             columns left over.
         drop: Names or patterns of columns that are left out.
+        category_columns: Names or patterns of columns that are categories although they hold numbers, such as codes.
 
     Attributes:
         groups_needed: Whether a given ``group_key`` must be in the file.
@@ -242,6 +243,7 @@ class GroupedRows(ScaledRows):
     cache_dir: str | None = None
     feature_columns: Sequence[str] | str = ()
     drop: Sequence[str] | str = ()
+    category_columns: Sequence[str] | str = ()
     protocol = "random_kfold"
 
     def note(self, table: Table, said: str = "") -> None:
@@ -278,7 +280,7 @@ class GroupedRows(ScaledRows):
     @property
     def selection(self) -> Selection:
         """The columns that are features."""
-        return Selection(self.feature_columns, self.drop)
+        return Selection(self.feature_columns, self.drop, self.category_columns)
 
     def check_protocol(self, groups: np.ndarray | None, needed: bool) -> np.ndarray | None:
         """Record whether the protocol leaks, and return the groups, numbered from 0.

@@ -78,6 +78,7 @@ class Selection:
     Attributes:
         features: Columns of features; none means all columns left over.
         drop: Columns that are left out.
+        categories: Columns that are categories although they hold numbers.
         labels: Columns of labels; none means those named ``label:NAME``.
         votes: Column with the number of votes, or None.
         item: Column that names the row, or None.
@@ -86,6 +87,7 @@ class Selection:
 
     features: Sequence[str] | str = ()
     drop: Sequence[str] | str = ()
+    categories: Sequence[str] | str = ()
     labels: Sequence[str] | str = ()
     votes: str | None = None
     item: str | None = None
@@ -209,8 +211,13 @@ class TableReader:
 
     def _typed(self, table: CsvTable | Parquet, names: list[str]) -> Any:
         """Return columns as a typed frame, or as a matrix if all are numbers without gaps to fill. Raises LDLError."""
-        hint = "" if self.missing else "; for gaps, pass --data.missing fill, or keep for a head that takes them"
-        frame = table.frame(names) if isinstance(table, Parquet) else table.columns(names, hint, self.missing)
+        hint = "; correct it, or name a column of categories with --data.category_columns"
+        if not self.missing:
+            hint = "; for gaps, pass --data.missing fill, or keep for a head that takes them"
+        codes = matching_columns(names, (self.selection or Selection()).categories, str(table.path))
+        numbers = [name for name in names if name not in codes]
+        frame = table.frame(numbers) if isinstance(table, Parquet) else table.columns(numbers, hint, self.missing)
+        frame = frame.join(table.texts(codes).astype("category"))[names] if codes else frame
         frame = typed(frame, str(table.path), "--data.drop")
         if is_plain(frame, self.fill):
             return np.ascontiguousarray(frame.to_numpy(np.float64))
@@ -257,7 +264,11 @@ class TableReader:
         if chosen.features:
             rest = [name for name in matching_columns(header, chosen.features, str(path)) if name in rest]
         if not ((target or chosen.apart) and rest and len(table)):
-            needed = "a column of values" if self.values else f"label columns named {LABEL_PREFIX}NAME"
+            needed = (
+                "a column of values"
+                if self.values
+                else f"label columns named {LABEL_PREFIX}NAME or by data.label_columns"
+            )
             otherwise = "" if target else "; one value a row is for TabularValues, with --data.value_key COLUMN"
             raise LDLError(
                 f"{path}: needs rows, feature columns, and {needed}; it has {len(table)} rows, its columns are "

@@ -295,6 +295,7 @@ class FGNETAAM(TabularValues):
     missing = "refuse"
     feature_columns = ()
     drop = ()
+    category_columns = ()
     in_memory = 256.0
     cache_dir = None
 

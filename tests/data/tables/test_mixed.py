@@ -20,6 +20,7 @@ from ldl.data.tables.columns import Encoding, typed
 from ldl.errors import LDLError
 from ldl.heads import StructRF
 from ldl.inference import Predictor
+from ldl.labels import LabelSpace
 from ldl.task import Task
 
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
@@ -45,7 +46,7 @@ def run(folder: Path, *args: str) -> Path:
 def test_one_command_for_every_head(config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, epochs = save(tmp_path, films()), ["--trainer.max_epochs=2"] if config in EPOCHS else []
     run(tmp_path / "run", "-c", f"tabular_{config}", f"--data.path={path}", *OPTIONS, *epochs)
-    assert "votes (counts layout, 118 items, 10 ordinal labels, 5 to " in capsys.readouterr().out
+    assert "votes (counts layout, 118 items, 10 ordinal labels, " in capsys.readouterr().out
     (fold,) = json.loads((tmp_path / "run/results.json").read_text())["folds"]
     assert all(np.isfinite(value) for value in fold["metrics"].values() if value is not None)
     found = Predictor.from_checkpoint(tmp_path / "run/checkpoints/last.ckpt").predict(path)
@@ -121,6 +122,27 @@ def test_three_layouts_are_one(tmp_path: Path) -> None:
         assert data.leak == 0
 
 
+def test_labels_without_votes_in_a_test_table(tmp_path: Path) -> None:
+    pd.DataFrame({"item": ["a", "b"], "x": [1, 2]}).to_csv(tmp_path / "x.csv", index=False)
+    votes = pd.DataFrame({"item": ["a", "a", "b"], "rater": ["r", "s", "r"], "label": [1, 3, 3]})
+    votes.to_csv(tmp_path / "v.csv", index=False)
+    data = TabularLDL(str(tmp_path / "x.csv"), votes=str(tmp_path / "v.csv"), folds=2, val_fraction=0.0)
+    data.follow(LabelSpace.ordinal([1, 2, 3]), None, None)
+    data.setup()
+    assert data.columns["target"].tolist() == [[0.5, 0, 0.5], [0, 0, 1]] and len(data.labels) == 3
+
+
+def test_shares_without_a_number_of_votes(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": [1, 2], "sad": [0.5, 0.25], "happy": [0.5, 0.75]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = opened(tmp_path / "t.csv", folds=2, label_columns=["happy", "sad"], label_names=["happy", "sad"])
+    assert data.labels.names == ("happy", "sad") and "votes" not in data.columns
+    assert data.columns["target"].tolist() == [[0.5, 0.5], [0.75, 0.25]]
+    table.assign(sad=[5.5, 2]).to_csv(tmp_path / "t.csv", index=False)
+    data = opened(tmp_path / "t.csv", folds=2, label_columns=["happy", "sad"], normalize=True)
+    np.testing.assert_allclose(data.columns["target"][0], [5.5 / 6, 0.5 / 6], rtol=1e-6)
+
+
 def test_nodules_keep_patients_apart(ldl_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = opened(
         ldl_data / "lidc/nodules.csv", votes=str(ldl_data / "lidc/readings.csv"), vote_column="malignancy",
@@ -192,6 +214,18 @@ def test_a_fold_learns_from_its_training_rows_alone(tmp_path: Path) -> None:
     assert data.features[test[0], 4:9].sum() == 0  # an unseen category
     data.select_fold(1)
     assert data.feature_names is not None and "mpaa=X" in data.feature_names and data.input_shape == (12,)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_codes_are_categories_on_demand(kind: str, tmp_path: Path) -> None:
+    table = pd.DataFrame({"zip": ["01", "2", "01", "2"], "code": [1, 2, 2, 3], "x": [1.0, 2, 3, 4], "label:a": 1.0})
+    table["zip"] = table["zip"] if kind == "csv" else [1, 2, 1, 2]
+    data = opened(save(tmp_path, table, kind), folds=2, category_columns=["zip", "c*"])
+    assert data.encoding is not None and [c.kind for c in data.encoding.columns] == ["category", "category", "number"]
+    kept = set(data.encoding.columns[0].categories)
+    assert kept <= ({"01", "2"} if kind == "csv" else {"1", "2"}) and kept
+    with pytest.raises(LDLError, match="has no column 'zap'; did you mean 'zip'"):
+        opened(tmp_path / f"films.{kind}", category_columns="zap")
 
 
 def test_rare_categories_share_a_feature() -> None:

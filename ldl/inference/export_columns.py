@@ -1,0 +1,108 @@
+"""The encoding of a table's columns inside an ONNX graph, which then takes numbers and texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ldl.data.tables.columns import PARTS, Column, Encoding
+
+ML = "ai.onnx.ml"
+"""Domain of ONNX's operators for texts."""
+Columns = dict[str, np.ndarray]
+"""Inputs: ``numbers`` (N, K) float64, NaN for gaps, and ``texts`` (N, M), empty for gaps, if there are such columns."""
+
+
+def number_names(encoding: Encoding) -> list[str]:
+    """Return the names of the columns of ``numbers``; a date has four."""
+    return [name for column in encoding.columns for name in _numbers(column)]
+
+
+def text_names(encoding: Encoding) -> list[str]:
+    """Return the names of the columns of ``texts``."""
+    return [column.name for column in encoding.columns if column.kind == "category"]
+
+
+def _numbers(column: Column) -> list[str]:
+    if column.kind == "category":
+        return []
+    return [column.name] if column.kind == "number" else [f"{column.name} {part}" for part in PARTS]
+
+
+def prepend(model: Any, encoding: Encoding) -> Any:
+    """Return an ONNX model of encoded features (N, F) as one of :data:`Columns`."""
+    from onnx import TensorProto, compose, helper, numpy_helper
+
+    nodes: list[Any] = []
+    constants: list[Any] = []
+
+    def constant(value: Any, dtype: str) -> str:
+        constants.append(numpy_helper.from_array(np.asarray(value, dtype), f"ldl_constant_{len(constants)}"))
+        return str(constants[-1].name)
+
+    def add(kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        nodes.append(helper.make_node(kind, inputs, [f"ldl_node_{len(nodes)}"], domain=domain, **attributes))
+        return str(nodes[-1].output[0])
+
+    def as_number(truth: str) -> str:
+        return add("Cast", truth, to=TensorProto.DOUBLE)
+
+    numbers, texts = number_names(encoding), text_names(encoding)
+    parts = []
+    for column in encoding.columns:
+        if column.kind == "category":
+            last = len(column.categories)
+            places = {text: place for place, text in enumerate(column.categories)}
+            places[""] = last + column.other if column.missing else -1
+            own = add("Gather", "texts", constant([texts.index(column.name)], "int64"), axis=1)
+            codes = add(
+                "LabelEncoder", own, domain=ML, keys_strings=list(places), values_int64s=list(places.values()),
+                default_int64=last if column.other else -1,
+            )  # fmt: skip
+            parts.append(as_number(add("Equal", codes, constant([range(len(column.names))], "int64"))))
+            continue
+        own = add("Gather", "numbers", constant([numbers.index(name) for name in _numbers(column)], "int64"), axis=1)
+        gaps = add("IsNaN", own)
+        parts.append(own if column.fill is None else add("Where", gaps, constant([column.fill], "float64"), own))
+        if column.missing:
+            parts.append(as_number(add("Gather", gaps, constant([0], "int64"), axis=1)))
+    features = add("Concat", *parts, axis=1)
+    kinds = {"numbers": (numbers, TensorProto.DOUBLE), "texts": (texts, TensorProto.STRING)}
+    given = [helper.make_tensor_value_info(n, kind, ["batch", len(of)]) for n, (of, kind) in kinds.items() if of]
+    found = helper.make_tensor_value_info(features, TensorProto.DOUBLE, ["batch", len(encoding.names)])
+    if all(known.domain != ML for known in model.opset_import):
+        model.opset_import.append(helper.make_opsetid(ML, 3))
+    graph = helper.make_graph(nodes, "columns", given, [found], constants)
+    first = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    said = {"producer_name": model.producer_name, "producer_version": model.producer_version}
+    return compose.merge_models(first, model, io_map=[(features, "input")], **said)
+
+
+def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
+    """Draw columns like those of training, and return them with their features (N, F).
+
+    Args:
+        encoding: The encoding.
+        features: (N, F) drawn numbers; those of number columns are taken.
+        rng: Draws texts, dates and gaps.
+    """
+    import pandas
+
+    places, rows, drawn = encoding.places, len(features), {}
+    for column in encoding.columns:
+        if column.kind == "category":
+            entries = pandas.Series(rng.choice([*column.categories, "", "of no row"], rows), dtype=object)
+        elif column.kind == "number":
+            entries = pandas.Series(features[:, places[column.name]])
+        else:
+            entries = pandas.Series(np.datetime64("2000-01-01") + rng.integers(0, 10_000, rows))
+        drawn[column.name] = entries.mask(rng.random(rows) < 0.1) if column.fill else entries
+    columns: dict[str, list[np.ndarray]] = {"numbers": [], "texts": []}
+    for column in encoding.columns:
+        if column.kind == "category":
+            columns["texts"].append(drawn[column.name].to_numpy(object))
+        else:
+            columns["numbers"] += Column(column.name, column.kind).transform(drawn[column.name])
+    made = encoding.transform(pandas.DataFrame(drawn), "drawn inputs")
+    return {name: np.stack(parts, 1) for name, parts in columns.items() if parts}, made

@@ -200,7 +200,7 @@ def read_annotations(
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a table with gaps as missing values, and its name for messages."""
     if isinstance(source, pd.DataFrame):
-        return source.reset_index(drop=True), "the DataFrame"
+        return source.reset_index(drop=True), str(source.attrs.get("source", "the DataFrame"))
     path = Path(source)
     try:
         if path.suffix.lower() == ".parquet":

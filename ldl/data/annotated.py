@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
-from ldl.annotations import Annotations, DirichletMultinomial, read_annotations
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.options import option, options
+
+if TYPE_CHECKING:
+    from ldl.annotations import Annotations, DirichletMultinomial
 
 Weighting = Literal["equal", "votes", "dirichlet"]
 
@@ -60,26 +62,36 @@ class Annotated(LDLDataModule):
 
     _observed = None  # type: torch.Tensor | None
 
-    def annotate(self, table: Any, keys: Sequence[Any] | np.ndarray, source: str) -> tuple[Annotations, np.ndarray]:
+    def annotate(
+        self, table: Any, keys: Sequence[Any] | np.ndarray, source: str, item: str | None = None
+    ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
         Args:
             table: A DataFrame of the instances, with the label columns; unused if ``votes`` names a file.
             keys: Item of every instance.
             source: Name of the table, for messages.
+            item: Column of the keys in ``table``, which may then have any layout, such as one row a vote; None if each
+                row is an instance.
 
         Raises:
             LDLError: Votes are wrong or do not join.
         """
+        from ldl.annotations import read_annotations  # imports pandas, which takes a second
+
         columns = self.rater_column, self.vote_column, self.label_columns, self.rater_columns, self.votes_column
         names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
         given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
+        layout: Literal["counts"] | None = None
         if self.votes is not None:
-            found = read_annotations(self.find(self.votes), item_column=self.item_column, **given)
-            found, rows = found.join(keys, source, self.unlabelled)
+            votes, item = self.find(self.votes), self.item_column
         else:
-            found = read_annotations(table.assign(**{ROW: np.arange(len(table))}), "counts", item_column=ROW, **given)
-            rows = found.items.astype(np.int64)
+            votes = table.assign()
+            votes.attrs["source"] = source  # for messages
+            if item is None:
+                keys, layout, item = np.arange(len(table)), "counts", ROW
+                votes[ROW] = keys
+        found, rows = read_annotations(votes, layout, item_column=item, **given).join(keys, source, self.unlabelled)
         known = self.trained_labels
         if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
             found = found.over(known)  # these items have no vote for some label of training
@@ -107,6 +119,8 @@ class Annotated(LDLDataModule):
 
     @cached_property
     def prior(self) -> DirichletMultinomial:
+        from ldl.annotations import DirichletMultinomial
+
         return DirichletMultinomial.fit(self.counts(self.split.train))
 
     def counts(self, rows: np.ndarray) -> np.ndarray:

@@ -219,7 +219,8 @@ def _preprocessing(known: dict[str, Any]) -> str:
         kind = scaling.get("kind", "none")
         return f"{encoded}eatures are scaled (`{kind}`) by the training set; `Predictor` does the same."
     if "crop_size" in known:
-        return f"Images are rotated upright, cropped to the face and resized to {known['crop_size']} pixels."
+        how = "fitted into a square" if known.get("alignment") == "none" else "cropped to the face"
+        return f"Images are rotated upright, {how} and resized to {known['crop_size']} pixels."
     return "None."
 
 

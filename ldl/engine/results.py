@@ -103,7 +103,12 @@ def summarize(
 
 
 def write_results(
-    folder: Path, results: dict[str, Any], task: Task, data: LDLDataModule, checkpoint: str | None = None
+    folder: Path,
+    results: dict[str, Any],
+    task: Task,
+    data: LDLDataModule,
+    checkpoint: str | None = None,
+    select: str = "last",
 ) -> None:
     """Write ``results.json`` and ``model_card.md`` in the first process.
 
@@ -112,11 +117,12 @@ def write_results(
         results: Content of ``results.json``.
         task: The task.
         data: Its data module.
-        checkpoint: The tested checkpoint, for the card.
+        checkpoint: The tested checkpoint of another folder, for the card.
+        select: Name of the tested checkpoint of this folder, for the card.
     """
     if process_rank() == 0:
         # results.json comes last, since it marks the run as complete.
-        write_card(folder, results, task, data, checkpoint)
+        write_card(folder, results, task, data, checkpoint, select)
         write_json(folder / "results.json", results)
 
 

@@ -125,7 +125,7 @@ class Folds:
             content = summarize(task, data, [entry], self.seed, seconds)
             results.append(FoldResult(content, getattr(report, "rows", {})))
             if folder is not None:
-                write_fold(folder, results[0], task, data, self.key)
+                write_fold(folder, results[0], task, data, self.key, self.select)
 
         try:
             fit_and_test(trainer, task, data, self.select, write=write)
@@ -173,7 +173,7 @@ class Folds:
         pooled = row_metrics(rows, task.labels) if rows else None
         content = summarize(task, self.data, entries, self.seed, seconds, pooled)
         if (folder := self.folder) is not None:
-            write_results(folder, content, task, self.data)
+            write_results(folder, content, task, self.data, select=self.select)
             if rows and process_rank() == 0:
                 with captioned(caption(task.head, self.data, folder, len(entries))):
                     with spared("charts/folds.png"):
@@ -287,7 +287,9 @@ def fold_folder(folder: Path, number: int) -> Path:
     return folder / f"fold_{number}"
 
 
-def write_fold(folder: Path, result: FoldResult, task: Task, data: LDLDataModule, key: Key | None) -> None:
+def write_fold(
+    folder: Path, result: FoldResult, task: Task, data: LDLDataModule, key: Key | None, select: Select
+) -> None:
     """Write a fold in rank 0; ``results.json``, which marks it as finished, comes last.
 
     With a ``key`` the rows are written too, for :func:`read_fold`.
@@ -295,7 +297,8 @@ def write_fold(folder: Path, result: FoldResult, task: Task, data: LDLDataModule
     if key is not None and process_rank() == 0:
         with replacing(folder / "rows.npz") as file:
             np.savez(file, **result.rows)  # type: ignore[arg-type]
-    write_results(folder, result.content if key is None else {**result.content, "cell": key}, task, data)
+    content = result.content if key is None else {**result.content, "cell": key}
+    write_results(folder, content, task, data, select=select)
 
 
 def read_fold(folder: Path, key: Key) -> FoldResult | None:

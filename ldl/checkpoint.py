@@ -82,6 +82,7 @@ def describe(task: Any) -> dict[str, Any]:
         "decoder": task.decoder,
         "preprocessing": _own(task.preprocessing),
         "temperature": task.temperature,
+        "concentration": task.concentration,
     }
 
 

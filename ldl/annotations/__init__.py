@@ -4,7 +4,7 @@ from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority
 from ldl.annotations.dirichlet import DirichletMultinomial
 from ldl.annotations.equivalence import RaterEquivalence, held_out_nll, most_raters, rater_equivalence, worth
 from ldl.annotations.summary import summarize
-from ldl.annotations.votes import Annotations, Layout, read_annotations
+from ldl.annotations.votes import Annotations, Layout, read_annotations, vote_counts
 
 __all__ = [
     "Annotations",
@@ -19,6 +19,7 @@ __all__ = [
     "rater_equivalence",
     "read_annotations",
     "summarize",
+    "vote_counts",
     "vote_nll",
     "worth",
 ]

@@ -289,6 +289,17 @@ def _from_votes(
     return Annotations(np.asarray(items), labels, counts, layout, table[rater].to_numpy())
 
 
+def vote_counts(shares: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    """Return the votes (n, C) on items with observed shares (n, C) of float32 and numbers of votes (n,).
+
+    Counts that are whole up to the precision of the shares are rounded.
+    """
+    votes = np.asarray(votes, np.float64)[:, None]
+    counts = np.asarray(shares, np.float64) * votes
+    near = np.round(counts)
+    return near if (np.abs(counts - near) < 1e-3 + 1e-6 * votes).all() else counts
+
+
 def _label_space(names: list[str], order: Sequence[str]) -> tuple[LabelSpace, np.ndarray]:
     """Return the label space of names, and their places in its order."""
     if order:

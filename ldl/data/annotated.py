@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from ldl.annotations import Annotations, DirichletMultinomial, read_annotations
+from ldl.annotations import Annotations, DirichletMultinomial, read_annotations, vote_counts
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.options import option, options
@@ -106,10 +106,7 @@ class Annotated(LDLDataModule):
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return the votes (n, C) of some instances. Raises LDLError if their number is unknown."""
-        counts = self._shares()[torch.from_numpy(rows)].double().numpy() * self._votes()[rows, None]
-        # Shares are float32.
-        near = np.round(counts)
-        return near if np.abs(counts - near).max(initial=0) < 1e-3 else counts
+        return vote_counts(self._shares()[torch.from_numpy(rows)].numpy(), self._votes()[rows])
 
     def _shares(self) -> torch.Tensor:
         """Return the observed distributions (size, C), without smoothing."""

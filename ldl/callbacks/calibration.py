@@ -35,8 +35,8 @@ class Calibrate(pl.Callback):
     sets. Validation metrics are those of the predictions without temperature. ``temperature`` and ``val_kl_calibrated``
     are logged too. If the rows have votes, ``Task.concentration`` is that of the Dirichlet priors around the
     predictions. ``Task.calibration`` and ``Task.concentration`` belong to the validated weights, so a training step
-    removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the protocol keeps groups apart; otherwise
-    each row is.
+    removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the protocol keeps
+    groups apart; otherwise each row is.
     """
 
     def __init__(self) -> None:

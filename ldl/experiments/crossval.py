@@ -41,7 +41,8 @@ from ldl.experiments.identity import OTHER_WORKER, check_one_process, folds_key
 from ldl.experiments.jobs import PerProcess, Workers
 from ldl.metrics.stage import row_metrics
 from ldl.reports.edges import report_for
-from ldl.reports.rows import Report, caption, pictures
+from ldl.reports.rows import Report, caption, draw_raters, pictures
+from ldl.reports.votes import compare_with_raters
 from ldl.task import Task
 
 Parse = Callable[[list[str]], LDLCLI]
@@ -171,7 +172,8 @@ class Folds:
         shared = [name for name in tested[0] if all(name in part for part in tested)]
         rows = {name: np.concatenate([part[name] for part in tested]) for name in shared}
         pooled = row_metrics(rows, task.labels) if rows else None
-        content = summarize(task, self.data, entries, self.seed, seconds, pooled)
+        raters = compare_with_raters(rows, task.labels) if "votes" in rows else None
+        content = summarize(task, self.data, entries, self.seed, seconds, pooled, raters)
         if (folder := self.folder) is not None:
             write_results(folder, content, task, self.data, select=self.select)
             if rows and process_rank() == 0:
@@ -180,6 +182,7 @@ class Folds:
                         charts.folds(folder / "charts" / "folds.png", columns(content, task.labels))
                     draw = partial(pictures, self.data)
                     charts.overview(folder / "charts", rows, task.labels, draw, self.data.names)
+                    draw_raters(folder, raters)
         return content
 
 

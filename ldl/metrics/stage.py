@@ -123,7 +123,7 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
 
     Args:
         rows: ``prediction`` and ``target`` (n, C); for labels with values also ``predicted_value`` and ``value`` (n,)
-            or (n, 2), ``train_count`` and ``votes`` (n,) if known, and ``weight`` (n,) of rows that do not count equally.
+            or (n, 2), ``train_count`` and ``votes`` (n,) if known, and ``weight`` (n,) if rows do not count equally.
         labels: The label space.
     """
     metrics = StageMetrics(labels, maps=rows["prediction"].ndim > 2)

@@ -16,6 +16,7 @@ from ldl.inference.export_metadata import CODE, of_weights
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for
 from ldl.reports.files import ESCAPED, as_text, markdown
+from ldl.reports.votes import raters_in_words
 from ldl.spec import to_spec
 from ldl.task import Task
 
@@ -203,7 +204,8 @@ def _results(results: dict[str, Any], task: Task) -> str:
         unit = f" ({as_text(task.labels.unit)})" if name in in_unit else ""
         rows.append([f"{name}{unit}", f"{mean:.4g}", *([f"{results['std'][name]:.2g}"] if several else [])])
     columns = ("mean over folds", "standard deviation") if several else ("test",)
-    return markdown(("metric", *columns), rows)
+    table = markdown(("metric", *columns), rows)
+    return f"{table}\n\n{raters_in_words(results['raters'])}." if "raters" in results else table
 
 
 def _component(part: nn.Module) -> str:

@@ -1,4 +1,4 @@
-"""A data module with votes: features of which the true distributions follow, and counts of votes on each item."""
+"""A data module with votes, whose features are those of other raters, and a head that predicts its features."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from ldl.collective import Collective
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
+from ldl.head import FittedHead
+from ldl.labels import LabelSpace
 from ldl.options import option, options
 
 
@@ -50,3 +53,16 @@ class VotedRows(Annotated):
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
         return self.features[torch.from_numpy(rows)]
+
+
+class Seen(FittedHead):
+    """Predicts its features, which are distributions."""
+
+    def build(self, in_features: int, labels: LabelSpace) -> None:
+        super().build(in_features, labels)
+
+    def fit(self, features: Tensor, target: Tensor, collective: Collective) -> None:
+        pass
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features

@@ -42,6 +42,7 @@ class Annotations:
         layout: The layout of the table.
         raters: (V,) rater of every vote; None if unknown.
         left_out: Number of items without a vote, which were left out.
+        groups: (N,) group of each item, such as a patient; None if unknown.
     """
 
     items: np.ndarray
@@ -50,6 +51,7 @@ class Annotations:
     layout: Layout
     raters: np.ndarray | None = None
     left_out: int = 0
+    groups: np.ndarray | None = None
 
     @property
     def votes(self) -> np.ndarray:
@@ -99,7 +101,8 @@ class Annotations:
                 f"{source}: {missing} items have no vote, the first is {first!r}; remove them, or pass "
                 "unlabelled='drop'"
             )
-        found = replace(self, items=self.items[order], counts=self.counts[order], left_out=missing)
+        groups = None if self.groups is None else self.groups[order]
+        found = replace(self, items=self.items[order], counts=self.counts[order], left_out=missing, groups=groups)
         return found, places[order]
 
     def __len__(self) -> int:
@@ -129,6 +132,7 @@ def read_annotations(
     votes_column: str | None = None,
     order: Sequence[str] = (),
     unlabelled: Literal["drop", "error"] = "drop",
+    group_column: str | None = None,
 ) -> Annotations:
     """Read annotations from a CSV or Parquet file or a DataFrame.
 
@@ -147,9 +151,11 @@ def read_annotations(
         votes_column: Column of the counts layout with the number of votes, if the labels have shares.
         order: All labels from the lowest to the highest, for ordinal labels that are no numbers.
         unlabelled: Whether items without a vote are left out or an error.
+        group_column: Column with the group of the item, such as a patient.
 
     Raises:
-        LDLError: No layout fits, or votes that are negative, no numbers, for no label, or counted twice.
+        LDLError: No layout fits, votes that are negative, no numbers, for no label, or counted twice, or an item
+            without a group or of two groups.
     """
     table, name = _read(source)
     label_columns = _matching(table, label_columns, name) or [c for c in table if str(c).startswith(LABEL_PREFIX)]
@@ -182,7 +188,23 @@ def read_annotations(
         raise LDLError(f"{name} has no {missing[layout]}. It has {some([str(column) for column in table])}")
     if made.left_out and unlabelled == "error":
         raise LDLError(f"{name}: {made.left_out} items have no vote; remove them, or pass unlabelled='drop'")
+    if group_column is not None:
+        made = replace(made, groups=_groups(table, item, _find(table, group_column, (), name), made.items, name))
     return made
+
+
+def _groups(table: pd.DataFrame, item: str | None, group: Any, items: np.ndarray, name: str) -> np.ndarray:
+    """Return the group of each item (N,)."""
+    keys = np.arange(len(table)) if item is None else table[item].to_numpy()
+    pairs = pd.DataFrame({"item": keys, "group": table[group].to_numpy()}).drop_duplicates()
+    pairs = pairs[pairs["item"].isin(items)]
+    for wrong, what in ((pairs["group"].isna(), "have no"), (pairs["item"].duplicated(), "are in several groups of")):
+        if wrong.any():
+            raise LDLError(
+                f"{name}: {int(wrong.sum())} items {what} {group}, the first is {str(pairs['item'][wrong].iloc[0])!r}; "
+                "give every item one group"
+            )
+    return np.asarray(pairs.set_index("item")["group"].reindex(items))
 
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:

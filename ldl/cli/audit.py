@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 
-from ldl.annotations import Layout, read_annotations, summarize
+from ldl.annotations import Layout, power_curve, read_annotations, summarize
+from ldl.charts.votes import rater_equivalence
 from ldl.cli.options import CommandParser
 from ldl.data.files import find_path
 from ldl.data.row_order import OrderAudit, audit_order, row_ids
@@ -53,13 +55,15 @@ def audit(args: list[str]) -> None:
     votes.add_argument("--rater_column", help="column with the rater, in a table with a row per vote")
     votes.add_argument("--vote_column", help="column with the label, in a table with a row per vote")
     votes.add_argument("--order", nargs="+", metavar="LABEL", help="all labels from the lowest to the highest")
+    votes.add_argument("--out", metavar="FOLDER", help="folder for the chart of the power curve")
     given = parser.parse_args(args)
     silence()
     of_votes = {name: value for name in VOTES if (value := getattr(given, name)) is not None}
     if of_votes:
-        file = find_path(given.file)
-        print("\n".join([str(file), *summarize(read_annotations(file, **of_votes))]))
+        print("\n".join(lines_of_votes(find_path(given.file), given.group_key, given.out, of_votes)))
         return
+    if given.out is not None:
+        raise LDLError("--out is the folder of the chart of votes, and this is the audit of a table; pass --layout too")
     options = {"path": given.file, "feature_key": given.feature_key, "group_key": given.group_key, "val_fraction": 0.0}
     # Every table has two folds; the number of rows, known after reading, limits their number.
     options |= {"missing": "keep", "folds": 2}
@@ -77,6 +81,24 @@ def audit(args: list[str]) -> None:
     usual = options_of(type(data))["folds"].default
     data.folds = min(usual, data.size if units is None else len(np.unique(units)))
     print("\n".join(lines(data)))
+
+
+def lines_of_votes(file: Path, group_key: str | None, out: str | None, options: dict[str, Any]) -> list[str]:
+    """Return the audit of annotations.
+
+    Args:
+        file: The table.
+        group_key: Column of the groups, such as patients.
+        out: Folder for ``rater_equivalence.png``; None draws nothing.
+        options: Further options of :func:`ldl.annotations.read_annotations`.
+    """
+    found = read_annotations(file, group_column=group_key, **options)
+    shown = [str(file), *summarize(found)]
+    if out is not None:
+        _, curve, items = power_curve(found.counts)
+        path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})
+        shown.append(f"chart       {path}")
+    return shown
 
 
 def _in_own_options(message: str, known: Collection[str]) -> str:

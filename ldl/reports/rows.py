@@ -142,7 +142,7 @@ def draw_raters(folder: Path, raters: dict[str, Any] | None) -> dict[str, Path]:
     with spared("charts/rater_equivalence.png"):
         if raters is not None:
             path = folder / "charts" / "rater_equivalence.png"
-            return {path.stem: charts.rater_equivalence(path, raters, worth_in_words(raters))}
+            return {path.stem: charts.rater_equivalence(path, raters, f"The model is worth {worth_in_words(raters)}")}
     return {}
 
 

@@ -33,7 +33,6 @@ def summarize(annotations: Annotations) -> list[str]:
         f"{counts.sum(0).max() / counts.sum():.1%} of the votes",
         f"ties        {tied.mean():.1%} of the items have several most frequent labels",
         f"order       {_order(annotations.shares)}",
-        f"groups      {_groups(annotations)}",
     ]
     if not annotations.whole:
         return [*lines, "agreement   unknown: these are shares; pass the number of votes with --votes_column"]
@@ -80,11 +79,3 @@ def _order(shares: np.ndarray) -> str:
         f"items look {'sorted or grouped' if sorted_ else 'to be in random order'}: votes on items in successive rows "
         f"agree with probability {own:.3f}, {chance.mean():.3f} by chance"
     )
-
-
-def _groups(annotations: Annotations) -> str:
-    if annotations.groups is None:
-        return "unknown; pass their column, such as --group_key patient, or folds may leak them"
-    sizes = np.unique(annotations.groups, return_counts=True)[1]
-    low, high = sizes.min(), sizes.max()
-    return f"{len(sizes):,}, of {low} to {high} items" if low < high else f"{len(sizes):,}, of {low} items"

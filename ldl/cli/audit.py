@@ -94,6 +94,11 @@ def lines_of_votes(file: Path, group_key: str | None, out: str | None, options: 
     """
     found = read_annotations(file, group_column=group_key, **options)
     shown = [str(file), *summarize(found)]
+    if found.groups is None:
+        shown.append("groups      unknown; pass their column, such as --group_key patient, or folds may leak them")
+    else:
+        sizes = np.unique(found.groups, return_counts=True)[1]
+        shown.append(f"groups      {len(sizes)}, of {sizes.min()} to {sizes.max()} items")
     if out is not None:
         _, curve, items = power_curve(found.counts)
         path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})

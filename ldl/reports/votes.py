@@ -74,8 +74,12 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
 
 def worth_in_words(raters: dict[str, Any]) -> str:
     """Return what the model is worth, with its interval."""
-    low, worth, high = (_number(raters[name], raters["most"]) for name in ("low", "worth", "high"))
-    return f"{worth} raters ({raters['level']:.0%} interval {low} to {high})"
+    most, level = raters["most"], f"{raters['level']:.0%} interval"
+    low, worth, high = (
+        f"{raters[name]:.1f}" if math.isfinite(raters[name]) else f"more than {most}"
+        for name in ("low", "worth", "high")
+    )
+    return f"{worth} raters ({level} {low} to {high})" if low != high else f"{worth} raters (all of the {level})"
 
 
 def raters_in_words(raters: dict[str, Any]) -> str:
@@ -83,10 +87,6 @@ def raters_in_words(raters: dict[str, Any]) -> str:
     alpha = raters["alpha"]
     agree = "" if math.isnan(alpha) else f"; Krippendorff's alpha of the votes is {alpha:.3f}"
     return f"The model is worth {worth_in_words(raters)} on {raters['items']:,} items{agree}"
-
-
-def _number(worth: float, most: int) -> str:
-    return f"{worth:.1f}" if math.isfinite(worth) else f"more than {most}"
 
 
 def _warn(reason: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +34,11 @@ def rater_equivalence(path: Path, raters: dict[str, Any], title: str = "") -> Pa
         axis.plot(raters["with_model"], marker=marker, markersize=4, color=PREDICTED, label=label)
     if "nll" in raters:
         axis.axhline(raters["nll"], color=PREDICTED, linestyle="--", linewidth=1, label="model alone")
-        low, worth, high = (min(raters[name], most) for name in ("low", "worth", "high"))
+        low, high = (most if raters[name] is None else raters[name] for name in ("low", "high"))
         label = f"worth of the model, {raters['level']:.0%} interval"
         axis.axvspan(low, high, color=PREDICTED, alpha=0.12, linewidth=0, label=label)
-        if math.isfinite(raters["worth"]):
-            axis.plot([worth], [raters["nll"]], "D", color=PREDICTED, markersize=7, zorder=3)
+        if raters["worth"] is not None:
+            axis.plot([raters["worth"]], [raters["nll"]], "D", color=PREDICTED, markersize=7, zorder=3)
     axis.set(
         xlabel="raters k, other than the one whose vote is predicted",
         ylabel="expected NLL of one vote (nats)",

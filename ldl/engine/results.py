@@ -85,7 +85,7 @@ def summarize(
         raters: The comparison with annotators over the same instances; None takes that of a single fold.
     """
     audit = data.order_audit
-    raters = folds[0].get("raters") if len(folds) == 1 else raters
+    raters = folds[0].get("raters") if raters is None and len(folds) == 1 else raters
     sizes = {measure.name: measure.size for measure in metrics_for(task.labels, task.gives_maps)}
     # A metric that only some folds have, such as of calibrated intervals, has no mean.
     shared = [name for name in folds[0]["metrics"] if all(name in fold["metrics"] for fold in folds)]

@@ -43,7 +43,8 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
         labels: The label space.
 
     Returns:
-        The entry ``raters`` of ``results.json``, or None, with a warning, if the votes allow no comparison.
+        The entry ``raters`` of ``results.json``, or None, with a warning, if the votes allow no comparison. In it, a
+        worth of more than ``most`` raters is None.
     """
     if "prior" not in rows:
         return None
@@ -61,11 +62,11 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
     return {
         "items": found.items,
         "most": len(found.curve) - 1,
-        "alpha": alpha,
+        "alpha": _finite(alpha),
         "nll": found.nll,
-        "worth": found.worth,
-        "low": found.interval[0],
-        "high": found.interval[1],
+        "worth": _finite(found.worth),
+        "low": _finite(found.interval[0]),
+        "high": _finite(found.interval[1]),
         "level": found.level,
         "power": found.curve.tolist(),
         "with_model": None if found.with_model is None else found.with_model.tolist(),
@@ -76,8 +77,7 @@ def worth_in_words(raters: dict[str, Any]) -> str:
     """Return what the model is worth, with its interval."""
     most, level = raters["most"], f"{raters['level']:.0%} interval"
     low, worth, high = (
-        f"{raters[name]:.1f}" if math.isfinite(raters[name]) else f"more than {most}"
-        for name in ("low", "worth", "high")
+        f"more than {most}" if raters[name] is None else f"{raters[name]:.1f}" for name in ("low", "worth", "high")
     )
     return f"{worth} raters ({level} {low} to {high})" if low != high else f"{worth} raters (all of the {level})"
 
@@ -85,8 +85,12 @@ def worth_in_words(raters: dict[str, Any]) -> str:
 def raters_in_words(raters: dict[str, Any]) -> str:
     """Return a sentence on model and votes, without a full stop."""
     alpha = raters["alpha"]
-    agree = "" if math.isnan(alpha) else f"; Krippendorff's alpha of the votes is {alpha:.3f}"
+    agree = "" if alpha is None else f"; Krippendorff's alpha of the votes is {alpha:.3f}"
     return f"The model is worth {worth_in_words(raters)} on {raters['items']:,} items{agree}"
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _warn(reason: object) -> None:

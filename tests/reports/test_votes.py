@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -58,10 +57,14 @@ def test_a_model_that_has_seen_k_raters_is_worth_k(seen: int) -> None:
     assert found["with_model"][0] == pytest.approx(found["nll"]) and found["most"] == len(found["power"]) - 1
 
 
-def test_a_model_better_than_all_raters() -> None:
+def test_a_model_better_than_all_raters(tmp_path: Path) -> None:
     data = VotedRows(items=600, least=2, most=3, seen=50, folds=2, val_fraction=0.2)
-    found = measured(data)[0]["raters"]
-    assert found["worth"] == math.inf and worth_in_words(found).startswith(f"more than {found['most']} raters")
+    results, _ = measured(data, tmp_path, folds=[0], key={"command": "a"})
+    again, _ = measured(data, tmp_path, folds=[0], key={"command": "a"})
+    found = results["raters"]
+    assert again["raters"] == found == again["folds"][0]["raters"]
+    print_table(again, LABELS)
+    assert found["worth"] is None and worth_in_words(found).startswith(f"more than {found['most']} raters")
 
 
 def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,7 +164,7 @@ def test_without_validation_rows_there_is_no_second_curve() -> None:
 
 def test_the_chart_is_drawn_with_and_without_a_model(tmp_path: Path) -> None:
     curve = {"power": [1.1, 1.0, 0.95], "items": 40}
-    model = {"nll": 0.9, "worth": math.inf, "low": 1.5, "high": math.inf, "level": 0.95, "with_model": [0.9, 0.8, 0.7]}
+    model = {"nll": 0.9, "worth": None, "low": 1.5, "high": None, "level": 0.95, "with_model": [0.9, 0.8, 0.7]}
     for number, raters in enumerate((curve, curve | model, curve | model | {"with_model": None, "worth": 1.2})):
         assert charts.rater_equivalence(tmp_path / f"{number}.png", raters).is_file()
 

@@ -16,13 +16,15 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from os.path import commonprefix
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Layout = Literal["counts", "long", "matrix"]
 ITEMS = ("item", "task", "image", "path", "file", "instance", "example", "id")
@@ -42,6 +44,7 @@ class Annotations:
         raters: (V,) rater of every vote; None if unknown.
         left_out: Number of items without a vote, which were left out.
         totals: Whether a column gave the number of votes of each item, so that counts need not be whole.
+        groups: (N,) group of each item, such as a patient; None if unknown.
     """
 
     items: np.ndarray
@@ -51,6 +54,7 @@ class Annotations:
     raters: np.ndarray | None = None
     left_out: int = 0
     totals: bool = False
+    groups: np.ndarray | None = None
 
     @property
     def votes(self) -> np.ndarray:
@@ -91,6 +95,8 @@ class Annotations:
         Raises:
             LDLError: Votes for an item that is not in the table, an item that is there twice, or no row with votes.
         """
+        import pandas as pd  # takes a second
+
         index = pd.Index([str(key) for key in keys])
         if (twice := index.duplicated()).any():
             raise LDLError(
@@ -111,13 +117,16 @@ class Annotations:
                 f"{source}: {missing} items have no vote, the first is {first!r}; remove them, or pass "
                 "unlabelled='drop'"
             )
-        found = replace(self, items=self.items[order], counts=self.counts[order], left_out=missing)
+        groups = None if self.groups is None else self.groups[order]
+        found = replace(self, items=self.items[order], counts=self.counts[order], left_out=missing, groups=groups)
         return found, places[order]
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __str__(self) -> str:
+        import pandas as pd  # takes a second
+
         votes, kind = self.votes, "votes" if self.counted else "shares"
         known = "" if self.raters is None else f", {len(pd.unique(self.raters))} raters"
         left = f"; {self.left_out} items without a vote are left out" if self.left_out else ""
@@ -141,6 +150,7 @@ def read_annotations(
     votes_column: str | None = None,
     order: Sequence[str] = (),
     unlabelled: Literal["drop", "error"] = "drop",
+    group_column: str | None = None,
 ) -> Annotations:
     """Read annotations from a CSV or Parquet file or a DataFrame.
 
@@ -159,9 +169,11 @@ def read_annotations(
         votes_column: Column of the counts layout with the number of votes, if the labels have shares.
         order: All labels from the lowest to the highest, for ordinal labels that are no numbers.
         unlabelled: Whether items without a vote are left out or an error.
+        group_column: Column with the group of the item, such as a patient.
 
     Raises:
-        LDLError: No layout fits, or votes that are negative, no numbers, for no label, or counted twice.
+        LDLError: No layout fits, votes that are negative, no numbers, for no label, or counted twice, or an item
+            without a group or of two groups.
     """
     table, name = _read(source)
     label_columns = _label_columns(table, label_columns, name)
@@ -194,11 +206,31 @@ def read_annotations(
         raise LDLError(f"{name} has no {missing[layout]}. It has {some([str(column) for column in table])}")
     if made.left_out and unlabelled == "error":
         raise LDLError(f"{name}: {made.left_out} items have no vote; remove them, or pass unlabelled='drop'")
+    if group_column is not None:
+        made = replace(made, groups=_groups(table, item, _find(table, group_column, (), name), made.items, name))
     return made
+
+
+def _groups(table: pd.DataFrame, item: str | None, group: Any, items: np.ndarray, name: str) -> np.ndarray:
+    """Return the group of each item (N,)."""
+    import pandas as pd  # takes a second
+
+    keys = np.arange(len(table)) if item is None else table[item].to_numpy()
+    pairs = pd.DataFrame({"item": keys, "group": table[group].to_numpy()}).drop_duplicates()
+    pairs = pairs[pairs["item"].isin(items)]
+    for wrong, what in ((pairs["group"].isna(), "have no"), (pairs["item"].duplicated(), "are in several groups of")):
+        if wrong.any():
+            raise LDLError(
+                f"{name}: {int(wrong.sum())} items {what} {group}, the first is {str(pairs['item'][wrong].iloc[0])!r}; "
+                "give every item one group"
+            )
+    return np.asarray(pairs.set_index("item")["group"].reindex(items))
 
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a table with gaps as missing values, and its name for messages."""
+    import pandas as pd  # takes a second
+
     if isinstance(source, pd.DataFrame):
         return source.reset_index(drop=True), str(source.attrs.get("source", "the DataFrame"))
     path = Path(source)
@@ -242,6 +274,8 @@ def _label_columns(table: pd.DataFrame, patterns: Sequence[str] | str, name: str
 
 
 def _keys(table: pd.DataFrame, item: str | None, name: str) -> np.ndarray:
+    import pandas as pd  # takes a second
+
     keys = np.arange(len(table)) if item is None else table[item].to_numpy()
     if (gaps := pd.isna(keys)).any():
         raise LDLError(f"{name}: {int(gaps.sum())} rows have no {item}, the first is row {_first(gaps)}; fill it in")
@@ -260,6 +294,8 @@ def _first(mask: np.ndarray) -> int:
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return a column as float64, NaN for gaps."""
+    import pandas as pd  # takes a second
+
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     wrong = (~np.isfinite(numbers) & column.notna().to_numpy()) | (numbers < 0)
     if wrong.any():
@@ -289,6 +325,8 @@ def _from_counts(
 def _from_votes(
     table: pd.DataFrame, item: str, rater: str, vote: str, layout: Layout, order: Sequence[str], name: str
 ) -> Annotations:
+    import pandas as pd  # takes a second
+
     if table[[item, rater]].isna().any(axis=None):
         raise LDLError(f"{name}: some votes have no {item} or no {rater}; fill them in, or remove the rows")
     twice = table.duplicated([item, rater]).to_numpy()
@@ -313,6 +351,17 @@ def _from_votes(
     counts = np.zeros((len(items), len(labels)))
     np.add.at(counts, (codes, number), 1.0)
     return Annotations(np.asarray(items), labels, counts, layout, table[rater].to_numpy())
+
+
+def vote_counts(shares: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    """Return the votes (n, C) on items with observed shares (n, C) of float32 and numbers of votes (n,).
+
+    Counts that are whole up to the precision of the shares are rounded.
+    """
+    votes = np.asarray(votes, np.float64)[:, None]
+    counts = np.asarray(shares, np.float64) * votes
+    near = np.round(counts)
+    return near if (np.abs(counts - near) < 1e-3 + 1e-6 * votes).all() else counts
 
 
 def _label_space(names: list[str], order: Sequence[str]) -> tuple[LabelSpace, np.ndarray]:

@@ -6,11 +6,13 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from ldl.annotations import Layout, read_annotations, summarize
+from ldl.annotations import Layout, power_curve, read_annotations, summarize
+from ldl.charts.votes import rater_equivalence
 from ldl.cli.options import CommandParser
 from ldl.data.files import find_path
 from ldl.data.images.listed import ImageLDL, ImageValues, lists_images
@@ -58,6 +60,7 @@ def audit(args: list[str]) -> None:
     votes.add_argument("--rater_column", help="column with the rater, in a table with a row per vote")
     votes.add_argument("--vote_column", help="column with the label, in a table with a row per vote")
     votes.add_argument("--order", nargs="+", metavar="LABEL", help="all labels from the lowest to the highest")
+    votes.add_argument("--out", metavar="FOLDER", help="folder for the chart of the power curve")
     given = parser.parse_args(args)
     silence()
     of_votes = {name: value for name in VOTES if (value := getattr(given, name)) is not None}
@@ -66,8 +69,10 @@ def audit(args: list[str]) -> None:
         print("\n".join([str(file), *_images(given, of_votes)]))
         return
     if of_votes:
-        print("\n".join([str(file), *summarize(read_annotations(file, **of_votes))]))
+        print("\n".join(lines_of_votes(file, given.group_key, given.out, of_votes)))
         return
+    if given.out is not None:
+        raise LDLError("--out is the folder of the chart of votes, and this is the audit of a table; pass --layout too")
     options = {"feature_key": given.feature_key, "missing": "keep"}
     if given.value_key is None:
         data: Table = _set_up(TabularLDL, given, target_key=given.target_key, normalize=given.normalize, **options)
@@ -116,6 +121,29 @@ def _images(given: Namespace, of_votes: dict[str, Any]) -> list[str]:
         *said,
         *_groups(data),
     ]
+
+
+def lines_of_votes(file: Path, group_key: str | None, out: str | None, options: dict[str, Any]) -> list[str]:
+    """Return the audit of annotations.
+
+    Args:
+        file: The table.
+        group_key: Column of the groups, such as patients.
+        out: Folder for ``rater_equivalence.png``; None draws nothing.
+        options: Further options of :func:`ldl.annotations.read_annotations`.
+    """
+    found = read_annotations(file, group_column=group_key, **options)
+    shown = [str(file), *summarize(found)]
+    if found.groups is None:
+        shown.append("groups      unknown; pass their column, such as --group_key patient, or folds may leak them")
+    else:
+        sizes = np.unique(found.groups, return_counts=True)[1]
+        shown.append(f"groups      {len(sizes)}, of {sizes.min()} to {sizes.max()} items")
+    if out is not None:
+        _, curve, items = power_curve(found.counts)
+        path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})
+        shown.append(f"chart       {path}")
+    return shown
 
 
 def _in_own_options(message: str, known: Collection[str]) -> str:

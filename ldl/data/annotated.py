@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from ldl.annotations import Annotations, DirichletMultinomial, read_annotations, vote_counts
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.options import option, options
-
-if TYPE_CHECKING:
-    from ldl.annotations import Annotations, DirichletMultinomial
 
 Weighting = Literal["equal", "votes", "dirichlet"]
 
@@ -77,8 +75,6 @@ class Annotated(LDLDataModule):
         Raises:
             LDLError: Votes are wrong or do not join.
         """
-        from ldl.annotations import read_annotations  # imports pandas, which takes a second
-
         columns = self.rater_column, self.vote_column, self.label_columns, self.rater_columns, self.votes_column
         names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
         given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
@@ -119,16 +115,11 @@ class Annotated(LDLDataModule):
 
     @cached_property
     def prior(self) -> DirichletMultinomial:
-        from ldl.annotations import DirichletMultinomial
-
         return DirichletMultinomial.fit(self.counts(self.split.train))
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return the votes (n, C) of some instances. Raises LDLError if their number is unknown."""
-        counts = self._shares()[torch.from_numpy(rows)].double().numpy() * self._votes()[rows, None]
-        # Shares are float32.
-        near = np.round(counts)
-        return near if np.abs(counts - near).max(initial=0) < 1e-3 else counts
+        return vote_counts(self._shares()[torch.from_numpy(rows)].numpy(), self._votes()[rows])
 
     def _shares(self) -> torch.Tensor:
         """Return the observed distributions (size, C), without smoothing."""

@@ -16,15 +16,13 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from os.path import commonprefix
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd  # as scikit-learn does
 
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Layout = Literal["counts", "long", "matrix"]
 ITEMS = ("item", "task", "image", "path", "file", "instance", "example", "id")
@@ -95,7 +93,6 @@ class Annotations:
         Raises:
             LDLError: Votes for an item that is not in the table, an item that is there twice, or no row with votes.
         """
-        import pandas as pd  # takes a second
 
         index = pd.Index([str(key) for key in keys])
         if (twice := index.duplicated()).any():
@@ -125,7 +122,6 @@ class Annotations:
         return len(self.items)
 
     def __str__(self) -> str:
-        import pandas as pd  # takes a second
 
         votes, kind = self.votes, "votes" if self.counted else "shares"
         known = "" if self.raters is None else f", {len(pd.unique(self.raters))} raters"
@@ -213,7 +209,6 @@ def read_annotations(
 
 def _groups(table: pd.DataFrame, item: str | None, group: Any, items: np.ndarray, name: str) -> np.ndarray:
     """Return the group of each item (N,)."""
-    import pandas as pd  # takes a second
 
     keys = np.arange(len(table)) if item is None else table[item].to_numpy()
     pairs = pd.DataFrame({"item": keys, "group": table[group].to_numpy()}).drop_duplicates()
@@ -229,7 +224,6 @@ def _groups(table: pd.DataFrame, item: str | None, group: Any, items: np.ndarray
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a table with gaps as missing values, and its name for messages."""
-    import pandas as pd  # takes a second
 
     if isinstance(source, pd.DataFrame):
         return source.reset_index(drop=True), str(source.attrs.get("source", "the DataFrame"))
@@ -274,7 +268,6 @@ def _label_columns(table: pd.DataFrame, patterns: Sequence[str] | str, name: str
 
 
 def _keys(table: pd.DataFrame, item: str | None, name: str) -> np.ndarray:
-    import pandas as pd  # takes a second
 
     keys = np.arange(len(table)) if item is None else table[item].to_numpy()
     if (gaps := pd.isna(keys)).any():
@@ -294,7 +287,6 @@ def _first(mask: np.ndarray) -> int:
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return a column as float64, NaN for gaps."""
-    import pandas as pd  # takes a second
 
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     wrong = (~np.isfinite(numbers) & column.notna().to_numpy()) | (numbers < 0)
@@ -325,7 +317,6 @@ def _from_counts(
 def _from_votes(
     table: pd.DataFrame, item: str, rater: str, vote: str, layout: Layout, order: Sequence[str], name: str
 ) -> Annotations:
-    import pandas as pd  # takes a second
 
     if table[[item, rater]].isna().any(axis=None):
         raise LDLError(f"{name}: some votes have no {item} or no {rater}; fill them in, or remove the rows")

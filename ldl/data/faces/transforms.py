@@ -73,7 +73,7 @@ def _geometry(mirror: bool, scale: float, shift: float, degrees: float) -> list[
     return [A.HorizontalFlip(p=0.5), affine] if mirror else [affine]
 
 
-AUGMENTATIONS = {"light": default_train_transforms, "strong": strong_train_transforms, "none": lambda mirror: []}
+AUGMENTATIONS: dict[str, Callable[[bool], list[Transform]]] = {"light": default_train_transforms, "strong": strong_train_transforms, "none": lambda mirror: []}
 """Training transforms by the value of ``data.augmentation``."""
 
 

@@ -24,6 +24,8 @@ from ldl.engine.parser import LDLCLI
 from ldl.errors import LDLError
 
 SHORT = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
+LISTS = {"ImageLDL": "split.csv", "ImageValues": "values.csv"}
+"""Lists of images."""
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +101,6 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
     return ["--data.turns=1"]
 
 
-LISTS = {"ImageLDL": "split.csv", "ImageValues": "values.csv"}
-"""Lists of images."""
 RUNS = sorted(CONFIGS.glob("runs/**/*.yaml"))
 OTHER_HEADS = {
     **dict.fromkeys(("pretrain", "dldl_v2", "softmax_blended", "softmax_enlarged", "softmax_crisp"), "softmax"),

@@ -39,7 +39,7 @@ class Faces(Images):
 
     unused: ClassVar[tuple[str, ...]] = ()
 
-    protocol: str | None = None  # type: ignore[assignment]
+    protocol: str | None = None
     split_list: str | None = None
     alignment: Literal["landmarks", "box", "none"] | None = None
     boxes: str | None = None

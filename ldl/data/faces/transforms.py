@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import albumentations as A
@@ -73,7 +73,11 @@ def _geometry(mirror: bool, scale: float, shift: float, degrees: float) -> list[
     return [A.HorizontalFlip(p=0.5), affine] if mirror else [affine]
 
 
-AUGMENTATIONS: dict[str, Callable[[bool], list[Transform]]] = {"light": default_train_transforms, "strong": strong_train_transforms, "none": lambda mirror: []}
+AUGMENTATIONS: dict[str, Callable[[bool], list[Transform]]] = {
+    "light": default_train_transforms,
+    "strong": strong_train_transforms,
+    "none": lambda mirror: [],
+}
 """Training transforms by the value of ``data.augmentation``."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,8 @@ def test_one_command_and_its_checkpoint(channels: int, tmp_path: Path, capsys: p
 
 @pytest.mark.slow
 def test_a_folder_of_classes_tests_another(tmp_path: Path) -> None:
-    one, two = classes(tmp_path / "one"), classes(tmp_path / "two", each=4)
+    one, two = classes(tmp_path / "one"), classes(tmp_path / "two")
+    shutil.rmtree(two / "dark")  # its label is that of training
     main(["-c", "images_ldlf", f"--data.path={one}", *SHORT, "--data.folds=2", f"--run_dir={tmp_path / 'run'}"])
     checkpoint = tmp_path / "run" / "checkpoints" / "last.ckpt"
     again = ["--stage=test", f"--ckpt_path={checkpoint}", f"--data.path={two}", "--data.val_fraction=0"]

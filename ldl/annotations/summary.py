@@ -35,7 +35,8 @@ def summarize(annotations: Annotations) -> list[str]:
         f"order       {_order(annotations.shares)}",
     ]
     if not annotations.whole:
-        return [*lines, "agreement   unknown: these are shares; pass the number of votes with --votes_column"]
+        fix = "they are rounded" if annotations.counted else "pass the number of votes with --votes_column"
+        return [*lines, f"agreement   unknown: these are shares, not counts of votes; {fix}"]
     if not (votes > 1).any():
         return [*lines, "agreement   unknown: no item has two votes"]
     lines.append(

@@ -47,6 +47,7 @@ def audit(args: list[str]) -> None:
     parser.add_argument("--feature_key", help="name of the features in a .mat or .npz")
     parser.add_argument("--target_key", help="name of the distributions in a .mat or .npz")
     parser.add_argument("--value_key", help="name of the values, for a table of values instead of distributions")
+    parser.add_argument("--drop", nargs="+", default=[], metavar="NAME", help="columns that are left out")
     parser.add_argument("--protocol", help="protocol whose folds are audited, instead of the default")
     parser.add_argument("--normalize", action="store_true", help="divide distributions by their sums")
     votes = parser.add_argument_group("annotations: votes of several annotators on each item")
@@ -73,7 +74,7 @@ def audit(args: list[str]) -> None:
         return
     if given.out is not None:
         raise LDLError("--out is the folder of the chart of votes, and this is the audit of a table; pass --layout too")
-    options = {"feature_key": given.feature_key, "missing": "keep"}
+    options = {"feature_key": given.feature_key, "missing": "keep", "drop": given.drop}
     if given.value_key is None:
         data: Table = _set_up(TabularLDL, given, target_key=given.target_key, normalize=given.normalize, **options)
     else:

@@ -89,6 +89,17 @@ def test_calibration_and_values() -> None:
     assert keeps is not None and "length missing" not in keeps["features"]
 
 
+def test_a_weight_of_two_is_the_row_twice() -> None:
+    weight = np.random.default_rng(1).integers(0, 3, 78)
+    texts = X.assign(language=[f"l{k % 35}" for k in range(78)])  # the rarest share a feature
+    weighted = LDLRegressor(MaxEnt(l2=1.0)).fit(texts, Y, sample_weight=weight)
+    twice = np.repeat(np.arange(78), weight)
+    repeated = LDLRegressor(MaxEnt(l2=1.0)).fit(texts.iloc[twice], Y.iloc[twice])
+    known = [fitted.predictor_.task.preprocessing for fitted in (weighted, repeated)]
+    assert known[0] is not None and known[1] is not None and known[0]["encoding"] == known[1]["encoding"]
+    np.testing.assert_allclose(weighted.predict(texts), repeated.predict(texts), atol=1e-4)
+
+
 def test_what_is_wrong_is_refused() -> None:
     fitted = LDLRegressor(SMALL).fit(X, Y)
     for given, message in (

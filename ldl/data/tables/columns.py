@@ -53,18 +53,20 @@ class Column:
     fill: Sequence[float] | None = None
 
     @classmethod
-    def fit(cls, name: str, entries: Any, fill: bool) -> Column:
-        """Learn a column from the typed entries of training rows; ``fill`` learns medians for gaps."""
+    def fit(cls, name: str, entries: Any, fill: bool, weight: np.ndarray) -> Column:
+        """Learn a column from the typed entries of training rows with weights; ``fill`` learns medians for gaps."""
+        import pandas
+
         kind, missing = column_kind(entries), bool(entries.isna().any())
         if kind == "category":
-            counts = entries.value_counts()
+            counts = pandas.Series(weight, entries.index).groupby(entries).sum()
             # The most frequent first, and the alphabet decides between equals.
             kept = sorted(counts.index, key=lambda text: (-counts[text], text))[:MOST_CATEGORIES]
             return cls(name, kind, sorted(kept), len(counts) > len(kept), missing)
         if not fill:
             return cls(name, kind)
-        known = entries[entries.notna()]
-        medians = [float(np.median(part)) if len(known) else 0.0 for part in _parts(kind, known)]
+        known = entries.notna().to_numpy()
+        medians = [_median(part, weight[known]) for part in _parts(kind, entries[known])]
         return cls(name, kind, missing=missing, fill=medians)
 
     @property
@@ -99,9 +101,16 @@ class Encoding:
     columns: Sequence[Column]
 
     @classmethod
-    def fit(cls, frame: Any, fill: bool) -> Encoding:
-        """Learn from the training rows of a typed frame; ``fill`` fills gaps of numbers and dates with medians."""
-        return cls([Column.fit(str(name), entries, fill) for name, entries in frame.items()])
+    def fit(cls, frame: Any, fill: bool, weight: np.ndarray | None = None) -> Encoding:
+        """Learn from training rows.
+
+        Args:
+            frame: The rows, a typed frame.
+            fill: Whether to fill gaps of numbers and dates with medians.
+            weight: (N,) weights of the rows; None weighs them equally.
+        """
+        weight = np.ones(len(frame)) if weight is None else np.asarray(weight, np.float64)
+        return cls([Column.fit(str(name), entries, fill, weight) for name, entries in frame.items()])
 
     @classmethod
     def of_numbers(cls, names: Sequence[str]) -> Encoding:
@@ -251,6 +260,11 @@ def _dates(entries: Any, said: str) -> Any:
     if (wrong := found.isna() & entries.notna()).any():
         raise EntryError(f"{said} {entries[wrong].iloc[0]!r}, not a date as in training; give dates such as 2024-05-31")
     return found.dt.tz_localize(None)
+
+
+def _median(numbers: np.ndarray, weight: np.ndarray) -> float:
+    """Return the weighted median, the lower one of two; 0 of no numbers."""
+    return float(np.quantile(numbers, 0.5, weights=weight, method="inverted_cdf")) if len(numbers) else 0.0
 
 
 def _parts(kind: Kind, entries: Any) -> list[np.ndarray]:

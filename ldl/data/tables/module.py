@@ -102,7 +102,7 @@ class ScaledRows(LDLDataModule):
         scaler = FeatureScaler(self.scaling, self.clip)
         rows = self.rows_of(self.split.train)
         if self.mixed is not None:
-            self._encode_by(Encoding.fit(self.mixed.iloc[rows], self.missing == "fill"))
+            self._encode_by(Encoding.fit(self.mixed.iloc[rows], self.missing == "fill", self.weight_of(rows)))
         if isinstance(self.features, RowFile):
             scaler.fit_file(self.features, rows)
         else:
@@ -111,7 +111,7 @@ class ScaledRows(LDLDataModule):
         self._borrowed = False
 
     def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
-        """Return the weights of rows in the scaling of features; None, the default, weighs them equally."""
+        """Return the weights of rows in encoding and scaling features; None, the default, weighs them equally."""
         return None
 
     def state_dict(self) -> dict[str, Any]:

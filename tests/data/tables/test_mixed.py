@@ -15,6 +15,7 @@ from places import ROOT
 from some_films import OPTIONS, RATINGS, films, save
 
 from ldl.cli import main
+from ldl.cli.command import command
 from ldl.data import TabularLDL, TabularValues
 from ldl.data.tables.columns import Encoding, typed
 from ldl.errors import LDLError
@@ -71,7 +72,7 @@ def test_a_table_of_films(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     ] + ["Action", "Short"]
     encoded = pd.DataFrame(data.features, columns=data.feature_names)
     assert (encoded["budget missing"] == table["budget"][:118].isna()).all()
-    known = table["budget"].iloc[data.split.train].median()
+    known = table["budget"].iloc[data.split.train].quantile(interpolation="lower")
     assert (encoded["budget"] == table["budget"][:118].fillna(known)).all()
     assert (encoded["mpaa=missing"] == (table["mpaa"][:118].replace("", None).isna())).all()
     assert (encoded[[f"mpaa={c}" for c in classes]].sum(axis=1) == 1).all()
@@ -250,9 +251,9 @@ FRAME = pd.DataFrame(
         "iso": ["2024-01-31", "2023-12-24T23:59", ""],
     }
 )
-DATE = {" year": [2024, 2023, 2023.5], " month": [1, 12, 6.5], " day": [31, 24, 27.5], " weekday": [2, 6, 4]}
+DATE = {" year": [2024, 2023, 2023], " month": [1, 12, 1], " day": [31, 24, 24], " weekday": [2, 6, 2]}
 EXPECTED = {
-    "truth": [1, 0.5, 0], "truth missing": [0, 1, 0], "whole": [1, 2, 3], "whole missing": [0, 1, 0],
+    "truth": [1, 0, 0], "truth missing": [0, 1, 0], "whole": [1, 1, 3], "whole missing": [0, 1, 0],
     "text=a": [1, 0, 0], "text=b": [0, 1, 0], "text=missing": [0, 0, 1], "coded=1": [1, 0, 1], "coded=2": [0, 1, 0],
 }  # fmt: skip
 for name in ("day", "time", "zone", "iso"):
@@ -382,6 +383,20 @@ def test_damaged_encodings_are_refused(trained: Path, tmp_path: Path, change: An
     torch.save(saved, tmp_path / "a.ckpt")
     with pytest.raises(LDLError, match=message):
         Task.load_from_checkpoint(tmp_path / "a.ckpt")
+
+
+def test_it_is_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = films()[:118]
+    path = str(save(tmp_path, table))
+    command(["audit", path, "--label_columns", "r*", "--votes_column", "votes"])
+    assert "agreement   unknown: these are shares, not counts of votes; they are rounded" in capsys.readouterr().out
+    shares = table[RATINGS].div(table[RATINGS].sum(axis=1), axis=0).add_prefix("label:")
+    save(tmp_path, table.drop(columns=[*RATINGS, "votes", "id"]).join(shares))
+    with pytest.raises(SystemExit):
+        command(["audit", path])
+    assert "leave it out with --drop title" in capsys.readouterr().err
+    command(["audit", path, "--drop", "title"])
+    assert "missing     " in (said := capsys.readouterr().out) and "features    10" in said
 
 
 def test_heads_that_take_gaps_get_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,10 +95,9 @@ def push(
         LDLError: The hub cannot be reached or refuses.
     """
     with TemporaryDirectory() as temporary, hub_errors(f"the hub's repository {repo_id}", None) as hub:
-        folder = Path(temporary)
-        save(task, folder, repo_id, license, source)
         api = hub.HfApi(endpoint=endpoint, token=token, library_name="ldl", library_version=ldl.__version__)
-        repo = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+        repo, folder = api.create_repo(repo_id, private=private, exist_ok=True).repo_id, Path(temporary)
+        save(task, folder, repo, license, source)  # the hub adds the name of the account
         files = [hub.CommitOperationAdd(name, folder / name) for name in (CHECKPOINT, CARD, FACTS)]
         message = f"Upload {type(task.head).__name__} with ldl {ldl.__version__}"
         return str(api.create_commit(repo, files, commit_message=message).commit_url)

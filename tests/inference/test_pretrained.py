@@ -181,7 +181,7 @@ def test_the_card_of_a_run_goes_along(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_push_and_load(calibrated: Predictor, hub: Any, tmp_path: Path) -> None:
     endpoint, repositories = hub
-    url = calibrated.push_to_hub("ann/ages", endpoint=endpoint, token=False)
+    url = calibrated.push_to_hub("ages", endpoint=endpoint, token=False)
     assert url == f"{endpoint}/ann/ages/commit/{OID}"
     assert repositories["ann/ages"].keys() == {"model.ckpt", "README.md", "config.json"}
     assert 'from_pretrained("ann/ages")' in repositories["ann/ages"]["README.md"].decode()

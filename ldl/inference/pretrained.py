@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+import yaml
 from torch import Tensor
 
 import ldl
@@ -45,16 +46,10 @@ def save(task: Task, folder: Path, name: str, license: str | None, source: Path 
     calibrated = None if task.calibration is None else task.calibration.units
     facts = {"library_name": "ldl", "ldl_version": ldl.__version__, **described, "calibrated_on": calibrated}
     write_json(folder / FACTS, facts, MENDED_OUT)
-    usage = how_to_use(
-        task, "From this folder" if name == "." else "From Python", f"from_pretrained({json.dumps(name)})", CHECKPOINT
-    )
-    card, results = _of_run(source)
-    if card:
-        card = re.sub(rf"(?<=\n## {USAGE}\n\n).*?(?=\n\n## )", lambda _: usage, card, flags=re.DOTALL)
-    else:
-        card = card_without_run(task, usage, {"ldl": ldl.__version__, "torch": str(torch.__version__)})
+    opening = "From this folder" if name == "." else "From Python"
+    usage = how_to_use(task, opening, f"from_pretrained({json.dumps(name)})", CHECKPOINT)
     with replacing(folder / CARD, MENDED_OUT) as file:
-        file.write(f"---\n{_header(task, results, license)}\n---\n\n{card}".encode(errors=ESCAPED))
+        file.write(_card(task, usage, license, source).encode(errors=ESCAPED))
 
 
 def find_checkpoint(name: str | Path, revision: str | None, options: dict[str, Any]) -> Path:
@@ -100,10 +95,9 @@ def push(
         LDLError: The hub cannot be reached or refuses.
     """
     with TemporaryDirectory() as temporary, hub_errors(f"the hub's repository {repo_id}", None) as hub:
-        folder = Path(temporary)
-        save(task, folder, repo_id, license, source)
         api = hub.HfApi(endpoint=endpoint, token=token, library_name="ldl", library_version=ldl.__version__)
-        repo = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+        repo, folder = api.create_repo(repo_id, private=private, exist_ok=True).repo_id, Path(temporary)
+        save(task, folder, repo, license, source)  # the hub adds the name of the account
         files = [hub.CommitOperationAdd(name, folder / name) for name in (CHECKPOINT, CARD, FACTS)]
         message = f"Upload {type(task.head).__name__} with ldl {ldl.__version__}"
         return str(api.create_commit(repo, files, commit_message=message).commit_url)
@@ -133,26 +127,47 @@ def hub_errors(what: str, revision: str | None) -> Iterator[Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    held = value.values() if isinstance(value, dict) else [value]
-    return not any(isinstance(part, Tensor) for part in held)
+    held = list(value.values()) if isinstance(value, dict) else value
+    return all(map(_is_plain, held)) if isinstance(held, list | tuple) else not isinstance(held, Tensor)
 
 
-def _of_run(source: Path | None) -> tuple[str, dict[str, Any]]:
-    """Return card and results of the run whose tested checkpoint is ``source``, or nothing."""
-    if source is None:
+def _card(task: Task, usage: str, license: str | None, source: Path | None) -> str:
+    """Return the model card with the metadata of the hub: that beside ``source``, or a new one."""
+    from huggingface_hub import ModelCard
+
+    folder = None if source is None else source.absolute().parent
+    if source is not None and folder is not None and source.name == CHECKPOINT and (folder / CARD).is_file():
+        text = (folder / CARD).read_text(encoding="utf-8")
+    else:
+        card, results = _of_run(folder and folder.parent, f'from_checkpoint("checkpoints/{source and source.name}")')
+        card = card or card_without_run(task, usage, {"ldl": ldl.__version__, "torch": str(torch.__version__)})
+        text = f"---\n{_metadata(task, results).to_yaml()}\n---\n\n{card}"
+    try:
+        made = ModelCard(text)
+    except (ValueError, yaml.YAMLError) as error:
+        raise LDLError(f"{folder}/{CARD} has metadata that are no YAML: {' '.join(str(error).split())}") from error
+    if license is not None:
+        made.data["license"] = license
+        made.data.pop("license_name", None)
+    made.text = re.sub(rf"(?<=\n## {USAGE}\n\n).*?(?=\n\n## )", lambda _: usage, made.text, flags=re.DOTALL)
+    return str(made)
+
+
+def _of_run(run: Path | None, tested: str) -> tuple[str, dict[str, Any]]:
+    """Return card and results of a run, or nothing if its card does not have the text ``tested``."""
+    if run is None:
         return "", {}
-    run = source.absolute().parent.parent
     try:
         card = (run / "model_card.md").read_text(encoding="utf-8")
         results = json.loads((run / "results.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return "", {}
     # The results of a run are those of one of its checkpoints, which the card names.
-    return (card, results) if f'from_checkpoint("checkpoints/{source.name}")' in card else ("", {})
+    return (card, results) if tested in card else ("", {})
 
 
-def _header(task: Task, results: dict[str, Any], license: str | None) -> str:
-    """Return the metadata of the hub in YAML."""
+def _metadata(task: Task, results: dict[str, Any]) -> Any:
+    """Return the metadata of the hub."""
     from huggingface_hub import EvalResult, ModelCardData
 
     shape, head = task.input_shape or (), type(task.head).__name__
@@ -160,13 +175,12 @@ def _header(task: Task, results: dict[str, Any], license: str | None) -> str:
     kind = "image-classification" if len(shape) == 3 and shape[0] in (1, 3) else f"tabular-{kind}"
     known = main_results(results, task) if results else {}
     return ModelCardData(
-        license=license or "other",
-        license_name=None if license else "see-model-card",
-        license_link=None if license else CARD,
+        license="other",
+        license_name="see-model-card",
         library_name="ldl",
         tags=["label-distribution-learning", head.lower(), type(task.backbone).__name__.lower()],
         pipeline_tag=None if task.gives_maps else kind,
         metrics=[*known] or None,
         model_name=head if known else None,
         eval_results=[EvalResult(kind, results["data"], results["title"], *each) for each in known.items()] or None,
-    ).to_yaml()
+    )

@@ -163,6 +163,17 @@ def test_the_card_of_a_run_goes_along(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(folder)
     exec(snippet, scope := {})  # type: ignore[var-annotated]
     assert scope["found"].distribution.shape == (2, 3)
+    # A folder is saved again with its card, which people may have edited.
+    (folder / "README.md").write_text(card.replace("# Softmax on moods", "# Moods"))
+    again = Predictor.from_pretrained(folder).save_pretrained(tmp_path / "again", license="mit")
+    edited = (again / "README.md").read_text()
+    assert "# Moods\n" in edited and f"| kl | {results['mean']['kl']:.4g} |" in edited
+    assert header(edited) == {
+        name: "mit" if name == "license" else value for name, value in header(card).items() if name != "license_name"
+    }
+    (folder / "README.md").write_text("---\n[\n---\nno card")
+    with pytest.raises(LDLError, match="has metadata that are no YAML"):
+        Predictor.from_pretrained(folder).save_pretrained(tmp_path / "again")
     # Other weights than those that were tested have no results.
     folder = Predictor.from_checkpoint(run / "checkpoints" / "last.ckpt").save_pretrained(tmp_path / "other")
     assert "model-index" not in header((folder / "README.md").read_text())
@@ -170,7 +181,7 @@ def test_the_card_of_a_run_goes_along(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_push_and_load(calibrated: Predictor, hub: Any, tmp_path: Path) -> None:
     endpoint, repositories = hub
-    url = calibrated.push_to_hub("ann/ages", endpoint=endpoint, token=False)
+    url = calibrated.push_to_hub("ages", endpoint=endpoint, token=False)
     assert url == f"{endpoint}/ann/ages/commit/{OID}"
     assert repositories["ann/ages"].keys() == {"model.ckpt", "README.md", "config.json"}
     assert 'from_pretrained("ann/ages")' in repositories["ann/ages"]["README.md"].decode()

@@ -162,7 +162,8 @@ def read_annotations(
         label_columns: Names or patterns (``r*``) of the columns of the counts layout; by default all with the prefix
             ``label:``.
         rater_columns: Names or patterns of the columns of the matrix layout.
-        votes_column: Column of the counts layout with the number of votes, if the labels have shares.
+        votes_column: Column of the counts layout with the number of votes, if the labels have shares. Counts are then
+            rounded to whole votes of this sum.
         order: All labels from the lowest to the highest, for ordinal labels that are no numbers.
         unlabelled: Whether items without a vote are left out or an error.
         group_column: Column with the group of the item, such as a patient.
@@ -310,8 +311,21 @@ def _from_counts(
         votes = np.nan_to_num(_numbers(table[_find(table, total, (), name)], name))
         some_vote &= votes > 0
         counts[some_vote] *= (votes / counts.sum(1).clip(1e-300))[some_vote, None]
+        if (votes == np.round(votes)).all():
+            counts = _rounded(counts)
     left_out, totals = int((~some_vote).sum()), total is not None
     return Annotations(keys[some_vote], labels, counts[some_vote], "counts", left_out=left_out, totals=totals)
+
+
+def _rounded(counts: np.ndarray) -> np.ndarray:
+    """Round counts (N, C) to whole votes of the same sums: those with the largest remainders are rounded up.
+
+    Published shares are rounded themselves, so counts that are made of them are not whole.
+    """
+    whole = np.floor(counts + 1e-9)
+    missing = np.round(counts.sum(1) - whole.sum(1))
+    rank = np.argsort(np.argsort(whole - counts, axis=1, kind="stable"), axis=1)
+    return whole + (rank < missing[:, None])
 
 
 def _from_votes(

@@ -146,3 +146,19 @@ def test_groups_of_items() -> None:
         read_annotations(table, group_column="patient")
     with pytest.raises(LDLError, match="1 items have no patient, the first is 'c.png'"):
         read_annotations(table.assign(patient=["p"] * 5 + [None]), group_column="patient")
+
+
+def test_rounded_shares_with_a_number_of_votes_give_whole_votes() -> None:
+    """Shares of whole votes, rounded to a decimal and of any sum, give these votes again."""
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(rng.integers(1, 60, 200), rng.dirichlet(np.ones(5), 200)).astype(float)
+    shares = np.round(100 * counts / counts.sum(1, keepdims=True), 1)
+    table = pd.DataFrame(shares, columns=list("abcde")).assign(n=counts.sum(1))
+    found = read_annotations(table, label_columns=list("abcde"), votes_column="n")
+    np.testing.assert_array_equal(found.counts, counts)
+    many = read_annotations(table.assign(n=12345.0), label_columns=list("abcde"), votes_column="n")
+    assert (
+        many.whole
+        and (many.votes == 12345).all()
+        and np.abs(many.shares - counts / counts.sum(1)[:, None]).max() < 2e-3
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -59,6 +58,7 @@ class Annotated(LDLDataModule):
     smooth: bool = False
 
     _observed = None  # type: torch.Tensor | None
+    _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
 
     def annotate(
         self, table: Any, keys: Sequence[Any] | np.ndarray, source: str, item: str | None = None
@@ -96,7 +96,6 @@ class Annotated(LDLDataModule):
     def prepare_fold(self) -> None:
         """Weigh the training rows, and smooth their targets. Raises LDLError without numbers of votes."""
         super().prepare_fold()
-        self.__dict__.pop("prior", None)
         if self.weighting == "equal" and not self.smooth:
             return
         votes, rows = self._votes(), self.split.train
@@ -113,9 +112,11 @@ class Annotated(LDLDataModule):
             target[rows] = torch.from_numpy(self.prior.posterior_mean(counts)).to(target.dtype)
             self.columns["target"] = target
 
-    @cached_property
+    @property
     def prior(self) -> DirichletMultinomial:
-        return DirichletMultinomial.fit(self.counts(self.split.train))
+        if self._fitted is None or self._fitted[0] is not self.split:
+            self._fitted = self.split, DirichletMultinomial.fit(self.counts(self.split.train))
+        return self._fitted[1]
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return the votes (n, C) of some instances. Raises LDLError if their number is unknown."""

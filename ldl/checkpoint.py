@@ -21,7 +21,7 @@ from ldl.labels import LabelSpace
 from ldl.plugins import discover
 from ldl.spec import current_path, differences, to_spec
 from ldl.validation.archive import check_archive
-from ldl.validation.checkpoint import check_form, check_weights
+from ldl.validation.checkpoint import CALIBRATION_KEY, check_form, check_weights
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -82,6 +82,7 @@ def describe(task: Any) -> dict[str, Any]:
         "decoder": task.decoder,
         "preprocessing": _own(task.preprocessing),
         "temperature": task.temperature,
+        "concentration": task.concentration,
     }
 
 
@@ -193,6 +194,24 @@ def replacing(path: Path, mend: str = MENDED) -> Iterator[IO[bytes]]:
         if isinstance(cause, OSError) and isinstance(error, OSError | RuntimeError):
             raise LDLError(f"{path} cannot be written: {cause.strerror}; {mend}") from error
         raise
+
+
+def write_checkpoint(task: Any, path: str | Path) -> None:
+    """Write a checkpoint with a ``Task`` alone, for ``Task.load_from_checkpoint``, without states of its training.
+
+    Raises LDLError if the file cannot be written.
+    """
+    checkpoint: dict[str, Any] = {
+        "epoch": 0,
+        "global_step": 0,
+        "pytorch-lightning_version": pl.__version__,
+        "state_dict": task.state_dict(),
+        CHECKPOINT_KEY: describe(task),
+    }
+    if task.calibration is not None:
+        checkpoint[CALIBRATION_KEY] = task.calibration.to_state()
+    with replacing(Path(path), MENDED_OUT) as file:
+        torch.save(checkpoint, file)
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):

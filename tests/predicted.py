@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ldl.data import BSDS500, Bags, LDLDataModule
-from ldl.data.faces.module import Faces
+from ldl.data.images.module import Images
 from ldl.data.tables.module import ScaledRows
 from ldl.edges.benchmark.ground_truth import read_edge_map
 from ldl.engine.parser import LDLCLI
@@ -45,7 +45,7 @@ def check_predictor(run: Path, data: LDLDataModule) -> None:
             np.testing.assert_allclose(found.distribution[0, ..., 1], strength, atol=0.51 / 255)
         return
     for given in sources(run, data, rows):
-        faces = [data.records.anchor(row) for row in rows] if isinstance(data, Faces) else None
+        faces = [data.records.anchor(row) for row in rows] if isinstance(data, Images) else None
         compare(predictor.predict(given, faces=faces), run / "predictions.csv")
 
 
@@ -61,7 +61,7 @@ def sources(run: Path, data: LDLDataModule, rows: np.ndarray) -> Iterator[Any]:
         yield features
         names = data.feature_names or [f"f{number}" for number in range(features.shape[1])]
         yield write(run / "unlabelled.csv", names, features.tolist())
-    elif isinstance(data, Faces):
+    elif isinstance(data, Images):
         yield [data.records.paths()[row] for row in rows]
     else:
         yield data.inputs(rows, rows, train=False)

@@ -26,7 +26,7 @@ LAYERS = (
     ("ldl.testing",),
     ("ldl.callbacks",),
     ("ldl.task",),
-    ("ldl.inference",),
+    ("ldl.inference", "ldl.reports.card", "ldl.reports.files", "ldl.reports.votes"),
     ("ldl.reports", "ldl.demo"),
     ("ldl.engine", "ldl.estimator"),
     ("ldl.experiments",),

@@ -70,6 +70,8 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("temperature of text", "ldlf", put("hot", "ldl", "temperature"), "ldl.temperature is hot, not a number above 0"),
     ("temperature of NaN", "ldlf", put(float("nan"), "ldl", "temperature"), "ldl.temperature is nan, not"),
     ("input_shape of text", "ldlf", put(["6"], "ldl", "input_shape"), "ldl.input_shape is"),
+    ("concentration below 0", "ldlf", put(-1.0, "ldl", "concentration"), "ldl.concentration is -1.0, not a number"),
+    ("no temperature", "ldlf", put(None, "ldl", "temperature"), "ldl.temperature is None, not a number above"),
     ("another input_shape", "ldlf", put([7], "ldl", "input_shape"), r"head.split.0.weight has shape \(5, 6\), but"),
     ("global_step of text", "ldlf", put("many", "global_step"), "global_step is a str"),
     ("class path of a number", "ldlf", put(7, "ldl", "head", "class_path"), "ldl.head.class_path is 7, not a str"),

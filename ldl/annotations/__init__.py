@@ -3,8 +3,8 @@
 from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority_accuracy, vote_nll
 from ldl.annotations.dirichlet import DirichletMultinomial
 from ldl.annotations.equivalence import RaterEquivalence, held_out_nll, most_raters, rater_equivalence, worth
-from ldl.annotations.summary import summarize
-from ldl.annotations.votes import Annotations, Layout, read_annotations
+from ldl.annotations.summary import power_curve, summarize
+from ldl.annotations.votes import Annotations, Layout, read_annotations, vote_counts
 
 __all__ = [
     "Annotations",
@@ -16,9 +16,11 @@ __all__ = [
     "krippendorff_alpha",
     "majority_accuracy",
     "most_raters",
+    "power_curve",
     "rater_equivalence",
     "read_annotations",
     "summarize",
+    "vote_counts",
     "vote_nll",
     "worth",
 ]

@@ -58,9 +58,14 @@ def vote_nll(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def majority_accuracy(prediction: np.ndarray, counts: np.ndarray) -> float:
     """Return the share of items whose most probable label has the most votes; a tie counts its share."""
+    return float(majority_hits(prediction, counts).mean())
+
+
+def majority_hits(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return for each item 1 / t if its most probable label is one of t labels with the most votes, else 0; (N,)."""
     most = counts == counts.max(1, keepdims=True)
     chosen = prediction.argmax(1)
-    return float((most[np.arange(len(chosen)), chosen] / most.sum(1)).mean())
+    return np.asarray(most[np.arange(len(chosen)), chosen] / most.sum(1))
 
 
 def entropy_bias(counts: np.ndarray) -> np.ndarray:

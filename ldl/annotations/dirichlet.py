@@ -81,9 +81,12 @@ class DirichletMultinomial:
         mean = np.maximum(prediction, FLOOR)
         mean = mean / mean.sum(1, keepdims=True)
 
+        given = np.nonzero(counts)
+        voted, times = mean[given], counts[given]
+
         def loss(log_s: float) -> float:
-            alpha = np.exp(log_s) * mean
-            return float(_log_rising(np.exp(log_s), totals).sum() - _log_rising(alpha, counts).sum())
+            alpha = np.exp(log_s) * voted
+            return float(_log_rising(np.exp(log_s), totals).sum() - _log_rising(alpha, times).sum())
 
         found = minimize_scalar(loss, bounds=RANGE, method="bounded", options={"xatol": 1e-6})
         return cls(np.exp(found.x) * mean)

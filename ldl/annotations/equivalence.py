@@ -19,6 +19,9 @@ from ldl.errors import LDLError
 DRAWS = 1000
 """Bootstrap samples of an interval."""
 
+MOST = 30
+"""Most raters that a model is compared with by default; further ones hardly differ, and take long to compute."""
+
 CHUNK = 1 << 24
 """Numbers in memory at a time."""
 
@@ -47,7 +50,7 @@ class RaterEquivalence:
 
 
 def most_raters(counts: np.ndarray) -> int:
-    """Return the largest k for which at least half of the items with two votes have more than k votes.
+    """Return the largest k up to :data:`MOST` for which at least half of the items with two votes have over k votes.
 
     Raises:
         LDLError: No item has two votes.
@@ -55,7 +58,7 @@ def most_raters(counts: np.ndarray) -> int:
     votes = counts.sum(1)
     if not (several := votes[votes > 1]).size:
         raise LDLError(f"none of {len(counts)} items has two votes, so no vote predicts another; add votes")
-    return int(np.sort(several)[(len(several) - 1) // 2]) - 1
+    return min(int(np.sort(several)[(len(several) - 1) // 2]) - 1, MOST)
 
 
 def held_out_nll(counts: np.ndarray, prior: DirichletMultinomial, raters: int) -> np.ndarray:
@@ -121,7 +124,7 @@ def rater_equivalence(
     Args:
         prediction: (N, C) of the model, rows on the simplex.
         counts: (N, C) votes, whole numbers.
-        prior: The prior of items without a model, fitted to the training set.
+        prior: The prior of all items or of each item, fitted to the training set.
         around: Priors around the predictions (:meth:`DirichletMultinomial.around`), with a concentration fitted to the
             validation set, for the curve of model and raters; None leaves it out.
         groups: (N,) of any type; the bootstrap draws whole groups. None draws items.
@@ -130,24 +133,29 @@ def rater_equivalence(
         seed: Seed of the bootstrap.
 
     Raises:
-        LDLError: No item has two votes, counts that are not whole, or no item with more than ``raters`` votes.
+        LDLError: No item has two votes, counts that are not whole, no item with more than ``raters`` votes, or
+            predictions that are not finite.
     """
+    if not np.isfinite(prediction).all():
+        raise LDLError("predictions must be finite to compare a model with raters; train it with another learning rate")
     raters = most_raters(counts) if raters is None else raters
     kept = counts.sum(1) > raters
     if not kept.any():
         raise LDLError(f"no item has more than {raters} votes; give fewer raters, or more votes")
-    held = held_out_nll(counts[kept], prior, raters)
-    model = vote_nll(prediction[kept], counts[kept])
-    with_model = None
+    held, with_model = held_out_nll(counts[kept], _some(prior, counts.shape, kept), raters), None
     if around is not None:
-        own = DirichletMultinomial(np.broadcast_to(around.alpha, counts.shape)[kept])
-        with_model = held_out_nll(counts[kept], own, raters).mean(0)
+        with_model = held_out_nll(counts[kept], _some(around, counts.shape, kept), raters).mean(0)
+    model = vote_nll(prediction[kept], counts[kept])
     unit = np.arange(len(model)) if groups is None else np.unique(groups[kept], return_inverse=True)[1]
     worths = _bootstrap(np.column_stack([held, model]), unit, np.random.default_rng(seed))
     ends = np.quantile(worths, (1 - level) / 2, method="lower"), np.quantile(worths, (1 + level) / 2, method="higher")
     curve, nll = held.mean(0), float(model.mean())
     interval = (float(ends[0]), float(ends[1]))
     return RaterEquivalence(curve, with_model, nll, worth(curve, nll), interval, level, len(model))
+
+
+def _some(prior: DirichletMultinomial, shape: tuple[int, ...], kept: np.ndarray) -> DirichletMultinomial:
+    return DirichletMultinomial(np.broadcast_to(prior.alpha, shape)[kept])
 
 
 def worth(curve: np.ndarray, nll: float) -> float:

@@ -9,6 +9,12 @@ from ldl.annotations.dirichlet import DirichletMultinomial
 from ldl.annotations.equivalence import held_out_nll, most_raters
 from ldl.annotations.votes import Annotations
 
+ORDERS = 200
+"""Random orders of the items that the order of the table is compared with."""
+
+ORDERED = 5
+"""Standard deviations over random orders from which on a table does not look to be in random order."""
+
 SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100)
 """Numbers of raters whose result is shown, besides the largest."""
 
@@ -26,25 +32,51 @@ def summarize(annotations: Annotations) -> list[str]:
         f"            the most frequent is {names[int(counts.sum(0).argmax())]} with "
         f"{counts.sum(0).max() / counts.sum():.1%} of the votes",
         f"ties        {tied.mean():.1%} of the items have several most frequent labels",
+        f"order       {_order(annotations.shares)}",
     ]
     if not annotations.whole:
         fix = "they are rounded" if annotations.counted else "pass the number of votes with --votes_column"
         return [*lines, f"agreement   unknown: these are shares, not counts of votes; {fix}"]
     if not (votes > 1).any():
         return [*lines, "agreement   unknown: no item has two votes"]
-    prior = DirichletMultinomial.fit(counts)
     lines.append(
         f"agreement   Krippendorff's alpha {krippendorff_alpha(counts, annotations.labels):.3f} "
         "(1 is full agreement, 0 is chance)"
     )
+    prior, curve, items = power_curve(counts)
     worth = prior.effective_votes(np.array([1, 10, 1000]))
     lines.append(
         f"worth       concentration {prior.concentration:.3g}: 1, 10 and 1,000 votes on an item are worth "
         f"{worth[0]:.3g}, {worth[1]:.3g} and {worth[2]:.3g} independent votes"
     )
-    most = most_raters(counts)
-    kept = votes > most
-    curve = held_out_nll(counts[kept], prior, most).mean(0)
-    lines.append(f"power       expected NLL of a vote that others on its item predict ({kept.sum()} items), in nats")
+    most = len(curve) - 1
+    lines.append(f"power       expected NLL of a vote that others on its item predict ({items} items), in nats")
     shown_raters = [*(k for k in SHOWN if k < most), most]
     return lines + [f"            {k:4} others  {curve[k]:.4f}" for k in shown_raters]
+
+
+def power_curve(counts: np.ndarray) -> tuple[DirichletMultinomial, np.ndarray, int]:
+    """Return the prior of all items, the power curve (K + 1,) under it, and its number of items.
+
+    Raises LDLError if no item has two votes, or counts (N, C) are not whole.
+    """
+    prior, most = DirichletMultinomial.fit(counts), most_raters(counts)
+    kept = counts.sum(1) > most
+    return prior, held_out_nll(counts[kept], prior, most).mean(0), int(kept.sum())
+
+
+def _order(shares: np.ndarray) -> str:
+    """Compare the agreement of votes on neighbouring items with that in random orders."""
+    if len(shares) < 3:
+        return f"{len(shares)} items are too few to tell anything from their order"
+
+    def agreement(rows: np.ndarray) -> float:
+        return float((rows[1:] * rows[:-1]).sum(1).mean())
+
+    rng, own = np.random.default_rng(0), agreement(shares)
+    chance = np.array([agreement(shares[rng.permutation(len(shares))]) for _ in range(ORDERS)])
+    sorted_ = own > chance.mean() + ORDERED * chance.std()
+    return (
+        f"items look {'sorted or grouped' if sorted_ else 'to be in random order'}: votes on items in successive rows "
+        f"agree with probability {own:.3f}, {chance.mean():.3f} by chance"
+    )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # as scikit-learn does
 
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
@@ -42,6 +42,7 @@ class Annotations:
         raters: (V,) rater of every vote; None if unknown.
         left_out: Number of items without a vote, which were left out.
         totals: Whether a column gave the number of votes of each item, so that counts need not be whole.
+        groups: (N,) group of each item, such as a patient; None if unknown.
     """
 
     items: np.ndarray
@@ -51,6 +52,7 @@ class Annotations:
     raters: np.ndarray | None = None
     left_out: int = 0
     totals: bool = False
+    groups: np.ndarray | None = None
 
     @property
     def votes(self) -> np.ndarray:
@@ -91,6 +93,7 @@ class Annotations:
         Raises:
             LDLError: Votes for an item that is not in the table, an item that is there twice, or no row with votes.
         """
+
         index = pd.Index([str(key) for key in keys])
         if (twice := index.duplicated()).any():
             raise LDLError(
@@ -111,13 +114,15 @@ class Annotations:
                 f"{source}: {missing} items have no vote, the first is {first!r}; remove them, or pass "
                 "unlabelled='drop'"
             )
-        found = replace(self, items=self.items[order], counts=self.counts[order], left_out=missing)
+        groups = None if self.groups is None else self.groups[order]
+        found = replace(self, items=self.items[order], counts=self.counts[order], left_out=missing, groups=groups)
         return found, places[order]
 
     def __len__(self) -> int:
         return len(self.items)
 
     def __str__(self) -> str:
+
         votes, kind = self.votes, "votes" if self.counted else "shares"
         known = "" if self.raters is None else f", {len(pd.unique(self.raters))} raters"
         left = f"; {self.left_out} items without a vote are left out" if self.left_out else ""
@@ -141,6 +146,7 @@ def read_annotations(
     votes_column: str | None = None,
     order: Sequence[str] = (),
     unlabelled: Literal["drop", "error"] = "drop",
+    group_column: str | None = None,
 ) -> Annotations:
     """Read annotations from a CSV or Parquet file or a DataFrame.
 
@@ -156,12 +162,15 @@ def read_annotations(
         label_columns: Names or patterns (``r*``) of the columns of the counts layout; by default all with the prefix
             ``label:``.
         rater_columns: Names or patterns of the columns of the matrix layout.
-        votes_column: Column of the counts layout with the number of votes, if the labels have shares.
+        votes_column: Column of the counts layout with the number of votes, if the labels have shares. Counts are then
+            rounded to whole votes of this sum.
         order: All labels from the lowest to the highest, for ordinal labels that are no numbers.
         unlabelled: Whether items without a vote are left out or an error.
+        group_column: Column with the group of the item, such as a patient.
 
     Raises:
-        LDLError: No layout fits, or votes that are negative, no numbers, for no label, or counted twice.
+        LDLError: No layout fits, votes that are negative, no numbers, for no label, or counted twice, or an item
+            without a group or of two groups.
     """
     table, name = _read(source)
     label_columns = _label_columns(table, label_columns, name)
@@ -194,13 +203,31 @@ def read_annotations(
         raise LDLError(f"{name} has no {missing[layout]}. It has {some([str(column) for column in table])}")
     if made.left_out and unlabelled == "error":
         raise LDLError(f"{name}: {made.left_out} items have no vote; remove them, or pass unlabelled='drop'")
+    if group_column is not None:
+        made = replace(made, groups=_groups(table, item, _find(table, group_column, (), name), made.items, name))
     return made
+
+
+def _groups(table: pd.DataFrame, item: str | None, group: Any, items: np.ndarray, name: str) -> np.ndarray:
+    """Return the group of each item (N,)."""
+
+    keys = np.arange(len(table)) if item is None else table[item].to_numpy()
+    pairs = pd.DataFrame({"item": keys, "group": table[group].to_numpy()}).drop_duplicates()
+    pairs = pairs[pairs["item"].isin(items)]
+    for wrong, what in ((pairs["group"].isna(), "have no"), (pairs["item"].duplicated(), "are in several groups of")):
+        if wrong.any():
+            raise LDLError(
+                f"{name}: {int(wrong.sum())} items {what} {group}, the first is {str(pairs['item'][wrong].iloc[0])!r}; "
+                "give every item one group"
+            )
+    return np.asarray(pairs.set_index("item")["group"].reindex(items))
 
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a table with gaps as missing values, and its name for messages."""
+
     if isinstance(source, pd.DataFrame):
-        return source.reset_index(drop=True), "the DataFrame"
+        return source.reset_index(drop=True), str(source.attrs.get("source", "the DataFrame"))
     path = Path(source)
     try:
         if path.suffix.lower() == ".parquet":
@@ -246,6 +273,7 @@ def _label_columns(table: pd.DataFrame, patterns: Sequence[str] | str, name: str
 
 
 def _keys(table: pd.DataFrame, item: str | None, name: str) -> np.ndarray:
+
     keys = np.arange(len(table)) if item is None else table[item].to_numpy()
     if (gaps := pd.isna(keys)).any():
         raise LDLError(f"{name}: {int(gaps.sum())} rows have no {item}, the first is row {_first(gaps)}; fill it in")
@@ -264,6 +292,7 @@ def _first(mask: np.ndarray) -> int:
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return a column as float64, NaN for gaps."""
+
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     wrong = (~np.isfinite(numbers) & column.notna().to_numpy()) | (numbers < 0)
     if wrong.any():
@@ -286,13 +315,27 @@ def _from_counts(
         votes = np.nan_to_num(_numbers(table[_find(table, total, (), name)], name))
         some_vote &= votes > 0
         counts[some_vote] *= (votes / counts.sum(1).clip(1e-300))[some_vote, None]
+        if (votes == np.round(votes)).all():
+            counts = _rounded(counts)
     left_out, totals = int((~some_vote).sum()), total is not None
     return Annotations(keys[some_vote], labels, counts[some_vote], "counts", left_out=left_out, totals=totals)
+
+
+def _rounded(counts: np.ndarray) -> np.ndarray:
+    """Round counts (N, C) to whole votes of the same sums: those with the largest remainders are rounded up.
+
+    Published shares are rounded themselves, so counts that are made of them are not whole.
+    """
+    whole = np.floor(counts + 1e-9)
+    missing = np.round(counts.sum(1) - whole.sum(1))
+    rank = np.argsort(np.argsort(whole - counts, axis=1, kind="stable"), axis=1)
+    return whole + (rank < missing[:, None])
 
 
 def _from_votes(
     table: pd.DataFrame, item: str, rater: str, vote: str, layout: Layout, order: Sequence[str], name: str
 ) -> Annotations:
+
     if table[[item, rater]].isna().any(axis=None):
         raise LDLError(f"{name}: some votes have no {item} or no {rater}; fill them in, or remove the rows")
     twice = table.duplicated([item, rater]).to_numpy()
@@ -317,6 +360,17 @@ def _from_votes(
     counts = np.zeros((len(items), len(labels)))
     np.add.at(counts, (codes, number), 1.0)
     return Annotations(np.asarray(items), labels, counts, layout, table[rater].to_numpy())
+
+
+def vote_counts(shares: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    """Return the votes (n, C) on items with observed shares (n, C) of float32 and numbers of votes (n,).
+
+    Counts that are whole up to the precision of the shares are rounded.
+    """
+    votes = np.asarray(votes, np.float64)[:, None]
+    counts = np.asarray(shares, np.float64) * votes
+    near = np.round(counts)
+    return near if (np.abs(counts - near) < 1e-3 + 1e-6 * votes).all() else counts
 
 
 def _label_space(names: list[str], order: Sequence[str]) -> tuple[LabelSpace, np.ndarray]:

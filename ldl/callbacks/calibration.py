@@ -12,6 +12,7 @@ from pytorch_lightning.trainer.states import TrainerFn
 from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 
+from ldl.annotations import DirichletMultinomial, vote_counts
 from ldl.batch import without_half
 from ldl.collective import current_collective
 from ldl.errors import LDLError
@@ -32,9 +33,10 @@ class Calibrate(pl.Callback):
 
     ``Task`` adds the callback; ``Task.calibrate`` switches the temperature on, ``Task.conformal`` the intervals and
     sets. Validation metrics are those of the predictions without temperature. ``temperature`` and ``val_kl_calibrated``
-    are logged too. ``Task.calibration`` belongs to the validated weights, so a training step removes it. Each group,
-    such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the protocol keeps groups apart; otherwise
-    each row is.
+    are logged too. If the rows have votes, ``Task.concentration`` is that of the Dirichlet priors around the
+    predictions. ``Task.calibration`` and ``Task.concentration`` belong to the validated weights, so a training step
+    removes them. Each group, such as a subject, is one unit if ``Task.conformal`` is ``groups`` and the protocol keeps
+    groups apart; otherwise each row is.
     """
 
     def __init__(self) -> None:
@@ -54,7 +56,7 @@ class Calibrate(pl.Callback):
         self._by_groups = apart and pl_module.conformal == "groups"
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        pl_module.calibration = None
+        pl_module.calibration = pl_module.concentration = None
 
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._rows.clear()
@@ -62,9 +64,10 @@ class Calibrate(pl.Callback):
             pl_module.temperature = 1.0
 
     def on_validation_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
-        if not _validates_fit(trainer) or not (pl_module.calibrate or _has_intervals(pl_module)):
+        votes = ["target", "votes"] if "votes" in outputs and not pl_module.gives_maps else []
+        if not _validates_fit(trainer) or not (pl_module.calibrate or _has_intervals(pl_module) or votes):
             return
-        wanted = ["prediction", _truth(pl_module), "weight", *(["target"] if pl_module.calibrate else [])]
+        wanted = ["prediction", _truth(pl_module), "weight", *(["target"] if pl_module.calibrate else []), *votes]
         wanted += ["group"] if self._by_groups and "group" in outputs else []
         self._rows.append({name: without_half(outputs[name].detach()) for name in wanted})
 
@@ -75,8 +78,10 @@ class Calibrate(pl.Callback):
         self._rows.clear()
         if pl_module.calibrate:
             self._fit_temperature(pl_module, columns["prediction"], columns["target"], columns["weight"])
-        if _has_intervals(pl_module):
-            self._fit_intervals(pl_module, columns)
+        if _has_intervals(pl_module) or "votes" in columns:
+            columns["prediction"] = temper(columns["prediction"], pl_module.temperature).float()
+            collective = current_collective()
+            self._fit(pl_module, {name: torch.cat(collective.gather(part)) for name, part in columns.items()})
 
     def _fit_temperature(self, task: Any, prediction: Tensor, target: Tensor, weight: Tensor) -> None:
         collective = current_collective()
@@ -87,23 +92,25 @@ class Calibrate(pl.Callback):
         task.log_dict({"temperature": temperature, "val_kl_calibrated": divergence / rows})
         self._fitted = True
 
-    def _fit_intervals(self, task: Any, columns: dict[str, Tensor]) -> None:
-        collective = current_collective()
-        columns["prediction"] = temper(columns["prediction"], task.temperature).float()
-        gathered = {name: torch.cat(collective.gather(column)).cpu().numpy() for name, column in columns.items()}
-        prediction, truth = gathered["prediction"], gathered[_truth(task)]
+    def _fit(self, task: Any, gathered: dict[str, Tensor]) -> None:
+        """Fit intervals, sets and concentration to the rows of all processes."""
+        rows = {name: column.cpu().numpy() for name, column in gathered.items()}
+        prediction, units = rows["prediction"], (rows.get("group"), rows["weight"])
         # Without check_finite, predictions may not be finite.
         usable = len(prediction) > 0 and bool(np.isfinite(prediction).all())
-        units = gathered.get("group"), gathered["weight"]
-        found = Conformal.fit(task.labels, prediction, truth, *units) if usable else None
-        self._units, self._grouped = found.units if found else 0, "group" in columns
-        task.calibration = found if self._units >= LEAST else None
+        if _has_intervals(task):
+            found = Conformal.fit(task.labels, prediction, rows[_truth(task)], *units) if usable else None
+            self._units, self._grouped = found.units if found else 0, "group" in rows
+            task.calibration = found if self._units >= LEAST else None
+        if "votes" in rows and usable and (rows["votes"] > 1).any():
+            counts = vote_counts(rows["target"], rows["votes"])
+            task.concentration = DirichletMultinomial.around(prediction, counts).concentration
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         averages = any(isinstance(each, StochasticWeightAveraging) for each in trainer.callbacks)  # type: ignore[attr-defined]
         if averages and not StochasticWeightAveraging.pl_module_contains_batch_norm(pl_module):
             # Lightning has just replaced the validated weights.
-            pl_module.calibration = None
+            pl_module.calibration = pl_module.concentration = None
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         # A finished run that is resumed keeps the temperature of its checkpoint.

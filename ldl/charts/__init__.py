@@ -15,6 +15,7 @@ from ldl.charts.results import (
     roc,
     values,
 )
+from ldl.charts.votes import rater_equivalence
 
 __all__ = [
     "answer",
@@ -32,6 +33,7 @@ __all__ = [
     "maps",
     "overview",
     "photograph",
+    "rater_equivalence",
     "roc",
     "score_maps",
     "values",

@@ -1,16 +1,22 @@
-"""The audit of a file: a table with its protocol and its leaks, or the votes of annotators."""
+"""The audit of a file: a table or a list of images with its protocol and its leaks, or the votes of annotators."""
 
 from __future__ import annotations
 
+import os
 import re
+from argparse import Namespace
 from collections.abc import Collection
-from typing import get_args
+from pathlib import Path
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from ldl.annotations import Layout, read_annotations, summarize
+from ldl.annotations import Layout, power_curve, read_annotations, summarize
+from ldl.charts.votes import rater_equivalence
 from ldl.cli.options import CommandParser
 from ldl.data.files import find_path
+from ldl.data.images.listed import ImageLDL, ImageValues, lists_images
+from ldl.data.pictures import describe
 from ldl.data.row_order import OrderAudit, audit_order, row_ids
 from ldl.data.tables.tabular import TabularLDL
 from ldl.data.tables.tabular_values import TabularValues
@@ -20,6 +26,7 @@ from ldl.labels import LabelSpace
 from ldl.options import options_of
 
 Table = TabularLDL | TabularValues
+Data = Table | ImageLDL | ImageValues
 VOTES = (
     *("layout", "label_columns", "rater_columns", "votes_column", "item_column", "rater_column", "vote_column"),
     "order",
@@ -28,9 +35,9 @@ VOTES = (
 
 
 def audit(args: list[str]) -> None:
-    """Report what a table holds and what the default protocol leaks, or how annotators agree.
+    """Report what a table or a list of images holds and what the default protocol leaks, or how annotators agree.
 
-    An option of votes makes it an audit of annotations.
+    An option of votes makes it an audit of annotations. A list of images has both.
     """
     parser = CommandParser("audit", audit.__doc__)
     parser.add_argument(
@@ -54,30 +61,90 @@ def audit(args: list[str]) -> None:
     votes.add_argument("--rater_column", help="column with the rater, in a table with a row per vote")
     votes.add_argument("--vote_column", help="column with the label, in a table with a row per vote")
     votes.add_argument("--order", nargs="+", metavar="LABEL", help="all labels from the lowest to the highest")
+    votes.add_argument("--out", metavar="FOLDER", help="folder for the chart of the power curve")
     given = parser.parse_args(args)
     silence()
     of_votes = {name: value for name in VOTES if (value := getattr(given, name)) is not None}
-    if of_votes:
-        file = find_path(given.file)
-        print("\n".join([str(file), *summarize(read_annotations(file, **of_votes))]))
+    file = find_path(given.file)
+    if os.path.isfile(file) and lists_images(file):
+        print("\n".join([str(file), *_images(given, of_votes)]))
         return
-    options = {"path": given.file, "feature_key": given.feature_key, "group_key": given.group_key, "val_fraction": 0.0}
-    # Every table has two folds; the number of rows, known after reading, limits their number.
-    options |= {"missing": "keep", "folds": 2, "drop": given.drop}
-    options |= {} if given.protocol is None else {"protocol": given.protocol}
-    data: Table
+    if of_votes:
+        print("\n".join(lines_of_votes(file, given.group_key, given.out, of_votes)))
+        return
+    if given.out is not None:
+        raise LDLError("--out is the folder of the chart of votes, and this is the audit of a table; pass --layout too")
+    options = {"feature_key": given.feature_key, "missing": "keep", "drop": given.drop}
     if given.value_key is None:
-        data = TabularLDL(**options, target_key=given.target_key, normalize=given.normalize)
+        data: Table = _set_up(TabularLDL, given, target_key=given.target_key, normalize=given.normalize, **options)
     else:
-        data = TabularValues(**options, value_key=given.value_key)
+        data = _set_up(TabularValues, given, value_key=given.value_key, **options)
+    print("\n".join(lines(data)))
+
+
+D = TypeVar("D", TabularLDL, TabularValues, ImageLDL, ImageValues)
+
+
+def _set_up(kind: type[D], given: Namespace, **options: Any) -> D:
+    """Return the data of an audited file, with as many folds as a run has. Raises LDLError."""
+    # Every table has two folds; the number of rows, known after reading, limits their number.
+    options |= {"path": given.file, "group_key": given.group_key, "val_fraction": 0.0, "folds": 2}
+    options |= {} if given.protocol is None else {"protocol": given.protocol}
+    data = kind(**options)
     try:
         data.setup()
     except LDLError as error:
         raise LDLError(_in_own_options(str(error), vars(given))) from None
-    units = data.groups if data.rule == "group_exclusive" else None
-    usual = options_of(type(data))["folds"].default
+    exclusive = data.rule == "group_exclusive" if isinstance(data, Table) else data.protocol == "group_exclusive"
+    units = data.groups if exclusive else None
+    usual = options_of(kind)["folds"].default
     data.folds = min(usual, data.size if units is None else len(np.unique(units)))
-    print("\n".join(lines(data)))
+    return data
+
+
+def _images(given: Namespace, of_votes: dict[str, Any]) -> list[str]:
+    """Return the audit of a list of images with votes, or with values."""
+    small = {"crop_size": 8, "skip_unreadable": True}  # small crops find images that cannot be read
+    data: ImageLDL | ImageValues
+    if given.value_key is None:
+        names = {"item_column": "path_column", "order": "label_order"}
+        options = {names.get(name, name): value for name, value in of_votes.items() if name != "layout"}
+        data = _set_up(ImageLDL, given, **small, **options)
+        columns = {**of_votes, "item_column": data.path_column}
+        said = summarize(read_annotations(find_path(given.file), **columns))
+    else:
+        data = _set_up(ImageValues, given, **small, value_key=given.value_key)
+        said = [f"labels      {data.grid}"]
+    copies = np.arange(data.size) if data.copies is None else data.copies
+    return [
+        f"images      {data.size} can be read, {len(data.crops.failed)} cannot",
+        f"copies      {describe(copies, data.records.files) or 'none'}",
+        *said,
+        *_groups(data),
+    ]
+
+
+def lines_of_votes(file: Path, group_key: str | None, out: str | None, options: dict[str, Any]) -> list[str]:
+    """Return the audit of annotations.
+
+    Args:
+        file: The table.
+        group_key: Column of the groups, such as patients.
+        out: Folder for ``rater_equivalence.png``; None draws nothing.
+        options: Further options of :func:`ldl.annotations.read_annotations`.
+    """
+    found = read_annotations(file, group_column=group_key, **options)
+    shown = [str(file), *summarize(found)]
+    if found.groups is None:
+        shown.append("groups      unknown; pass their column, such as --group_key patient, or folds may leak them")
+    else:
+        sizes = np.unique(found.groups, return_counts=True)[1]
+        shown.append(f"groups      {len(sizes)}, of {sizes.min()} to {sizes.max()} items")
+    if out is not None:
+        _, curve, items = power_curve(found.counts)
+        path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})
+        shown.append(f"chart       {path}")
+    return shown
 
 
 def _in_own_options(message: str, known: Collection[str]) -> str:
@@ -136,14 +203,16 @@ def _evidence(audit: OrderAudit) -> list[str]:
     ]
 
 
-def _groups(data: Table, audit: OrderAudit) -> list[str]:
+def _groups(data: Data, audit: OrderAudit | None = None) -> list[str]:
     if data.groups is None:
-        hint = "name them with --group_key" + (", or the folds may leak them" if audit.grouped else "")
+        hint = "name them with --group_key" + (
+            ", or the folds may leak them" if audit is not None and audit.grouped else ""
+        )
         return [
             f"groups      unknown; {hint}",
             f"protocol    {data.protocol}: identities unknown, so leaks cannot be audited",
         ]
-    counts, leaks = np.bincount(data.groups), []
+    counts, leaks = np.unique(data.groups, return_counts=True)[1], []
     for fold in range(data.num_folds):
         data.select_fold(fold)
         leaks.append(data.leak or 0.0)

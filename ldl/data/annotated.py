@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from ldl.annotations import Annotations, DirichletMultinomial, read_annotations
+from ldl.annotations import Annotations, DirichletMultinomial, read_annotations, vote_counts
 from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError
 from ldl.options import option, options
@@ -59,14 +58,19 @@ class Annotated(LDLDataModule):
     smooth: bool = False
 
     _observed = None  # type: torch.Tensor | None
+    _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
 
-    def annotate(self, table: Any, keys: Sequence[Any] | np.ndarray, source: str) -> tuple[Annotations, np.ndarray]:
+    def annotate(
+        self, table: Any, keys: Sequence[Any] | np.ndarray, source: str, item: str | None = None
+    ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
         Args:
             table: A DataFrame of the instances, with the label columns; unused if ``votes`` names a file.
             keys: Item of every instance.
             source: Name of the table, for messages.
+            item: Column of the keys in ``table``, which may then have any layout, such as one row a vote; None if each
+                row is an instance.
 
         Raises:
             LDLError: Votes are wrong or do not join.
@@ -74,12 +78,16 @@ class Annotated(LDLDataModule):
         columns = self.rater_column, self.vote_column, self.label_columns, self.rater_columns, self.votes_column
         names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
         given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
+        layout: Literal["counts"] | None = None
         if self.votes is not None:
-            found = read_annotations(self.find(self.votes), item_column=self.item_column, **given)
-            found, rows = found.join(keys, source, self.unlabelled)
+            votes, item = self.find(self.votes), self.item_column
         else:
-            found = read_annotations(table.assign(**{ROW: np.arange(len(table))}), "counts", item_column=ROW, **given)
-            rows = found.items.astype(np.int64)
+            votes = table.assign()
+            votes.attrs["source"] = source  # for messages
+            if item is None:
+                keys, layout, item = np.arange(len(table)), "counts", ROW
+                votes[ROW] = keys
+        found, rows = read_annotations(votes, layout, item_column=item, **given).join(keys, source, self.unlabelled)
         known = self.trained_labels
         if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
             found = found.over(known)  # these items have no vote for some label of training
@@ -88,7 +96,6 @@ class Annotated(LDLDataModule):
     def prepare_fold(self) -> None:
         """Weigh the training rows, and smooth their targets. Raises LDLError without numbers of votes."""
         super().prepare_fold()
-        self.__dict__.pop("prior", None)
         if self.weighting == "equal" and not self.smooth:
             return
         votes, rows = self._votes(), self.split.train
@@ -105,16 +112,15 @@ class Annotated(LDLDataModule):
             target[rows] = torch.from_numpy(self.prior.posterior_mean(counts)).to(target.dtype)
             self.columns["target"] = target
 
-    @cached_property
+    @property
     def prior(self) -> DirichletMultinomial:
-        return DirichletMultinomial.fit(self.counts(self.split.train))
+        if self._fitted is None or self._fitted[0] is not self.split:
+            self._fitted = self.split, DirichletMultinomial.fit(self.counts(self.split.train))
+        return self._fitted[1]
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return the votes (n, C) of some instances. Raises LDLError if their number is unknown."""
-        counts = self._shares()[torch.from_numpy(rows)].double().numpy() * self._votes()[rows, None]
-        # Shares are float32.
-        near = np.round(counts)
-        return near if np.abs(counts - near).max(initial=0) < 1e-3 else counts
+        return vote_counts(self._shares()[torch.from_numpy(rows)].numpy(), self._votes()[rows])
 
     def _shares(self) -> torch.Tensor:
         """Return the observed distributions (size, C), without smoothing."""

@@ -58,15 +58,15 @@ class PictureFolder(Unlabelled):
         from ldl.data.faces.transforms import Pipeline
 
         labels, self.input_shape, preprocessing = self.trained
-        self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}))
-        records, facts = self._records(preprocessing.get("alignment"))
+        self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}), preprocessing.get("channels", 3))
+        records, facts = self._records(preprocessing.get("alignment"), preprocessing.get("faces", True) is True)
         crop_size, margin = preprocessing["crop_size"], preprocessing["margin"]
         self.crops = cached_crops(records, crop_size, margin, cache_root(self.cache_dir))
         self.rows = readable(self.crops.failed, len(records))
         facts = {name: fact[self.rows] for name, fact in facts.items()}
         return Loaded(labels, {}, names=[records.files[row] for row in self.rows], facts=facts)
 
-    def _records(self, alignment: str | None) -> tuple[FaceRecords, dict[str, np.ndarray]]:
+    def _records(self, alignment: str | None, of_faces: bool) -> tuple[FaceRecords, dict[str, np.ndarray]]:
         """Return a record for each image or face, and further columns of predictions. Raises LDLError."""
         folder = self.folder
         files = [path.relative_to(folder).as_posix() for path in list_pictures(Path(self.path))]
@@ -79,7 +79,7 @@ class PictureFolder(Unlabelled):
         if twice := [stem for stem, count in Counter(stems).items() if count > 1 and stem in boxes]:
             raise LDLError(f"{self.boxes} has one box for several pictures named {twice[0]}; give them other names")
         anchors = [boxes.get(stem) for stem in stems]
-        if (whole := sum(anchor is None for anchor in anchors)) and process_rank() == 0:
+        if of_faces and (whole := sum(anchor is None for anchor in anchors)) and process_rank() == 0:
             print(f"{whole:,} of {len(files):,} pictures are taken whole, as one face each; {FIND}", flush=True)
         return FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
 

@@ -102,6 +102,21 @@ def list_pictures(folder: Path, beside: Collection[str] = ()) -> list[Path]:
     return found
 
 
+def one_side(paths: Sequence[Path]) -> int:
+    """Return the longer side in pixels of image files that have one size; files that cannot be read do not count.
+
+    Raises LDLError for several sizes, or if no file can be read.
+    """
+    found: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        with suppress(Exception), Image.open(path) as opened:  # PIL's decoders have no common exception
+            found.setdefault(opened.size, path)
+    if len(found) != 1:
+        several = " and ".join(f"{path} has {width}x{height}" for (width, height), path in list(found.items())[:2])
+        raise LDLError(f"{several or 'no image can be read'}: give the size for all, such as --data.crop_size 128")
+    return max(next(iter(found)))
+
+
 def same_bytes(paths: Sequence[Path]) -> np.ndarray:
     """Return the row of the first file with the same bytes, (N,) int64; a file without a copy has its own row.
 

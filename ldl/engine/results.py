@@ -22,6 +22,7 @@ from ldl.metrics import Metric, metrics_for
 from ldl.metrics.registry import ordered
 from ldl.reports.card import write_card
 from ldl.reports.files import write_json
+from ldl.reports.votes import raters_in_words
 from ldl.task import Task
 
 FEW_FOLDS = 10
@@ -37,13 +38,16 @@ def served(data: LDLDataModule, limit: int | float, batches: int | float) -> int
     return len(data.split.test) if is_whole else min(len(data.split.test), int(batches) * data.eval_batch_size)
 
 
-def fold_result(data: LDLDataModule, logged: dict[str, Tensor], tested: int | None = None) -> dict[str, Any]:
-    """Return the entry of one fold: number, sizes of the sets, leak audits, metrics.
+def fold_result(
+    data: LDLDataModule, logged: dict[str, Tensor], tested: int | None = None, raters: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the entry of one fold: number, sizes of the sets, leak audits, metrics, comparison with annotators.
 
     Args:
         data: The data module, set up.
         logged: Logged metrics; those that begin with ``test_`` are taken.
         tested: Number of tested instances; None for the whole test set.
+        raters: Result of :func:`ldl.reports.votes.compare_with_raters`.
     """
     metrics = {name.removeprefix("test_"): float(value) for name, value in logged.items() if name.startswith("test_")}
     return {
@@ -54,6 +58,7 @@ def fold_result(data: LDLDataModule, logged: dict[str, Tensor], tested: int | No
         "leak": data.leak,
         **({} if data.copied is None else {"copied": data.copied}),
         "metrics": ordered(metrics),
+        **({} if raters is None else {"raters": raters}),
     }
 
 
@@ -64,6 +69,7 @@ def summarize(
     seed: int | None,
     fit_seconds: float,
     pooled: dict[str, float] | None = None,
+    raters: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the content of ``results.json``, with means and standard deviations (n - 1; 0 for one fold) over folds.
 
@@ -76,8 +82,10 @@ def summarize(
         seed: Seed of the run; None for none.
         fit_seconds: Seconds of fitting, over all folds.
         pooled: The metrics over the test instances of all folds together.
+        raters: The comparison with annotators over the same instances; None takes that of a single fold.
     """
     audit = data.order_audit
+    raters = folds[0].get("raters") if raters is None and len(folds) == 1 else raters
     sizes = {measure.name: measure.size for measure in metrics_for(task.labels, task.gives_maps)}
     # A metric that only some folds have, such as of calibrated intervals, has no mean.
     shared = [name for name in folds[0]["metrics"] if all(name in fold["metrics"] for fold in folds)]
@@ -96,6 +104,7 @@ def summarize(
         "mean": {name: statistics.fmean(column) if column else math.nan for name, column in columns.items()},
         "std": {name: _deviation(column) for name, column in columns.items()},
         **({"pooled": pooled} if pooled is not None else {}),
+        **({"raters": raters} if raters is not None else {}),
         "fit_seconds": round(fit_seconds, 3),
         "versions": {"ldl": version("ldl"), "python": platform.python_version()}
         | {name: version(name) for name in _VERSIONED},
@@ -103,7 +112,12 @@ def summarize(
 
 
 def write_results(
-    folder: Path, results: dict[str, Any], task: Task, data: LDLDataModule, checkpoint: str | None = None
+    folder: Path,
+    results: dict[str, Any],
+    task: Task,
+    data: LDLDataModule,
+    checkpoint: str | None = None,
+    select: str = "last",
 ) -> None:
     """Write ``results.json`` and ``model_card.md`` in the first process.
 
@@ -112,11 +126,12 @@ def write_results(
         results: Content of ``results.json``.
         task: The task.
         data: Its data module.
-        checkpoint: The tested checkpoint, for the card.
+        checkpoint: The tested checkpoint of another folder, for the card.
+        select: Name of the tested checkpoint of this folder, for the card.
     """
     if process_rank() == 0:
         # results.json comes last, since it marks the run as complete.
-        write_card(folder, results, task, data, checkpoint)
+        write_card(folder, results, task, data, checkpoint, select)
         write_json(folder / "results.json", results)
 
 
@@ -169,6 +184,8 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
     console = console or Console()
     console.print(Text(title), soft_wrap=True)
     console.print(table)
+    if "raters" in results:
+        console.print(Text(raters_in_words(results["raters"])), soft_wrap=True)
     tested = sum(fold["n_test"] for fold in folds)
     console.print(Text(f"{tested} test instances; {_audit(results)}{_copied(results)}"), soft_wrap=True)
 

@@ -69,7 +69,7 @@ def run(cli: LDLCLI) -> None:
 
         def write(entry: dict[str, Any], seconds: float) -> None:
             content.update(results.summarize(task, data, [entry], seed, seconds))
-            results.write_results(folder, content, task, data, config.ckpt_path)
+            results.write_results(folder, content, task, data, config.ckpt_path, config.select)
 
         try:
             console.say(console.opening(head, data, trainer, config.stage))

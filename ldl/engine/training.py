@@ -16,6 +16,7 @@ from ldl.engine.record import TrainedRows
 from ldl.engine.results import fold_result, served
 from ldl.engine.signals import StopCheckpoint
 from ldl.errors import LDLError
+from ldl.reports.rows import Report
 from ldl.task import Task
 
 Select = Literal["last", "best"]
@@ -117,7 +118,8 @@ def test(
 
     def conclude() -> None:
         tested = served(data, trainer.limit_test_batches, sum(trainer.num_test_batches))
-        entry.update(fold_result(data, trainer.callback_metrics, tested))
+        reports = (each.raters for each in trainer.callbacks if isinstance(each, Report))  # type: ignore[attr-defined]
+        entry.update(fold_result(data, trainer.callback_metrics, tested, next(reports, None)))
         if write is not None:
             write(entry, seconds)
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
+from ldl.checkpoint import write_checkpoint
 from ldl.data.base import Loaded
 from ldl.data.entries import column_names
 from ldl.data.tables.scaling import Scaling
@@ -34,7 +35,7 @@ from ldl.estimator.inputs import (
     read_weights,
 )
 from ldl.estimator.parameters import HeadParameters, make_head, restored_on_error, takes_missing
-from ldl.estimator.training import ArrayRows, cross_calibrate, seeded, train, truth_of, write_checkpoint
+from ldl.estimator.training import ArrayRows, cross_calibrate, seeded, train, truth_of
 from ldl.head import Head
 from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
@@ -250,6 +251,11 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         """Write a checkpoint like ``train.py``, without pickled objects; ``ldl.Predictor`` reads it."""
         check_is_fitted(self)
         write_checkpoint(self.predictor_.task, path)
+
+    def save_pretrained(self, folder: str | Path, license: str | None = None) -> Path:
+        """Write a folder for ``ldl.Predictor.from_pretrained``; see ``ldl.Predictor.save_pretrained``."""
+        check_is_fitted(self)
+        return self.predictor_.save_pretrained(folder, license)
 
     def _check(self) -> None:
         check_options(self)

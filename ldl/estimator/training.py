@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.seed import isolate_rng
 from sklearn.utils import _safe_indexing
 
-from ldl.checkpoint import AtomicCheckpointIO
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.entries import is_frame
 from ldl.data.tables.module import ScaledRows
@@ -29,7 +27,6 @@ from ldl.inference import Predictor
 from ldl.methods.conformal import Conformal
 from ldl.protocols import Fold, kfold, with_validation
 from ldl.task import Task
-from ldl.validation.checkpoint import CALIBRATION_KEY
 
 VARIABLES = re.compile("PL_(GLOBAL_SEED|SEED_WORKERS|TRAINER_.+)")
 """Environment variables from which Lightning reads seeds and defaults of trainers."""
@@ -97,20 +94,6 @@ def train(task: Task, data: LDLDataModule, epochs: int, accelerator: str, verbos
         trainer.fit(task, datamodule=data)
     task.trainer = None
     task.cpu().eval()
-
-
-def write_checkpoint(task: Task, path: str | Path) -> None:
-    """Write a checkpoint for ``Task.load_from_checkpoint``. Raises LDLError if the file cannot be written."""
-    checkpoint: dict[str, Any] = {
-        "epoch": 0,
-        "global_step": 0,
-        "pytorch-lightning_version": pl.__version__,
-        "state_dict": task.state_dict(),
-    }
-    task.on_save_checkpoint(checkpoint)
-    if task.calibration is not None:
-        checkpoint[CALIBRATION_KEY] = task.calibration.to_state()
-    AtomicCheckpointIO().save_checkpoint(checkpoint, path)
 
 
 class ArrayRows(ScaledRows):

@@ -41,7 +41,8 @@ from ldl.experiments.identity import OTHER_WORKER, check_one_process, folds_key
 from ldl.experiments.jobs import PerProcess, Workers
 from ldl.metrics.stage import row_metrics
 from ldl.reports.edges import report_for
-from ldl.reports.rows import Report, caption, pictures
+from ldl.reports.rows import Report, caption, draw_raters, pictures
+from ldl.reports.votes import compare_with_raters
 from ldl.task import Task
 
 Parse = Callable[[list[str]], LDLCLI]
@@ -125,7 +126,7 @@ class Folds:
             content = summarize(task, data, [entry], self.seed, seconds)
             results.append(FoldResult(content, getattr(report, "rows", {})))
             if folder is not None:
-                write_fold(folder, results[0], task, data, self.key)
+                write_fold(folder, results[0], task, data, self.key, self.select)
 
         try:
             fit_and_test(trainer, task, data, self.select, write=write)
@@ -171,15 +172,17 @@ class Folds:
         shared = [name for name in tested[0] if all(name in part for part in tested)]
         rows = {name: np.concatenate([part[name] for part in tested]) for name in shared}
         pooled = row_metrics(rows, task.labels) if rows else None
-        content = summarize(task, self.data, entries, self.seed, seconds, pooled)
+        raters = compare_with_raters(rows, task.labels) if "votes" in rows else None
+        content = summarize(task, self.data, entries, self.seed, seconds, pooled, raters)
         if (folder := self.folder) is not None:
-            write_results(folder, content, task, self.data)
+            write_results(folder, content, task, self.data, select=self.select)
             if rows and process_rank() == 0:
                 with captioned(caption(task.head, self.data, folder, len(entries))):
                     with spared("charts/folds.png"):
                         charts.folds(folder / "charts" / "folds.png", columns(content, task.labels))
                     draw = partial(pictures, self.data)
                     charts.overview(folder / "charts", rows, task.labels, draw, self.data.names)
+                    draw_raters(folder, raters)
         return content
 
 
@@ -287,7 +290,9 @@ def fold_folder(folder: Path, number: int) -> Path:
     return folder / f"fold_{number}"
 
 
-def write_fold(folder: Path, result: FoldResult, task: Task, data: LDLDataModule, key: Key | None) -> None:
+def write_fold(
+    folder: Path, result: FoldResult, task: Task, data: LDLDataModule, key: Key | None, select: Select
+) -> None:
     """Write a fold in rank 0; ``results.json``, which marks it as finished, comes last.
 
     With a ``key`` the rows are written too, for :func:`read_fold`.
@@ -295,7 +300,8 @@ def write_fold(folder: Path, result: FoldResult, task: Task, data: LDLDataModule
     if key is not None and process_rank() == 0:
         with replacing(folder / "rows.npz") as file:
             np.savez(file, **result.rows)  # type: ignore[arg-type]
-    write_results(folder, result.content if key is None else {**result.content, "cell": key}, task, data)
+    content = result.content if key is None else {**result.content, "cell": key}
+    write_results(folder, content, task, data, select=select)
 
 
 def read_fold(folder: Path, key: Key) -> FoldResult | None:

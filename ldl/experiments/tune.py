@@ -145,10 +145,11 @@ def tune(file: TuneFile, parse: Parse) -> None:
 
 def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
     """Return whether the highest value of a metric is the best. Raises LDLError if validation does not have it."""
+    kinds = {*VALIDATED, "votes"} if "votes" in data.columns else VALIDATED
     known = [
         each.name
         for each in metrics_for(data.labels, task.gives_maps)
-        if each.of in VALIDATED and not each.detail and each.higher_is_better is not None
+        if each.of in kinds and not each.detail and each.higher_is_better is not None
     ]
     if metric not in known:
         raise LDLError(f"tune.metric {metric!r} is not one of {', '.join(known)}{did_you_mean(metric, known)}")

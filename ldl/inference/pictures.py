@@ -44,7 +44,7 @@ def faces(given: Any, known: dict[str, Any], places: Faces = None, detector: Det
     if places is not None and len(places) != len(sources):
         raise LDLError(f"{len(sources)} pictures but places of {len(places)} faces; give one, or None, a picture")
     (size, margin), alignment = check_crops(known), known.get("alignment")
-    pipeline = Pipeline.from_dict(known["transforms"])
+    pipeline = Pipeline.from_dict(known["transforms"], known.get("channels", 3))
 
     def named(number: int) -> str:
         return names[number] if names else f"picture {number}"

@@ -55,13 +55,93 @@ class Predictor:
             task.head.to(torch.float32)
         self.batch_size = batch_size
         self._preprocessing = task.preprocessing or {}
+        self._source: Path | None = None
         if len(task.input_shape) == 1 and not self._preprocessing:
             warnings.warn("nothing is known of the scaling of features: rows are taken as scaled", stacklevel=2)
 
     @classmethod
     def from_checkpoint(cls, path: str | Path, device: str | torch.device = "cpu", batch_size: int = 256) -> Predictor:
         """Load a checkpoint without unpickling. Raises LDLError; see ``Task.load_from_checkpoint``."""
-        return cls(Task.load_from_checkpoint(path), device, batch_size)
+        predictor = cls(Task.load_from_checkpoint(path), device, batch_size)
+        predictor._source = Path(path)
+        return predictor
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | Path,
+        revision: str | None = None,
+        device: str | torch.device = "cpu",
+        batch_size: int = 256,
+        **options: Any,
+    ) -> Predictor:
+        """Load a folder of :meth:`save_pretrained`, or a repository of the Hugging Face hub.
+
+        Only the checkpoint is read, without unpickling and with the checks of :meth:`from_checkpoint`.
+
+        Args:
+            name: Folder, or name of a repository, such as ``user/model``.
+            revision: Branch, tag or commit of a repository; None is its main branch.
+            device: Device, such as ``cpu`` or ``cuda``.
+            batch_size: Instances per batch.
+            **options: Further arguments of ``huggingface_hub.hf_hub_download``, such as ``token``, ``cache_dir`` and
+                ``endpoint``.
+
+        Raises:
+            LDLError: There is no such folder or repository, it has no checkpoint, or the checkpoint is damaged.
+        """
+        from ldl.inference.pretrained import find_checkpoint
+
+        return cls.from_checkpoint(find_checkpoint(name, revision, options), device, batch_size)
+
+    def save_pretrained(self, folder: str | Path, license: str | None = None) -> Path:
+        """Write a folder for :meth:`from_pretrained`: ``model.ckpt``, ``README.md`` and ``config.json``.
+
+        ``README.md`` is the model card with the hub's metadata. A predictor of the tested checkpoint of a run takes the
+        run's data and results into it. ``config.json`` has labels, head, backbone, input and version.
+
+        Args:
+            folder: The folder; it is made, and files of these names are replaced.
+            license: Licence of the model by its name on the hub, such as ``mit``; None refers to the card.
+
+        Returns:
+            The folder.
+
+        Raises:
+            LDLError: A file cannot be written.
+        """
+        from ldl.inference.pretrained import save
+
+        folder = Path(folder).expanduser()
+        save(self.task, folder, ".", license, self._source)
+        return folder
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        license: str | None = None,
+        private: bool | None = None,
+        token: str | bool | None = None,
+        endpoint: str | None = None,
+    ) -> str:
+        """Commit the files of :meth:`save_pretrained` to a repository of the Hugging Face hub.
+
+        Args:
+            repo_id: Name of the repository, such as ``user/model``; it is made if it does not exist.
+            license: Licence of the model by its name on the hub, such as ``mit``; None refers to the card.
+            private: Whether a new repository is private; None is the default of the account.
+            token: Token of the hub; None takes that of ``hf auth login``.
+            endpoint: Address of the hub; None takes the environment's ``HF_ENDPOINT``, or https://huggingface.co.
+
+        Returns:
+            URL of the commit.
+
+        Raises:
+            LDLError: The hub cannot be reached, or it refuses the name or the token.
+        """
+        from ldl.inference.pretrained import push
+
+        return push(self.task, repo_id, license, self._source, private, token, endpoint)
 
     @property
     def labels(self) -> LabelSpace:

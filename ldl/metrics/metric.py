@@ -10,7 +10,7 @@ import torch
 import torchmetrics
 from torch import Tensor
 
-Kind = Literal["distribution", "class", "value", "interval", "set", "line"]
+Kind = Literal["distribution", "class", "value", "interval", "set", "votes", "line"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Metric:
         of: Compared columns, which decide for which labels it is defined. ``distribution``: distributions (..., C), all
             labels; ``class``: the same for two nominal labels; ``value``: decoded and true values (...,) or (..., 2),
             labels with values; ``interval``: calibrated intervals and true values; ``set``: calibrated label sets and
-            distributions; ``line``: rows of ordinal labels. Maps, with one row per pixel, have ``distribution`` and
+            distributions; ``votes``: distributions, observed shares, and numbers of votes (B,), if batches have
+            ``votes``; ``line``: rows of ordinal labels. Maps, with one row per pixel, have ``distribution`` and
             ``value`` only.
         size: Name of the metric that counts the instances of its group, for metrics of a group.
     """
@@ -51,22 +52,22 @@ class Mean(torchmetrics.Metric):
     """Weighted mean over rows, summed in float64: exact over any number of processes, and NaN without rows.
 
     Args:
-        function: Maps two batches in float64 to one number per row.
+        function: Maps the compared columns of a batch, in float64, to one number per row.
     """
 
     full_state_update = False
     total: Tensor
     rows: Tensor
 
-    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, function: Callable[..., Tensor]) -> None:
         super().__init__()
         self.function = function
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("rows", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
-    def update(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
+    def update(self, *compared: Tensor, weight: Tensor | None = None) -> None:
         """Add predicted and true distributions (..., C), or values (...,) or (..., 2), and weights (B,) of the rows."""
-        measured = self.function(prediction.double(), target.double())
+        measured = self.function(*(column.double() for column in compared))
         if weight is None:
             self.total += measured.sum()
             self.rows += measured.numel()

@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torchmetrics import Metric as TorchMetric
 from torchmetrics.utilities import dim_zero_cat
 
+from ldl.annotations.agreement import entropy_bias, majority_hits, vote_nll
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.metrics import functional
@@ -69,6 +71,7 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
         "value": _value_metrics(labels) if labels.has_values else None,
         "interval": _calibration_metrics("interval") if labels.has_values and not maps else None,
         "set": _calibration_metrics("set") if not labels.has_values and not maps else None,
+        "votes": list(VOTE_METRICS) if not maps else None,
         "line": line_metrics(labels) if labels.kind == "ordinal" and not maps else None,
     }
     known = [metric for table in tables.values() for metric in table or ()]
@@ -90,7 +93,7 @@ def higher_is_better(name: str) -> bool | None:
     It knows all metrics by the names they have in ``results.json``, those of edges and of plugins among them. The name
     of an unknown metric is taken for that of an error.
     """
-    known = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in CLASS_METRICS}
+    known = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in (*CLASS_METRICS, *VOTE_METRICS)}
     if name in known:
         return known[name].higher_is_better
     if re.match("n_|bias|coverage|interval_|set_", name):
@@ -198,6 +201,38 @@ CLASS_METRICS = (
     Metric("accuracy", correct, higher_is_better=True, of="class"),
     Metric("auc", AUC, higher_is_better=True, of="class"),
     Metric("nll", cross_entropy, of="class"),
+)
+
+
+# Votes, if batches have their numbers; targets are the observed shares.
+
+
+def _of_votes(function: Callable[..., np.ndarray], prediction: Tensor, target: Tensor, votes: Tensor) -> Tensor:
+    """Apply a function of predictions and counts of votes, in numpy, to predictions, shares and numbers of votes."""
+    counts = target * votes[:, None]
+    return torch.from_numpy(function(prediction.cpu().numpy(), counts.cpu().numpy())).to(target)
+
+
+def _kl_bias(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    return entropy_bias(counts)
+
+
+class VoteWeightedNLL(Mean):
+    """Mean NLL of a vote over all votes, so that an item with more votes counts more."""
+
+    def __init__(self) -> None:
+        super().__init__(partial(_of_votes, vote_nll))
+
+    def update(self, *compared: Tensor, weight: Tensor | None = None) -> None:
+        votes = compared[2]
+        super().update(*compared, weight=votes if weight is None else votes * weight)
+
+
+VOTE_METRICS = (
+    Metric("vote_nll", partial(_of_votes, vote_nll), of="votes"),
+    Metric("vote_nll_weighted", VoteWeightedNLL, of="votes"),
+    Metric("majority_accuracy", partial(_of_votes, majority_hits), True, of="votes"),
+    Metric("kl_bias", partial(_of_votes, _kl_bias), None, of="votes"),
 )
 
 

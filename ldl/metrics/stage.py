@@ -19,12 +19,13 @@ from ldl.metrics.metric import Kind
 from ldl.metrics.ordinal import Rows, line_results
 from ldl.metrics.registry import metrics_for, ordered
 
-COMPARED: dict[Kind, tuple[str, str]] = {
+COMPARED: dict[Kind, tuple[str, ...]] = {
     "distribution": ("prediction", "target"),
     "class": ("prediction", "target"),
     "value": ("predicted_value", "value"),
     "interval": ("interval", "value"),
     "set": ("set", "target"),
+    "votes": ("prediction", "target", "votes"),
 }
 """Columns that metrics compare, by kind."""
 
@@ -69,7 +70,7 @@ class StageMetrics(Sums):
         """Add the output of ``Task.predict_step`` for a batch; return the updated means, for logging."""
         updated = []
         for kind, columns in COMPARED.items():
-            # Intervals and sets exist only after calibration.
+            # Intervals and sets exist only after calibration, and few data have votes.
             if kind in self.means and all(name in output for name in columns):
                 metrics = self.means[kind]
                 assert isinstance(metrics, MetricCollection)
@@ -122,7 +123,7 @@ def row_metrics(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict[str, fl
 
     Args:
         rows: ``prediction`` and ``target`` (n, C); for labels with values also ``predicted_value`` and ``value`` (n,)
-            or (n, 2), ``train_count`` (n,) if known, and ``weight`` (n,) of rows that do not count equally.
+            or (n, 2), ``train_count`` and ``votes`` (n,) if known, and ``weight`` (n,) if rows do not count equally.
         labels: The label space.
     """
     metrics = StageMetrics(labels, maps=rows["prediction"].ndim > 2)

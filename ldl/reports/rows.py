@@ -26,6 +26,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.metrics.registry import INTERVAL_LEVELS
 from ldl.reports.files import below, lines, log_images, log_table, write_csv
+from ldl.reports.votes import compare_with_raters, prior_columns, worth_in_words
 
 TABLE_ROWS = 200
 """Rows of the table of predictions for loggers."""
@@ -46,13 +47,15 @@ class Report(pl.Callback):
 
     Attributes:
         rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set: the
-            outputs of the steps of ``Task``.
+            outputs of the steps of ``Task``, and the priors of votes.
+        raters: The comparison of the last test with annotators, or None; see :mod:`ldl.reports.votes`.
     """
 
     def __init__(self, folder: Path, draw: bool = True) -> None:
         self.folder = folder
         self.draw = draw
         self.rows: dict[str, np.ndarray] = {}
+        self.raters: dict[str, Any] | None = None
         self._batches: list[dict[str, Tensor]] = []
 
     def on_test_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, *args: Any) -> None:
@@ -70,6 +73,9 @@ class Report(pl.Callback):
         self._batches.clear()
         order = np.argsort(rows["index"], kind="stable")
         self.rows = {name: column[order] for name, column in rows.items()}
+        if "votes" in self.rows and trainer.testing:
+            self.rows |= prior_columns(data_of(trainer), pl_module.concentration, len(order))
+            self.raters = compare_with_raters(self.rows, pl_module.labels)
         if trainer.is_global_zero:
             self.write(trainer, pl_module)
 
@@ -106,7 +112,7 @@ class Report(pl.Callback):
         if isinstance(data, LDLDataModule):
             order = task.head.chart_order(torch.from_numpy(self.rows["prediction"])).numpy()
             paths.update(head_charts(folder, trainer, task, data, self.rows["index"][order]))
-        return paths | draw_learning(self.folder)
+        return paths | draw_raters(self.folder, self.raters) | draw_learning(self.folder)
 
 
 def data_of(trainer: pl.Trainer) -> Any:
@@ -129,6 +135,15 @@ def caption(head: Head, data: Any, folder: Path, folds: int | None = None) -> st
         text += f" on {data.title}, {data.protocol}{which}"
     run = folder.parent.name if folder.name.startswith("fold_") else folder.name
     return f"{text}  ·  {run}"
+
+
+def draw_raters(folder: Path, raters: dict[str, Any] | None) -> dict[str, Path]:
+    """Draw the comparison of a run with annotators, if there is one."""
+    with spared("charts/rater_equivalence.png"):
+        if raters is not None:
+            path = folder / "charts" / "rater_equivalence.png"
+            return {path.stem: charts.rater_equivalence(path, raters, f"The model is worth {worth_in_words(raters)}")}
+    return {}
 
 
 def draw_learning(folder: Path) -> dict[str, Path]:

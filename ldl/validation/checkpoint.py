@@ -71,8 +71,10 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
         if "encoding" in prepared:
             _check_encoding(prepared["encoding"], shape[-1], f"{key}.preprocessing.encoding")
         _check_scaling(scaling, shape[-1], f"{key}.preprocessing.scaling")
-    warm = described.get("temperature", 1.0)
-    _must(type(warm) is float and 0 < warm < math.inf, f"{key}.temperature is {str(warm)[:80]}, not a number above 0")
+    for name in ("temperature", "concentration"):
+        number = described.get(name, 1.0)
+        right = type(number) is float and 0 < number < math.inf or number is None and name == "concentration"
+        _must(right, f"{key}.{name} is {str(number)[:80]}, not a number above 0")
     step = checkpoint.get("global_step", 0)
     _must(type(step) is int and 0 <= step < 2**62, f"its global_step is a {type(step).__name__}, or no number of steps")
 

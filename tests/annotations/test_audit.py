@@ -31,6 +31,33 @@ def test_votes_are_audited(votes: Path, capsys: pytest.CaptureFixture[str]) -> N
     results = [float(line.split()[-1]) for line in said.splitlines() if " others  " in line]
     assert len(results) == 4 and sorted(results, reverse=True) == results
     assert results[0] == pytest.approx(np.log(3), abs=0.05)
+    assert "order       items look to be in random order: votes on items in successive rows agree" in said
+    assert "groups      unknown; pass their column, such as --group_key patient" in said
+
+
+def test_groups_order_and_chart(votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = votes.read_text().splitlines()
+    # Sorted by the label of the first vote, and five items a patient.
+    items = [lines[row : row + 4] for row in range(1, len(lines), 4)]
+    items.sort(key=lambda rows: sorted(row[-1] for row in rows))
+    rows = [f"{row},p{number // 5}" for number, part in enumerate(items) for row in part]
+    votes.write_text("\n".join([f"{lines[0]},patient", *rows]))
+    command(["audit", str(votes), "--layout", "long", "--group_key", "patient", "--out", str(tmp_path / "charts")])
+    said = capsys.readouterr().out
+    assert "order       items look sorted or grouped" in said and "groups      30, of 5 to 5 items\n" in said
+    assert said.endswith(f"chart       {tmp_path / 'charts' / 'rater_equivalence.png'}\n")
+    assert (tmp_path / "charts" / "rater_equivalence.png").is_file()
+
+
+def test_a_chart_needs_votes(votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("good,bad\n1,0\n0,1\n")
+    for options, reason in (
+        ([str(tmp_path / "a.csv"), "--label_columns", "good", "bad"], "none of 2 items has two votes"),
+        ([str(votes)], "--out is the folder of the chart of votes"),
+    ):
+        with pytest.raises(SystemExit):
+            command(["audit", *options, "--out", str(tmp_path)])
+        assert reason in capsys.readouterr().err
 
 
 def test_shares_and_single_votes_have_no_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

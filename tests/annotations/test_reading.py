@@ -131,3 +131,34 @@ def test_real_sets(ldl_data: Path) -> None:
     names = (ldl_data / "cifar10h" / "counts.csv").read_text().splitlines()[0].split(",")[1:11]
     objects = read_annotations(ldl_data / "cifar10h" / "counts.csv", label_columns=names)
     assert len(objects) == 10_000 and (objects.votes.min(), objects.votes.max()) == (47, 63)
+
+
+def test_groups_of_items() -> None:
+    for table, options in ((long(), {}), (counted(), {}), (matrix(), {"rater_columns": ["w*"]})):
+        item = "task" if "task" in table else "path"
+        table["patient"] = table[item].map({"a.png": "p1", "b.png": "p2", "c.png": "p1"})
+        found = read_annotations(table, group_column="patient", **options)
+        assert dict(zip(found.items, found.groups)) == {"a.png": "p1", "b.png": "p2", "c.png": "p1"}
+        joined, _ = found.join(["c.png", "b.png", "a.png"], "the table")
+        assert joined.groups.tolist() == ["p1", "p2", "p1"]
+    table = long().assign(patient=["p1", "p2", "p1", "p2", "p2", "p1"])
+    with pytest.raises(LDLError, match="1 items are in several groups of patient, the first is 'a.png'"):
+        read_annotations(table, group_column="patient")
+    with pytest.raises(LDLError, match="1 items have no patient, the first is 'c.png'"):
+        read_annotations(table.assign(patient=["p"] * 5 + [None]), group_column="patient")
+
+
+def test_rounded_shares_with_a_number_of_votes_give_whole_votes() -> None:
+    """Shares of whole votes, rounded to a decimal and of any sum, give these votes again."""
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(rng.integers(1, 60, 200), rng.dirichlet(np.ones(5), 200)).astype(float)
+    shares = np.round(100 * counts / counts.sum(1, keepdims=True), 1)
+    table = pd.DataFrame(shares, columns=list("abcde")).assign(n=counts.sum(1))
+    found = read_annotations(table, label_columns=list("abcde"), votes_column="n")
+    np.testing.assert_array_equal(found.counts, counts)
+    many = read_annotations(table.assign(n=12345.0), label_columns=list("abcde"), votes_column="n")
+    assert (
+        many.whole
+        and (many.votes == 12345).all()
+        and np.abs(many.shares - counts / counts.sum(1)[:, None]).max() < 2e-3
+    )

@@ -10,6 +10,7 @@ import fake_edges
 import fake_faces
 import fake_pictures
 import fake_pointing04
+import fake_votes
 import numpy as np
 import pytest
 import yaml
@@ -23,6 +24,8 @@ from ldl.engine.parser import LDLCLI
 from ldl.errors import LDLError
 
 SHORT = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
+LISTS = {"ImageLDL": "split.csv", "ImageValues": "values.csv"}
+"""Lists of images."""
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,7 @@ def faces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fake_faces.fgnet_aam(root / "FG-NET_AAM.mat")
     fake_pointing04.pointing04(root, persons=2)
     fake_pictures.mnist(fake_pictures.bsds(root))
+    fake_votes.voted(fake_votes.cifar10h(fake_votes.ferplus(fake_votes.lidc(root))))
     return fake_faces.morph_release(fake_faces.fgnet(fake_faces.utkface(root)))
 
 
@@ -80,8 +84,9 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
         return [f"--data.path={table / f'{count}.npz'}"]
     if data.get("class_path") == "Bags":
         return [f"--data.path={table / 'bags.csv'}", "--data.folds=2"]
-    if data.get("class_path") in ("FGNET", "Morph", "Pointing04", "UTKFace"):
+    if data.get("class_path") in ("FGNET", "Morph", "Pointing04", "UTKFace", *LISTS, "FERPlus", "CIFAR10H"):
         options = [f"--data.root={faces}", "--data.crop_size=32", "--data.batch_size=16"]
+        options += [f"--data.path={LISTS[data['class_path']]}"] if data["class_path"] in LISTS else []
         options += ["--data.val_fraction=0.25"] if data["class_path"] == "Morph" else []
         backbone = config.get("model", {}).get("backbone", {}).get("init_args", {})
         options += ["--model.backbone.pretrained=false"] if "pretrained" in backbone else []
@@ -89,6 +94,8 @@ def _data_options(config: dict, table: Path, faces: Path, edges: Path) -> list[s
         return options + (["--model.backbone.compiled=false"] if backbone.get("compiled") else [])
     if data.get("class_path") in ("MixedDigits", "PosedFaces", "ShiftedDigits", "ShiftedFaces"):
         return [f"--data.root={faces}", "--data.pictures=40", "--data.train_fraction=0.5", "--model.backbone.pool=20"]
+    if data.get("class_path") == "LIDC":
+        return [f"--data.root={faces}", "--data.folds=3", "--data.val_fraction=0.2"]
     if data.get("class_path") == "FGNETAAM":
         return [f"--data.path={faces / 'FG-NET_AAM.mat'}"]
     return ["--data.turns=1"]
@@ -208,7 +215,13 @@ PARTS = [
 @pytest.mark.slow
 def test_all_files_are_parsed() -> None:
     for path in RUNS:
-        LDLCLI(["-c", str(path), *(["--data.path=x"] if path.parent.name in ("tabular", "bags") else [])])
+        LDLCLI(
+            [
+                "-c",
+                str(path),
+                *(["--data.path=x"] if path.parent.name in ("tabular", "bags", "images", "imagevalues") else []),
+            ]
+        )
     for path in PARTS:
         more = ["--data.path=x"] if path.stem == "tabular" else []
         LDLCLI(["-c", str(CONFIGS / "default.yaml"), "-c", str(path), *more])

@@ -178,7 +178,7 @@ def _parts(request: SplitRequest) -> TrainTest | Fold:
     if lacking := [name for name, rows in (("train", train), ("test", test)) if not len(rows)]:
         raise LDLError(
             f"no image of the list is in part {lacking[0]!r}; this protocol needs train and test: name images of "
-            "both in the column 'part', or choose another"
+            "both, or choose another"
         )
     return Fold(train, val, test) if len(val) else (train, test)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import albumentations as A
@@ -73,7 +73,11 @@ def _geometry(mirror: bool, scale: float, shift: float, degrees: float) -> list[
     return [A.HorizontalFlip(p=0.5), affine] if mirror else [affine]
 
 
-AUGMENTATIONS = {"light": default_train_transforms, "strong": strong_train_transforms}
+AUGMENTATIONS: dict[str, Callable[[bool], list[Transform]]] = {
+    "light": default_train_transforms,
+    "strong": strong_train_transforms,
+    "none": lambda mirror: [],
+}
 """Training transforms by the value of ``data.augmentation``."""
 
 
@@ -88,10 +92,15 @@ def check_crops(preprocessing: dict[str, Any]) -> tuple[int, float | None]:
 
 
 class Pipeline:
-    """Apply albumentations transforms in turn to images (height, width, 3) uint8, giving (height, width, channels)."""
+    """Apply albumentations transforms in turn to images (height, width, 3) uint8, giving (height, width, channels).
 
-    def __init__(self, transforms: Sequence[Transform]) -> None:
-        self.transforms = list(transforms)
+    Args:
+        transforms: The transforms.
+        channels: 1 converts the transformed RGB images to grey ones.
+    """
+
+    def __init__(self, transforms: Sequence[Transform], channels: int = 3) -> None:
+        self.transforms, self.channels = list(transforms), channels
 
     def __call__(self, picture: np.ndarray, seed: int) -> np.ndarray:
         """Return the transformed image, the same for the same ``seed`` in any process."""
@@ -106,6 +115,8 @@ class Pipeline:
                     f"transform {type(transform).__name__} cannot take an image of {shape}: {reason}; correct "
                     "data.train_transforms or data.eval_transforms"
                 ) from error
+        if self.channels == 1 and picture.ndim == 3 and picture.shape[2] == 3:
+            picture = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)[:, :, None]
         return picture
 
     def batch(self, pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Tensor:
@@ -135,12 +146,12 @@ class Pipeline:
         return A.to_dict(A.Compose(self.transforms))
 
     @classmethod
-    def from_dict(cls, state: dict[str, Any]) -> Pipeline:
+    def from_dict(cls, state: dict[str, Any], channels: int = 3) -> Pipeline:
         """Rebuild a pipeline. Raises LDLError for unknown transforms, or numbers beyond ``LARGEST``."""
         try:
             if (largest := _largest(state)) > LARGEST:
                 raise ValueError(f"they ask for {largest}, and {LARGEST} pixels are the most")
-            return cls(A.from_dict(state).transforms)
+            return cls(A.from_dict(state).transforms, channels)
         except Exception as error:  # the errors of albumentations' own checks have no common base
             reason = " ".join(str(error).split())
             raise LDLError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ldl.collective import process_rank
-from ldl.data.base import Loaded
+from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.storage import Column, LazyColumn, RowFile
 from ldl.data.tables.module import GroupedRows, GroupProtocol
 from ldl.data.tables.reading import Table
@@ -125,23 +126,13 @@ def _round_up(step: float) -> float:
 
 
 @options
-class TabularValues(GroupedRows):
-    """Features and one value per row from a table; values are encoded as label distributions.
-
-    The table is a .mat, .npz, .csv or Parquet file, or a folder of .npy files.
-
-    Protocols: ``group_exclusive`` (``folds`` folds of whole groups with the same mix of values, or of rows if there are
-    no groups); ``leave_one_group_out`` (one fold per group); ``random_kfold`` (random rows, which leaks groups).
-    ``persons`` is ``group_exclusive`` and requires groups; ``shuffled`` is ``random_kfold``. Validation takes whole
-    groups.
+class Valued(LDLDataModule):
+    """Instances with one value each, which is encoded as a label distribution on a grid of labels.
 
     Labels that are not given span the values of the whole file, so that they are the same in every fold
     (:func:`choose_grid`), and a printed line describes them. A checkpoint is tested with its own labels.
 
     Args:
-        feature_key: Name of the features in a .mat or .npz file; None takes the only usual one.
-        value_key: Name of the values, a key or a column of a .csv; None takes ``value``, ``age`` or another usual name.
-        protocol: Evaluation protocol.
         low: Lowest label; None takes the lowest value, rounded down to a multiple of ``step``.
         high: Highest label, likewise.
         step: Distance between labels; None takes the step of integers, or makes 40 to 100 labels.
@@ -156,9 +147,6 @@ class TabularValues(GroupedRows):
 
     grid: LabelGrid = buffer()
 
-    feature_key: str | None = None
-    value_key: str | None = None
-    protocol: GroupProtocol = "group_exclusive"
     low: float | None = None
     high: float | None = None
     step: float | None = option(default=None, above=0, null="one from the values")
@@ -168,6 +156,70 @@ class TabularValues(GroupedRows):
 
     _trained = None  # type: LabelSpace | None
 
+    def choose_labels(self, values: np.ndarray, source: str) -> LabelSpace:
+        """Choose or take over the labels of values (N,), and set ``grid``. Raises LDLError for a value outside."""
+        self.grid = self._choose(values, source)
+        labels = self.grid.labels(self.unit) if self._trained is None else self._trained
+        self._check_inside(values, labels, source)
+        return labels
+
+    def encode_as(self, labels: LabelSpace) -> Callable[..., Tensor]:
+        """Return the picklable function that encodes values (N,) as distributions (N, C)."""
+        return partial(_encode, labels, self.grid.sigma, self.encoder)
+
+    def follow(
+        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
+    ) -> None:
+        """Take over the labels of a trained task, unless other labels are given."""
+        super().follow(labels, input_shape, preprocessing)
+        if labels.kind == "ordinal" and len(labels) > 1 and self.low is None and self.high is None:
+            step = labels.axes[0][1] - labels.axes[0][0]
+            if self.step is None or abs(self.step - step) < 1e-6 * step:
+                self._trained = labels
+
+    def _choose(self, values: np.ndarray, source: str) -> LabelGrid:
+        if self._trained is not None:
+            axis = self._trained.axes[0]
+            return choose_grid(values, axis[0], axis[-1], self.step or axis[1] - axis[0], self.sigma)
+        grid = choose_grid(values, self.low, self.high, self.step, self.sigma)
+        chosen = [name for name in ("step", "sigma") if getattr(self, name) is None]
+        if process_rank() == 0 and chosen:
+            names = " and ".join(f"data.{name}" for name in chosen)
+            print(f"labels of {source}: {grid}; {names} chosen from the file's values", flush=True)
+        return grid
+
+    def _check_inside(self, values: np.ndarray, labels: LabelSpace, source: str) -> None:
+        low, high = labels.axes[0][0], labels.axes[0][-1]
+        # Targets are encoded in float32.
+        if len(outside := np.flatnonzero(~((np.float32(values) >= low) & (np.float32(values) <= high)))):
+            row = outside[0]
+            raise LDLError(
+                f"{source}: row {row} has value {values[row]:g}, outside the labels {low:g}..{high:g} in steps "
+                f"of {self.grid.step:g} ({len(outside)} such rows); widen data.low and data.high, or correct it"
+            )
+
+
+@options
+class TabularValues(Valued, GroupedRows):
+    """Features and one value per row from a table; values are encoded as label distributions.
+
+    The table is a .mat, .npz, .csv or Parquet file, or a folder of .npy files.
+
+    Protocols: ``group_exclusive`` (``folds`` folds of whole groups with the same mix of values, or of rows if there are
+    no groups); ``leave_one_group_out`` (one fold per group); ``random_kfold`` (random rows, which leaks groups).
+    ``persons`` is ``group_exclusive`` and requires groups; ``shuffled`` is ``random_kfold``. Validation takes whole
+    groups.
+
+    Args:
+        feature_key: Name of the features in a .mat or .npz file; None takes the only usual one.
+        value_key: Name of the values, a key or a column of a .csv; None takes ``value``, ``age`` or another usual name.
+        protocol: Evaluation protocol.
+    """
+
+    feature_key: str | None = None
+    value_key: str | None = None
+    protocol: GroupProtocol = "group_exclusive"
+
     def read(self) -> Table:
         """Read the table. Raises LDLError."""
         return self.reader(self.value_key, values=True).read(self.file)
@@ -176,11 +228,9 @@ class TabularValues(GroupedRows):
         """Read and check the file. Raises LDLError."""
         table = self.read()
         self.note(table)
-        self.grid = self._choose(table.target)
-        labels = self.grid.labels(self.unit) if self._trained is None else self._trained
-        self._check_inside(table.target, labels)
+        labels = self.choose_labels(table.target, self.path)
         groups = self.check_protocol(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
-        encode = partial(_encode, labels, self.grid.sigma, self.encoder)
+        encode = self.encode_as(labels)
         large = isinstance(table.features, RowFile)
         target: Column = LazyColumn(table.target, encode) if large else encode(table.target)
         return Loaded(labels, {"target": target}, table.target, groups)
@@ -197,37 +247,6 @@ class TabularValues(GroupedRows):
             width = 5 * self.grid.step
             parts = stratified_kfold(self.values, self.folds, self.fold, self.fold_seed, self.groups, width)
         return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
-
-    def follow(
-        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
-    ) -> None:
-        """Take over the labels of a trained task, unless other labels are given."""
-        super().follow(labels, input_shape, preprocessing)
-        if labels.kind == "ordinal" and len(labels) > 1 and self.low is None and self.high is None:
-            step = labels.axes[0][1] - labels.axes[0][0]
-            if self.step is None or abs(self.step - step) < 1e-6 * step:
-                self._trained = labels
-
-    def _choose(self, values: np.ndarray) -> LabelGrid:
-        if self._trained is not None:
-            axis = self._trained.axes[0]
-            return choose_grid(values, axis[0], axis[-1], self.step or axis[1] - axis[0], self.sigma)
-        grid = choose_grid(values, self.low, self.high, self.step, self.sigma)
-        chosen = [name for name in ("step", "sigma") if getattr(self, name) is None]
-        if process_rank() == 0 and chosen:
-            names = " and ".join(f"data.{name}" for name in chosen)
-            print(f"labels of {self.path}: {grid}; {names} chosen from the file's values", flush=True)
-        return grid
-
-    def _check_inside(self, values: np.ndarray, labels: LabelSpace) -> None:
-        low, high = labels.axes[0][0], labels.axes[0][-1]
-        # Targets are encoded in float32.
-        if len(outside := np.flatnonzero(~((np.float32(values) >= low) & (np.float32(values) <= high)))):
-            row = outside[0]
-            raise LDLError(
-                f"{self.path}: row {row} has value {values[row]:g}, outside the labels {low:g}..{high:g} in steps "
-                f"of {self.grid.step:g} ({len(outside)} such rows); widen data.low and data.high, or correct it"
-            )
 
 
 def _encode(

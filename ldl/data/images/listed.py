@@ -1,0 +1,325 @@
+"""Images of a list or a folder, with votes or values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from os.path import normpath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from ldl.data.annotated import Annotated
+from ldl.data.base import Loaded
+from ldl.data.csv_table import CsvTable
+from ldl.data.faces.records import PARTS, FaceProtocol, FaceRecords, SplitRequest, TrainTest
+from ldl.data.files import as_stored, check_found
+from ldl.data.images.module import Images
+from ldl.data.names import VALUE_KEYS, find_group, find_name
+from ldl.data.pictures import SUFFIXES, list_pictures, one_side
+from ldl.data.sources import SOURCES, absent
+from ldl.data.tables.parquet import Parquet
+from ldl.data.tables.reading import open_named
+from ldl.data.tables.tabular_values import Valued
+from ldl.errors import LDLError
+from ldl.labels import LabelSpace
+from ldl.options import option, options
+from ldl.protocols import Fold, kfold, leave_one_group_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PATH_KEYS = ("path", "image", "image_path", "file", "file_name", "filename")
+SPLITS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+"""Parts of a split, by their lower-case names in a column or in the names of folders."""
+
+ImageProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "random_kfold"]
+
+
+def lists_images(path: Path) -> bool:
+    """Return whether a .csv or Parquet file lists images, the first of which is there, in a usual column."""
+    if (table := open_named(path)) is None:
+        return False
+    first = [str(name) for key in PATH_KEYS if key in table.header for name in table.frame([key])[key][:1]]
+    return any(name.lower().endswith(SUFFIXES) and (path.parent / name).is_file() for name in first)
+
+
+def _groups(request: SplitRequest) -> np.ndarray:
+    if request.records.persons is None:
+        raise LDLError("the images have no groups to keep apart; name their column with data.group_key")
+    return request.records.persons
+
+
+def _published(request: SplitRequest) -> TrainTest | Fold:
+    if "part" not in request.records.facts:
+        raise LDLError(
+            "protocol published follows a split that the list names; give its column with data.split_column, or set "
+            "another data.protocol"
+        )
+    return PARTS.rows(request)
+
+
+def _random(request: SplitRequest, groups: np.ndarray | None = None) -> TrainTest:
+    fold = kfold(len(request.records), request.folds, request.fold, request.seed, 0.0, groups)
+    return fold.train, fold.test
+
+
+@dataclass
+class Listing:
+    """The rows of a list of images, one or several for each image.
+
+    Attributes:
+        frame: The columns, a pandas DataFrame.
+        folder: Folder that the files are relative to.
+        source: Name of the list, for messages.
+        column: Column of the files.
+        split: Column of the parts of a split, or None.
+        group: Column of the groups, or None.
+        table: The table; None for a folder.
+    """
+
+    frame: pd.DataFrame
+    folder: Path
+    source: str
+    column: str
+    split: str | None = None
+    group: str | None = None
+    table: CsvTable | Parquet | None = None
+
+    def check_repeats(self) -> None:
+        """Raise LDLError if an image is listed twice."""
+        files = self.frame[self.column]
+        if (twice := files.duplicated()).any():
+            raise LDLError(
+                f"{self.source}: {twice.sum()} rows repeat an image, the first is {files[twice].iloc[0]}; keep one row "
+                "an image"
+            )
+
+
+@options
+class ListedImages(Images):
+    """Images of a table or a folder. A subclass makes their targets.
+
+    Args:
+        path: A .csv or Parquet file with one column of image files, relative to its folder; or a folder of images.
+        protocol: Evaluation protocol; None is ``published`` if a column names the parts of a split, else
+            ``group_exclusive`` if groups are known, else ``random_kfold``.
+        crop_size: Side of the images in pixels: an image is scaled to fit a square, and its border fills the rest. None
+            takes the longer side of the images, if all have one size.
+        channels: 3 (RGB), or 1 (grey).
+        path_column: Column of the image files; None takes ``path``, ``image`` or another usual name.
+        split_column: Column of the parts of a published split: ``train``, ``val`` and ``test``, or usual synonyms; None
+            takes ``split`` if there is such a column.
+        group_key: Column of the groups, such as patients; None takes ``group`` or ``person`` if there is one of them.
+    """
+
+    protocols: ClassVar[dict[str, FaceProtocol]] = {
+        "published": replace(PARTS, rows=_published),
+        "group_exclusive": FaceProtocol(lambda request: _random(request, _groups(request)), False),
+        "leave_one_group_out": FaceProtocol(
+            lambda request: leave_one_group_out(_groups(request), request.fold),
+            False,
+            lambda request: len(np.unique(_groups(request))),
+        ),
+        "random_kfold": FaceProtocol(_random, True),
+    }
+
+    path: str = option(kw_only=True)
+    protocol: ImageProtocol | None = None  # a name after load
+    crop_size: int | None = option(default=128, least=8, most=4096, what="in pixels", null="the size of the images")
+    channels: Literal[1, 3] = 3
+    path_column: str | None = None
+    split_column: str | None = None
+    group_key: str | None = None
+
+    _needed = True
+
+    def follow(
+        self, labels: LabelSpace, input_shape: tuple[int, ...] | None, preprocessing: dict[str, Any] | None
+    ) -> None:
+        """Take over the labels of a trained task, which may be tested without the groups and parts of its run."""
+        super().follow(labels, input_shape, preprocessing)
+        self._needed = False
+
+    def locate(self) -> Path:
+        """Return the file or folder ``path``. Raises LDLError if it is absent."""
+        place = self.find(self.path)
+        names = [base.__name__ for base in type(self).__mro__ if base.__name__ in SOURCES]
+        if names and not place.exists():
+            raise absent(names[0], place, None if Path(self.path).is_absolute() else self.data_root)
+        return check_found(place, self.path)
+
+    def read(self) -> Listing:
+        """Read the list, or the names in the folder. Raises LDLError."""
+        place = self.locate()
+        if (table := open_named(place)) is not None:
+            return self.of_table(table)
+        if not place.is_dir():
+            raise LDLError(f"{place}: a list of images is a .csv or Parquet file, or a folder of images")
+        return self._of_folder(place)
+
+    def of_table(self, table: CsvTable | Parquet) -> Listing:
+        """Return the images of a table. Raises LDLError for a missing column, or an entry without a name."""
+        place, header = table.path, table.others()
+        column = find_name(place, header, "image files", "path_column", self.path_column, PATH_KEYS)
+        split = self.split_column if self._needed or self.split_column in header else None
+        if split is not None or any(name.lower() == "split" for name in header):
+            split = find_name(place, header, "split", "split_column", split, ("split",))
+        group = find_group(place, header, self.group_key, self._needed)
+        folder = place if place.is_dir() else place.parent
+        frame = table.frame(header)
+        for name in filter(None, (column, split, group)):
+            why = ["which names no image"] if name == column and isinstance(table, CsvTable) else []
+            frame[name] = table.groups(name, *why)
+        frame[column] = [as_stored(normpath(file), folder) for file in frame[column]]
+        return Listing(frame, folder, str(place), column, split, group, table)
+
+    def _of_folder(self, folder: Path) -> Listing:
+        import pandas as pd  # takes a second
+
+        files = [path.relative_to(folder) for path in list_pictures(folder)]
+        above = [file.parts[:-1] for file in files]
+        frame = pd.DataFrame({"path": [file.as_posix() for file in files]})
+        parts = {names[0].lower() if names else "" for names in above}
+        if split := len(parts) > 1 and parts <= SPLITS.keys():
+            frame["split"], above = [names[0] for names in above], [names[1:] for names in above]
+        frame["folder"] = [names[0] if names else "" for names in above]
+        return Listing(frame, folder, str(folder), "path", "split" if split else None)
+
+    def records_of(self, listing: Listing) -> FaceRecords:
+        """Return one record for each image, without values, and choose the protocol.
+
+        Raises:
+            LDLError: A part of the split is unknown, or an image has several parts or groups.
+        """
+        frame, column = listing.frame, listing.column
+        firsts = frame[~frame[column].duplicated()]
+        for name in filter(None, (listing.split, listing.group)):
+            several = frame.groupby(column, sort=False)[name].nunique()
+            if len(several := several[several > 1]):
+                raise LDLError(
+                    f"{listing.source}: {len(several)} images have several entries of {name!r}, the first is "
+                    f"{several.index[0]}; give each image one"
+                )
+        facts = {}
+        if listing.split is not None:
+            parts = firsts[listing.split].str.strip().str.lower()
+            if (other := ~parts.isin(list(SPLITS))).any():
+                raise LDLError(
+                    f"{listing.source}: {other.sum()} images are in a part other than train, val and test by "
+                    f"{listing.split!r}, the first is {firsts[column][other].iloc[0]} in {parts[other].iloc[0]!r}; "
+                    "rename the parts, or the column"
+                )
+            facts["part"] = np.array(parts.map(SPLITS), str)
+        groups = None if listing.group is None else np.array(firsts[listing.group], str)
+        if self.protocol is None:
+            self.protocol = "published" if facts else "random_kfold" if groups is None else "group_exclusive"
+        self.leaky = self._protocol.leaky
+        found = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
+        if listing.table is not None:
+            self.chosen = {**self.chosen, **found}
+            for name, value in found.items():
+                setattr(self, name, value)
+        return FaceRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
+
+    def tell(self, listing: Listing, content: str) -> None:
+        """Print the columns that are used, and the ``content`` of the list."""
+        named = {"images": listing.column, "split": listing.split, "group": listing.group}
+        columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
+        self.tell_taken(", ".join([*columns, content]))
+
+    @property
+    def preprocessing(self) -> dict[str, Any]:
+        return {**super().preprocessing, "faces": False}
+
+    def side(self, records: FaceRecords) -> int:
+        """Return the side of the crops in pixels. Raises LDLError for images of several sizes and no ``crop_size``."""
+        return self.crop_size or one_side(records.paths())
+
+
+@options
+class ImageLDL(Annotated, ListedImages):
+    """Your own images with votes or label distributions: ``--data.path votes.csv``.
+
+    A .csv or Parquet file lists the images in the column ``path``. Votes stand beside it in one of three layouts: a
+    column of counts or shares for each label (named ``label:NAME``, or ``label_columns``), one row for each vote
+    (columns ``rater`` and ``label``), or a column for each rater (``rater_columns``). They may also stand in a file of
+    their own (``votes``). In a folder of images, the sub-folders are the classes, and each image has one vote;
+    sub-folders ``train``, ``val`` and ``test`` above them are the parts of a split.
+
+    Protocols: ``published`` (the column ``split``); ``group_exclusive`` (``folds`` folds of whole groups) and
+    ``leave_one_group_out`` (one fold per group) if groups are known; ``random_kfold`` (random images, which leaks
+    groups). Copies of an image stay in one part, except in ``published``.
+    """
+
+    def load(self) -> Loaded:
+        """Read the list and the votes, and make or find the crops. Raises LDLError."""
+        listing = self.read()
+        records = self.records_of(listing)
+        frame = listing.frame
+        if listing.table is None and self.votes is None:
+            if (loose := frame["folder"] == "").any():
+                raise LDLError(
+                    f"{listing.source}: {loose.sum()} images lie in no sub-folder, which would be their class, the "
+                    f"first is {frame['path'][loose].iloc[0]}; move them, or give their votes with --data.votes FILE"
+                )
+            frame = frame.rename(columns={"folder": "label"}).assign(rater="folder")
+        if self.votes is not None:
+            listing.check_repeats()
+        annotations, rows = self.annotate(frame, records.files, listing.source, listing.column)
+        self.tell(listing, str(annotations))
+        sums = annotations.votes
+        if not annotations.counted and np.ptp(sums) > 0.01 * sums.max():
+            first, last = (records.files[rows[row]] for row in (sums.argmin(), sums.argmax()))
+            raise LDLError(
+                f"{listing.source}: the shares of {first} sum to {sums.min():g}, and those of {last} to "
+                f"{sums.max():g}; correct them, or name the column with the number of votes with --data.votes_column"
+            )
+        records = replace(records.take(rows), values=annotations.shares)
+        copies = self.cut_out(records, self.side(records), None)
+        columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
+        if annotations.counted:
+            columns["votes"] = torch.tensor(annotations.votes[self.rows], dtype=torch.float32)
+        known = self.records
+        return Loaded(annotations.labels, columns, groups=known.persons, names=known.files, copies=copies)
+
+
+@options
+class ImageValues(Valued, ListedImages):
+    """Your own images with one value each: ``--data.path values.csv``.
+
+    A .csv or Parquet file lists the images in the column ``path``, and their values in the column ``value``. The values
+    are encoded as label distributions. Use ``FaceFolder`` for faces that are placed by boxes or a detector.
+
+    Protocols: as of ``ImageLDL``.
+
+    Args:
+        value_key: Column of the values; None takes ``value``, ``age`` or another usual name.
+    """
+
+    value_key: str | None = None
+
+    def load(self) -> Loaded:
+        """Read the list, and make or find the crops. Raises LDLError."""
+        listing = self.read()
+        if listing.table is None:
+            raise LDLError(
+                f"{listing.source} is a folder; ImageValues needs a .csv or Parquet file with a value an image"
+            )
+        records = self.records_of(listing)
+        listing.check_repeats()
+        place, header = listing.table.path, listing.table.others()
+        key = find_name(place, header, "value", "value_key", self.value_key, VALUE_KEYS)
+        self.value_key = self.chosen["value_key"] = key
+        records = replace(records, values=listing.table.numbers([key])[:, 0])
+        self.tell(listing, f"value {key!r}")
+        labels = self.choose_labels(records.values, self.path)
+        copies = self.cut_out(records, self.side(records), None)
+        known = self.records
+        target = self.encode_as(labels)(known.values)
+        return Loaded(labels, {"target": target}, known.values, known.persons, known.files, copies=copies)

@@ -1,0 +1,202 @@
+"""Images with votes or values: every layout, splits and groups, folders of classes, and what is wrong with lists."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fake_faces import write_lines
+from fake_votes import classes, image, voted, votes
+
+from ldl.data import ImageLDL, ImageValues
+from ldl.errors import LDLError
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+RATERS = [f"r{number}" for number in range(8)]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return voted(tmp_path_factory.mktemp("voted"))
+
+
+def made(path: Path, kind: type[ImageLDL] | type[ImageValues] = ImageLDL, **options: Any) -> Any:
+    data = kind(path=str(path), **{"crop_size": 16, "folds": 3, "augmentation": "none", **options})
+    data.setup()
+    return data
+
+
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ("counts.csv", {}),
+        ("counts.csv", {"label_columns": ["label:*"]}),
+        ("long.csv", {}),
+        ("matrix.csv", {"rater_columns": RATERS}),
+        ("images.csv", {"votes": "long.csv"}),
+        ("images.csv", {"votes": "counts.csv"}),
+        ("counts.parquet", {}),
+    ],
+)
+def test_every_layout_has_the_same_votes(file: str, options: dict[str, Any], tree: Path) -> None:
+    import pandas as pd
+
+    table = pd.read_csv(tree / "counts.csv")
+    table.to_parquet(tree / "counts.parquet")
+    table[["path"]].to_csv(tree / "images.csv", index=False)
+    if "votes" in options:
+        options = {"votes": str(tree / options["votes"])}
+    data = made(tree / file, **options)
+    counts = np.array([row[1:] for row in votes()], float)
+    assert data.labels.names == ("bright", "dark") and data.names == [row[0] for row in votes()]
+    np.testing.assert_allclose(data.columns["target"], counts / counts.sum(1, keepdims=True), atol=1e-6)
+    assert data.columns["votes"].tolist() == counts.sum(1).tolist()
+    (batch,) = list(made(tree / file, batch_size=64, **options).whole_dataloader())
+    assert batch["input"].shape == (24, 3, 16, 16) and batch["input"].dtype == torch.uint8
+    assert np.corrcoef(batch["input"].float().mean((1, 2, 3)), batch["target"][:, 0])[0, 1] > 0.99
+
+
+def test_the_protocol_follows_the_columns(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert made(tree / "counts.csv").protocol == "random_kfold"
+    assert "images 'path', counts layout, 24 items, 2 nominal labels, 2 to 8 votes an item" in capsys.readouterr().out
+    grouped = made(tree / "long.csv", val_fraction=0.2)
+    assert (grouped.protocol, grouped.leaky, grouped.leak, grouped.num_folds) == ("group_exclusive", False, 0, 3)
+    assert "images 'path', group 'person', long layout" in capsys.readouterr().out
+    assert made(tree / "long.csv", protocol="leave_one_group_out").num_folds == 12
+    leaking = made(tree / "long.csv", protocol="random_kfold")
+    assert leaking.leaky is True and leaking.leak > 0
+    parted = made(tree / "split.csv")
+    assert (parted.protocol, parted.num_folds, parted.leaky) == ("published", 1, True) and parted.leak > 0
+    rows = np.arange(24)
+    assert parted.split.train.tolist() == rows[rows % 4 < 2].tolist()
+    assert parted.split.val.tolist() == rows[2::4].tolist() and parted.split.test.tolist() == rows[3::4].tolist()
+    chosen = made(tree / "split.csv", protocol="group_exclusive", val_fraction=0.2)
+    assert chosen.num_folds == 3 and chosen.leak == 0
+    with pytest.raises(LDLError, match="no groups to keep apart; name their column with data.group_key"):
+        made(tree / "counts.csv", protocol="group_exclusive")
+
+
+def test_a_weight_follows_the_votes(tree: Path) -> None:
+    data = made(tree / "counts.csv", weighting="dirichlet", smooth=True)
+    train = data.split.train
+    effective = data.prior.effective_votes(data.columns["votes"].numpy()[train])
+    np.testing.assert_allclose(data.columns["weight"][train], effective / effective.mean(), rtol=1e-6)
+    assert (data.columns["target"][train] > 0).all()
+
+
+def test_folders_are_classes_and_parts(tmp_path: Path) -> None:
+    data = made(classes(tmp_path / "one"), folds=2)
+    assert data.labels.names == ("bright", "dark") and data.size == 16 and data.title == "one"
+    assert data.columns["target"].sum(0).tolist() == [8, 8] and data.columns["votes"].unique().tolist() == [1]
+    for part in ("train", "val", "test"):
+        classes(tmp_path / "two" / part)
+    data = made(tmp_path / "two", split_copies=True)
+    assert data.protocol == "published" and data.labels.names == ("bright", "dark")
+    assert {data.names[row].partition("/")[0] for row in data.split.val} == {"val"}
+    image(tmp_path / "one" / "loose.png", 0.5)
+    with pytest.raises(LDLError, match="1 images lie in no sub-folder, which would be their class, the first is loose"):
+        made(tmp_path / "one")
+    ballots = [f"{path.relative_to(tmp_path / 'one')},4,1" for path in (tmp_path / "one").rglob("*.png")]
+    write_lines(tmp_path / "votes.csv", ["path,label:yes,label:no", *ballots])
+    data = made(tmp_path / "one", votes=str(tmp_path / "votes.csv"))
+    assert data.size == 17 and data.columns["target"][:, 0].unique().tolist() == pytest.approx([0.8])
+
+
+def test_ordered_labels(tmp_path: Path) -> None:
+    for number in range(12):
+        image(tmp_path / str(1 + number % 3) / f"{number}.png", number / 12, number)
+    data = made(tmp_path)
+    assert data.labels.kind == "ordinal" and data.labels.axes == ((1.0, 2.0, 3.0),)
+
+
+def test_copies_stay_together(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = voted(tmp_path)
+    for number in range(12):
+        shutil.copy(root / f"images/{number}.png", root / f"images/{number + 12}.png")
+    data = made(root / "counts.csv")
+    for fold in range(3):
+        data.select_fold(fold)
+        assert data.copied == 0
+    said = capsys.readouterr().out
+    assert "24 of 24 pictures are there more than once, byte for byte, in 12 groups" in said
+    assert "of them with different values" in said and "are kept in one part of a split" in said
+    assert made(root / "counts.csv", split_copies=True).copied > 0
+    parted = made(root / "split.csv")
+    assert parted.leaky and "they stay where published puts them" in capsys.readouterr().out
+
+
+def test_unreadable_images_stop_or_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = voted(tmp_path)
+    (root / "images/3.png").write_bytes(b"no image")
+    (root / "images/5.png").unlink()
+    with pytest.raises(LDLError, match="2 of 24 images cannot be read, the first: .*3.png.*skip_unreadable true"):
+        made(root / "counts.csv")
+    data = made(root / "counts.csv", skip_unreadable=True)
+    kept = [row for number, row in enumerate(votes()) if number not in (3, 5)]
+    assert data.names == [row[0] for row in kept] and "left out 2 of 24 unreadable images" in capsys.readouterr().out
+    assert data.columns["votes"].tolist() == [row[1] + row[2] for row in kept]
+
+
+def test_sizes_and_channels(tree: Path, tmp_path: Path) -> None:
+    data = made(tree / "counts.csv", crop_size=None, channels=1)
+    assert data.input_shape == (1, 32, 32) and data.preprocessing["channels"] == 1
+    root = voted(tmp_path)
+    image(root / "images/4.png", 0.5, size=(20, 20))
+    with pytest.raises(LDLError, match="0.png has 32x24 and .*4.png has 20x20: give the size for all"):
+        made(root / "counts.csv", crop_size=None)
+
+
+def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = made(tree / "values.csv", ImageValues, unit="votes")
+    assert data.protocol == "group_exclusive" and data.labels.unit == "votes"
+    assert data.values.tolist() == [row[1] for row in votes()]
+    assert data.labels.decode(data.columns["target"]).tolist() == pytest.approx(data.values.tolist(), abs=1e-5)
+    assert "data.step and data.sigma chosen from the file's values" in capsys.readouterr().out
+    with pytest.raises(LDLError, match="outside the labels 0..2"):
+        made(tree / "values.csv", ImageValues, low=0, high=2, step=1)
+    with pytest.raises(LDLError, match="is a folder; ImageValues needs a .csv or Parquet file"):
+        made(tree / "images", ImageValues)
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        (["name,label:a", "0.png,1"], {}, "no image files under path, image.* pass --data.path_column"),
+        (["path,image,label:a,label:b", "a,b,1,2"], {}, "may be the image files; say which is, with --data.path_col"),
+        (["path,label:a,label:b", "0.png,1,2", "./0.png,1,2"], {}, "list.csv: 1 rows repeat an item of path"),
+        (["path,label:a,label:b", ",1,2"], {}, "line 2, column 'path' is '', which names no image"),
+        (["path,label:a,label:b", "0.png,-1,2"], {}, "list.csv: 1 entries of 'label:a' are no counts, the first is"),
+        (
+            ["path,size", "0.png,3"],
+            {},
+            "list.csv has no rater_column and vote_column; pass the names, or label_columns",
+        ),
+        (["path,label:a,label:b,split", "0.png,1,2,train", "1.png,1,2,tset"], {}, "the first is 1.png in 'tset'; ren"),
+        (["path,label:a,label:b,split", "0.png,1,2,train"], {}, "no image of the list is in part 'test'"),
+        (["path,rater,label,group", "0.png,a,x,1", "0.png,b,y,2"], {}, "1 images have several entries of 'group'"),
+        (["path,label:a,label:b", "0.png,1,2"], {"split_column": "splt"}, "no key 'splt'"),
+        (["path,label:a,label:b,Split", "0.png,1,2,train"], {}, "no split under split; .* pass --data.split_column"),
+        (["path,label:a,label:b", "0.png,1,2"], {"protocol": "published"}, "give its column with data.split_column"),
+        (["path,label:a,label:b", "0.png,.1,.9", "1.png,.1,.2"], {}, "shares of 1.png sum to 0.3, and .* 0.png to 1;"),
+    ],
+)
+def test_wrong_lists_are_refused(lines: list[str], options: Any, message: str, tmp_path: Path) -> None:
+    for number in range(2):
+        image(tmp_path / f"{number}.png", 0.5, number)
+    with pytest.raises(LDLError, match=message):
+        made(write_lines(tmp_path / "list.csv", lines), **options)
+
+
+def test_a_repeated_image_of_a_value_is_refused(tmp_path: Path) -> None:
+    image(tmp_path / "0.png", 0.5)
+    file = write_lines(tmp_path / "list.csv", ["path,value", "0.png,1", "0.png,2"])
+    with pytest.raises(LDLError, match="1 rows repeat an image, the first is 0.png; keep one row an image"):
+        made(file, ImageValues)
+    with pytest.raises(LDLError, match="nor is there one in the working folder"):
+        made(Path("absent.csv"))
+    with pytest.raises(LDLError, match="a list of images is a .csv or Parquet file, or a folder"):
+        made(write_lines(tmp_path / "list.txt", ["path"]))

@@ -1,0 +1,185 @@
+"""What a run reports of the votes behind its targets, from the batches to results.json, table, card and chart."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from processes import TORCHRUN, assert_close, launch, run_here
+from some_votes import Seen, VotedRows
+
+from ldl import charts
+from ldl.annotations import (
+    DirichletMultinomial,
+    entropy_bias,
+    krippendorff_alpha,
+    majority_accuracy,
+    rater_equivalence,
+    vote_nll,
+)
+from ldl.data import TabularLDL
+from ldl.engine.results import print_table
+from ldl.experiments.crossval import Rows, crossvalidate
+from ldl.heads import MeanPredictor
+from ldl.labels import LabelSpace
+from ldl.metrics.stage import row_metrics
+from ldl.reports.votes import compare_with_raters, prior_columns, worth_in_words
+from ldl.task import Task
+
+QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu", "max_epochs": 1}
+NAMES = ["vote_nll", "vote_nll_weighted", "majority_accuracy", "kl_bias"]
+LABELS = LabelSpace.nominal(["calm", "happy", "sad"])
+
+pytestmark = pytest.mark.usefixtures("blank")
+
+
+def measured(
+    data: Any, folder: Path | None = None, head: Any = Seen, **options: Any
+) -> tuple[dict[str, Any], list[Rows]]:
+    """Results of a cross-validation and the rows of its folds."""
+    rows: list[Rows] = []
+    return crossvalidate(lambda: Task(head()), data, trainer=QUIET, folder=folder, rows=rows, **options), rows
+
+
+@pytest.mark.parametrize("seen", [1, 3])
+def test_a_model_that_has_seen_k_raters_is_worth_k(seen: int) -> None:
+    data = VotedRows(items=3000, seen=seen, folds=2, val_fraction=0.2)
+    results, _ = measured(data)
+    found = results["raters"]
+    assert found["low"] < seen < found["high"] and found["worth"] == pytest.approx(seen, abs=0.35)
+    # A model that is k raters and a vote more is k + 1 raters.
+    np.testing.assert_allclose(found["with_model"][: 6 - seen], found["power"][seen:6], atol=0.01)
+    assert found["with_model"][0] == pytest.approx(found["nll"]) and found["most"] == len(found["power"]) - 1
+
+
+def test_a_model_better_than_all_raters(tmp_path: Path) -> None:
+    data = VotedRows(items=600, least=2, most=3, seen=50, folds=2, val_fraction=0.2)
+    results, _ = measured(data, tmp_path, folds=[0], key={"command": "a"})
+    again, _ = measured(data, tmp_path, folds=[0], key={"command": "a"})
+    found = results["raters"]
+    assert again["raters"] == found == again["folds"][0]["raters"]
+    print_table(again, LABELS)
+    assert found["worth"] is None and worth_in_words(found).startswith(f"more than {found['most']} raters")
+
+
+def test_folds_and_pooled_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = VotedRows(folds=3, val_fraction=0.2, subjects=60)
+    results, parts = measured(data, tmp_path)
+    entries = [fold["raters"] for fold in results["folds"]]
+    for number, (fold, rows) in enumerate(zip(results["folds"], parts)):
+        data.select_fold(number)
+        counts, prediction = data.counts(rows["index"]), rows["prediction"]
+        assert fold["metrics"]["vote_nll"] == pytest.approx(vote_nll(prediction, counts).mean())
+        weighted = np.average(vote_nll(prediction, counts), weights=counts.sum(1))
+        assert fold["metrics"]["vote_nll_weighted"] == pytest.approx(weighted)
+        assert fold["metrics"]["majority_accuracy"] == pytest.approx(majority_accuracy(prediction, counts))
+        assert fold["metrics"]["kl_bias"] == pytest.approx(entropy_bias(counts).mean())
+        # The prior is that of the fold's training set, the concentration that of its validation set.
+        prior = DirichletMultinomial.fit(data.counts(data.split.train))
+        held = data.split.val
+        concentration = DirichletMultinomial.around(data.features[held].numpy(), data.counts(held)).concentration
+        around = DirichletMultinomial(concentration * prediction.astype(float))
+        own = rater_equivalence(prediction, counts, prior, around=around, groups=rows["group"])
+        assert fold["raters"]["worth"] == pytest.approx(own.worth, rel=1e-5)
+        assert (fold["raters"]["low"], fold["raters"]["high"]) == pytest.approx(own.interval, rel=1e-5)
+        np.testing.assert_allclose(fold["raters"]["power"], own.curve, rtol=1e-6)
+        np.testing.assert_allclose(fold["raters"]["with_model"], own.with_model, rtol=1e-4)
+        assert fold["raters"]["alpha"] == pytest.approx(krippendorff_alpha(counts, LABELS))
+    assert results["raters"]["items"] >= max(entry["items"] for entry in entries)
+    assert min(each["nll"] for each in entries) <= results["raters"]["nll"] <= max(each["nll"] for each in entries)
+    assert {*NAMES} <= results["pooled"].keys() & results["mean"].keys()
+    assert json.loads((tmp_path / "results.json").read_text())["raters"]["power"] == results["raters"]["power"]
+    print_table(results, LABELS)
+    words = f"The model is worth {worth_in_words(results['raters'])} on {results['raters']['items']} items"
+    card = (tmp_path / "model_card.md").read_text()
+    assert f"{words}; Krippendorff's alpha of the votes is 0." in capsys.readouterr().out
+    assert f"{words}; Krippendorff's alpha" in card and "| vote_nll |" in card
+    for folder in (tmp_path, *(tmp_path / f"fold_{number}" for number in range(3))):
+        assert (folder / "charts" / "rater_equivalence.png").is_file()
+
+
+def test_finished_folds_are_read_and_tested_again(tmp_path: Path) -> None:
+    data = VotedRows(folds=2, val_fraction=0.2)
+    first, _ = measured(data, tmp_path, key={"command": "a"})
+    again, _ = measured(data, tmp_path, key={"command": "a"})
+    assert again["raters"] == first["raters"] and again["folds"][0]["raters"] == first["folds"][0]["raters"]
+    # A checkpoint has the concentration.
+    checkpoint = tmp_path / "fold_1" / "checkpoints" / "last.ckpt"
+    task = Task.load_from_checkpoint(checkpoint)
+    data.select_fold(1)
+    held = data.split.val
+    fitted = DirichletMultinomial.around(data.features[held].numpy(), data.counts(held)).concentration
+    assert task.concentration == pytest.approx(fitted, rel=1e-5)
+
+
+def test_weights_of_rows_count_in_vote_metrics() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 4, (20, 3)).astype(float) + [1, 0, 0]
+    rows = {
+        "prediction": rng.dirichlet(np.ones(3), 20),
+        "target": counts / counts.sum(1, keepdims=True),
+        "votes": counts.sum(1),
+    }
+    twice = {name: np.concatenate([column, column[:7]]) for name, column in rows.items()}
+    weighted = row_metrics({**rows, "weight": np.where(np.arange(20) < 7, 2.0, 1.0)}, LABELS)
+    expected = row_metrics(twice, LABELS)
+    assert {name: weighted[name] for name in NAMES} == pytest.approx({name: expected[name] for name in NAMES})
+
+
+def test_without_votes_nothing_is_reported(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "moods.npz", features=rng.normal(size=(30, 4)), labels=rng.dirichlet(np.ones(3), 30))
+    results, parts = measured(TabularLDL(path=str(tmp_path / "moods.npz"), folds=2), tmp_path / "run", MeanPredictor)
+    assert "raters" not in results and not {*NAMES} & results["mean"].keys() and "prior" not in parts[0]
+    assert not (tmp_path / "run" / "charts" / "rater_equivalence.png").exists()
+
+
+def test_votes_that_allow_no_comparison() -> None:
+    data = VotedRows(items=60, least=1, most=1, folds=2)
+    with pytest.warns(UserWarning, match="the comparison with raters is left out: none of 2[47] items has two votes"):
+        results, _ = measured(data)
+    assert "raters" not in results and results["mean"]["vote_nll"] > 0
+
+
+def test_predictions_that_are_not_finite_are_not_compared() -> None:
+    counts = np.full((4, 3), 2.0)
+    rows = {"prediction": np.full((4, 3), np.nan), "target": counts / 6, "votes": counts.sum(1)}
+    with pytest.warns(UserWarning, match="left out: predictions must be finite"):
+        assert compare_with_raters({**rows, "prior": counts}, LABELS) is None
+    with pytest.warns(UserWarning, match="left out: dict has no prior of votes"):
+        assert prior_columns({}, None, 4) == {}
+
+
+def test_without_validation_rows_there_is_no_second_curve() -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*val_fraction.*")
+        results, parts = measured(VotedRows(folds=2, val_fraction=0.0))
+    assert results["raters"]["with_model"] is None and "concentration" not in parts[0]
+
+
+def test_the_chart_is_drawn_with_and_without_a_model(tmp_path: Path) -> None:
+    curve = {"power": [1.1, 1.0, 0.95], "items": 40}
+    model = {"nll": 0.9, "worth": None, "low": 1.5, "high": None, "level": 0.95, "with_model": [0.9, 0.8, 0.7]}
+    for number, raters in enumerate((curve, curve | model, curve | model | {"with_model": None, "worth": 1.2})):
+        assert charts.rater_equivalence(tmp_path / f"{number}.png", raters).is_file()
+
+
+@pytest.mark.slow
+def test_two_processes_report_what_one_does(tmp_path: Path) -> None:
+    options = ["--data", "some_votes.VotedRows", "--data.val_fraction", "0.2", "--data.subjects", "70"]
+    options += ["--model.head", "some_votes.Seen", "--wandb.mode", "disabled", "--trainer.accelerator", "cpu"]
+    options += ["--data.batch_size", "23", "--trainer.enable_progress_bar", "false", "--trainer.precision", "64-true"]
+    run_here([*options, "--run_dir", str(tmp_path / "one")], tmp_path)
+    two = [*options, "--trainer.devices", "2", "--trainer.strategy", "ddp", "--run_dir", str(tmp_path / "two")]
+    done = launch([*TORCHRUN, "-m", "ldl", *two], tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    one, other = (json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "two"))
+    assert_close(one["mean"], other["mean"])
+    assert_close(one["raters"], other["raters"])
+    saved = [torch.load(tmp_path / name / "checkpoints" / "last.ckpt", weights_only=True) for name in ("one", "two")]
+    assert saved[0]["ldl"]["concentration"] == pytest.approx(saved[1]["ldl"]["concentration"], rel=1e-5)

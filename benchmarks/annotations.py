@@ -223,14 +223,14 @@ def main() -> None:
     torch.set_num_threads(given.threads)
     given.out.mkdir(parents=True, exist_ok=True)
     store = given.out / f"{given.what}.jsonl"
-    rows = [json.loads(line) for line in store.read_text().splitlines()] if store.exists() else []
+    rows = [json.loads(line) for line in store.read_text(encoding="utf-8").splitlines()] if store.exists() else []
     keys = ("set", "head", "weighting", "seed")
     if not given.report:
         for job, votes in jobs(given.what):
             if any(all(row[key] == job[key] for key in keys) for row in rows):
                 continue
             rows.append({**job, **measure(job, votes)})
-            with store.open("a") as file:
+            with store.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
             print(rows[-1], flush=True)
     text = {"raters": table_of_raters, "weighting": table_of_weighting}[given.what](rows)

@@ -30,7 +30,13 @@ Y = TABLE[RATINGS].div(TABLE[RATINGS].sum(axis=1), axis=0)
 
 
 @pytest.mark.parametrize(
-    "head", [MaxEnt(l2=1.0), StructRF(trees=3), BoostedTrees(rounds=2)], ids=lambda h: type(h).__name__
+    "head",
+    [
+        MaxEnt(l2=1.0),
+        pytest.param(StructRF(trees=3), marks=pytest.mark.slow),
+        pytest.param(BoostedTrees(rounds=2), marks=pytest.mark.slow),
+    ],
+    ids=lambda h: type(h).__name__,
 )
 def test_it_answers_as_the_predictor(head: Any, tmp_path: Path) -> None:
     fitted = LDLRegressor(head).fit(X, Y)

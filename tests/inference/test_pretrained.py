@@ -197,6 +197,7 @@ def test_an_estimator_is_handed_on(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, model.predict_distribution(rows(9)))
 
 
+@pytest.mark.slow  # the hub is asked again and again
 def test_missing_and_damaged_repositories(hub: Any, tmp_path: Path) -> None:
     endpoint, repositories = hub
     repositories |= {"ann/empty": {}, "ann/broken": {"model.ckpt": b"nothing"}}

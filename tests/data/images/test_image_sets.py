@@ -57,6 +57,7 @@ def test_cifar10h(tmp_path: Path) -> None:
     assert data.columns["votes"].tolist() == [50] * 40 and len(data.split.test) == 4
 
 
+@pytest.mark.slow
 def test_the_real_sets(ldl_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not (ldl_data / "ferplus").is_dir():
         pytest.skip("LDL_DATA has no ferplus")

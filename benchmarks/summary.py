@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -186,7 +187,7 @@ def of_papers() -> str:
     return markdown(["paper", "tables and figures reproduced or exceeded"], [*rows, ["all", total]])
 
 
-def _claims(paper: str, item: str) -> dict[str, dict[str, object]]:
+def _claims(paper: str, item: str) -> dict[str, dict[str, Any]]:
     found = json.loads((DOCS / "papers" / "figures" / f"{paper}.json").read_text(encoding="utf-8"))
     return {claim["name"]: claim for claim in found[item]["claims"]}
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.common.script import write_block
 from ldl.cli import help as pages
@@ -26,6 +25,7 @@ from ldl.cli.command import SUBCOMMANDS
 from ldl.engine.parser import RUN_OPTIONS
 from ldl.reports.files import markdown
 
+ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
 
 
@@ -46,15 +46,8 @@ def arguments() -> str:
 
 def _section(name: str) -> str:
     parser = parser_of(name)
-    rows = [
-        [
-            _named(action),
-            "" if action.default in (None, False, argparse.SUPPRESS) else f"`{action.default}`",
-            _help(action),
-        ]
-        for action in parser._actions
-        if not isinstance(action, argparse._HelpAction)
-    ]
+    actions = [action for action in parser._actions if not isinstance(action, argparse._HelpAction)]
+    rows = [[_named(action), _default(action), _help(action)] for action in actions]
     description = " ".join((parser.description or "").split())
     return f"### ldl {name}\n\n{description}\n\n{markdown(['argument', 'default', 'effect'], rows)}"
 
@@ -70,10 +63,14 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     try:
         pkgutil.resolve_name(SUBCOMMANDS[name][0])([])
     except Parsed as parsed:
-        return parsed.args[0]  # type: ignore[no-any-return]
+        return parsed.args[0]
     finally:
         argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
     raise AssertionError(name)
+
+
+def _default(action: argparse.Action) -> str:
+    return "" if action.default in (None, False, argparse.SUPPRESS) else f"`{action.default}`"
 
 
 def _named(action: argparse.Action) -> str:

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import shlex
 import shutil
+import subprocess
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,6 +228,15 @@ def test_every_key_of_results_is_explained(run: Path) -> None:
     results = json.loads((run / "results.json").read_text())
     keys = {*results, *results["folds"][0], *results["versions"]}
     assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no history")
+def test_commits_of_results_exist() -> None:
+    """A page that names a commit, from which its script can be run, names one of this history."""
+    pages = [page for folder in ("results", "papers", "data") for page in (ROOT / "docs" / folder).glob("*.md")]
+    named = {commit for page in pages for commit in re.findall(r"\bcommit `?([0-9a-f]{7,40})\b", page.read_text())}
+    known = [subprocess.run(["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=ROOT).returncode for commit in named]
+    assert named and not any(known), named
 
 
 def test_summary_is_that_of_the_pages() -> None:

@@ -82,9 +82,8 @@ def main() -> None:
                     known[item.name] = found
                     write_results(file, {each.name: known[each.name] for each in paper.items if each.name in known})
             if writes:
-                page = options.docs / f"{paper.name}.md"
-                write_block(page, "items", overview(paper, known))
-                write_block(page, "figures", details(paper, known))
+                write_block(options.docs / f"{paper.name}.md", "items", overview(paper, known))
+                write_block(options.docs / f"{paper.name}_items.md", "figures", details(paper, known))
     if differ:
         print("\n".join(differ))
         raise LDLError(f"{len(differ)} claims differ from the page, see above; measure without --check to rewrite it")

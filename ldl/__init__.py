@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # as soon as another process wants the cores; asleep they cost nothing that can be measured.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "AlternatingHead": "ldl.head",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import json
 import pkgutil
 import re
 import shlex
 import shutil
+import subprocess
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from places import ROOT
 from predicted import MOST, compare
 
+from benchmarks import summary
 from ldl.cli import main, training
 from ldl.cli.command import SUBCOMMANDS
 from ldl.data import RotatedDigits
@@ -25,6 +28,11 @@ from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry
 from ldl.plugins import discover
 from ldl.reports.edges import CRISP, EDGE_METRICS
+
+SCRIPT = importlib.util.spec_from_file_location("write_reference", ROOT / "docs" / "write_reference.py")
+assert SCRIPT and SCRIPT.loader
+reference = importlib.util.module_from_spec(SCRIPT)
+SCRIPT.loader.exec_module(reference)
 
 PAGES = [
     *(ROOT / place / "README.md" for place in (".", "plugins", "benchmarks")),
@@ -199,6 +207,43 @@ def test_benchmarks_find_their_blocks() -> None:
     for block in blocks:
         assert re.findall(f"<!-- begin {block} -->\n.*?<!-- end {block} -->", pages, re.DOTALL), block
         assert pages.count(f"<!-- begin {block} -->") == 1, block
+
+
+@pytest.mark.parametrize("page, name", [(page, name) for page, blocks in reference.BLOCKS.items() for name in blocks])
+def test_reference_is_as_written(page: str, name: str) -> None:
+    """The blocks of docs/reference follow from the code."""
+    assert reference.block_of(page, name) == reference.BLOCKS[page][name](), "run python docs/write_reference.py"
+
+
+def test_every_variable_is_explained() -> None:
+    """The variables of the environment that ldl reads, on the page about them."""
+    text = (ROOT / "docs" / "reference" / "environment.md").read_text()
+    used = {name for file in (ROOT / "ldl").rglob("*.py") for name in re.findall(r"\bLDL_[A-Z_]+\b", file.read_text())}
+    assert used and [name for name in sorted(used) if f"`{name}`" not in text] == []
+
+
+def test_every_key_of_results_is_explained(run: Path) -> None:
+    """The keys of ``results.json`` of a run, on the page about them."""
+    text = (ROOT / "docs" / "reference" / "results-json.md").read_text()
+    results = json.loads((run / "results.json").read_text())
+    keys = {*results, *results["folds"][0], *results["versions"]}
+    assert [key for key in sorted(keys) if f"`{key}`" not in text] == []
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no history")
+def test_commits_of_results_exist() -> None:
+    """A page that names a commit, from which its script can be run, names one of this history."""
+    pages = [page for folder in ("results", "papers", "data") for page in (ROOT / "docs" / folder).glob("*.md")]
+    named = {commit for page in pages for commit in re.findall(r"\bcommit `?([0-9a-f]{7,40})\b", page.read_text())}
+    known = [subprocess.run(["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=ROOT).returncode for commit in named]
+    assert named and not any(known), named
+
+
+def test_summary_is_that_of_the_pages() -> None:
+    """The summary of all benchmarks has the numbers of the other pages."""
+    text = (ROOT / "docs" / "results" / "index.md").read_text()
+    for name, write in summary.BLOCKS.items():
+        assert f"<!-- begin {name} -->\n{write()}\n<!-- end {name} -->" in text, "run python benchmarks/summary.py"
 
 
 def test_every_measure_is_explained() -> None:

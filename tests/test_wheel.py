@@ -81,7 +81,7 @@ def test_it_brings_all_configurations_and_no_more(ldl: Installed) -> None:
     brought = {path.relative_to(installed / "configs") for path in (installed / "configs").rglob("*.yaml")}
     assert brought == {path.relative_to(ROOT / "configs") for path in (ROOT / "configs").rglob("*.yaml")}
     assert (installed / "py.typed").is_file() and any((installed / "cli" / "templates").glob("*.txt"))
-    assert {path.name for path in ldl.packages.iterdir() if "ldl" in path.name} == {"ldl", "ldl-0.1.0.dist-info"}
+    assert {path.name for path in ldl.packages.iterdir() if "ldl" in path.name} == {"ldl", "ldl-0.2.0.dist-info"}
 
 
 def test_the_embedded_set_with_a_plugin_of_the_working_directory(ldl: Installed) -> None:
@@ -99,7 +99,7 @@ def test_the_embedded_set_with_a_plugin_of_the_working_directory(ldl: Installed)
     said = ldl("ldl", "heads")
     assert "DroppedHere" in said and "FromAPackage" in said and "Binomial" not in said
     assert "bad (not_there) left out" in said
-    assert ldl("ldl", "--version") == "ldl 0.1.0\n"
+    assert ldl("ldl", "--version") == "ldl 0.2.0\n"
 
 
 def test_a_table_by_the_name_of_a_configuration(ldl: Installed) -> None:

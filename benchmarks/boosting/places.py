@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import Tensor
 
 from benchmarks.boosting.trials import Methods, found, values
-from benchmarks.common.items import Claim, Number, Statement, Work, read_published
+from benchmarks.common.items import Claim, Number, Statement, Work, ahead, read_published
 from ldl import charts
 from ldl.backbones.haar import Haar
 from ldl.charts.drawing import new_figure, save
@@ -125,10 +125,9 @@ def _found(work: Work, kind: str, methods: Methods) -> dict[str, list[Row]]:
 
 
 def _less(claim: str, errors: dict[str, tuple[float, ...]], ours: str, other: str, theirs: str = "") -> Statement:
-    """Judge whether the mean error of one method is below that of another."""
-    means = {method: fmean(errors[method]) for method in (ours, other)}
-    words = ", ".join(f"{method} {mean:.3f}" for method, mean in means.items())
-    return Statement(claim, means[ours] < means[other], words, theirs)
+    """Judge whether the error of one method is below that of another, over the trials."""
+    words = ", ".join(f"{method} {fmean(errors[method]):.3f}" for method in (ours, other))
+    return ahead(claim, errors[ours], errors[other], words, theirs)
 
 
 def _trial(scale: Scale, data: Trials, method: str, options: dict[str, Any], chart: Path | None) -> Row:

@@ -6,8 +6,8 @@ import importlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,9 @@ from ldl.reports.files import write_json
 
 EXCEEDED, REPRODUCED, MISSED, NOT_JUDGED = "exceeded", "reproduced", "not reproduced", ""
 NOTHING, ABSENT, MISSING = "nothing to measure", "cannot be run here", "not measured"
+UNDECIDED = "not decisive"
+MEAN_BASELINE = "mean baseline"
+"""Name of the method that predicts the mean of the training set, whose results are claims `mean baseline, METRIC`."""
 BENCHMARKS = Path(__file__).resolve().parents[1]
 
 
@@ -96,12 +99,44 @@ class Statement:
 Claim = Number | Statement
 
 
+def ahead(
+    name: str, ours: Sequence[float], other: Sequence[float], words: str, theirs: str = "", lower: bool = True
+) -> Statement:
+    """Judge whether one method is better than another on the same trials.
+
+    The statement holds if the mean gain is more than twice its standard error over the trials, which a tie fails.
+    """
+    gains = [(b - a) * (1 if lower else -1) for a, b in zip(ours, other, strict=True)]
+    mean, deviation = mean_and_std(gains)
+    error = deviation / len(gains) ** 0.5
+    return Statement(name, bool(mean > 2 * error), f"{words}; gain {mean:.4f}, standard error {error:.4f}", theirs)
+
+
 def judge(claims: Iterable[Claim]) -> str:
-    """Return the verdict of an item. One claim that is not reproduced decides; else the more frequent verdict does."""
+    """Return the verdict of an item. One claim that is not reproduced decides; else the more frequent verdict does.
+
+    An item is not decisive if the mean baseline would pass as well.
+    """
+    claims = list(claims)
     verdicts = [claim.verdict for claim in claims if claim.verdict]
     if MISSED in verdicts or not verdicts:
         return MISSED
+    if _mean_passes(claims):
+        return UNDECIDED
     return EXCEEDED if verdicts.count(EXCEEDED) > verdicts.count(REPRODUCED) else REPRODUCED
+
+
+def _mean_passes(claims: list[Claim]) -> bool:
+    """Return whether every judged claim would also hold with the result of the mean baseline."""
+    numbers = {claim.name: claim for claim in claims if isinstance(claim, Number)}
+
+    def passes(claim: Claim) -> bool:
+        mean = numbers.get(f"{MEAN_BASELINE}, {claim.name.rpartition(', ')[2]}")
+        if mean is None or not isinstance(claim, Number):
+            return False
+        return replace(claim, ours=mean.ours).verdict in (REPRODUCED, EXCEEDED)
+
+    return all(passes(claim) for claim in claims if claim.verdict)
 
 
 def shows_the_same(one: Claim, other: Claim) -> bool:

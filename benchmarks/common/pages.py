@@ -12,6 +12,7 @@ from benchmarks.common.items import (
     MISSING,
     NOTHING,
     REPRODUCED,
+    UNDECIDED,
     Claim,
     Item,
     Measured,
@@ -76,7 +77,7 @@ def _duration(seconds: float) -> str:
 
 def index(papers: Iterable[tuple[Paper, Results]]) -> str:
     """Return a table with one row per paper: how many items have each verdict."""
-    words = (REPRODUCED, EXCEEDED, MISSED, MISSING, ABSENT, NOTHING)
+    words = (REPRODUCED, EXCEEDED, UNDECIDED, MISSED, MISSING, ABSENT, NOTHING)
     rows, totals = [], Counter[str]()
     for paper, results in papers:
         counts = Counter(verdict(item, results.get(item.name)) for item in paper.items)
@@ -88,5 +89,5 @@ def index(papers: Iterable[tuple[Paper, Results]]) -> str:
 
 def _share(counts: Counter[str]) -> str:
     good = counts[REPRODUCED] + counts[EXCEEDED]
-    could = good + counts[MISSED] + counts[MISSING]
+    could = good + counts[UNDECIDED] + counts[MISSED] + counts[MISSING]
     return f"{good} of {could}" + (f", {100 * good / could:.0f}%" if could else "")

@@ -41,6 +41,9 @@ STEPS: dict[str, tuple[Row, Row]] = {
 }
 """Options by which a forest grows, and options by which it is applied."""
 
+SEEDS = 0.005
+"""Least difference of two results of one seed that counts. Seeds differ by as much."""
+
 
 def table_1(work: Work) -> Iterator[Claim]:
     """Table I, edges."""
@@ -49,7 +52,7 @@ def table_1(work: Work) -> Iterator[Claim]:
         yield Number(f"edges, {name}, ODS", (ods,), printed, lower=False, digits=2, baseline=name == "RF")
     plain, weighted = (_validated(work, name, 4)["ods"] for name in ("plain", "2 classes of the same weight"))
     claim = "edges, nodes that mind rare classes gain, on every 4th image of val"
-    yield Statement(claim, weighted > plain, f"ODS {weighted:.3f}, plain {plain:.3f}", "0.76, plain 0.75")
+    yield Statement(claim, weighted > plain + SEEDS, f"ODS {weighted:.3f}, plain {plain:.3f}", "0.76, plain 0.75")
 
 
 def table_4(work: Work) -> Iterator[Claim]:
@@ -66,7 +69,7 @@ def table_4(work: Work) -> Iterator[Claim]:
 def figure_7(work: Work) -> Iterator[Claim]:
     """DSNA beside the average of the same patches."""
     average, weighed = (_validated(work, step, 8)["ods"] for step in ("patches equally", "patches by DSNA"))
-    yield Statement("edges, DSNA has a larger ODS than the average of the same patches", weighed > average,
+    yield Statement("edges, DSNA has a larger ODS than the average of the same patches", weighed > average + SEEDS,
                     f"{weighed:.3f}, {average:.3f}, on every 8th image of val")  # fmt: skip
 
 
@@ -74,7 +77,8 @@ def figure_10(work: Work) -> Iterator[Claim]:
     """Cleaner maps with preserved structures, by the same trees: more precision at the same recall."""
     ours, plain = _final(work, "half by DSNA"), _final(work, "4 trees")
     for metric, claim in (("ap", "cleaner maps: a larger AP"), ("ods", "preserved structures: a larger ODS")):
-        yield Statement(f"{claim} than SE's", ours[metric] > plain[metric], f"{ours[metric]:.3f}, {plain[metric]:.3f}")
+        words = f"{ours[metric]:.3f}, {plain[metric]:.3f}"
+        yield Statement(f"{claim} than SE's", ours[metric] > plain[metric] + SEEDS, words)
 
 
 def _final(work: Work, step: str) -> Row:

@@ -104,8 +104,8 @@ def figure_4(work: Work) -> Iterator[Claim]:
     sampled, grown = curves["sampling"], curves["trees"]
     yield _falls("the distance falls as depth rises to 20", sampled[-2, 0], sampled[-2, 3])
     yield _stays("and no further, from depth 20 to 25", sampled[-2, 3], sampled[-2, 4])
-    yield _falls("it falls as the sampling ratio rises to .8", sampled[0, 3], sampled[3, 3])
-    yield _stays("and no further, from .8 to 1", sampled[3, 3], sampled[4, 3])
+    yield _falls("it falls as the sampling ratio rises to 0.8", sampled[0, 3], sampled[3, 3])
+    yield _stays("and no further, from 0.8 to 1", sampled[3, 3], sampled[4, 3])
     yield _falls("it falls as there are more trees, up to 50", grown[0, 3], grown[2, 3])
     yield _stays("and no further, from 50 trees to 100", grown[2, 3], grown[3, 3])
     changes = grown[:, 3] / grown[:, 0] - 1

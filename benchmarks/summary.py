@@ -1,0 +1,220 @@
+"""The summary of all benchmarks, docs/results/index.md, from the tables of the other pages.
+
+    python benchmarks/summary.py
+
+Every number is read from a block of a page or from docs/papers/figures; nothing is measured and no number is typed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.common.script import launch, make_parser, write_block
+from ldl.errors import LDLError
+from ldl.reports.files import markdown
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+Table = list[list[str]]
+
+PACKAGES = (
+    *("random forest", "extra trees", "kNN", "XGBoost", "LightGBM", "CatBoost"),
+    *("SA-BFGS (python-ldl)", "LDL-LRR (python-ldl)", "LDLF (python-ldl)"),
+)
+"""Rows of the block ``tabular`` that are other packages."""
+MEAN = "mean baseline"
+SETS = ("SBU_3DFE, persons", "Natural_Scene", "Movie", "SCUT_FBP", "M2B")
+"""Columns of the summary. On SJAFFE, persons, the test does not separate the methods."""
+
+
+def tables_in(page: str, block: str) -> list[Table]:
+    """Return the tables of a block of docs/results/PAGE.md, each with its header first, without bold and backticks."""
+    text = (DOCS / "results" / f"{page}.md").read_text(encoding="utf-8")
+    found = re.search(f"<!-- begin {re.escape(block)} -->\n(.*?)<!-- end {re.escape(block)} -->", text, re.DOTALL)
+    if found is None:
+        raise LDLError(f"docs/results/{page}.md has no block {block}")
+    tables: list[Table] = [[]]
+    for line in found[1].splitlines():
+        if not line.startswith("|"):
+            tables.append([])
+        elif not line.startswith("|---"):
+            tables[-1].append([cell.strip().replace("**", "").replace("`", "") for cell in line.strip("|").split("|")])
+    return [table for table in tables if table]
+
+
+def cell(table: Table, row: str, column: str) -> str:
+    """Return a cell by the beginning of its row, with cells joined by ``, ``, and by the name of its column."""
+    rows = [cells for cells in table[1:] if ", ".join(cells).startswith(row)]
+    if not rows or column not in table[0]:
+        raise LDLError(f"no row {row!r} with a column {column!r} in the table of {', '.join(table[0])}")
+    return rows[0][table[0].index(column)]
+
+
+def least(table: Table, names: list[str], column: str) -> str:
+    """Return the name and the result of the row with the least mean; a dash marks rows without a result."""
+    shown = {name: cell(table, name + ",", column) for name in names}
+    name = min((name for name in shown if shown[name] != "–"), key=lambda name: float(shown[name].split()[0]))
+    return f"{shown[name]}, {name}"
+
+
+def of_tables() -> str:
+    pool, tabular = tables_in("tables", "pool")[0], tables_in("tables", "tabular")[0]
+    ours = [row[0] for row in tabular[1:] if row[0] not in (*PACKAGES, MEAN)]
+    rows = [
+        [
+            f"KL, {name}",
+            cell(pool, "Pool,", name),
+            least(tabular, ours, name),
+            least(tabular, list(PACKAGES), name),
+            cell(tabular, MEAN, name),
+        ]
+        for name in SETS
+    ]
+    return markdown(["", "`Pool`, one setting", "best head of ldl, tuned", "best other package, tuned", MEAN], rows)
+
+
+def of_recommendations() -> str:
+    table = tables_in("tables", "recommend")[0]
+    names = ("draws", "of a table", "of the fresh rows", "lost, most")
+    rows = [[row[0], *(cell(table, row[0], name) for name in names)] for row in table[1:]]
+    header = ["nature", "tables", "within one standard error", "the same, by fresh rows", "largest loss of KL"]
+    return markdown(header, rows)
+
+
+def of_faces() -> str:
+    frozen, tuned = tables_in("faces", "age_utkface")[0], tables_in("faces", "age_finetuned_long")[0]
+    folds, dsna = tables_in("faces", "age_five_folds")[0], _claims("dsna", "Table I")
+    published = f"{dsna['age, CS-RF+DSNA']['published']:.2f}"
+    measured = {name: f"{dsna[f'age, {name}']['ours'][0]:.2f}" for name in ("CS-RF+DSNA", "CS-RF", "ridge")}
+    rows = [
+        ["FG-NET, fine-tuned softmax †", cell(tuned, "softmax,", "MAE"), "", ""],
+        [
+            "FG-NET, frozen features, DLDL-v2 †",
+            cell(frozen, "Softmax, objective: dldl_v2", "MAE"),
+            f"{cell(frozen, 'ridge', 'MAE')}, ridge",
+            "",
+        ],
+        ["FG-NET, appearance features, `DSNA` †", measured["CS-RF+DSNA"], f"{measured['ridge']}, ridge", published],
+        ["UTKFace, 12,000 images, softmax †", cell(folds, "softmax", "MAE"), "", ""],
+    ]
+    return markdown(["MAE, years", "here", "baseline", "published"], rows)
+
+
+def of_edges() -> str:
+    base, deep = tables_in("edges", "edges_baselines")[0], tables_in("edges", "edges_enlarged")[0]
+    trees = tables_in("edges", "structured_final")[0]
+    se = _claims("dsna", "Table IV")["SE, ODS"]
+    gradient = cell(base, "gradient magnitude", "here").split()[0]
+    people = cell(base, "annotators", "here")
+    rows = [
+        ["network, `softmax_enlarged` †", cell(deep, "softmax_enlarged, all", "ODS"), gradient, ""],
+        [
+            "structured edges, 8 trees †",
+            cell(trees, "chosen with 8 trees, scale 1/3 too,", "ODS"),
+            gradient,
+            f"{se['published']:.2f}",
+        ],
+        ["annotators, each against the others †", people, "", ""],
+    ]
+    return markdown(["ODS on 200 images of `test`", "here", "baseline: gradient magnitude", "published"], rows)
+
+
+def of_bags() -> str:
+    table = tables_in("bags", "musk")[0]
+    rows = [
+        [name, cell(table, "MILBoost", column), cell(table, "normalised set kernel", column), ""]
+        for name, column in (("accuracy on musk1 †", "accuracy of bags"), ("AUC on musk1 †", "AUC"))
+    ]
+    return markdown(["", "`MILBoost`", "baseline: normalised set kernel", "published"], rows)
+
+
+def of_digits() -> str:
+    table = tables_in("digits", "digits")[0]
+    column = "MAE in degrees"
+    names = ("LDLF, default configuration", "Softmax (DLDL)", "MeanPredictor")
+    return markdown(
+        ["", "`LDLF`", "`Softmax`", MEAN],
+        [["MAE in degrees, rotated digits", *(cell(table, name, column) for name in names)]],
+    )
+
+
+def of_intervals() -> str:
+    table = tables_in("uncertainty", "coverage")[0]
+    at = table[0].index("90%: predicted")
+    rows = [[f"{row[0]}, `{row[1]}`", *row[at : at + 4]] for row in table[1:] if row[1] == "StructRF"]
+    return markdown(["90% intervals", "predicted: coverage", "width", "calibrated: coverage", "width"], rows)
+
+
+def of_robustness() -> str:
+    kills, wrong = tables_in("kills", "kills")[0], tables_in("wrong_input", "bad_inputs")[0]
+    faults = sum(int(cell(wrong, "all", name)) for name in wrong[0][4:])
+    rows = [
+        [
+            "killed runs that end with equal results †",
+            f"{cell(kills, 'all', 'equal')} of {cell(kills, 'all', 'times')}",
+        ],
+        ["command lines that are wrong or unusual, and faults †", f"{cell(wrong, 'all', 'cases')}, {faults} faults"],
+    ]
+    return markdown(["", "here"], rows)
+
+
+def of_speed() -> str:
+    timed, export = tables_in("speed", "speed")[0], tables_in("export", "export")[0]
+    pairs = (
+        ("20 trees: `StructRF`, scikit-learn's random forest", "structrf, ldl,", "structrf, random forest"),
+        ("20 rounds: `BoostedTrees`, one tree per label; XGBoost", "boosted, ldl, one tree", "boosted, XGBoost"),
+        ("64 stumps: `MILBoost`, scikit-learn's AdaBoost", "milboost, ldl", "milboost, AdaBoost"),
+    )
+    rows = [[name, *(cell(timed, row, "processor seconds") for row in both)] for name, *both in pairs]
+    for name in ("LDLF", "StructRF", "mobilenetv2, Softmax"):
+        rows.append([f"one row of {name}: onnxruntime, torch, in ms †", *_milliseconds(export, name)])
+    return markdown(["seconds of the processor, unless said", "here", "baseline"], rows)
+
+
+def _milliseconds(table: Table, name: str) -> list[str]:
+    return [cell(table, name, column) for column in ("onnxruntime, ms", "torch, ms")]
+
+
+def of_papers() -> str:
+    text = (DOCS / "papers" / "index.md").read_text(encoding="utf-8")
+    lines = [
+        line.strip("|").split("|") for line in text.splitlines() if line.startswith("| [") and "_items" not in line
+    ]
+    rows = [[line[0].strip().replace("](", "](../papers/"), line[-1].strip()] for line in lines if len(line) > 5]
+    total = next(line.strip("|").split("|")[-1].strip() for line in text.splitlines() if line.startswith("| all |"))
+    return markdown(["paper", "tables and figures reproduced or exceeded"], [*rows, ["all", total]])
+
+
+def _claims(paper: str, item: str) -> dict[str, dict[str, Any]]:
+    found = json.loads((DOCS / "papers" / "figures" / f"{paper}.json").read_text(encoding="utf-8"))
+    return {claim["name"]: claim for claim in found[item]["claims"]}
+
+
+BLOCKS = {
+    "summary_tables": of_tables,
+    "summary_recommend": of_recommendations,
+    "summary_faces": of_faces,
+    "summary_edges": of_edges,
+    "summary_bags": of_bags,
+    "summary_digits": of_digits,
+    "summary_intervals": of_intervals,
+    "summary_robustness": of_robustness,
+    "summary_speed": of_speed,
+    "summary_papers": of_papers,
+}
+
+
+def main() -> None:
+    """Write the blocks of the summary."""
+    make_parser(__doc__).parse_args()
+    for name, write in BLOCKS.items():
+        write_block(DOCS / "results" / "index.md", name, write())
+
+
+if __name__ == "__main__":
+    launch(main)

@@ -215,13 +215,8 @@ PARTS = [
 @pytest.mark.slow
 def test_all_files_are_parsed() -> None:
     for path in RUNS:
-        LDLCLI(
-            [
-                "-c",
-                str(path),
-                *(["--data.path=x"] if path.parent.name in ("tabular", "bags", "images", "imagevalues") else []),
-            ]
-        )
+        own = path.parent.name in ("tabular", "bags", "images", "imagevalues") or path.stem == "tabular"
+        LDLCLI(["-c", str(path), *(["--data.path=x"] if own else [])])
     for path in PARTS:
         more = ["--data.path=x"] if path.stem == "tabular" else []
         LDLCLI(["-c", str(CONFIGS / "default.yaml"), "-c", str(path), *more])

@@ -71,7 +71,7 @@ class Together(nn.Module):
         super().__init__()
         self.models = nn.ModuleList(models.values())
         first = next(iter(models.values()))
-        self.input_shape, self.takes_pictures = first.input_shape, first.takes_pictures
+        self.input_shape, self.takes_pictures, self.encoding = first.input_shape, first.takes_pictures, None
         self.outputs = [f"{name}/{output}" for name, model in models.items() for output in model.outputs]
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, ...]:

@@ -364,7 +364,7 @@ def _refuses_damage(path: Path) -> Iterator[None]:
     """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
     try:
         yield
-    except LDLError:
+    except (LDLError, MemoryError):
         raise
     except Exception as error:
         raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error

@@ -57,7 +57,7 @@ class Votes(NamedTuple):
 
 def heads(seed: int) -> dict[str, FittedHead]:
     """Return the heads of rows; those that learn by gradient are trained on the same rows."""
-    learned = {"epochs": 60, "lr": 3e-3, "seed": seed}
+    learned: dict[str, Any] = {"epochs": 60, "lr": 3e-3, "seed": seed}
     return {
         "MeanPredictor": MeanPredictor(),
         "AAKNN": AAKNN(neighbours=50),
@@ -114,7 +114,7 @@ def ferplus(seed: int) -> Votes:
     features, counts, rng = torch.cat(parts).double().numpy(), data.counts(numbers), np.random.default_rng(seed)
     for row in data.split.train:
         cast = np.repeat(np.arange(counts.shape[1]), counts[row].astype(int))
-        kept = rng.choice(cast, min(len(cast), rng.integers(1, 11)), replace=False)
+        kept = rng.choice(cast, min(len(cast), int(rng.integers(1, 11))), replace=False)
         counts[row] = np.bincount(kept, minlength=counts.shape[1])
     return Votes(standardised(features), counts, data.labels, [data.split])
 

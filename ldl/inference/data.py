@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ldl.annotations.votes import ITEMS
 from ldl.collective import current_collective
 from ldl.data.base import Loaded, Unlabelled
 from ldl.data.files import check_found
+from ldl.data.tables.reading import open_named
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs, read_instances
 from ldl.inference.pictures import whole
@@ -27,10 +30,13 @@ class TableFile(Unlabelled):
     Args:
         path: Path of the file, absolute, or relative to the working directory or the data folder.
         feature_key: Name of the features in a .mat or .npz file; None tries the name in training, then the usual names.
+        item_column: Column that names the rows in ``predictions.csv``; None takes the first usual name, such as ``id``,
+            if its entries differ and it is no feature.
     """
 
     path: str = option(kw_only=True)
     feature_key: str | None = None
+    item_column: str | None = None
 
     instances: Inputs = buffer()
     has_missing = False
@@ -48,7 +54,20 @@ class TableFile(Unlabelled):
         rows = np.arange(self.instances.size)
         if not self._bags:
             self.has_missing = bool(self.instances.make(rows).isnan().any())
-        return Loaded(labels, {"index": torch.from_numpy(rows)}, names=self.instances.names)
+        names = self.instances.names or self._items(file, preprocessing.get("features") or [])
+        return Loaded(labels, {"index": torch.from_numpy(rows)}, names=names)
+
+    def _items(self, file: Path, features: list[str]) -> list[str] | None:
+        """Return the item of every row; None if no column names them. Raises LDLError for an absent or missing item."""
+        known = {*ITEMS, self.item_column}
+        if (table := open_named(file, lambda row: not known.isdisjoint(row))) is None:
+            return None
+        usual = [name for name in ITEMS if name in table.header and name not in features]
+        entries = ((name, table.frame([name])[name]) for name in usual)
+        column = self.item_column or next(
+            (name for name, part in entries if part.is_unique and part.notna().all()), None
+        )
+        return None if column is None else list(map(str, table.groups(column, "which names no item")))
 
     @property
     def _bags(self) -> bool:

@@ -130,6 +130,21 @@ def test_other_tables_are_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_an_item_names_a_row(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A usual name whose entries differ, or the column that is given."""
+    new = TABLE[:4].assign(task=["a", "a", "b", "b"], id=[4, 2, 7, 5], title=list("wxyz"))
+    new.to_csv(tmp_path / "new.csv", index=False)
+    checkpoint, path = run / "checkpoints" / "last.ckpt", f"--data.path={tmp_path / 'new.csv'}"
+    assert [row["name"] for row in predict(checkpoint, tmp_path / "one", path)] == ["4", "2", "7", "5"]
+    more = ["--data=TableFile", path, "--data.item_column=title"]
+    assert [row["name"] for row in predict(checkpoint, tmp_path / "two", *more)] == list("wxyz")
+    new.drop(columns="id").to_csv(tmp_path / "new.csv", index=False)
+    assert "name" not in predict(checkpoint, tmp_path / "three", path)[0]
+    with pytest.raises(SystemExit):
+        predict(checkpoint, tmp_path / "four", "--data=TableFile", path, "--data.item_column=titel")
+    assert "has no column 'titel'; did you mean 'title'?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("name", "stage"), [("TableFile", "test"), ("PictureFolder", "fit")])
 def test_what_has_no_labels_is_predicted_only(
     name: str, stage: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

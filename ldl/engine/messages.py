@@ -108,6 +108,8 @@ def one_line(message: str, options: Iterable[str]) -> str:
     kinds = re.findall(r"Expected (?:a )?<class '([\w.]+)'>", message)
     if value and kinds and "Namespace(" not in value[1]:
         bad = re.sub(r"^NestedArg\(.*val=(.*)\)$", r"\1", value[1]).strip("'")
+        if bad.startswith("{") and "class_path" not in bad and key in BASES:
+            return f"{key} has options, {bad}, and no class to have them; name it, as in -c RUN before this file"
         kinds = [IN_WORDS.get(kind, kind) for kind in kinds if "ldl." not in kind] or kinds
         return f"{key} is {bad!r}, but must be {' or '.join(dict.fromkeys(kinds))}"
     return _shortened(message)

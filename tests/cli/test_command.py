@@ -96,6 +96,10 @@ def test_a_table_of_values_with_equal_rows_and_constants(tmp_path: Path, capsys:
             ["-c", "heads/aaknn", "--data.path", "{}"],
             "--data.path is given, but no data to have it; name its class too, as in --data TabularLDL",
         ),
+        (
+            ["-c", "trainer/gpu"],
+            "data has options, {'num_workers': 8, 'prefetch': 4}, and no class to have them; name it",
+        ),
     ],
 )
 def test_mistakes_end_in_one_line(

@@ -85,7 +85,13 @@ def test_a_weight_follows_the_votes(tree: Path) -> None:
     train = data.split.train
     effective = data.prior.effective_votes(data.columns["votes"].numpy()[train])
     np.testing.assert_allclose(data.columns["weight"][train], effective / effective.mean(), rtol=1e-6)
-    assert (data.columns["target"][train] > 0).all()
+    expected = data.prior.posterior_mean(data.counts(train))
+    np.testing.assert_allclose(data.columns["target"][train], expected, rtol=1e-5)
+    others = np.setdiff1d(np.arange(data.size), train)
+    assert (data.columns["weight"][others] == 1).all()
+    np.testing.assert_allclose(
+        data.columns["target"][others] * data.columns["votes"][others, None], data.counts(others), atol=1e-4
+    )
 
 
 def test_folders_are_classes_and_parts(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ LEFT = 22
 
 
 def help_page(args: list[str]) -> str | None:
-    """Return the page that a command line asks for; None if it asks for none, or for one that the parser prints.
+    """Return the help page that a command line requests; None if it requests none, or a page that the parser prints.
 
     Raises:
         LDLError: there is no such class or group.

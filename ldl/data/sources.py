@@ -160,7 +160,7 @@ def absent(name: str, place: Path, root: Path | None = None, fix: str = "--data.
     below = "" if root is None else f" below the data folder {root.absolute()}"
     return LDLError(
         f"no {known.name} at {place.absolute()}: it lies as {known.layout}{below}; get it from {known.where} "
-        f"({known.licence}), or say where it is with LDL_DATA, {fix}"
+        f"({known.licence}), or set its folder with LDL_DATA, {fix}"
     )
 
 

@@ -23,7 +23,7 @@ LAUNCHED = {"RANK", "LOCAL_RANK", "SLURM_PROCID"}
 def set_node_rank(num_nodes: int) -> None:
     """Set the rank of a process on a machine where the user started it by hand, before a trainer is made.
 
-    The trainer, which knows the number of processes per machine, corrects the rank.
+    The trainer, which has the number of processes per machine, corrects the rank.
     """
     if num_nodes > 1 and not LAUNCHED & os.environ.keys() and (node := LightningEnvironment().node_rank()):
         rank_zero_only.rank = node  # type: ignore[attr-defined]

@@ -121,7 +121,7 @@ class PlainBatches:
             wants_target: Whether the batch must have distributions over C labels.
 
         Returns:
-            The batch. If it is wrong, its entry ``error`` says why, and all processes raise it together.
+            The batch. If it is wrong, its entry ``error`` states why, and all processes raise it together.
         """
         if isinstance(batch, list | tuple) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
             batch = dict(zip(("input", "target"), batch))

@@ -151,7 +151,7 @@ def check_same_class(path: str | Path, part: str, spec: dict[str, Any], componen
 
 
 def check_same_inputs(made: tuple[LabelSpace, tuple[int, ...]], given: tuple[LabelSpace, tuple[int, ...]]) -> None:
-    """Raise LDLError if data have other labels or inputs of another shape than those of the model."""
+    """Raise LDLError if data have other labels, or inputs of another shape, than the model."""
     if made != given:
         (labels, shape), (others, other) = made, given
         raise LDLError(

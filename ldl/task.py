@@ -163,7 +163,7 @@ class Task(Optimised):
             raise LDLError("Task has no labels; pass Trainer.fit a data module of ldl, or call task.build first")
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Return the callbacks that drive the head, and those of every run."""
+        """Return the callbacks that drive the head, and the callbacks of every run."""
         return [*drivers(self.head, self.compiled, self._trainer), Resume(), CheckFinite(), Calibrate()]
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:

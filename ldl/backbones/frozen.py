@@ -76,7 +76,7 @@ class CachedAugmentations:
 
     Attributes:
         maps: (size, 2 + views, ...) of every instance: unchanged, mirrored, and in augmented copies.
-        key: Identifies what the maps were computed from.
+        key: Identifies the weights, the inputs and the augmentation of the maps.
     """
 
     maps: Tensor

@@ -1,4 +1,4 @@
-"""The dry run of a set of faces: what its names and tables hold, what its protocols leak, and lists of releases."""
+"""The dry run of a set of faces: its names and tables, the group leakage of its protocols, and lists of releases."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ SOURCES = {
     ),
     "FG-NET_AAM.mat": Source(
         "FG-NET's appearance features",
-        "Geng's page, and those who mirror it, such as https://github.com/SpriteMisaka/PyLDL",
+        "Geng's page, and mirrors of it, such as https://github.com/SpriteMisaka/PyLDL",
         "academic use; cite Geng (IEEE TKDE 2016)",
         "ldl/FG-NET_AAM.mat with features and age",
     ),

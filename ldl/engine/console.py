@@ -1,4 +1,4 @@
-"""What a run prints: progress bars on a terminal, lines elsewhere, and lines at its start and end."""
+"""The printed output of a run: progress bars on a terminal, lines elsewhere, and lines at its start and end."""
 
 from __future__ import annotations
 

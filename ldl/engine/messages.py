@@ -1,4 +1,4 @@
-"""Errors in one line: what the parser, the libraries and a user's own classes raise, with the value and the fix."""
+"""Errors of the parser, the libraries and a user's own classes in one line, with the value and the fix."""
 
 from __future__ import annotations
 

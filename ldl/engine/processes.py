@@ -1,4 +1,4 @@
-"""The processes of a run: their ranks, what is reported if one is lost, and strategies that ldl does not support."""
+"""The processes of a run: their ranks, the report of a lost process, and strategies that ldl does not support."""
 
 from __future__ import annotations
 

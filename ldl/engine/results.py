@@ -45,7 +45,7 @@ def fold_result(
 
     Args:
         data: The data module, set up.
-        logged: Logged metrics; those that begin with ``test_`` are taken.
+        logged: Logged metrics; metrics that begin with ``test_`` are used.
         tested: Number of tested instances; None for the whole test set.
         raters: Result of :func:`ldl.reports.votes.compare_with_raters`.
     """

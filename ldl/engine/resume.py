@@ -100,13 +100,13 @@ class RankConsistency(pl.Callback):
     """
 
     shared = "--run_dir"
-    """What must be the same on all machines."""
+    """Setting that must be the same on all machines."""
 
     def __init__(self, *numbers: int) -> None:
         self.numbers = numbers
 
     def begins(self, numbers: list[int]) -> str:
-        """Return what a process with these numbers does, in words."""
+        """Return in words how a process with these numbers begins."""
         raise NotImplementedError
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:

@@ -95,7 +95,7 @@ class Search:
         return self.parse(self.file.command(setting))
 
     def best_folds(self, fold: int) -> Folds:
-        """Return what trains the best setting of a fold."""
+        """Return the ``Folds`` that train the best setting of a fold."""
         setting = self.study(fold).best_setting
         cli = self.run(setting)
         key = {"search": self.identity, "setting": json.dumps(setting)}

@@ -1,4 +1,4 @@
-"""All metrics by the kind of labels, and those that plugins register."""
+"""All metrics by the kind of labels, and the metrics that plugins register."""
 
 from __future__ import annotations
 

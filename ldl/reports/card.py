@@ -1,4 +1,4 @@
-"""``model_card.md``: what a trained model is, how it was evaluated, its limits and its use."""
+"""``model_card.md``: description, evaluation, limits and use of a trained model."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def labels_in_words(labels: LabelSpace) -> str:
 
 
 def about_leaks(results: dict[str, Any]) -> str:
-    """Return what the leak audits of groups and of copied files found."""
+    """Return the results of the audits for group leakage and for copied files."""
     leaks = [fold["leak"] for fold in results["folds"]]
     if None not in leaks:
         share = f"{max(leaks):.1%} of the test instances share a group with the training set"

@@ -46,7 +46,7 @@ def check_settings(head: Head, gives_maps: bool, mixup: float, crisp: float, dec
 def task_arguments(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a task among the arguments of ``load_from_checkpoint``, without Lightning's own.
 
-    Raises LDLError: An argument is unknown, or would weaken what ldl checks.
+    Raises LDLError: An argument is unknown, or would weaken the checks of ldl.
     """
     taken = {"strict": (None, True), "weights_only": (None, True), "hparams_file": (None,)}
     known = list(inspect.signature(cls).parameters)

@@ -103,7 +103,7 @@ def test_a_truncated_file_is_named(tmp_path: Path) -> None:
 
 
 def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(LDLError, match="no picture at .*gone.png"):
+    with pytest.raises(LDLError, match="no image at .*gone.png"):
         read_picture(tmp_path / "gone.png")
     with pytest.raises(LDLError, match="no folder at .*gone"):
         list_pictures(tmp_path / "gone")

@@ -194,7 +194,7 @@ def test_human_agreement_on_bsds(ldl_data: Path) -> None:
     ("picture", "message"),
     [
         (Image.fromarray(np.full((40, 52), 300, np.uint16)), "has 16 bits"),
-        (Image.fromarray(np.arange(6240, dtype=np.uint32).reshape(40, 52, 3).astype(np.uint8)), "is an image of mode RGB"),
+        (Image.fromarray(np.arange(6240, dtype=np.uint32).reshape(40, 52, 3).astype(np.uint8)), "image of mode RGB"),
         (Image.fromarray(np.zeros((40, 52), np.uint8)), "1.png is empty.*--allow_empty"),
         (Image.fromarray((255 * np.eye(52, 40)).astype(np.uint8)), "1: .*differ in size, 52x40 and 40x52"),
     ],

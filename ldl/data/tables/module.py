@@ -54,7 +54,7 @@ class ScaledRows(LDLDataModule):
         features: (rows, F) as in the file or as encoded, float64; or the file itself, if they stay on disk.
         feature_names: Names of the features; None if unknown.
         mixed: The columns of the file, typed (``ldl.data.tables.columns``), if they are encoded; else None.
-        encoding: What the training rows taught about them, or None.
+        encoding: Encoding of these columns, learned from the training rows, or None.
         scaled: (rows, F) scaled, float32, after ``setup``; computed on demand for features on disk.
     """
 

@@ -87,7 +87,7 @@ def choose_grid(
             raise LDLError(
                 f"labels reach from {first:g} to {last:g}, and half of the values lie within {quarter:g} to {half:g}: "
                 f"to separate these takes more than {MOST_CHOSEN:,} labels; take the values' logarithm, correct "
-                "those far out, or set data.step and data.sigma"
+                "the outliers, or set data.step and data.sigma"
             )
     if not (count := (last - first) / step) <= MOST_LABELS:
         raise LDLError(

@@ -118,7 +118,7 @@ def _drop(column: str) -> Callable[[list[Row]], None]:
         (_set(3, photo="Album2/009072_0M78.JPG", age="78"), r"009072_0M78.JPG has age 78, outside 16..77 years"),
         (
             _set(3, photo="Album2/009072_9M20.JPG"),
-            "1 of 72 images cannot be read, the first: no picture at .*_9M20.JPG",
+            "1 of 72 images cannot be read, the first: no image at .*_9M20.JPG",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def run(cli: LDLCLI) -> None:
             if checkpoint and config.stage == "fit":
                 console.say(changes_of(checkpoint, config.ckpt_path, yaml.safe_load(text)))
             if data.trained_elsewhere:
-                console.say("leaks cannot be counted: the weights are not known to be trained on these data")
+                console.say("group leakage cannot be counted: the weights are not known to be trained on these data")
             if config.stage == "predict":
                 trainer.predict(task, datamodule=data, return_predictions=False)
             elif config.stage == "test":

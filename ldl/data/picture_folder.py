@@ -48,7 +48,7 @@ class PictureFolder(Unlabelled):
     def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
         """Raise LDLError for a task that was not trained on images, or on crops that cannot be made."""
         if "crop_size" not in preprocessing:
-            raise LDLError("the checkpoint was not trained on images; PictureFolder needs a checkpoint that was")
+            raise LDLError("the checkpoint was not trained on images; PictureFolder needs a model of images")
         from ldl.data.faces.transforms import check_crops
 
         check_crops(preprocessing)

@@ -38,7 +38,7 @@ class TableFile(Unlabelled):
     def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
         """Raise LDLError for a task that was not trained on a table."""
         if "scaling" not in preprocessing:
-            raise LDLError("the checkpoint was not trained on a table; TableFile needs a checkpoint that was")
+            raise LDLError("the checkpoint was not trained on a table; TableFile needs a model of tables")
 
     def load(self) -> Loaded:
         """Read and scale the rows. Raises LDLError."""

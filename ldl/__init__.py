@@ -1,6 +1,6 @@
 """Label distribution learning on Lightning.
 
-What most programs need is here by name, and imported when it is asked for: ``import ldl`` alone takes no time.
+The names that most programs need are available here. Each is imported at its first use, so ``import ldl`` is fast.
 """
 
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ldl.task import Task as Task
 
 # Read when torch loads its OpenMP runtime. Waiting threads that spin make a step up to a hundred times slower
-# as soon as another process wants the cores; asleep they cost nothing that can be measured.
+# as soon as another process uses the cores; sleeping threads have no measurable cost.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __version__ = "0.2.0"

@@ -27,7 +27,7 @@ INPUTS = ("input", "maps", "features")
 
 
 def without_half(column: Tensor) -> Tensor:
-    """Return numbers of 16 bits, which numpy knows only in part, as float32, and others unchanged."""
+    """Return 16-bit floats as float32, because numpy lacks bfloat16; return other columns unchanged."""
     return column.float() if column.dtype in (torch.bfloat16, torch.float16) else column
 
 
@@ -60,8 +60,8 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
 
     Returns:
         The batch with ``rows``, the number of its :func:`learned_rows`, ``padded``, whether it still has padding, and
-        ``weighted``, whether a row has another weight than 1. A batch of maps to learn from also gets ``kept`` (n,),
-        the numbers of the pixels to ``keep``: at least one, which does not count if ``rows`` is 0.
+        ``weighted``, whether a row has a weight other than 1. A batch of maps to learn from also gets ``kept`` (n,),
+        the indices of the pixels to ``keep``. If there are none, ``kept`` has one index, and ``rows`` is 0.
     """
     if not isinstance(batch, dict):
         raise LDLError(
@@ -76,7 +76,9 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
     if not train:
         return {**batch, **counts, "padded": len(real) < len(weight)}
     if "keep" in batch and counts["weighted"]:
-        raise LDLError("a batch has pixels to keep and rows of other weights than 1; such maps take no row weights")
+        raise LDLError(
+            "a batch has pixels to keep and row weights other than 1; give maps with pixels to keep no row weights"
+        )
     batch = without_padding(batch)
     if "keep" in batch:
         kept = batch["keep"].flatten().nonzero().flatten()
@@ -88,7 +90,7 @@ def with_counts(batch: dict[str, Any], train: bool) -> dict[str, Any]:
 def learned_pixels(features: Tensor, target: Tensor, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """Return the features and targets to learn from: (n, F) and (n, C) for maps with pixels to keep.
 
-    ``features`` are (B, ..., F), or (B, S, ..., F) for S outputs of maps, each of which is learned from.
+    ``features`` are (B, ..., F), or (B, S, ..., F) for S outputs of maps, all of which are trained.
     """
     if "kept" not in batch:
         return features, target
@@ -106,17 +108,18 @@ def global_rows(
     """Return the :func:`learned_rows` of all processes together. Every process calls it for every batch.
 
     Raises:
-        SharedError: On all processes, if one of them could not read its share, or ``watch`` noted a failed step.
+        SharedError: On all processes, if a process could not read its share of the batch, or ``watch`` noted a failed
+            step.
         Stopped: If a process received a signal to stop.
     """
     message: str = batch.get("error", "")
     rows = 0 if message else batch["rows"] if "rows" in batch else learned_rows(batch)
     bad = watch.first_failure() if watch else None
-    total, wrong, told = collective.sum_numbers([rows, bool(message or bad), stop.signal > 0])
-    if wrong:
+    total, failures, stops = collective.sum_numbers([rows, bool(message or bad), stop.signal > 0])
+    if failures:
         raise_together(message or (bad.explain() if bad else ""), device, collective)
-    stop.agreed = told > 0
-    if told:
+    stop.agreed = stops > 0
+    if stops:
         numbers = collective.gather(torch.tensor([stop.signal], device=device))
         stop.signal = int(torch.cat(numbers).max())
         stop.leave()
@@ -132,7 +135,7 @@ def without_padding(batch: Batch) -> Batch:
     """Remove padding. A rank without real rows keeps one row, to take part in the exchange of gradients."""
     real = batch["weight"] > 0
     if bool(real.all()):
-        return batch  # itself, in pinned memory
+        return batch  # not a copy: the batch may lie in pinned memory
     used = real if bool(real.any()) else torch.arange(len(real), device=real.device) == 0
     kept = {name: column[used] for name, column in batch.items()}
     return kept if used is real else {**kept, "weight": torch.ones_like(kept["weight"])}
@@ -176,11 +179,11 @@ def seed_batch(number: int, rank: int) -> None:
 
 
 def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
-    """Mix every instance with another one of the batch (Zhang et al. 2018); mixed distributions are distributions.
+    """Mix every instance with a random instance of the batch (Zhang et al. 2018); the results are distributions.
 
     One share, drawn from Beta(alpha, alpha), holds for the whole batch; a lower ``alpha`` > 0 mixes less. Inputs,
     ``target``, ``value`` and ``weight`` are mixed, so that the expectation of the target remains the value. Other
-    columns stay.
+    columns stay unchanged.
     """
     target = batch["target"]
     share = _draw_share(alpha)

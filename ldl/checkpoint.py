@@ -28,10 +28,10 @@ M = TypeVar("M", bound=nn.Module)
 CHECKPOINT_KEY = "ldl"
 """Entry of a checkpoint, beside Lightning's: the description of its model."""
 
-MENDED = "what was written before is whole: make room, and go on with --ckpt_path RUN/checkpoints/last.ckpt"
+MENDED = "files written before are complete; free disk space, and resume with --ckpt_path RUN/checkpoints/last.ckpt"
 """Advice if a file of a run cannot be written."""
 
-MENDED_OUT = "make room, or give another --out"
+MENDED_OUT = "free disk space, or give another --out"
 """Advice if the output file of a command cannot be written."""
 
 
@@ -151,7 +151,7 @@ def check_same_class(path: str | Path, part: str, spec: dict[str, Any], componen
 
 
 def check_same_inputs(made: tuple[LabelSpace, tuple[int, ...]], given: tuple[LabelSpace, tuple[int, ...]]) -> None:
-    """Raise LDLError if data have other labels or inputs of another shape than those of the model."""
+    """Raise LDLError if data have other labels, or inputs of another shape, than the model."""
     if made != given:
         (labels, shape), (others, other) = made, given
         raise LDLError(

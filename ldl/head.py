@@ -128,9 +128,9 @@ class Head(nn.Module, ABC):
         Args:
             folder: Folder for PNG files.
             batch: Test instances: ``index`` (B,), ``features`` in the form that ``forward`` takes, ``prediction``
-                (B, C), and the columns of the data, such as ``input``, ``target``, ``value`` and ``group``. Data that
-                know what a model should find on its own add ``truth`` (B, ...). Bags whose instances have places in an
-                image add ``boxes`` (J, 4): top, left, bottom and right, in pixels.
+                (B, C), and the columns of the data, such as ``input``, ``target``, ``value`` and ``group``. Data with
+                a truth that a model should find on its own add ``truth`` (B, ...). Bags whose instances have places in
+                an image add ``boxes`` (J, 4): top, left, bottom and right, in pixels.
 
         Returns:
             The paths by the names of the charts.

@@ -12,9 +12,9 @@
         weight: Tensor = buffer()
 
 Every annotated name with a value is an option, in order, with the options of base classes first. Describe it under
-``Args:`` of the class that declares it. A subclass that assigns an option without a type fixes its value, and it is no
-option any more. A subclass that annotates it again with a plain default keeps its range. If the default is None, the
-value may be None. ``__init__`` stores the options and calls ``__post_init__`` if it exists. :func:`check_options`
+``Args:`` of the class that declares it. A subclass that assigns an option without a type fixes its value, and it is
+no longer an option. A subclass that annotates it again with a plain default keeps its range. If the default is None,
+the value may be None. ``__init__`` stores the options and calls ``__post_init__`` if it exists. :func:`check_options`
 checks the ranges.
 """
 
@@ -92,7 +92,9 @@ class Option:
         if high is not None:
             end = f"{'at most' if self.below is None else 'below'} {_text(high)}"
             bounds.append("finite" if high == math.inf else end)
-        return " or ".join(words + [" and ".join(bounds)] * bool(bounds))
+        if bounds:
+            words.append(" and ".join(bounds))
+        return " or ".join(words)
 
     def accepts(self, value: Any) -> bool:
         """Return whether a value, or every entry of a sequence, is in the range; the type is not checked.
@@ -127,6 +129,7 @@ def _beyond(value: Any) -> bool:
 
 
 def _text(number: Any) -> str:
+    """Return a bound or a choice as text; bounds near a large power of two as that power."""
     if isinstance(number, (str, bool)):
         return str(number) if isinstance(number, str) else str(number).lower()
     # Seeds are bounded by a power of two.
@@ -229,7 +232,7 @@ def options_of(component: object) -> dict[str, Option]:
 
 def check_options(component: object) -> None:
     """Raise LDLError for the first option out of range, with its name, its value and the accepted values."""
-    # A class with its own ``__init__`` has passed these to its base.
+    # A class with its own ``__init__`` has passed its options to its base class.
     for name, known in getattr(component, OPTIONS, {}).items():
         value = getattr(component, name)
         if not known.accepts(value):

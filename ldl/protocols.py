@@ -160,8 +160,8 @@ def keep_together(fold: Fold, units: np.ndarray) -> Fold:
     kept = Fold(*(rows[part == number] for number in range(3)))
     if not len(kept.train) or (len(fold.test) and not len(kept.test)):
         raise LDLError(
-            f"{len(rows)} instances are only {len(first)} different ones, too few for training and test without a copy "
-            "on both sides; add others, or ask for fewer folds"
+            f"{len(rows)} instances have only {len(first)} different inputs, too few for training and test sets "
+            "without common copies; add others, or use fewer folds"
         )
     return kept
 

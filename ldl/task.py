@@ -160,10 +160,10 @@ class Task(Optimised):
                 self.train_values = data.train_values if self.labels.kind == "ordinal" and not self.gives_maps else None
             serve_frozen(self.backbone, self.trainer)
         elif self.input_shape is None:
-            raise LDLError("Task knows no labels; pass Trainer.fit a data module of ldl, or call task.build first")
+            raise LDLError("Task has no labels; pass Trainer.fit a data module of ldl, or call task.build first")
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Return the callbacks that drive the head, and those of every run."""
+        """Return the callbacks that drive the head, and the callbacks of every run."""
         return [*drivers(self.head, self.compiled, self._trainer), Resume(), CheckFinite(), Calibrate()]
 
     def features(self, batch: dict[str, Tensor]) -> Tensor:

@@ -35,14 +35,14 @@ def check_head(make: Callable[[], Head]) -> None:
     """Check that a head keeps the contract, in a few seconds.
 
     The check builds the head for nominal, ordinal and 2-D labels, trains it briefly on a small random problem, calls,
-    saves and loads it. A head may refuse some of the labels with ``LDLError``, but not all. Heads that take bags get
-    bags, an ``ImageHead`` gets images of several sizes.
+    saves and loads it. A head may raise ``LDLError`` for some kinds of labels, but not for all. Heads that take bags
+    get bags, an ``ImageHead`` gets images of several sizes.
 
     Args:
         make: Class of the head, or a function that makes a head with other arguments.
 
     Raises:
-        AssertionError: The message names what the head breaks.
+        AssertionError: The head breaks the contract; the message names the broken rule.
 
     Example:
         >>> from ldl.heads import Softmax
@@ -67,7 +67,11 @@ def check_head(make: Callable[[], Head]) -> None:
         _check_output(head, features, labels)
         _check_better_than_constant(head, features, target)
         _check_saving(head, features, make)
-    _must(bool(accepted), make(), "refuses every label space: build must accept nominal, ordinal or grid labels")
+    _must(
+        bool(accepted),
+        make(),
+        "raises LDLError for every label space; build must accept nominal, ordinal or grid labels",
+    )
 
 
 def _check_arguments(head: Head) -> None:
@@ -80,9 +84,9 @@ def _check_arguments(head: Head) -> None:
         _must(parameter.default is not parameter.empty, head, f"{where} needs a default")
         _must(f"{name}:" in documented, head, f"{where} must be described under 'Args:' in the class docstring")
         _must(hasattr(head, name), head, f"{where} must be stored as self.{name}")
-    _must(not head.is_built, head, "is built by __init__; parameters belong into build()")
+    _must(not head.is_built, head, "is built by __init__; create parameters in build()")
     rebuilt = to_spec(from_spec(to_spec(head), Head))  # type: ignore[type-abstract]
-    _must(rebuilt == to_spec(head), head, "does not come back from its arguments; __init__ must only store them")
+    _must(rebuilt == to_spec(head), head, "cannot be rebuilt from its arguments; __init__ must only store them")
 
 
 def _problem(labels: LabelSpace, bags: bool) -> tuple[Tensor, Tensor]:
@@ -101,7 +105,7 @@ def _check_built(head: Head, labels: LabelSpace) -> None:
         check_built(head, FEATURES, labels)
     with suppress(LDLError):
         head.build(FEATURES, labels)
-        _must(False, head, "builds twice; call super().build first, which refuses")
+        _must(False, head, "builds twice; call super().build first, which raises LDLError for a built head")
 
 
 def _check_learning(head: Head, features: Tensor, target: Tensor) -> None:
@@ -182,14 +186,14 @@ def _check_output(head: Head, features: Tensor, labels: LabelSpace) -> None:
 
 @torch.no_grad()
 def _check_better_than_constant(head: Head, features: Tensor, target: Tensor) -> None:
-    """Check the KL divergence or the absolute error of values: a head may aim at either."""
+    """Check that the head beats a constant prediction, in KL divergence or in the absolute error of values."""
     output = head(features)
     uniform = kl(torch.full_like(target, 1 / target.shape[-1]), target).mean()
     better = bool(kl(output, target).mean() < uniform)
     if head.labels.has_values:
         value, true = head.labels.decode(output), head.labels.decode(target)
         better |= bool((value - true).abs().mean() < (true - true.median(0).values).abs().mean())
-    _must(better, head, "is no better on its training rows than a constant, neither in KL nor in the decoded value")
+    _must(better, head, "beats no constant prediction on its training rows, neither in KL nor in the decoded value")
 
 
 @torch.no_grad()
@@ -205,18 +209,18 @@ def _check_saving(head: Head, inputs: Tensor, make: Callable[[], Head]) -> None:
         same = torch.equal(other.eval()(inputs), head(inputs))
     except Exception:  # a head without part of its state may raise anything
         same = False
-    lost = "" if same else lost_in_checkpoint(head, inputs, make) or "it predicts a little otherwise"
+    lost = "" if same else lost_in_checkpoint(head, inputs, make) or "its predictions differ slightly"
     _must(same, head, f"is lost with its checkpoint: {lost}")
     if isinstance(head, AlternatingHead) and isinstance(other, AlternatingHead):
         state = head.memory_state(Collective())
         other.load_memory_state(state, Collective())
         again = other.memory_state(Collective())
         equal = state.keys() == again.keys() and all(torch.equal(state[name], again[name]) for name in state)
-        _must(equal, head, "does not restore the samples it remembers from memory_state")
+        _must(equal, head, "does not restore its replay buffer from memory_state")
 
 
 def _check_images(head: ImageHead, make: Callable[[], Head], labels: LabelSpace) -> None:
-    batches = [_picture(labels, number, (64 + 8 * number, 96 - 4 * number)) for number in range(3)]
+    batches = [_striped_image(labels, number, (64 + 8 * number, 96 - 4 * number)) for number in range(3)]
     wanted = {"input", "target", *head.wants}
     head.fit_images([{name: batch[name] for name in wanted} for batch in batches], Collective())
     trials = [batch["input"] for batch in batches] + [batches[0]["input"][..., :33, :47]]
@@ -231,7 +235,7 @@ def _check_images(head: ImageHead, make: Callable[[], Head], labels: LabelSpace)
         _must(head(first[:0]).shape == (0, 40, 40, len(labels)), head, "must take an empty batch")
 
 
-def _picture(labels: LabelSpace, number: int, size: tuple[int, int]) -> dict[str, Tensor]:
+def _striped_image(labels: LabelSpace, number: int, size: tuple[int, int]) -> dict[str, Tensor]:
     """Return an image of stripes, with the first label on the lines between them, from two annotators who agree."""
     across = torch.arange(size[1]).expand(size)
     segments = across // 12 + 1

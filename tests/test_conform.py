@@ -168,7 +168,7 @@ def test_what_was_not_validated_has_none(tmp_path: Path, ages: Path) -> None:
     assert task.calibration is None
     found = Predictor(task).predict(np.load(ages)["features"])
     assert found.calibration is None and found.interval(0.8).shape == (300, 2)
-    with pytest.raises(LDLError, match="nothing calibrates these predictions"):
+    with pytest.raises(LDLError, match="these predictions have no calibration"):
         found.interval(0.8, calibrated=True)
 
 

@@ -168,7 +168,7 @@ BAD: dict[type[Head], str] = {
     _Greedy: "'more' must be an ordinary argument",
     _Attached: "loss 'memory' must be detached tensors of 48 rows",
     _Short: "loss 'memory' must be detached tensors of 48 rows",
-    _Refusing: "refuses every label space",
+    _Refusing: "raises LDLError for every label space",
 }
 for _cls in BAD:
     if _cls is not _Undocumented:

@@ -73,7 +73,7 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("concentration below 0", "ldlf", put(-1.0, "ldl", "concentration"), "ldl.concentration is -1.0, not a number"),
     ("no temperature", "ldlf", put(None, "ldl", "temperature"), "ldl.temperature is None, not a number above"),
     ("another input_shape", "ldlf", put([7], "ldl", "input_shape"), r"head.split.0.weight has shape \(5, 6\), but"),
-    ("global_step of text", "ldlf", put("many", "global_step"), "global_step is a str"),
+    ("global_step of text", "ldlf", put("many", "global_step"), "global_step is many, not a number of steps"),
     ("class path of a number", "ldlf", put(7, "ldl", "head", "class_path"), "ldl.head.class_path is 7, not a str"),
     ("relative class path", "ldlf", put(".heads.LDLF", "ldl", "head", "class_path"), "not the full path"),
     ("class of something else", "ldlf", put("os.system", "ldl", "head", "class_path"), "os.system, which is no Head"),
@@ -104,7 +104,7 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("a calibration with more", "softmax", calibration(more=1), "must have score, weight and units, and nothing else"),
     ("scores that fall", "softmax", calibration(score=torch.tensor([0.7, 0.2]).double()), "at least 0 and rise"),
     ("scores below 0", "softmax", calibration(score=torch.tensor([-0.7, 0.2]).double()), "at least 0 and rise"),
-    ("scores that are NaN", "softmax", calibration(score=torch.full((2,), torch.nan).double()), "what is not finite"),
+    ("scores that are NaN", "softmax", calibration(score=torch.full((2,), torch.nan).double()), "that is not finite"),
     ("scores without end", "softmax", calibration(score=torch.zeros(1).double().expand(2**40)), "has 1099511627776 e"),
     ("fewer scores than weights", "softmax", calibration(score=torch.ones(1).double()), "has 1 scores and 2 weights"),
     ("units that are not there", "softmax", calibration(units=3), "weight must be above 0 and sum to its 3 units"),
@@ -143,7 +143,7 @@ def test_other_files_are_refused(content: str, tmp_path: Path, monkeypatch: pyte
     else:
         given = {"nothing": b"", "cut": whole[: len(whole) // 2], "text": b"weights", "pickle": pickle.dumps(Evil())}
         file.write_bytes(given[content])
-    with pytest.raises(LDLError, match="it is no file to read" if content == "packed" else "cannot be read as a"):
+    with pytest.raises(LDLError, match="give another file" if content == "packed" else "cannot be read as a"):
         read_checkpoint(file)
     assert not Path("PWNED").exists()
 

@@ -72,7 +72,7 @@ def test_bombs_are_not_unpacked(name: str, tmp_path: Path, no_slack: None) -> No
     else:
         scipy.io.savemat(path, {"features": zeros, "groundTruth": zeros}, do_compression=True)
     readers = {"gt.mat": read_ground_truth, "mnist.npz": lambda path: read_mnist(path.parent)}
-    with pytest.raises(LDLError, match="unpacks to .* or more; it is no file to read"):
+    with pytest.raises(LDLError, match="unpacks to .* or more; give another file"):
         readers.get(name, read_table)(path)
 
 
@@ -194,7 +194,7 @@ def test_weights_that_are_not_finite_are_refused(kind: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", ["code", "bomb", "nothing", "truncated"])
 def test_other_weights_are_refused(kind: str, tmp_path: Path) -> None:
     weights(kind, tmp_path / "a.pth")
-    with pytest.raises(LDLError, match="a.pth .*it is no file to read" if kind == "bomb" else "a.pth"):
+    with pytest.raises(LDLError, match="a.pth .*give another file" if kind == "bomb" else "a.pth"):
         Timm(SMALL, weights=str(tmp_path / "a.pth")).build((3, 32, 32))
 
 
@@ -225,7 +225,7 @@ CROPS = {"crop_size": 32, "margin": None, "transforms": Pipeline(default_train_t
         ({"transforms": {}}, "cannot be rebuilt"),
         ({"transforms": {"transform": {"__class_fullname__": "os.system", "p": 1}}}, "cannot be rebuilt.*system"),
         ({"transforms": {"transform": {"__class_fullname__": "Resize", "height": 10**9, "width": 1}}}, "16384 pixels"),
-        ({}, "holds no pictures"),
+        ({}, "holds no images"),
     ],
 )
 def test_preprocessing_is_held_against_its_form(change: dict[str, Any], words: str, tmp_path: Path) -> None:

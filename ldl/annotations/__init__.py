@@ -1,4 +1,4 @@
-"""Votes of several annotators: reading them, what they are worth, and how a model compares with annotators."""
+"""Votes of several annotators: reading, agreement, and the comparison of a model with annotators."""
 
 from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority_accuracy, vote_nll
 from ldl.annotations.dirichlet import DirichletMultinomial

@@ -50,7 +50,7 @@ def vote_nll(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
     Args:
         prediction: (N, C), rows on the simplex; probabilities below 1e-12 count as 1e-12.
-        counts: (N, C) votes, at least one an item.
+        counts: (N, C) votes, at least one per item.
     """
     share = counts / counts.sum(1, keepdims=True)
     return -(share * np.log(np.maximum(prediction, FLOOR))).sum(1)

@@ -1,7 +1,7 @@
-"""The Dirichlet-multinomial distribution of votes: how much the items differ, and what a number of votes is worth.
+"""The Dirichlet-multinomial distribution of votes: the differences between items, and the worth of a number of votes.
 
 The votes on an item are draws from a distribution over the labels, which itself is drawn from a Dirichlet distribution
-with parameters alpha = s m. The mean m (C,) is what all items have in common. The concentration s says how much they
+with parameters alpha = s m. The mean m (C,) is common to all items. The concentration s states how much they
 differ: with a small s the votes on one item agree, with a large s every item has the distribution m.
 """
 

@@ -1,8 +1,8 @@
-"""Rater equivalence: how many annotators predict the next vote as well as a model does.
+"""Rater equivalence: the number of annotators whose votes predict a further vote as well as a model does.
 
 The power curve is the expected negative log-likelihood of one vote, predicted from k other votes on the same item by
-the posterior mean under a Dirichlet prior, k = 0, 1, 2, ... The number of raters that a model is worth is the place
-where the curve has the model's result (Resnick, Kong, Schoenebeck & Weninger 2021, arXiv 2106.01254).
+the posterior mean under a Dirichlet prior, k = 0, 1, 2, ... A model is worth k raters if the
+curve reaches the model's negative log-likelihood at k (Resnick, Kong, Schoenebeck & Weninger 2021, arXiv 2106.01254).
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ DRAWS = 1000
 """Bootstrap samples of an interval."""
 
 MOST = 30
-"""Most raters that a model is compared with by default; further ones hardly differ, and take long to compute."""
+"""Default limit of the raters to compare a model with; more raters change little and take long to compute."""
 
 CHUNK = 1 << 24
-"""Numbers in memory at a time."""
+"""Largest number of bootstrap counts in memory at a time."""
 
 
 @dataclass(frozen=True)
 class RaterEquivalence:
-    """What a model is worth in annotators, on items that all have more than ``raters`` votes.
+    """Worth of a model in annotators, on items that all have more than K votes.
 
     Attributes:
         curve: (K + 1,) expected NLL of a vote that k = 0..K other votes predict.
-        with_model: The same if the model's prediction is the mean of the prior; None without a validation set.
+        with_model: (K + 1,) the curve with the model's prediction as the mean of the prior; None without a validation
+            set.
         nll: Expected NLL of a vote that the model predicts.
         worth: Number of raters whose prediction is as good as the model's, from 0 to K; infinity if K raters are worse.
         interval: Lower and upper end of ``worth`` by bootstrap.
@@ -79,7 +80,9 @@ def held_out_nll(counts: np.ndarray, prior: DirichletMultinomial, raters: int) -
     if (counts != np.round(counts)).any():
         raise LDLError("a power curve needs whole votes, and some counts are fractional; pass votes instead of shares")
     if len(counts) and votes.min() <= raters:
-        raise LDLError(f"{raters} raters predict a vote on items with {raters + 1} votes, and one has {votes.min():g}")
+        raise LDLError(
+            f"{raters} raters predict a vote on items with {raters + 1} votes, and an item has {votes.min():g}"
+        )
     item, label = np.nonzero(counts)
     own, others = counts[item, label].astype(np.int64) - 1, votes[item].astype(np.int64) - 1
     alpha = np.broadcast_to(prior.alpha, counts.shape)
@@ -122,13 +125,13 @@ def rater_equivalence(
     """Compare a model with annotators, on held-out votes of the items that have enough of them.
 
     Args:
-        prediction: (N, C) of the model, rows on the simplex.
+        prediction: (N, C) predictions of the model, rows on the simplex.
         counts: (N, C) votes, whole numbers.
         prior: The prior of all items or of each item, fitted to the training set.
         around: Priors around the predictions (:meth:`DirichletMultinomial.around`), with a concentration fitted to the
             validation set, for the curve of model and raters; None leaves it out.
         groups: (N,) of any type; the bootstrap draws whole groups. None draws items.
-        raters: Largest k; None is :func:`most_raters`.
+        raters: Largest k; None uses :func:`most_raters`.
         level: Level of the interval.
         seed: Seed of the bootstrap.
 
@@ -137,14 +140,16 @@ def rater_equivalence(
             predictions that are not finite.
     """
     if not np.isfinite(prediction).all():
-        raise LDLError("predictions must be finite to compare a model with raters; train it with another learning rate")
+        raise LDLError(
+            "predictions must be finite to compare a model with raters; train the model with another learning rate"
+        )
     raters = most_raters(counts) if raters is None else raters
     kept = counts.sum(1) > raters
     if not kept.any():
         raise LDLError(f"no item has more than {raters} votes; give fewer raters, or more votes")
-    held, with_model = held_out_nll(counts[kept], _some(prior, counts.shape, kept), raters), None
+    held, with_model = held_out_nll(counts[kept], _select(prior, counts.shape, kept), raters), None
     if around is not None:
-        with_model = held_out_nll(counts[kept], _some(around, counts.shape, kept), raters).mean(0)
+        with_model = held_out_nll(counts[kept], _select(around, counts.shape, kept), raters).mean(0)
     model = vote_nll(prediction[kept], counts[kept])
     unit = np.arange(len(model)) if groups is None else np.unique(groups[kept], return_inverse=True)[1]
     worths = _bootstrap(np.column_stack([held, model]), unit, np.random.default_rng(seed))
@@ -154,15 +159,16 @@ def rater_equivalence(
     return RaterEquivalence(curve, with_model, nll, worth(curve, nll), interval, level, len(model))
 
 
-def _some(prior: DirichletMultinomial, shape: tuple[int, ...], kept: np.ndarray) -> DirichletMultinomial:
+def _select(prior: DirichletMultinomial, shape: tuple[int, ...], kept: np.ndarray) -> DirichletMultinomial:
+    """Return the priors of the items to keep, of counts of this shape."""
     return DirichletMultinomial(np.broadcast_to(prior.alpha, shape)[kept])
 
 
 def worth(curve: np.ndarray, nll: float) -> float:
-    """Return where a power curve (K + 1,) has a result, between whole numbers on a straight line.
+    """Return the number of raters, by linear interpolation, at which a power curve (K + 1,) reaches ``nll``.
 
     Returns:
-        0 for a result that is not better than no rater, infinity for one that is better than K raters.
+        0 if ``nll`` is not better than without raters, infinity if it is better than with K raters.
     """
     return float(_worths(curve[None], np.array([nll]))[0])
 
@@ -180,7 +186,7 @@ def _worths(curves: np.ndarray, nll: np.ndarray) -> np.ndarray:
 
 
 def _bootstrap(results: np.ndarray, unit: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the worth (DRAWS,) for resampled units; ``results`` (N, K + 2) end with the model's."""
+    """Return the worth (DRAWS,) for resampled units; the last column of ``results`` (N, K + 2) is the model's."""
     units = int(unit.max()) + 1
     sums = np.zeros((units, results.shape[1]))
     np.add.at(sums, unit, results)

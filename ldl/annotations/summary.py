@@ -13,7 +13,7 @@ ORDERS = 200
 """Random orders of the items that the order of the table is compared with."""
 
 ORDERED = 5
-"""Standard deviations over random orders from which on a table does not look to be in random order."""
+"""Standard deviations over random orders from which on a table does not count as randomly ordered."""
 
 SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100)
 """Numbers of raters whose result is shown, besides the largest."""
@@ -68,7 +68,7 @@ def power_curve(counts: np.ndarray) -> tuple[DirichletMultinomial, np.ndarray, i
 def _order(shares: np.ndarray) -> str:
     """Compare the agreement of votes on neighbouring items with that in random orders."""
     if len(shares) < 3:
-        return f"{len(shares)} items are too few to tell anything from their order"
+        return f"{len(shares)} items are too few to judge their order"
 
     def agreement(rows: np.ndarray) -> float:
         return float((rows[1:] * rows[:-1]).sum(1).mean())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd  # as scikit-learn does
+import pandas as pd  # not imported late: scikit-learn imports pandas anyway
 
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
@@ -75,7 +75,7 @@ class Annotations:
         return self.whole or self.totals
 
     def over(self, labels: LabelSpace) -> Annotations:
-        """Return the votes over a label space that has these labels and further ones, by name."""
+        """Return the annotations over a larger label space, which has labels of the same names and others."""
         counts = np.zeros((len(self), len(labels)))
         counts[:, [labels.names.index(name) for name in self.labels.names]] = self.counts
         return replace(self, labels=labels, counts=counts)
@@ -91,14 +91,14 @@ class Annotations:
             unlabelled: Whether rows without votes are left out or an error.
 
         Raises:
-            LDLError: Votes for an item that is not in the table, an item that is there twice, or no row with votes.
+            LDLError: Votes for an item that is not in the table, an item in two rows of the table, or, with
+                ``unlabelled`` ``error``, a row without votes.
         """
-
         index = pd.Index([str(key) for key in keys])
         if (twice := index.duplicated()).any():
             raise LDLError(
-                f"{source}: {int(twice.sum())} rows repeat an item, the first is {index[twice][0]!r}; votes need one "
-                "row an item"
+                f"{source}: {int(twice.sum())} rows repeat an item, the first is {index[twice][0]!r}; give every "
+                "item one row"
             )
         places = index.get_indexer([str(item) for item in self.items])
         if (lost := places < 0).any():
@@ -122,7 +122,6 @@ class Annotations:
         return len(self.items)
 
     def __str__(self) -> str:
-
         votes, kind = self.votes, "votes" if self.counted else "shares"
         known = "" if self.raters is None else f", {len(pd.unique(self.raters))} raters"
         left = f"; {self.left_out} items without a vote are left out" if self.left_out else ""
@@ -164,13 +163,13 @@ def read_annotations(
         rater_columns: Names or patterns of the columns of the matrix layout.
         votes_column: Column of the counts layout with the number of votes, if the labels have shares. Counts are then
             rounded to whole votes of this sum.
-        order: All labels from the lowest to the highest, for ordinal labels that are no numbers.
+        order: All labels from the lowest to the highest, for ordinal labels whose names are not numbers.
         unlabelled: Whether items without a vote are left out or an error.
         group_column: Column with the group of the item, such as a patient.
 
     Raises:
-        LDLError: No layout fits, votes that are negative, no numbers, for no label, or counted twice, or an item
-            without a group or of two groups.
+        LDLError: No layout fits, a vote is negative, not a number, for an unknown label or given twice, or an item has
+            no group or two groups.
     """
     table, name = _read(source)
     label_columns = _label_columns(table, label_columns, name)
@@ -210,7 +209,6 @@ def read_annotations(
 
 def _groups(table: pd.DataFrame, item: str | None, group: Any, items: np.ndarray, name: str) -> np.ndarray:
     """Return the group of each item (N,)."""
-
     keys = np.arange(len(table)) if item is None else table[item].to_numpy()
     pairs = pd.DataFrame({"item": keys, "group": table[group].to_numpy()}).drop_duplicates()
     pairs = pairs[pairs["item"].isin(items)]
@@ -225,14 +223,13 @@ def _groups(table: pd.DataFrame, item: str | None, group: Any, items: np.ndarray
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a table with gaps as missing values, and its name for messages."""
-
     if isinstance(source, pd.DataFrame):
         return source.reset_index(drop=True), str(source.attrs.get("source", "the DataFrame"))
     path = Path(source)
     try:
         if path.suffix.lower() == ".parquet":
             return pd.read_parquet(path), str(path)
-        # As text, so that keys stay as they are written.
+        # As text, so that keys such as 007 keep their zeros.
         table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True)
     except (OSError, UnicodeError, ValueError, ImportError) as error:
         raise LDLError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
@@ -256,7 +253,7 @@ def matching_columns(header: Iterable[Any], patterns: Sequence[str] | str, sourc
 
 
 def _matches(name: str, pattern: str) -> bool:
-    return name == pattern or fnmatchcase(name, pattern)  # [ and ] stand in names too
+    return name == pattern or fnmatchcase(name, pattern)  # the name of a column may contain [ and ]
 
 
 def _label_columns(table: pd.DataFrame, patterns: Sequence[str] | str, name: str) -> list[Any]:
@@ -273,7 +270,6 @@ def _label_columns(table: pd.DataFrame, patterns: Sequence[str] | str, name: str
 
 
 def _keys(table: pd.DataFrame, item: str | None, name: str) -> np.ndarray:
-
     keys = np.arange(len(table)) if item is None else table[item].to_numpy()
     if (gaps := pd.isna(keys)).any():
         raise LDLError(f"{name}: {int(gaps.sum())} rows have no {item}, the first is row {_first(gaps)}; fill it in")
@@ -292,7 +288,6 @@ def _first(mask: np.ndarray) -> int:
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return a column as float64, NaN for gaps."""
-
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     wrong = (~np.isfinite(numbers) & column.notna().to_numpy()) | (numbers < 0)
     if wrong.any():
@@ -322,9 +317,9 @@ def _from_counts(
 
 
 def _rounded(counts: np.ndarray) -> np.ndarray:
-    """Round counts (N, C) to whole votes of the same sums: those with the largest remainders are rounded up.
+    """Round counts (N, C) to whole votes of the same sums, by the largest remainder method.
 
-    Published shares are rounded themselves, so counts that are made of them are not whole.
+    Published shares are rounded, so their products with the numbers of votes are not whole.
     """
     whole = np.floor(counts + 1e-9)
     missing = np.round(counts.sum(1) - whole.sum(1))
@@ -335,7 +330,6 @@ def _rounded(counts: np.ndarray) -> np.ndarray:
 def _from_votes(
     table: pd.DataFrame, item: str, rater: str, vote: str, layout: Layout, order: Sequence[str], name: str
 ) -> Annotations:
-
     if table[[item, rater]].isna().any(axis=None):
         raise LDLError(f"{name}: some votes have no {item} or no {rater}; fill them in, or remove the rows")
     twice = table.duplicated([item, rater]).to_numpy()
@@ -343,7 +337,7 @@ def _from_votes(
         row = table.iloc[_first(twice)]
         raise LDLError(
             f"{name}: {int(twice.sum())} votes are by a rater who has voted on the item before, the first by "
-            f"{str(row[rater])!r} on {str(row[item])!r}; keep one vote of each rater"
+            f"{str(row[rater])!r} on {str(row[item])!r}; keep one vote per rater and item"
         )
     if not len(table):
         raise LDLError(f"{name} has no vote; fill in {vote}")
@@ -374,7 +368,7 @@ def vote_counts(shares: np.ndarray, votes: np.ndarray) -> np.ndarray:
 
 
 def _label_space(names: list[str], order: Sequence[str]) -> tuple[LabelSpace, np.ndarray]:
-    """Return the label space of names, and their places in its order."""
+    """Return the label space of ``names``, and for each of its labels the place in ``names``."""
     if order:
         axis = tuple(float(number) for number in range(len(names)))
         return LabelSpace("ordinal", tuple(map(str, names)), (axis,)), np.arange(len(names))

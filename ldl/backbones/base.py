@@ -27,7 +27,7 @@ class Backbone(nn.Module, ABC):
     Attributes:
         lr: Learning rate of the backbone; None uses that of the head.
         is_frozen: Whether its parameters never change, so that its features can be computed once.
-        views: Number of augmented copies of each training picture whose frozen maps are cached; 0 caches none. Needs
+        views: Number of augmented copies of each training image whose frozen maps are cached; 0 caches none. Needs
             :meth:`frozen_maps` and :meth:`from_frozen_maps`.
         enlarge: Factor by which images are enlarged first.
         gives_maps: Whether it returns features of every pixel, (B, H, W, F).
@@ -82,11 +82,11 @@ class Backbone(nn.Module, ABC):
         raise LDLError(f"{type(self).__name__} caches no views: leave views 0, or define frozen_maps")
 
     def from_frozen_maps(self, maps: Tensor) -> Tensor:
-        """Return features (B, F) of frozen maps of pictures (B, 1, ...), or with mirror images (B, 2, ...)."""
+        """Return features (B, F) of frozen maps of images (B, 1, ...), or with mirror images (B, 2, ...)."""
         raise NotImplementedError
 
     def boxes(self, input_shape: tuple[int, ...]) -> Tensor | None:
-        """Return the places of a bag's instances in a picture of ``input_shape``; None, the default, without places.
+        """Return the places of a bag's instances in an image of ``input_shape``; None, the default, without places.
 
         Places are (J, 4) top, left, bottom, right in pixels: windows of one size on a regular grid, row by row.
         """

@@ -14,10 +14,10 @@ from ldl.options import option, options
 
 @options
 class EachInstance(Backbone):
-    """Apply a backbone to every instance of a bag, such as a network to every picture.
+    """Apply a backbone to every instance of a bag, such as a network to every image.
 
-    Inputs (B, J, ...) become features (B, J, F), for heads that take bags. A missing instance is NaN throughout, which
-    pictures of floats can be; all instances of uint8 exist. The backbone processes existing instances only.
+    Inputs (B, J, ...) become features (B, J, F), for heads that take bags. A missing instance is NaN throughout;
+    instances of uint8 images cannot be missing. The backbone processes existing instances only.
 
     Args:
         backbone: The backbone, by class name; None is ``Identity``.
@@ -36,7 +36,9 @@ class EachInstance(Backbone):
         Raises LDLError for inputs that are not bags, or a backbone that returns bags or maps.
         """
         if len(input_shape) < 2:
-            raise LDLError(f"EachInstance needs bags (instances, ...), got inputs of shape {input_shape}; leave it out")
+            raise LDLError(
+                f"EachInstance needs bags (instances, ...), got inputs of shape {input_shape}; leave EachInstance out"
+            )
         width = self.backbone.build(input_shape[1:], load_weights)
         if self.backbone.gives_maps or self.backbone.gives_bags:
             raise LDLError(
@@ -48,15 +50,15 @@ class EachInstance(Backbone):
         return width
 
     def tuned_parameters(self) -> list[nn.Parameter]:
-        """Return those of the backbone."""
+        """Return the tuned parameters of the wrapped backbone."""
         return self.backbone.tuned_parameters()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map bags (B, J, ...) to (B, J, F), NaN for missing instances."""
         exists = present(inputs.flatten(2))
         if traced():
-            pictures = torch.where(exists.reshape(*exists.shape, *[1] * (inputs.ndim - 2)), inputs, 0)
-            found = self.backbone(pictures.flatten(0, 1)).unflatten(0, exists.shape)
+            filled = torch.where(exists.reshape(*exists.shape, *[1] * (inputs.ndim - 2)), inputs, 0)
+            found = self.backbone(filled.flatten(0, 1)).unflatten(0, exists.shape)
             return torch.where(exists.unsqueeze(-1), found, torch.nan)
         found = self.backbone(inputs[exists])
         features = found.new_full((*exists.shape, found.shape[-1]), torch.nan)

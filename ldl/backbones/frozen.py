@@ -1,4 +1,4 @@
-"""Features of frozen layers, computed once and reused: by every fold and head, and for augmented copies of pictures."""
+"""Features of frozen layers, of inputs and of augmented images, computed once and reused by every fold and head."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ldl.data.storage import RowWriter
 from ldl.spec import to_spec
 
 SIDES = 2
-"""Views of evaluation: the picture and its mirror image."""
+"""Views of evaluation: the image and its mirror image."""
 
 
 def serve_frozen(backbone: Backbone, trainer: pl.Trainer) -> None:
     """Let a trainer's data serve features, or cached augmentations, of the backbone's current weights.
 
-    Existing ones of the same weights are reused. Prediction, which uses every instance once, computes none. Raises
+    Existing features of the same weights are reused. Prediction uses every instance once, so it caches nothing. Raises
     LDLError if the network cannot be split after the frozen layers.
     """
     data, device = getattr(trainer, "datamodule", None), trainer.strategy.root_device
@@ -47,7 +47,7 @@ def cache_features(backbone: Backbone, data: LDLDataModule, device: torch.device
 
     Features are those of evaluation, without augmentation. They are computed on ``device`` and stored under a key of
     the weights, the backbone's options and the inputs: in the data module, for all its folds, and, if the data have a
-    ``content_key``, on disk, where concurrent processes wait for the first one. A backbone of another key replaces
+    ``content_key``, on disk, where concurrent processes wait for the first one. Features of another key replace
     them. Features that were passed to the data module by hand stay.
     """
     if data.backbone_features is not None and data.features_key is None:
@@ -72,11 +72,11 @@ def _features(backbone: Backbone, data: LDLDataModule, device: torch.device) -> 
 
 @dataclass
 class CachedAugmentations:
-    """Serves cached maps of frozen layers in place of pictures.
+    """Cached maps of frozen layers, which the data serve in place of images.
 
     Attributes:
         maps: (size, 2 + views, ...) of every instance: unchanged, mirrored, and in augmented copies.
-        key: Identifies what the maps were computed from.
+        key: Identifies the weights, the inputs and the augmentation of the maps.
     """
 
     maps: Tensor
@@ -84,7 +84,11 @@ class CachedAugmentations:
     serves = "maps"
 
     def inputs(self, rows: np.ndarray, seeds: np.ndarray, train: bool) -> Tensor:
-        """Return maps of the instances ``rows`` (B,): (B, 1, ...), chosen by ``seeds``, or (B, 2, ...), both sides."""
+        """Return maps of the instances ``rows`` (B,).
+
+        In training (B, 1, ...), of an augmented copy chosen by ``seeds``; else (B, 2, ...), of the image and its mirror
+        image.
+        """
         index = torch.from_numpy(rows)
         if not train:
             return self.maps[index, :SIDES]
@@ -92,9 +96,10 @@ class CachedAugmentations:
 
 
 def cache_augmentations(backbone: Backbone, data: LDLDataModule, device: torch.device) -> CachedAugmentations | None:
-    """Return the cached augmentations of ``backbone``, those of ``data`` if they are the same; None if it uses none.
+    """Return the cached augmentations of ``backbone``; None if the backbone uses none.
 
-    They are stored as features are, with the augmentation and the seed of the run in the key.
+    They are stored like features, with the augmentation and the seed of the run in the key. If ``data`` already serve
+    augmentations with this key, these are returned.
     """
     if not backbone.views:
         return None
@@ -109,7 +114,7 @@ def cache_augmentations(backbone: Backbone, data: LDLDataModule, device: torch.d
 
 
 def _frozen_state(backbone: Backbone) -> dict[str, Tensor]:
-    """Return the parameters that are not trained, and the buffers of their layers; others change between folds."""
+    """Return the parameters that are not trained, and the buffers of their layers; all others change between folds."""
     layers = {name.rpartition(".")[0] for name, held in backbone.named_parameters() if not held.requires_grad}
     return {name: value for name, value in backbone.state_dict().items() if name.rpartition(".")[0] in layers}
 
@@ -164,5 +169,5 @@ def _cached(key: str, data: LDLDataModule, what: str, make: Callable[[], Iterato
 
 
 def _in_evaluation(backbone: Backbone, device: torch.device) -> Backbone:
-    # In float32 for any precision of the trainer, because the cache has none.
+    # In float32 for any precision of the trainer, because the key of the cache does not name a precision.
     return copy.deepcopy(backbone).to(device, torch.float32).eval()

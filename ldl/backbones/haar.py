@@ -1,4 +1,4 @@
-"""Random rectangle features of pictures and of windows in them (Dollar et al. 2007; Viola & Jones 2001)."""
+"""Random rectangle features of images and of windows in them (Dollar et al. 2007; Viola & Jones 2001)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MOST = 4
 class Haar(Backbone):
     """Random Haar features: weighted sums of the mean brightness of two to four random rectangles.
 
-    A picture, or every window of it, has ``pool`` features. Sizes, places, channels and weights are drawn once from
-    uniform distributions, the weights from [-1, 1]. One integral image serves all windows of a picture. There are no
+    An image, or every window of it, has ``pool`` features. Sizes, places, channels and weights are drawn once from
+    uniform distributions, the weights from [-1, 1]. One integral image serves all windows of an image. There are no
     gradients, and the CPU computes the features.
 
-    With ``window``, the features are a bag of instances, (B, J, F). Windows run row by row, and a picture of H x W has
+    With ``window``, the features are a bag of instances, (B, J, F). Windows run row by row, and an image of H x W has
     J = rows * columns windows in (H - window) // stride + 1 rows. Without ``window``, the features are (B, F).
 
     Args:
         pool: F, the number of features.
-        window: Side of the windows in pixels; None uses the whole picture.
+        window: Side of the windows in pixels; None uses the whole image.
         stride: Pixels between windows.
         largest: Longest side of a rectangle, as a share of the window, in (0, 1].
         balanced: Weights of a feature sum to 0, so that uniform brightness gives 0.
-        seed: Seed of the features; None uses the run's.
+        seed: Seed of the features; None uses the run's seed.
     """
 
     no_graph: ClassVar[str] = "its sums over rectangles are compiled code, not torch's"
@@ -50,14 +50,14 @@ class Haar(Backbone):
     stride: int = option(default=1, least=1)
     largest: float = option(default=0.5, above=0, most=1, what="a share of the window")
     balanced: bool = False
-    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's seed")
 
     def build(self, input_shape: tuple[int, ...], load_weights: bool = True) -> int:
-        """Draw the features for pictures (channels, height, width). Raises LDLError."""
+        """Draw the features for images (channels, height, width). Raises LDLError."""
         self.check_images(input_shape)
         most = min(input_shape[1:])
         if self.window is not None and not 1 <= self.window <= most:
-            raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole picture")
+            raise LDLError(f"Haar.window {self.window!r} must be in 1..{most} pixels, or null for the whole image")
         self.gives_bags = self.window is not None
         sides = input_shape[1:] if self.window is None else (self.window, self.window)
         rng = np.random.default_rng(run_seed(self.seed))
@@ -82,7 +82,7 @@ class Haar(Backbone):
         check_numbers(self, "weights", self.weights)
 
     def grid(self, input_shape: tuple[int, ...]) -> tuple[int, int]:
-        """Return rows and columns of windows in pictures (channels, height, width); 1, 1 without ``window``."""
+        """Return rows and columns of windows in images (channels, height, width); 1, 1 without ``window``."""
         if self.window is None:
             return 1, 1
         rows, columns = ((side - self.window) // self.stride + 1 for side in input_shape[1:])
@@ -97,17 +97,17 @@ class Haar(Backbone):
 
     @torch.no_grad()
     def forward(self, inputs: Tensor) -> Tensor:
-        """Map pictures (B, channels, H, W), uint8 or float, to features (B, F), or (B, J, F) with ``window``; float32.
+        """Map images (B, channels, H, W), uint8 or float, to features (B, F), or (B, J, F) with ``window``; float32.
 
-        Pictures of 0 to 255 in uint8 become 0 to 1. Raises LDLError for other channels or sides than in ``build``; with
-        ``window``, any sides that hold a window are valid.
+        The values 0 to 255 of uint8 images become 0 to 1. Raises LDLError for other channels or sides than in
+        ``build``; with ``window``, any sides that hold a window are valid.
         """
         self._check_shape(tuple(inputs.shape[1:]))
-        pictures = inputs.cpu().double().numpy() / (255 if inputs.dtype == torch.uint8 else 1)
-        table = np.zeros((*pictures.shape[:2], pictures.shape[2] + 1, pictures.shape[3] + 1))
-        table[:, :, 1:, 1:] = pictures.cumsum(2).cumsum(3)
+        images = inputs.cpu().double().numpy() / (255 if inputs.dtype == torch.uint8 else 1)
+        table = np.zeros((*images.shape[:2], images.shape[2] + 1, images.shape[3] + 1))
+        table[:, :, 1:, 1:] = images.cumsum(2).cumsum(3)
         rows, columns = self.grid(tuple(inputs.shape[1:]))
-        features = np.empty((len(pictures), rows * columns, self.pool), np.float32)
+        features = np.empty((len(images), rows * columns, self.pool), np.float32)
         flat = table.reshape(len(table), math.prod(table.shape[1:]))
         _sum_points(flat, *self._points(table.shape), columns, self.stride, features)
         output = torch.from_numpy(features).to(inputs.device)
@@ -119,8 +119,8 @@ class Haar(Backbone):
         if shape != self._sides and not holds_windows:
             least = "at least " if self.window else ""
             raise LDLError(
-                f"Haar was built for pictures of {least}{height}x{width} pixels in {channels} channels, "
-                f"got inputs of shape {shape}; resize them to that"
+                f"Haar was built for images of {least}{height}x{width} pixels in {channels} channels, "
+                f"got inputs of shape {shape}; resize the images"
             )
 
     def _points(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
@@ -155,11 +155,11 @@ def _sum_points(
     features: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill ``features`` (B, J, F) with weighted sums of ``table`` (B, ...) at ``places`` (F, P) of every window."""
-    for picture in range(features.shape[0]):
+    for image in range(features.shape[0]):
         for window in range(features.shape[1]):
-            sums = table[picture, (window // columns * width + window % columns) * stride :]
+            sums = table[image, (window // columns * width + window % columns) * stride :]
             for feature in range(features.shape[2]):
                 total = 0.0
                 for point in range(places.shape[1]):
                     total += coefficients[feature, point] * sums[places[feature, point]]
-                features[picture, window, feature] = total
+                features[image, window, feature] = total

@@ -30,10 +30,10 @@ class Timm(TimmNetwork):
             ``freeze_groups`` raise an error if ``pretrained: auto`` finds no weights.
         freeze_groups: Freeze the first groups of layers, counted as timm does for layer-wise learning rates
             (``group_matcher``): the stem, then block after block.
-        freeze_statistics: Keep the loaded normalisation statistics in training too, so that statistics of few pictures
+        freeze_statistics: Keep the loaded normalisation statistics in training too, so that statistics of few images
             do not replace them; scales and shifts are still trained.
         views: With ``freeze_groups``, cache the maps of the frozen layers for this number of augmented copies of each
-            training picture, once for all epochs and folds, and train on these, for about as many epochs as there are
+            training image, once for all epochs and folds, and train on these, for about as many epochs as there are
             copies. 0 draws new copies every epoch, through all layers.
         lr: Learning rate of the network; None uses that of the head.
         drop_rate: Dropout of the network before its classifier.

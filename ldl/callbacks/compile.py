@@ -15,13 +15,13 @@ Compiled = Literal["none", "head", "all"]
 
 
 class Compile(pl.Callback):
-    """Compiles the loss of a head, or backbone and loss, during training; ``Task`` adds the callback.
+    """Compile the loss of a head, or backbone and loss, during training; ``Task`` adds the callback.
 
-    Functions are compiled and not modules, so weights keep their names. Every batch size has a graph of its own, which
+    The callback compiles functions, not modules, so weights keep their names. Every batch size has its own graph, which
     a resumed run compiles in the same way. Maps share one graph, since their number of pixels varies.
 
     Args:
-        what: ``head``, or ``all`` for the backbone too; for ``none`` there is no callback.
+        what: ``head``, or ``all`` for the backbone too; with ``none``, ``Task`` adds no callback.
         head: The head.
         backbone: The backbone.
 

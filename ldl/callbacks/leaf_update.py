@@ -19,9 +19,9 @@ FIX = "lower model.optimizer.lr, or regularise the update (of LDLF: leaf_smoothi
 
 
 class LeafUpdate(pl.Callback):
-    """Passes every batch to an ``AlternatingHead``, and runs its update over all processes when it is due.
+    """Pass every batch to an ``AlternatingHead``, and run its update over all processes when it is due.
 
-    ``Task`` adds the callback. Checkpoints have the replay buffer of the head, gathered from all processes, so a
+    ``Task`` adds the callback. Checkpoints store the replay buffer of the head, gathered from all processes, so a
     resumed run updates the leaves exactly as an uninterrupted run. Any other fit starts with an empty buffer.
     """
 

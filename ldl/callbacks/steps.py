@@ -21,10 +21,10 @@ MEASURED_KEY = "measured"
 
 
 class Resume(pl.Callback):
-    """Restores what Lightning does not: random state, metrics, and the decision of EarlyStopping.
+    """Restore the random state, the metrics and the decision of EarlyStopping, which Lightning does not restore.
 
     Every batch has a seed of its own. Schedulers, EarlyStopping and ModelCheckpoint read the metrics of the last
-    validation at the end of its epoch, and a checkpoint may lie between the two. ``Task`` adds the callback.
+    validation at the end of its epoch, and a checkpoint may be written in between. ``Task`` adds the callback.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Resume(pl.Callback):
 
 
 def log_epoch(trainer: pl.Trainer, means: dict[str, Tensor]) -> None:
-    """Log the means of an epoch at its end; Lightning would log them after its checkpoint, and a kill lose them."""
+    """Log the means of an epoch before its checkpoint; Lightning logs later, so a killed run would lose them."""
     row = {**{name: float(mean) for name, mean in means.items()}, "epoch": trainer.current_epoch}
     for logger in trainer.loggers if means else ():
         logger.log_metrics(row, trainer.global_step - 1)
@@ -60,7 +60,7 @@ def log_epoch(trainer: pl.Trainer, means: dict[str, Tensor]) -> None:
 
 
 class CheckFinite(pl.Callback):
-    """Reports a failure in the last step, in all processes together, before the model is evaluated or saved.
+    """Report a failure in the last step, in all processes together, before the model is evaluated or saved.
 
     The training step of ``Task`` notes failures, and the next batch reports them. ``Task`` adds the callback. It also
     warns if nothing will be validated, and reports parameters for which several processes would wait.

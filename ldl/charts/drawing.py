@@ -22,7 +22,7 @@ from ldl.labels import LabelSpace
 TRUE, PREDICTED = "0.55", "tab:blue"
 
 MOST_BARS = 100
-"""Most bars of nominal labels; more labels are drawn as a curve."""
+"""Largest number of bars of nominal labels; more labels are drawn as a curve."""
 
 _caption: ContextVar[str] = ContextVar("caption", default="")
 

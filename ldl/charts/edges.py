@@ -53,7 +53,7 @@ def reliability_diagram(
     Args:
         path: The PNG.
         tallies: Pixels and votes by region and question.
-        ways: By name, the probabilities of the levels by region and question.
+        ways: For each estimate by name, the probabilities of the levels by region and question.
         bins: Number of bins.
     """
     figure, axes = new_figure(12, 4.4, 1, len(QUESTIONS))

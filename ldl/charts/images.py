@@ -23,13 +23,13 @@ from ldl.charts.drawing import (
 from ldl.labels import LabelSpace
 
 MOST_FACES = 10
-"""Most faces of a photograph whose distributions are drawn; more could not be told apart."""
+"""Largest number of faces of a photograph whose distributions are drawn; more would be indistinguishable."""
 
 MOST_NAMED = 20
-"""Most labels in the legend of a map."""
+"""Largest number of labels in the legend of a map."""
 
 GROUP_SHOWN = 12
-"""Images that are shown of a group."""
+"""Largest number of images that are drawn per group."""
 
 
 def photograph(
@@ -84,8 +84,9 @@ def maps(
         path: The PNG.
         panels: Per image its name, then the image, (H, W, 3) or (H, W) uint8, or None, and its maps (H, W).
         titles: Titles of the columns.
-        labels: Label space of the maps. Of two nominal labels they hold the probability of the second, of more the
-            index of a label, of ordinal labels a value, on a grid values of the first and second axis in turn.
+        labels: Label space of the maps. Maps of two nominal labels hold the probability of the second label, of more
+            nominal labels the index of a label, of ordinal labels a value. On a grid, maps of values of the first and
+            the second axis alternate.
     """
     figure, grid = new_figure(3 * len(titles), 2.6 * len(panels), len(panels), len(titles), squeeze=False)
     for axes, (name, (picture, *shown)) in zip(grid, panels):
@@ -109,7 +110,7 @@ def maps(
 
 
 def label_colors(count: int) -> np.ndarray:
-    """Return colours of labels, (count, 3) uint8: ten strong ones, ten pale ones, and the same again."""
+    """Return colours of labels, (count, 3) uint8: ten saturated and ten pale colours, then the same colours again."""
     table = np.array([colormaps["tab20"](number)[:3] for number in (*range(0, 20, 2), *range(1, 20, 2))])
     return np.round(255 * table[np.arange(count) % 20]).astype(np.uint8)
 
@@ -168,7 +169,7 @@ def score_maps(
         window: Side of the windows in pixels.
         stride: Pixels between windows.
         true: (n, 2) corner of the true window, or None.
-        titles: One per image, or None.
+        titles: Title of each image, or None.
     """
     figure, axes = new_figure(1.6 * len(pictures) + 0.6, 3.6, 2, len(pictures), squeeze=False)
     marks: list[tuple[np.ndarray, str, dict[str, Any]]]
@@ -176,7 +177,7 @@ def score_maps(
     if true is not None:
         marks.insert(0, (true, "o", {"color": "tab:green", "linestyle": "-", "label": "true"}))
     rows, columns = maps.shape[1:]
-    # The middle of a cell is the corner of its window.
+    # The centre of each square of the map is the corner of its window.
     extent = (-stride / 2, (columns - 0.5) * stride, (rows - 0.5) * stride, -stride / 2)
     for number, (upper, lower) in enumerate(axes.T):
         upper.imshow(pictures[number], cmap="gray", vmin=0, vmax=255)

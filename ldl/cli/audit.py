@@ -1,4 +1,4 @@
-"""The audit of a file: a table or a list of images with its protocol and its leaks, or the votes of annotators."""
+"""The audit of a file: a table or a list of images with its protocol and group leakage, or the votes of annotators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VOTES = (
 
 
 def audit(args: list[str]) -> None:
-    """Report what a table or a list of images holds and what the default protocol leaks, or how annotators agree.
+    """Report the content of a table or a list of images with its group leakage, or how annotators agree.
 
     An option of votes makes it an audit of annotations. A list of images has both.
     """
@@ -210,7 +210,7 @@ def _groups(data: Data, audit: OrderAudit | None = None) -> list[str]:
         )
         return [
             f"groups      unknown; {hint}",
-            f"protocol    {data.protocol}: identities unknown, so leaks cannot be audited",
+            f"protocol    {data.protocol}: groups unknown, so group leakage cannot be audited",
         ]
     counts, leaks = np.unique(data.groups, return_counts=True)[1], []
     for fold in range(data.num_folds):

@@ -19,10 +19,10 @@ SUBCOMMANDS = {
     "demo": ("ldl.cli.subcommands:demo", "Show the predictions of a trained model on a local web page"),
     "audit": (
         "ldl.cli.audit:audit",
-        "Report what a table holds, whether its rows look grouped, and what its folds leak",
+        "Report the content of a table, whether its rows look grouped, and its group leakage",
     ),
     "runs": ("ldl.cli.subcommands:runs", "List the runs in a folder with their results, or compare two"),
-    "faces": ("ldl.cli.faces:faces", "Report what a set of faces holds and what its protocols leak, or list a release"),
+    "faces": ("ldl.cli.faces:faces", "Report the content of a set of faces and its group leakage, or list a release"),
     "edges-eval": ("ldl.cli.subcommands:edges_eval", "Evaluate a folder of edge maps by the benchmark of BSDS500"),
 }
 """By name the function of a subcommand, which is imported at its call, and its line in the help."""

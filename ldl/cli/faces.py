@@ -1,4 +1,4 @@
-"""The dry run of a set of faces: what its names and tables hold, what its protocols leak, and lists of releases."""
+"""The dry run of a set of faces: its names and tables, the group leakage of its protocols, and lists of releases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULES = ("FGNET", "UTKFace", "Morph", "Pointing04", "FaceFolder")
 
 
 def faces(args: list[str]) -> None:
-    """Report what a set of faces holds, by its names and tables, and what its protocols leak. No image is decoded.
+    """Report the content of a set of faces, by its names and tables, and its group leakage. No image is decoded.
 
     SET is a data module (FGNET, UTKFace, Morph, Pointing04, FaceFolder), or a release for which --out writes a list for
     FaceFolder (agedb, afad, appa-real, appa-real-true, clap2016, lap2015, imdb-clean), or benchmark, with --list the

@@ -1,4 +1,4 @@
-"""Help and lists of classes, from the signatures and docstrings of what a command line can name."""
+"""Help and lists of classes, from the signatures and docstrings of the classes that a command line can name."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LEFT = 22
 
 
 def help_page(args: list[str]) -> str | None:
-    """Return the page that a command line asks for; None if it asks for none, or for one that the parser prints.
+    """Return the help page that a command line requests; None if it requests none, or a page that the parser prints.
 
     Raises:
         LDLError: there is no such class or group.
@@ -63,12 +63,12 @@ def help_page(args: list[str]) -> str | None:
 
 
 def heads(args: list[str]) -> None:
-    """The heads that can be named, those of plugins too: how each learns, what it takes, and its options."""
+    """The heads that can be named, including heads of plugins: how each learns, what it takes, and its options."""
     _show(args, "heads", heads.__doc__, "model.head", "a head")
 
 
 def data(args: list[str]) -> None:
-    """The data sets that can be named, those of plugins too: files, source, protocols, and options."""
+    """The data sets that can be named, including data of plugins: files, source, protocols, and options."""
     _show(args, "data", data.__doc__, "data", "a data module")
 
 

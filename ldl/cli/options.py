@@ -44,7 +44,7 @@ def check_replaceable(path: Path, option: str, begins: str) -> bool:
         begins: The beginning of the command's files, without white space.
 
     Raises:
-        LDLError: a file exists that begins otherwise.
+        LDLError: The file exists and begins differently.
     """
     if not os.path.lexists(path):
         return False
@@ -54,5 +54,7 @@ def check_replaceable(path: Path, option: str, begins: str) -> bool:
     except (OSError, ValueError):
         ours = False
     if not ours:
-        raise LDLError(f"{option} {path} exists, and this command did not write it; give another file, or move it")
+        raise LDLError(
+            f"{option} {path} exists, and this command did not write it; give another file, or move that file"
+        )
     return True

@@ -42,20 +42,20 @@ def write_new(kind: str, name: str, folder: Path) -> dict[str, Path]:
         The files.
 
     Raises:
-        LDLError: the name is no class name or taken, a file exists, or a folder cannot be made. No file is written.
+        LDLError: The name is no class name or is taken, a file exists, or a folder cannot be made. No file is written.
     """
     class_name = name if name[:1].isupper() else "".join(part[:1].upper() + part[1:] for part in name.split("_"))
     module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", class_name).lower()
     if not class_name.isidentifier() or keyword.iskeyword(class_name) or keyword.iskeyword(module):
         raise LDLError(
-            f"{name!r} is no name of a class; give letters, digits and _, and no keyword of Python, such as MyHead"
+            f"{name!r} is not a class name; give letters, digits and _, and no keyword of Python, such as MyHead"
         )
     for taken in (cls for key in OURS for cls in subclasses(BASES[key])):
         if taken.__name__ == class_name:
             raise LDLError(f"{class_name} is taken by {taken.__module__}.{class_name}; give another name")
     made = {part: folder / place.format(module) for part, place in PLACES.items()}
     if there := next((path for path in made.values() if path.exists()), None):
-        raise LDLError(f"{there} exists and stays as it is; give another name, or move it away")
+        raise LDLError(f"{there} exists and was not changed; give another name, or move it away")
     templates = files("ldl.cli") / "templates"
     try:
         for path in made.values():

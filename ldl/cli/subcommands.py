@@ -1,4 +1,4 @@
-"""Subcommands about what exists already: export and demo of a checkpoint, a list of runs, the benchmark of edges."""
+"""Subcommands that train nothing: export and demo of a checkpoint, a list of runs, the benchmark of edges."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def exported(done: Exported) -> str:
     """Return a line about an exported file: its size, and how far its results differ from torch's."""
     line = f"wrote {done.file}, {done.size / 1e6:.2f} MB; "
     if done.parity is None:
-        return line + "not compared with torch, for onnxruntime is not installed: pip install 'ldl[onnx]'"
+        return line + "not compared with torch, because onnxruntime is not installed: pip install 'ldl[onnx]'"
     largest, apart, rows = done.parity
     line += f"it differs from torch by {largest:.1g} at most, on {rows - apart} of {rows} random rows"
     return line + (f"; {apart} lie on a threshold, where rounding decides" if apart else "")
@@ -49,7 +49,7 @@ def exported(done: Exported) -> str:
 def demo(args: list[str]) -> None:
     """Show a trained model on a local web page: an image or a row, its distribution, and its evidence."""
     parser = CommandParser("demo", demo.__doc__)
-    parser.add_argument("checkpoint", help="of a model of rows, or of crops of images: RUN/checkpoints/last.ckpt")
+    parser.add_argument("checkpoint", help="a model of rows, or of crops of images, such as RUN/checkpoints/last.ckpt")
     parser.add_argument("--detector", help="detector of faces in images: mtcnn, or an ONNX file")
     parser.add_argument("--port", type=int, default=7860, help="port on this machine (%(default)s); 0: a free one")
     given = parser.parse_args(args)
@@ -58,7 +58,7 @@ def demo(args: list[str]) -> None:
     silence()
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # A killed page would leave its images behind.
+        # Without this handler, the signal would end the process before it deletes its images.
         signal.signal(number, lambda *_: ended.set())
     with serving(given.checkpoint, given.port, given.detector) as address:
         print(f"{given.checkpoint} at {address} until Ctrl-C", flush=True)
@@ -88,7 +88,9 @@ def runs(args: list[str]) -> None:
         return
     wanted, unknown = select(found, given.head, given.data, given.stage, given.where)
     shown = as_table(wanted, given.sort)
-    print("\n".join(listing(shown, given.sort)) if wanted else f"no such run in {given.folder}, of {len(found)}")
+    print(
+        "\n".join(listing(shown, given.sort)) if wanted else f"none of the {len(found)} runs in {given.folder} matches"
+    )
     for line in unknown:
         print(line, file=sys.stderr)
     if given.csv:

@@ -133,7 +133,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         trained_labels: Labels of a trained task, set by ``follow``, or None.
         chosen: Names that ``load`` found in the file for options that may be None; ``config.yaml`` records them.
         taken: Description of the names found in the file; empty if nothing was chosen.
-        trained_elsewhere: Whether the model under test may have been trained on these data; the leak is then unknown.
+        trained_elsewhere: Whether the model under test may have been trained on these data, so leakage is unknown.
         views: Cached outputs of a backbone's frozen layers, served instead of inputs, or None.
         backbone_features: (size, F) features from a frozen backbone, or None; see ``use_features``.
         cache_dir: Folder of the cache, or None for the usual one.

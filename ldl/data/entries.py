@@ -39,7 +39,7 @@ FIX = {
     "m": "; give a number, such as seconds",
     "c": ": Complex data not supported, in scikit-learn's words; give real and imaginary parts as columns of their own",
 }
-"""What to do about an array that holds no numbers, by the kind of its dtype."""
+"""Fix for an array that holds no numbers, by the kind of its dtype."""
 
 
 class EntryError(LDLError, TypeError):

@@ -1,4 +1,4 @@
-"""Opening files that a user names: only regular files are opened, and text is UTF-8."""
+"""Open files that a user names: regular files only, with text in UTF-8."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def check_file(path: Path, what: str = "file", fix: str = "correct the path") ->
         fix: What to do if it is absent, for messages.
 
     Raises:
-        LDLError: The path leads to nothing, its name is impossible, or it is not a regular file. Opening a pipe waits
-            forever, and a device has no end.
+        LDLError: The path leads to nothing, its name is impossible, or it is not a regular file, such as a pipe, on
+            which reading waits forever, or a device, whose content has no end.
     """
     reason = ""
     try:
@@ -99,7 +99,7 @@ def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> 
         if path.suffix.lower() == ".gz":
             content, most = _unpacked(content), most_unpacked(len(content))
             if len(content) > most:
-                raise LDLError(f"{path} unpacks to more than {most} bytes; it is no file to read")
+                raise LDLError(f"{path} unpacks to more than {most} bytes; give another file")
     except (OSError, EOFError, zlib.error) as error:
         raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:

@@ -35,7 +35,7 @@ def find_name(path: Path, names: Iterable[str], what: str, option: str, given: s
     alike = {name.lower() for name in usual}
     found = [name for name in present if (name == given if given else name.lower() in alike)]
     if len(found) > 1:
-        raise LDLError(f"{path}: each of {some(found)} may be the {what}; say which is, with --data.{option} NAME")
+        raise LDLError(f"{path}: each of {some(found)} may be the {what}; choose one with --data.{option} NAME")
     if found and (given or found[0] in usual):
         return found[0]
     missing = f"no key {given!r}{did_you_mean(given, present)}" if given else f"no {what} under {', '.join(usual)}"

@@ -48,7 +48,7 @@ class PictureFolder(Unlabelled):
     def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
         """Raise LDLError for a task that was not trained on images, or on crops that cannot be made."""
         if "crop_size" not in preprocessing:
-            raise LDLError("the checkpoint was not trained on pictures; PictureFolder predicts for those that were")
+            raise LDLError("the checkpoint was not trained on images; PictureFolder needs a model of images")
         from ldl.data.faces.transforms import check_crops
 
         check_crops(preprocessing)
@@ -72,15 +72,15 @@ class PictureFolder(Unlabelled):
         files = [path.relative_to(folder).as_posix() for path in list_pictures(Path(self.path))]
         if self.detector is not None:
             if self.boxes is not None:
-                raise LDLError("data.boxes says where the faces are; leave it out, or data.detector")
+                raise LDLError("data.boxes and data.detector both locate the faces; leave out one of them")
             return face_rows(folder, files, find_detector(self.detector), alignment, cache_root(self.cache_dir))
         boxes = {} if self.boxes is None else read_boxes(Path(self.boxes))
         stems = [box_name(file) for file in files]
         if twice := [stem for stem, count in Counter(stems).items() if count > 1 and stem in boxes]:
-            raise LDLError(f"{self.boxes} has one box for several pictures named {twice[0]}; give them other names")
+            raise LDLError(f"{self.boxes} has one box for several images named {twice[0]}; give them other names")
         anchors = [boxes.get(stem) for stem in stems]
         if of_faces and (whole := sum(anchor is None for anchor in anchors)) and process_rank() == 0:
-            print(f"{whole:,} of {len(files):,} pictures are taken whole, as one face each; {FIND}", flush=True)
+            print(f"{whole:,} of {len(files):,} images are used whole, as one face each; {FIND}", flush=True)
         return FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
 
     @property

@@ -29,7 +29,7 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""Rotation or reflection that turns an image upright, by its EXIF orientation."""
+"""Rotation or reflection that makes an image upright, by its EXIF orientation."""
 
 
 def read_picture(path: Path) -> np.ndarray:
@@ -38,14 +38,14 @@ def read_picture(path: Path) -> np.ndarray:
     A grey image gets three equal channels, a 16-bit image keeps its upper eight bits, and a transparent image gets a
     white background. Raises LDLError for a missing, damaged or unknown file.
     """
-    check_file(path, "picture", "correct its path")
+    check_file(path, "image", "correct its path")
     try:
         with Image.open(path) as opened:
             return upright(opened)
     except Exception as error:  # PIL's decoders have no common exception
         # PIL's own message repeats the path, or the address of a buffer.
         reason = "unknown or damaged format" if "cannot identify" in str(error) else str(error) or type(error).__name__
-        raise LDLError(f"{path} cannot be read as a picture: {' '.join(reason.split())[:160]}") from error
+        raise LDLError(f"{path} cannot be read as an image: {' '.join(reason.split())[:160]}") from error
 
 
 def upright(picture: Image.Image) -> np.ndarray:
@@ -88,17 +88,17 @@ def list_pictures(folder: Path, beside: Collection[str] = ()) -> list[Path]:
     if folder.is_file() and folder.suffix.lower() in SUFFIXES:
         return [folder]
     if not folder.is_dir():
-        raise LDLError(f"no folder at {folder}; give the folder that holds the pictures")
+        raise LDLError(f"no folder at {folder}; give the folder that holds the images")
     files = sorted(path for path in visible(folder, "**/*") if not path.is_dir())
     found = [path for path in files if path.suffix.lower() in SUFFIXES]
     others = Counter(path.suffix.lower() for path in files if path.suffix.lower() not in (*SUFFIXES, *beside))
     counted = ", ".join(f"{count:,} {name or 'without one'}" for name, count in others.most_common(8))
     if not found:
         raise LDLError(
-            f"{folder} holds no pictures, but by ending {counted or 'nothing'}; {', '.join(SUFFIXES)} are read"
+            f"{folder} holds no images, but by ending {counted or 'nothing'}; {', '.join(SUFFIXES)} are read"
         )
     if counted and process_rank() == 0:
-        print(f"left out of {folder}, by ending: {counted}; {len(found):,} pictures are read", flush=True)
+        print(f"left out of {folder}, by ending: {counted}; {len(found):,} images are read", flush=True)
     return found
 
 
@@ -164,7 +164,7 @@ def describe(copies: np.ndarray, files: Sequence[str], values: np.ndarray | None
     differing = "" if values is None else sum(len(np.unique(values[rows[number]], axis=0)) > 1 for number in several)
     first, second = rows[several[0]][:2]
     return (
-        f"{counts[several].sum():,} of {len(copies):,} pictures are there more than once, byte for byte, in "
+        f"{counts[several].sum():,} of {len(copies):,} images are there more than once, byte for byte, in "
         f"{len(several):,} groups{f' ({differing:,} of them with different values)' if differing else ''}, such as "
         f"{files[first]} and {files[second]}"
     )

@@ -69,7 +69,7 @@ class OrderAudit:
     def evidence(self) -> str:
         """One line with the numbers of the most significant width."""
         if (near := self.best) is None:
-            return f"{self.rows} rows are too few, or too alike, to tell anything from their order"
+            return f"{self.rows} rows are too few, or too alike, to judge their order"
         return (
             f"the nearest row in features lies within {near.width} row{'s' * (near.width > 1)} in the file for "
             f"{near.features:.1%} of the pairs, {near.chance:.1%} by chance"
@@ -77,7 +77,7 @@ class OrderAudit:
 
     @property
     def verdict(self) -> str:
-        """One line that says whether rows look grouped, with the evidence."""
+        """One line that states whether rows look grouped, with the evidence."""
         if self.best is None:
             return self.evidence
         if self.grouped:

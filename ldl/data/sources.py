@@ -115,7 +115,7 @@ SOURCES = {
     ),
     "FG-NET_AAM.mat": Source(
         "FG-NET's appearance features",
-        "Geng's page, and those who mirror it, such as https://github.com/SpriteMisaka/PyLDL",
+        "Geng's page, and mirrors of it, such as https://github.com/SpriteMisaka/PyLDL",
         "academic use; cite Geng (IEEE TKDE 2016)",
         "ldl/FG-NET_AAM.mat with features and age",
     ),
@@ -160,7 +160,7 @@ def absent(name: str, place: Path, root: Path | None = None, fix: str = "--data.
     below = "" if root is None else f" below the data folder {root.absolute()}"
     return LDLError(
         f"no {known.name} at {place.absolute()}: it lies as {known.layout}{below}; get it from {known.where} "
-        f"({known.licence}), or say where it is with LDL_DATA, {fix}"
+        f"({known.licence}), or set its folder with LDL_DATA, {fix}"
     )
 
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 class RowFile:
     """The rows (N, ...) of a matrix in a .npy file, in C order.
 
-    Every read maps the file anew. Therefore rows that were read do not stay in the resident memory of the process, and
+    Every read maps the file again. Therefore rows that were read do not stay in the resident memory of the process, and
     loader processes receive a path instead of the numbers.
 
     Attributes:
@@ -76,7 +76,7 @@ class RowFile:
 
     def map(self, mode: Literal["r", "r+"] = "r") -> np.ndarray:
         """Return a memory map of all rows, which with ``r+`` may be written."""
-        # Not "c": a private map counts as memory, and the system refuses one that is larger than memory.
+        # Not "c": a private map counts as memory, and the system does not map more than its memory.
         return np.memmap(self.path, self.dtype, mode, self.offset, self.shape)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ def blocks_of(rows: np.ndarray | RowFile) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def origin(rows: np.ndarray | RowFile, source: str, row: int) -> tuple[str, int]:
-    """Return the file that a row came from (``source``, unless the rows know better) and its number there."""
+    """Return the file that a row came from (``source``, unless the rows record it) and its number there."""
     return rows.where(row) if isinstance(rows, RowFile) and rows.sources else (source, row)
 
 

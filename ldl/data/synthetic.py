@@ -111,7 +111,7 @@ class Trials(LDLDataModule):
     """
 
     pictures: int = option(default=1000, least=4, most=10**6)
-    train_fraction: float = option(default=0.5, above=0, below=1, what="a share of the pictures")
+    train_fraction: float = option(default=0.5, above=0, below=1, what="a share of the images")
     draw_seed: int = option(default=0, least=0)
     val_fraction: float = 0.0
 
@@ -147,7 +147,7 @@ class Trials(LDLDataModule):
             raise LDLError(f"fold {self.fold} must be in 0..{self.folds - 1}, one of the {self.folds} trials")
         count = round(self.train_fraction * self.size)
         if not 2 <= count <= self.size - 2:
-            raise LDLError(f"train_fraction {self.train_fraction:g} of {self.size} pictures leaves a part empty")
+            raise LDLError(f"train_fraction {self.train_fraction:g} of {self.size} images leaves a part empty")
         state = int(np.random.default_rng([self.fold_seed, self.fold]).integers(2**32))
         rows = np.arange(self.size)
         train, test = train_test_split(rows, train_size=count, stratify=self.positive, random_state=state)
@@ -315,14 +315,14 @@ def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
             f"{path} is not MNIST as Keras has it (x_train, y_train): {' '.join(str(error).split())}"
         ) from None
     if images.shape[1:] != (MNIST_SIDE, MNIST_SIDE) or images.dtype != np.uint8:
-        raise LDLError(f"{path} has pictures {images.shape} {images.dtype}; MNIST's are (N, 28, 28) uint8")
+        raise LDLError(f"{path} has images {images.shape} {images.dtype}; MNIST's are (N, 28, 28) uint8")
     return images, digits
 
 
 def draw(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw ``count`` different rows. Raises LDLError if there are too few."""
     if count > len(rows):
-        raise LDLError(f"pictures asks for {count} pictures of a kind of which there are {len(rows)}; lower it")
+        raise LDLError(f"option pictures needs {count} images of a kind of which there are {len(rows)}; lower it")
     return rng.choice(rows, count, replace=False)
 
 

@@ -28,18 +28,18 @@ FIELDS_PER_LINE = 4
 MAX_FIELDS = 30
 """Largest number of features with a field each; more features come as text or a file."""
 MAX_ROWS = 1000
-"""Rows of a table that are shown."""
+"""Largest number of rows of a table that are shown."""
 LEVEL = 0.9
 """Level of the intervals on the page."""
 MAX_PARTS, MAX_LIKELIEST = 8, 5
-"""Parts of a prediction, and likeliest labels without values, that are listed."""
-CALIBRATED = "Intervals are calibrated: they hold the true value of 90% of all rows like those of validation."
+"""Largest number of listed parts of a prediction, and of likeliest labels if labels have no values."""
+CALIBRATED = "Intervals are calibrated: they hold the true value of 90% of all rows that are like the validation rows."
 UNCALIBRATED = "Intervals are not calibrated: they hold 90% of the predicted mass."
 
 Table = dict[str, list[Any]]
 """Headers and data, in the form of gradio's tables."""
 Field = tuple[str, float | str, Sequence[str] | None]
-"""Name of a column, its initial value, and its categories; none for a date, and None for a number."""
+"""Name of a column, its initial value, and its categories: an empty list for a date, None for a number."""
 
 
 def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector | None = None) -> Any:
@@ -57,15 +57,15 @@ def make_page(predictor: Predictor, title: str, folder: Path, detector: Detector
     gr = import_gradio()
     known, shape = predictor.task.preprocessing or {}, predictor.task.input_shape or ()
     if detector is not None and "crop_size" not in known:
-        raise LDLError("the model was not trained on crops of pictures; leave --detector out")
+        raise LDLError("the model was not trained on crops of images; leave --detector out")
     if "crop_size" not in known and len(shape) != 1:
-        kind = "maps of pictures" if predictor.task.gives_maps else "bags" if "scaling" in known else f"arrays {shape}"
-        raise LDLError(f"ldl demo shows models of rows and of crops of pictures; this is one of {kind}")
+        kind = "maps of images" if predictor.task.gives_maps else "bags" if "scaling" in known else f"arrays {shape}"
+        raise LDLError(f"ldl demo shows models of rows and of crops of images; this is a model of {kind}")
     with gr.Blocks(title=title, analytics_enabled=False, fill_width=True, delete_cache=(600, 3600)) as page:
         note = CALIBRATED if predictor.task.calibration else UNCALIBRATED
         gr.Markdown(f"## {as_text(title)}" + (f"\n{note}" if predictor.labels.has_values else ""))
         if "crop_size" in known:
-            _show_pictures(gr, PicturePage(predictor, folder, detector))
+            _show_images(gr, PicturePage(predictor, folder, detector))
         else:
             _show_rows(gr, page, RowPage(predictor, folder))
     return page
@@ -88,8 +88,8 @@ def _show_rows(gr: Any, page: Any, of: RowPage) -> None:
                     fields = _fields(gr, of)
                     one = gr.Button("Predict", variant="primary")
             with gr.Tab("A table"):
-                hint = f"{', '.join(of.names[:3])}{', ...' if of.count > 3 else ''}, then a row a line"
-                text = gr.Textbox(label=f"{of.count} features a row, or a CSV", lines=6, placeholder=hint)
+                hint = f"{', '.join(of.names[:3])}{', ...' if of.count > 3 else ''}, then one row per line"
+                text = gr.Textbox(label=f"{of.count} features per row, or a CSV", lines=6, placeholder=hint)
                 file = gr.File(label="or a .csv, .parquet, .npz or .mat", type="filepath", height=120)
                 row = gr.Number(0, label="row in the chart", precision=0, minimum=0)
                 many = gr.Button("Predict", variant="primary")
@@ -115,14 +115,14 @@ def _fields(gr: Any, of: RowPage) -> list[Any]:
     return fields
 
 
-def _show_pictures(gr: Any, of: PicturePage) -> None:
+def _show_images(gr: Any, of: PicturePage) -> None:
     with gr.Row():
         with gr.Column(scale=2):
-            given = gr.Image(label="picture", type="filepath", sources=["upload", "webcam", "clipboard"], height=320)
+            given = gr.Image(label="image", type="filepath", sources=["upload", "webcam", "clipboard"], height=320)
             face = gr.Number(1, label="face in the chart", precision=0, minimum=1, visible=of.detector is not None)
             go = gr.Button("Predict", variant="primary")
             found = f"Faces are found by {of.detector.name}." if of.detector else ""
-            gr.Markdown(found or "The whole picture is taken as one face.")
+            gr.Markdown(found or "The whole image is used as one face.")
         with gr.Column(scale=3):
             drawn = _image(gr, "faces")
             shown = _outputs(gr)
@@ -131,7 +131,7 @@ def _show_pictures(gr: Any, of: PicturePage) -> None:
 
 def _outputs(gr: Any) -> list[Any]:
     table = gr.Dataframe(label="prediction", interactive=False, wrap=True)
-    parts = gr.Dataframe(label="what it rests on", interactive=False)
+    parts = gr.Dataframe(label="evidence", interactive=False)
     return [table, _image(gr, "distribution"), parts]
 
 
@@ -222,11 +222,11 @@ class PicturePage:
     def of_picture(self, picture: str | None, face: float | None) -> tuple[str, Table, str, Table]:
         """Return the image with its faces, a table with a row per face, and chart and evidence of one ``face``."""
         if not picture:
-            raise LDLError("choose a picture first")
+            raise LDLError("choose an image first")
         path, row = Path(picture), _whole_number(face, "face in the chart") - 1
         found = self.predictor.predict(path, detector=self.detector)
         if not 0 <= row < len(found):
-            raise LDLError(f"face {row + 1} must be in 1..{len(found)}, the faces of this picture")
+            raise LDLError(f"face {row + 1} must be in 1..{len(found)}, the faces of this image")
         evidence = self.predictor.evidence(path, row, detector=self.detector)
         pixels = read_picture(path)
         height, width = pixels.shape[:2]
@@ -254,7 +254,7 @@ def _field(column: Column, usual: list[float]) -> Field:
 
     Args:
         column: The column.
-        usual: Usual values of its features, and of those after it.
+        usual: Usual values of the features, from the first feature of this column on.
     """
     fill = column.fill or ()
     if column.kind == "number":
@@ -266,7 +266,7 @@ def _field(column: Column, usual: list[float]) -> Field:
 
 
 def _usual(scaling: dict[str, Any], count: int) -> list[float]:
-    """Initial values of the fields: means or medians of the training set, or zeros if these are unknown."""
+    """Return initial values of the fields: means or medians of the training set, or zeros if these are unknown."""
     if "quantiles" in scaling:
         quantiles = np.asarray(scaling["quantiles"])
         row = quantiles[len(quantiles) // 2]
@@ -297,7 +297,7 @@ def _values(found: Predictions) -> dict[str, list[float]]:
         of = f" {name}" if name else ""
         value, std = (part.reshape(len(found), -1)[:, axis] for part in (found.value, found.std))
         low, high = found.interval(LEVEL).reshape(len(found), -1, 2)[:, axis].T
-        columns |= {f"{_value_header(found.labels)}{of}": value, f"deviation{of}": std}
+        columns |= {f"{_value_header(found.labels)}{of}": value, f"standard deviation{of}": std}
         columns |= {f"lower {LEVEL:.0%}{of}": low, f"upper {LEVEL:.0%}{of}": high}
     return {name: [float(f"{number:.4g}") for number in column] for name, column in columns.items()}
 
@@ -318,7 +318,7 @@ def _likeliest(found: Predictions) -> dict[str, list[str]]:
 def _evidence_table(evidence: Evidence | None, labels: LabelSpace) -> Table:
     """List the parts of a prediction with the largest weights, and the value or likeliest label of each."""
     if evidence is None:
-        return {"headers": ["rests on"], "data": [["this head cannot tell"]]}
+        return {"headers": ["evidence"], "data": [["this head gives no evidence"]]}
     kept = evidence.first(MAX_PARTS)
     share = [f"{weight:.1%}" for weight in kept.weights.tolist()]
     if labels.has_values:
@@ -327,7 +327,7 @@ def _evidence_table(evidence: Evidence | None, labels: LabelSpace) -> Table:
     else:
         texts = [str(labels.names[row]) for row in kept.distributions.argmax(1).tolist()]
     what = _value_header(labels) if labels.has_values else "likeliest label"
-    count = f"rests on ({len(kept.names)} of {len(evidence.names)})"
+    count = f"evidence ({len(kept.names)} of {len(evidence.names)})"
     return {"headers": [count, "weight", what], "data": [list(row) for row in zip(kept.names, share, texts)]}
 
 
@@ -348,4 +348,4 @@ def _chart(folder: Path, found: Predictions, row: int, evidence: Evidence | None
 
 
 def _new_png(folder: Path) -> Path:
-    return folder / f"{uuid.uuid4().hex}.png"  # several calls may draw at a time
+    return folder / f"{uuid.uuid4().hex}.png"  # a name of its own, because several calls may draw at a time

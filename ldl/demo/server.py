@@ -1,4 +1,4 @@
-"""Serving the page on this machine alone."""
+"""Serve the demo page on this machine only."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from ldl.inference import Predictor
 
 HOST = "127.0.0.1"
 PRIVATE = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"}
-"""gradio asks its makers for news otherwise."""
+"""Environment variables that switch off the telemetry of gradio and of the Hugging Face hub."""
 
 
 @contextmanager
 def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> Iterator[str]:
-    """The address of the page of a checkpoint, while it is served; pictures given to it are deleted at the end.
+    """Serve the page of a checkpoint within the block and yield its address; delete uploaded images at the end.
 
     Args:
-        checkpoint: The file.
-        port: Where to listen, on this machine alone; 0 takes a free one.
-        detector: What finds the faces, by name.
+        checkpoint: The checkpoint file.
+        port: Port on this machine; 0 takes a free port.
+        detector: Name of the face detector; None uses whole images.
 
     Raises:
-        LDLError: gradio is not installed, the port is taken, or as ``Predictor.from_checkpoint`` and ``make_page``.
+        LDLError: gradio is not installed, the port is taken, or an error of ``Predictor.from_checkpoint`` or
+            ``make_page``.
     """
     os.environ.update(PRIVATE)
     gradio = import_gradio()
@@ -37,7 +38,7 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
     title = f"{type(predictor.task.head).__name__}: {checkpoint}"
     with tempfile.TemporaryDirectory(prefix="ldl_demo_") as folder, _temporary_files_in(folder):
         page = make_page(predictor, title, Path(folder), finds)
-        # Its own fonts come from Google.
+        # Browsers would load gradio's default fonts from Google.
         theme = gradio.themes.Default(font=["system-ui", "sans-serif"], font_mono=["monospace"])
         try:
             _, address, _ = page.launch(
@@ -63,7 +64,7 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
 
 @contextmanager
 def _temporary_files_in(folder: str) -> Iterator[None]:
-    """gradio's files in this folder, for a while; then where they were."""
+    """Let gradio keep its temporary files in this folder within the block."""
     before = os.environ.get("GRADIO_TEMP_DIR")
     os.environ["GRADIO_TEMP_DIR"] = folder
     try:

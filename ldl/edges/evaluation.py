@@ -1,7 +1,7 @@
 """The benchmark of BSDS500 (Arbelaez et al., PAMI 2011) on any folder of edge maps.
 
 ``python -m ldl.edges.evaluation --pred DIR --gt DIR --out FILE.json`` compares ``NAME.png`` (grey, 8 bit, 255 is the
-surest edge) with ``NAME.mat``, or ``NAME.png`` of one annotator. Maps are not suppressed: suppress non-maxima before.
+most certain edge) with ``NAME.mat``, or ``NAME.png`` of one annotator. Suppress the non-maxima of the maps before.
 ``--crisp`` expects maps as predicted, without suppression, and does not thin them (CEval, see
 :mod:`ldl.edges.benchmark.evaluation`).
 """
@@ -84,9 +84,9 @@ def run(parser: argparse.ArgumentParser, work: Callable[[argparse.Namespace], No
 
 
 def check_out(path: Path, begins: str) -> None:
-    """Create the folder of an output file, whose content begins so, before the evaluation.
+    """Create the folder of an output file before the evaluation.
 
-    Raises LDLError if there is a file that this command has not written.
+    Raises LDLError if the file exists and does not begin with ``begins``, so this command did not write it.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 Annotators of the same edge draw it pixels apart, so a model of their votes at each pixel predicts a band. The tracing
 loss of Huan et al. ("Unmixing convolutional features for crisp edge detection", PAMI 2022) pulls the mass around a line
-onto the line, wherever the annotator happened to draw it. Here the ridges of the model's own prediction give the
+onto the line, wherever the annotator drew it. Here the ridges of the model's own prediction give the
 position of the line in the band, and the votes give its probability. The target remains a label distribution at every
 pixel, so every head keeps its loss.
 """
@@ -35,7 +35,7 @@ def trace(head: Head, features: Tensor, target: Tensor, reach: float) -> Tensor:
     """
     finest = features if features.ndim == target.ndim else features[:, 0]
     strength = 1 - head(finest)[..., 0].float().cpu().numpy()
-    ridges = [suppress(one, border=0) > 0 for one in strength]
+    ridges = [suppress(edge_map, border=0) > 0 for edge_map in strength]
     off = torch.from_numpy(np.stack([widen(ridge, reach) & ~ridge for ridge in ridges]))
     ground = torch.zeros_like(target[0, 0, 0])
     ground[0] = 1

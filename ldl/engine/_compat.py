@@ -27,7 +27,7 @@ def replaced_adapt(adapt: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def restored_parsing_settings() -> Iterator[None]:
-    """Undo within-block changes of jsonargparse's settings; ``set_parsing_settings`` can add denied paths only."""
+    """Restore jsonargparse's settings after the block; ``set_parsing_settings`` cannot remove denied paths."""
     before = dict(_common.parsing_settings)
     try:
         yield
@@ -40,7 +40,7 @@ def restored_parsing_settings() -> Iterator[None]:
 def without_launch_inputs() -> Iterator[None]:
     """Begin a run of wandb without its search for inputs of launch agents, whose import takes seconds.
 
-    A program that has given such inputs has imported the agents already.
+    If the program has imported the agents already, nothing is replaced, because it may use these inputs.
     """
     from wandb.sdk.wandb_run import Run
 

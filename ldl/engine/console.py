@@ -1,4 +1,4 @@
-"""What a run prints: progress bars on a terminal, lines elsewhere, and lines at its start and end."""
+"""The printed output of a run: progress bars on a terminal, lines elsewhere, and lines at its start and end."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ class Lines(ProgressBar):
         if trainer.is_global_zero and self.most and done != self._reported:
             self._reported, self._last = done, time.monotonic()
             known = trainer.callback_metrics
-            figures = [f"{name} {float(known[name]):.4f}" for name in ("train_loss", "val_kl") if name in known]
+            results = [f"{name} {float(known[name]):.4f}" for name in ("train_loss", "val_kl") if name in known]
             most = "" if trainer.max_epochs in (None, -1) else f" of {trainer.max_epochs}"
-            print(f"epoch {done}{most}: {', '.join(figures)}".removesuffix(": "), flush=True)
+            print(f"epoch {done}{most}: {', '.join(results)}".removesuffix(": "), flush=True)
 
 
 def bars(shows: bool) -> Progress:
@@ -138,7 +138,7 @@ def opening(head: str, data: LDLDataModule, trainer: pl.Trainer, stage: str) -> 
     what = f"{stage}: {head} on {data.title}"
     if stage == "predict":
         fold = f" of fold {data.fold}" if data.num_folds > 1 else ""
-        part = f" of {data.size:,} instances, the test part{fold}" if test < data.size else " instances"
+        part = f" of {data.size:,} instances, the test set{fold}" if test < data.size else " instances"
         return f"{what}, {test:,}{part}, {where}"
     if stage == "crossval":
         return f"{what}, {data.protocol}, {data.num_folds} folds of {data.size:,} instances, {where}"
@@ -168,8 +168,8 @@ def report_fold(result: dict[str, Any]) -> None:
     """Print a line about a finished fold, from its ``results.json``."""
     fold = result["folds"][0]
     known = {name: fold["metrics"][name] for name in SHOWN if name in fold["metrics"]}
-    figures = [*(f"{name} {value:.4f}" for name, value in known.items()), f"{result['fit_seconds']:.1f} s"]
-    say(f"fold {fold['fold']}: {', '.join(figures)}")
+    results = [*(f"{name} {value:.4f}" for name, value in known.items()), f"{result['fit_seconds']:.1f} s"]
+    say(f"fold {fold['fold']}: {', '.join(results)}")
 
 
 def closing(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Errors in one line: what the parser, the libraries and a user's own classes raise, with the value and the fix."""
+"""Errors of the parser, the libraries and a user's own classes in one line, with the value and the fix."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ IN_WORDS = {"NoneType": "null", "collections.abc.Sequence": "a list, such as [a,
 """Types whose names would not help."""
 
 SPEAKERS = {
-    "pytorch_lightning": "the trainer refuses its options",
-    "lightning_fabric": "the trainer refuses its options",
-    "torch.optim": "optimiser or scheduler refuses its options",
-    "albumentations": "a picture transform refuses its options",
+    "pytorch_lightning": "the trainer does not accept its options",
+    "lightning_fabric": "the trainer does not accept its options",
+    "torch.optim": "the optimiser or scheduler does not accept its options",
+    "albumentations": "an image transform does not accept its options",
 }
 """Packages whose errors are about options, with the beginning of the message."""
 COMPLAINTS = (MisconfigurationException, ValueError, TypeError, LookupError, RuntimeError, ArithmeticError, ImportError)
@@ -129,7 +129,7 @@ def _denied(path: str, key: str, beside: bool) -> str:
         return f"{key} names {path}, which runs commands or loads code; name a class that makes such a part"
     return (
         f"{key} names {path}: the configuration found beside the checkpoint may name classes of {', '.join(ALLOWED)} "
-        "and of plugins; if you trust it, name the file with -c"
+        "and of plugins; if its source is safe, name the file with -c"
     )
 
 
@@ -155,7 +155,7 @@ def explain(error: Exception) -> str | None:
     """Return one line for an error that the user can fix, and None for any other.
 
     The user can fix a lack of memory, a checkpoint of another run, options that Lightning, torch's optimisers or
-    albumentations refuse, and errors in the user's own classes.
+    albumentations do not accept, and errors in the user's own classes.
     """
     text = _shortened(str(error))
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(words in text for words in SHORTAGES):

@@ -1,4 +1,4 @@
-"""What a run prints: output that outlives its reader, without messages that a user can do nothing about."""
+"""The output streams of a run: they outlive their reader and hide messages that a user cannot act on."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _is_shown(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def quiet_trainers() -> Iterator[None]:
-    """Hide what Lightning logs for every single trainer; for stages that make many trainers."""
+    """Hide the log lines of Lightning for every trainer, in stages that make many trainers."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -95,7 +95,7 @@ class _Lasting:
             self._discard()
 
     def _discard(self) -> None:
-        # Replacing the file descriptor also discards what the stream still buffers and what others write there.
+        # Replacing the descriptor also discards the buffer of the stream, and output of others to the descriptor.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)

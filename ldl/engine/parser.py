@@ -221,8 +221,8 @@ class LDLCLI(LightningCLI):
 def _with_one_config(given: Sequence[Given]) -> list[str]:
     """Return a command line with one configuration, into which all configurations and named classes are merged.
 
-    A class that is named anew has its own defaults, and those options given before that it knows. jsonargparse would
-    hand on arguments of the class before it: SGD would get AdamW's weight decay.
+    A class that is named again has its own defaults, and those options given before that it also has. jsonargparse
+    would pass on the arguments of the previous class: SGD would get AdamW's weight decay.
     """
     content: dict[str, Any] = {"model": {"optimizer": OPTIMIZER}}
     for option in given:
@@ -259,7 +259,7 @@ def _with_class(key: str, content: dict[str, Any], options: list[Given]) -> tupl
 
 
 def _is_known(option: Given, prefix: str, known: Collection[str]) -> bool:
-    """Return whether an option is none of a class, or one that the class knows."""
+    """Return whether an option is outside the class, or the class has it."""
     name = plain(option.name)
     return not name.startswith(prefix) or name.removeprefix(prefix).split(".")[0] in known
 

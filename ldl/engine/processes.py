@@ -1,4 +1,4 @@
-"""The processes of a run: their ranks, what is reported if one is lost, and strategies that ldl does not support."""
+"""The processes of a run: their ranks, the report of a lost process, and strategies that ldl does not support."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAUNCHED = {"RANK", "LOCAL_RANK", "SLURM_PROCID"}
 def set_node_rank(num_nodes: int) -> None:
     """Set the rank of a process on a machine where the user started it by hand, before a trainer is made.
 
-    The trainer, which knows the number of processes per machine, corrects the rank.
+    The trainer, which has the number of processes per machine, corrects the rank.
     """
     if num_nodes > 1 and not LAUNCHED & os.environ.keys() and (node := LightningEnvironment().node_rank()):
         rank_zero_only.rank = node  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What checkpoints record of a run: its options, its training rows, and how inputs are read.
+"""The record of a run in its checkpoints: its options, its training rows, and how inputs are read.
 
 A later run, test or prediction is compared with this record.
 """
@@ -35,8 +35,9 @@ DISPLAY_OPTIONS = ("logger", "enable_progress_bar", "enable_checkpointing", "ena
 PLACE_OPTIONS = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler")
 """Options of a run that change no result."""
 RESTORED = ("optimizer", "lr_scheduler", "start", "backbone")
-"""Parts of ``model`` that a resumed run takes from its checkpoint; of the backbone, these options:"""
+"""Parts of ``model`` that a resumed run takes from its checkpoint; of the backbone, only ``BEGINNINGS``."""
 BEGINNINGS = ("pretrained", "weights", "lr")
+"""Options of the backbone that decide its initial weights and its learning rate."""
 
 ROWS_KEY = "trained_on"
 """Entry of a checkpoint: a digest of the data, and the part of the split of each instance."""
@@ -80,7 +81,7 @@ def check_resumed(checkpoint: dict[str, Any], path: str, content: dict[str, Any]
         for name, _, _ in _pairs(before.get(part, now[part]), now[part], f"model.{part}"):
             if part != "backbone" or name.rpartition(".")[2] in BEGINNINGS:
                 raise LDLError(
-                    f"{name} has no effect on a run that is resumed: it goes on with that of its checkpoint; leave it "
+                    f"{name} has no effect on a resumed run, which keeps the value in its checkpoint; leave the option "
                     "out, or begin a new run with these weights: --model.start in place of --ckpt_path"
                 )
 
@@ -99,7 +100,7 @@ def changes_of(checkpoint: dict[str, Any], path: str, content: dict[str, Any]) -
 
 
 def _pairs(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, old and new value of the options that both have and that differ, but those of head and backbone."""
+    """Yield name, old and new value of the options that differ, without the options of head and backbone."""
     if isinstance(before, dict) and isinstance(now, dict) and class_name(before) == class_name(now):
         for name in sorted(now.keys() & before.keys()):
             path = where if name == "init_args" else f"{where}.{name}".removeprefix(".")
@@ -151,14 +152,16 @@ def trained_fold(data: LDLDataModule, checkpoint: dict[str, Any], path: str, val
     part = known.get("part")
     wanted = torch.uint8, torch.strided, (data.size,), "cpu"
     if not isinstance(part, Tensor) or (part.dtype, part.layout, part.shape, part.device.type) != wanted:
-        raise LDLError(f"{path}: {ROWS_KEY}.part is no number of a part for every instance; take another checkpoint")
+        raise LDLError(
+            f"{path}: {ROWS_KEY}.part does not assign every instance to a part of the split; use another checkpoint"
+        )
     part = part.numpy()
     held_out = [(data.split.test, part > 0, "tests"), (data.split.val, part == TRAIN, "validates")]
     for rows, seen, does in held_out[: 2 if validates else 1]:
         if again := np.count_nonzero(seen[rows]):
             raise LDLError(
                 f"{path} was trained on {again} of the {len(rows)} instances that fold {data.fold} {does}; give the "
-                "data.fold, folds, fold_seed, val_fraction and protocol of its run, or data that are new to it"
+                "data.fold, folds, fold_seed, val_fraction and protocol of its run, or other data"
             )
     return Fold(np.flatnonzero(part == TRAIN), np.flatnonzero(part == VAL), data.split.test)
 
@@ -178,9 +181,9 @@ def identity(data: LDLDataModule) -> str:
 def with_new_data(args: list[str], checkpoint: dict[str, Any], path: str) -> list[str]:
     """Return a command line of ``--stage predict`` whose data are all instances at ``path``.
 
-    The class of the configured data, which knows one data set with its labels and folds, is replaced by one that reads
-    inputs as the checkpoint describes. It stays if the checkpoint has no such description, if ``path`` is a list of
-    images, or if another of its options is given, such as a protocol. Options about labels and groups are removed.
+    The class of the configured data, which reads one data set with its labels and folds, is replaced by a class that
+    reads inputs as the checkpoint describes. It stays if the checkpoint has no such description, if ``path`` is a list
+    of images, or if another of its options is given, such as a protocol. Options about labels and groups are removed.
     """
     served = _class_for(checkpoint[CHECKPOINT_KEY], path)
     if served is None:

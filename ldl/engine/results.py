@@ -1,4 +1,4 @@
-"""``results.json`` and the final table: metrics, protocol, leak audit and versions of a run."""
+"""``results.json`` and the final table: metrics, protocol, leakage audit and versions of a run."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def served(data: LDLDataModule, limit: int | float, batches: int | float) -> int
 def fold_result(
     data: LDLDataModule, logged: dict[str, Tensor], tested: int | None = None, raters: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the entry of one fold: number, sizes of the sets, leak audits, metrics, comparison with annotators.
+    """Return the entry of one fold: number, sizes of the sets, leakage audits, metrics, comparison with annotators.
 
     Args:
         data: The data module, set up.
-        logged: Logged metrics; those that begin with ``test_`` are taken.
+        logged: Logged metrics; metrics that begin with ``test_`` are used.
         tested: Number of tested instances; None for the whole test set.
         raters: Result of :func:`ldl.reports.votes.compare_with_raters`.
     """
@@ -148,13 +148,13 @@ def _deviation(column: list[float]) -> float:
 
 def columns(results: dict[str, Any], labels: LabelSpace) -> dict[str, list[float]]:
     """Return the metric of every fold by its name with unit: KL, metrics of point predictions, then the others."""
-    known = [measure for measure in metrics_for(labels) if not measure.detail]
-    known.sort(key=lambda measure: (measure.name != "kl", measure.of == "distribution"))
+    known = [metric for metric in metrics_for(labels) if not metric.detail]
+    known.sort(key=lambda metric: (metric.name != "kl", metric.of == "distribution"))
     folds, found = results["folds"], {}
-    for measure in known:
-        if measure.size is None and measure.name in folds[0]["metrics"]:
-            unit = f" ({labels.unit})" if measure.unit and labels.unit else ""
-            found[f"{measure.name}{unit}"] = [fold["metrics"][measure.name] for fold in folds]
+    for metric in known:
+        if metric.size is None and metric.name in folds[0]["metrics"]:
+            unit = f" ({labels.unit})" if metric.unit and labels.unit else ""
+            found[f"{metric.name}{unit}"] = [fold["metrics"][metric.name] for fold in folds]
     return found
 
 
@@ -164,7 +164,7 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
     If there are many folds or folds of unequal size, another column has the metrics over all test instances. Metrics
     of groups and other details are in ``results.json`` only.
     """
-    known = {measure.name: measure for measure in metrics_for(labels)}
+    known = {metric.name: metric for metric in metrics_for(labels)}
     folds = results["folds"]
     several = len(folds) > 1
     title = f"{results['head']} on {results['title']}, {results['protocol']}, {len(folds)} fold{'s' if several else ''}"
@@ -176,9 +176,9 @@ def print_table(results: dict[str, Any], labels: LabelSpace, console: Console | 
     for column in columns:
         table.add_column(column, justify="right")
     for name in results["mean"]:
-        measure = known.get(name)  # None if a callback has logged it
-        if measure is None or not measure.detail:
-            label = name if measure is None else _label(measure, folds, labels.unit)
+        metric = known.get(name)  # None if a callback has logged it
+        if metric is None or not metric.detail:
+            label = name if metric is None else _label(metric, folds, labels.unit)
             cells = (_number(column.get(name, math.nan)) for column in columns.values())
             table.add_row(Text(label), *cells)
     console = console or Console()
@@ -195,7 +195,7 @@ def _audit(results: dict[str, Any]) -> str:
     if None in leaks and results["leaky"] is False:
         return f"the parts of {results['protocol']} have nothing in common, as published"
     if None in leaks:
-        return "identities unknown, so leaks cannot be audited"
+        return "groups unknown, so group leakage cannot be audited"
     return f"{max(leaks):.1%} of them share a group with training"
 
 
@@ -204,10 +204,10 @@ def _copied(results: dict[str, Any]) -> str:
     return f"; {max(copied):.1%} of them are in training too, byte for byte" if copied else ""
 
 
-def _label(measure: Metric, folds: list[dict[str, Any]], unit: str) -> str:
-    label = f"{measure.name} [{unit}]" if unit and measure.unit else measure.name
-    if measure.size:
-        label += f", n = {sum(fold['metrics'][measure.size] for fold in folds):.0f}"
+def _label(metric: Metric, folds: list[dict[str, Any]], unit: str) -> str:
+    label = f"{metric.name} [{unit}]" if unit and metric.unit else metric.name
+    if metric.size:
+        label += f", n = {sum(fold['metrics'][metric.size] for fold in folds):.0f}"
     return label
 
 

@@ -1,8 +1,8 @@
 """How a run continues: which checkpoint it starts from, whether it can, and whether all processes agree.
 
 A run that torchrun or SLURM starts again continues as with ``--ckpt_path last``. A checkpoint therefore stores the
-launch that has written it, so that a new run in an old run's directory starts anew. Counts of restarts are not enough,
-since torchrun counts failed processes and not lost machines.
+launch that has written it, so that a new run in an old run's directory starts from the beginning. Counts of restarts
+are not enough, since torchrun counts failed processes and not lost machines.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ class RankConsistency(pl.Callback):
     """
 
     shared = "--run_dir"
-    """What must be the same on all machines."""
+    """Setting that must be the same on all machines."""
 
     def __init__(self, *numbers: int) -> None:
         self.numbers = numbers
 
     def begins(self, numbers: list[int]) -> str:
-        """Return what a process with these numbers does, in words."""
+        """Return in words how a process with these numbers begins."""
         raise NotImplementedError
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
@@ -135,8 +135,8 @@ class Launch(RankConsistency):
         self.launch = launch
 
     def begins(self, numbers: list[int]) -> str:
-        """Return whether a process starts anew, or after which step."""
-        return "begins anew" if numbers[0] < 0 else f"goes on after step {numbers[0]}"
+        """Return whether a process starts a new run, or after which step it resumes."""
+        return "starts a new run" if numbers[0] < 0 else f"resumes after step {numbers[0]}"
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]

@@ -79,7 +79,7 @@ def run(cli: LDLCLI) -> None:
             if checkpoint and config.stage == "fit":
                 console.say(changes_of(checkpoint, config.ckpt_path, yaml.safe_load(text)))
             if data.trained_elsewhere:
-                console.say("leaks cannot be counted: the weights are not known to be trained on these data")
+                console.say("group leakage cannot be counted: the weights are not known to be trained on these data")
             if config.stage == "predict":
                 trainer.predict(task, datamodule=data, return_predictions=False)
             elif config.stage == "test":
@@ -184,7 +184,8 @@ def _parts(cli: LDLCLI, task: Task, checkpoint: dict[str, Any]) -> dict[str, Any
 
 
 def _compare_rows(data: LDLDataModule, checkpoint: dict[str, Any], config: Namespace) -> None:
-    """Raise LDLError if held-out rows were for training; let a test know the training rows of the checkpoint."""
+    """Raise LDLError if held-out rows were for training; set the fold of a test to the training rows of the
+    checkpoint."""
     trained = trained_fold(data, checkpoint, config.ckpt_path, validates=config.stage == "fit")
     if trained is None and (config.stage == "test" or ROWS_KEY in checkpoint):
         data.trained_elsewhere, data.leaky = True, None
@@ -247,7 +248,7 @@ def _make_checkpoints(config: Namespace, data: LDLDataModule, folder: Path) -> l
     resumed = config.ckpt_path and Path(config.ckpt_path).resolve().parent
     if config.select == "best" and resumed and resumed != (folder / "checkpoints").resolve():
         raise LDLError(
-            "--select best knows the best checkpoint of the first part only there; resume with --run_dir of it"
+            "--select best finds the best checkpoint of a resumed run in its run directory only; give its --run_dir"
         )
     return make_checkpoints(folder, data, config.select)
 

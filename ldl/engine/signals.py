@@ -30,11 +30,11 @@ from ldl.progress import Stopped, stop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 20.0
-"""Seconds after the signal until a run that trains is ended; clusters kill after 30."""
+"""Seconds after the signal until a run that trains is ended; clusters kill it after 30."""
 SOON = 1.0
 """Seconds after the signal until a run that has nothing to save is ended."""
 AGAIN = 0.5
-"""Seconds after which a Ctrl-C is a second one; launchers repeat the first, which has reached every process."""
+"""Seconds after which a Ctrl-C is a second one. Launchers repeat the first one, which every process has received."""
 FAREWELL = 5.0
 """Seconds that the other processes get to end by themselves."""
 TICK = 0.2
@@ -69,7 +69,7 @@ class Shutdown:
     def listen(self, number: int) -> None:
         """Note a signal in ``stop.signal`` from now on, unless it is ignored, as under ``nohup``.
 
-        Other threads than the main one, such as those of a Dask worker, cannot change handlers, and do not.
+        Only the main thread can change handlers, so other threads, such as those of a Dask worker, do nothing.
         """
         if threading.current_thread() is not threading.main_thread():
             return
@@ -87,7 +87,7 @@ class Shutdown:
         if not self._reported:
             self._reported = True
             resumable = self.checkpoint is not None and self.checkpoint.is_file() and self.fold is None
-            advice = f"go on with --ckpt_path {self.checkpoint}" if resumable else self.again
+            advice = f"resume with --ckpt_path {self.checkpoint}" if resumable else self.again
             if stop.signal == self.requeue_on:
                 advice = _requeue() or f"scontrol does not queue the job again; {advice}"
             fold = "" if self.fold is None else f" in fold {self.fold}"
@@ -107,7 +107,7 @@ class Shutdown:
     def guard(self, wakeup: socket.socket) -> None:
         """End the process if its main thread does not; this runs in a thread of its own.
 
-        The first signal is handed on to the other processes. If one of them is killed, this process ends too.
+        The first signal is forwarded to the other processes. If one of them is killed, this process ends too.
         """
         first = lost = 0.0
         second = False
@@ -144,7 +144,7 @@ class Shutdown:
 
 
 shutdown = Shutdown()
-"""Of the current run; trainers of Python scripts, outside :func:`graceful_shutdown`, have Lightning's handling."""
+"""Signals of the current run. Trainers outside :func:`graceful_shutdown` keep Lightning's handlers."""
 
 
 @contextmanager
@@ -173,8 +173,8 @@ def graceful_shutdown() -> Iterator[None]:
     finally:
         sender.send(b"\0")
         signal.set_wakeup_fd(wakeup)
-        for heard, handler in shutdown.before.items():
-            signal.signal(heard, handler)
+        for caught, handler in shutdown.before.items():
+            signal.signal(caught, handler)
 
 
 def listen_for_requeue(plugins: Any) -> None:
@@ -204,7 +204,7 @@ def _requeue() -> str:
 
 
 def watch_processes(trainer: pl.Trainer) -> pl.Trainer:
-    """Let :class:`Shutdown` watch the processes that a trainer launches, before they meet.
+    """Let :class:`Shutdown` watch the processes that a trainer launches, before their rendezvous.
 
     Lightning's own observer would kill this process without a message if any of them ends.
     """
@@ -221,9 +221,9 @@ def watch_processes(trainer: pl.Trainer) -> pl.Trainer:
 
 
 class SignalHandlers(pl.Callback):
-    """Restores the handlers of the run after Lightning has set its own.
+    """Restore the handlers of the run after Lightning has set its own.
 
-    Lightning would save at SLURM's signal wherever it comes, also between two exchanges of the processes. Its handler
+    Lightning would save as soon as SLURM's signal arrives, even between two collective operations. Its handler
     of SIGTERM broadcasts, which can hang.
     """
 
@@ -235,7 +235,7 @@ class SignalHandlers(pl.Callback):
 
 
 class StopCheckpoint(Checkpoint):
-    """Saves and ends a run after a signal, at the same batch in all processes.
+    """Save and end a run after a signal, at the same batch in all processes.
 
     Args:
         path: The checkpoint.

@@ -123,7 +123,7 @@ def _validate(estimator: BaseEstimator, X: Any, missing: bool, **options: Any) -
 
 
 def has_values(y: np.ndarray, labels: LabelSpace | None) -> bool:
-    """Whether ``y`` has a value (N,) or (N, 1), or a point of a grid, per row instead of a distribution."""
+    """Return whether ``y`` has a value (N,) or (N, 1), or a point of a grid, per row instead of a distribution."""
     if y.ndim == 1 or labels is None:
         return y.ndim == 1 or y.shape[1] == 1
     return y.shape[1] == max(labels.ndim, 1) and len(labels) != y.shape[1]
@@ -164,8 +164,8 @@ def read_distributions(y: np.ndarray, names: Sequence[str] | None, labels: Label
         columns = range(y.shape[1]) if names is None else names
         labels = LabelSpace.nominal([str(column).removeprefix(LABEL_PREFIX) for column in columns])
     if len(labels) != y.shape[1]:
-        raise LDLError(f"y has {y.shape[1]} columns and labels are {len(labels)}; give a column a label")
-    target = check_distributions(y, "y", fix="divide rows by their sums, or give one value a row, (N,)")
+        raise LDLError(f"y has {y.shape[1]} columns and labels are {len(labels)}; give one label per column")
+    target = check_distributions(y, "y", fix="divide rows by their sums, or give one value per row, (N,)")
     return Loaded(labels, {"target": torch.tensor(target, dtype=torch.float32)})
 
 
@@ -181,9 +181,10 @@ def read_values(y: np.ndarray, labels: LabelSpace, sigma: float, encoder: Encode
 
 
 def read_tested(y: np.ndarray, labels: LabelSpace, sigma: float, encoder: Encoder) -> Loaded:
-    """Like :func:`read_values`, for test rows: the distribution of a value outside the labels is NaN.
+    """Read test rows like :func:`read_values`, but with a distribution of NaN for a value outside the labels.
 
-    Each fold chooses labels from its own training rows. Raises LDLError for values that are not finite.
+    Values may lie outside, since each fold chooses labels from its own training rows. Raises LDLError for values that
+    are not finite.
     """
     points = y.reshape(len(y), -1)
     if not np.isfinite(points).all() or points.shape[1] != labels.ndim:
@@ -219,12 +220,12 @@ def read_weights(weight: Any, X: np.ndarray) -> np.ndarray:
     weight = as_numbers(weight, "sample_weight")
     weight = check_array(weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
     if weight.shape != (len(X),):
-        raise LDLError(f"sample_weight has shape {weight.shape}; give one weight a row, ({len(X)},)")
+        raise LDLError(f"sample_weight has shape {weight.shape}; give one weight per row, ({len(X)},)")
     if (weight < 0).any():
         row = int((weight < 0).argmax())
         raise LDLError(
-            f"sample_weight of row {row} is {weight[row]:g}; weights must be at least 0, and 0 leaves it out"
+            f"sample_weight of row {row} is {weight[row]:g}; weights must be at least 0, and 0 leaves the row out"
         )
     if not weight.any():
-        raise LDLError(f"all {len(X)} sample weights are zero; give a row a positive one")
+        raise LDLError(f"all {len(X)} sample weights are zero; give at least one row a positive weight")
     return weight if (weight == np.round(weight)).all() else weight / weight[weight > 0].mean()

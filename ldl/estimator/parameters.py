@@ -69,12 +69,13 @@ def make_head(head: Head | str) -> Head:
 
 
 def takes_missing(head: Any) -> bool:
-    """Return whether a head, or the head of a name, takes missing features; False for anything else."""
+    """Return whether a head, also one given by name, takes missing features; False for anything else."""
     component = _or_none(head)
     return component is not None and component.takes_missing
 
 
 def _or_none(head: Any) -> Head | None:
+    """Return the result of :func:`make_head`, or None if it raises an error."""
     try:
         return make_head(head)
     except (LDLError, TypeError):
@@ -82,6 +83,7 @@ def _or_none(head: Any) -> Head | None:
 
 
 def _with_parameters(component: H, changes: dict[str, Any]) -> H:
+    """Return a new component with changed options, given by paths such as ``depth`` or ``head__depth``."""
     arguments = _arguments(component)
     nested: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():

@@ -321,7 +321,7 @@ class Scorer:
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the metric of test rows, an error times -1; NaN if it is undefined for these rows.
 
-        Raises LDLError: The metric does not exist for the labels, has no better direction, or the rows are wrong.
+        Raises LDLError if the metric does not exist for the labels or has no better direction, or if rows are wrong.
         """
         if isinstance(estimator, Pipeline):
             X, estimator = estimator[:-1].transform(X), estimator[-1]

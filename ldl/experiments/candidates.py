@@ -114,17 +114,17 @@ class ComparisonFile:
 
 
 def find_file(given: list[Given], args: list[str], stage: str, key: str, example: str) -> Given | None:
-    """Return the one configuration that has ``key``; None if the command line has another stage or asks for help.
+    """Return the only configuration that has ``key``; None if the command line has another stage or ``--help``.
 
     Raises:
-        LDLError: the file stands with another stage, or there is not exactly one.
+        LDLError: The file is given with another stage, or there is not exactly one file.
     """
-    asked = last_value(given, "--stage")
+    named = last_value(given, "--stage")
     files = [option for option in given if option.is_config and has_key(option.value, key)]
-    if {"-h", "--help"} & set(args) or (asked != stage and not files):
+    if {"-h", "--help"} & set(args) or (named != stage and not files):
         return None
-    if asked not in (None, stage):
-        raise LDLError(f"{files[0].value} has the key {key}, and --stage is {asked}; give --stage {stage}")
+    if named not in (None, stage):
+        raise LDLError(f"{files[0].value} has the key {key}, and --stage is {named}; give --stage {stage}")
     if len(files) != 1:
         found = "is none" if not files else f"are {len(files)}"
         raise LDLError(f"--stage {stage} takes one file with the key {key}, such as -c {example}, and here {found}")
@@ -141,7 +141,7 @@ def read_part(cls: type[T], given: Any, where: str, ranges: Mapping[str, Option]
         ranges: Ranges of its numbers.
 
     Raises:
-        LDLError: an option is unknown, has another type or is out of its range.
+        LDLError: An option is unknown, has another type or is out of its range.
     """
     if not isinstance(given, dict):
         raise LDLError(f"{where} is {given!r}, but must be a mapping of options")
@@ -158,10 +158,10 @@ def read_part(cls: type[T], given: Any, where: str, ranges: Mapping[str, Option]
 
 
 def read_comparison(args: list[str]) -> ComparisonFile | None:
-    """Read the comparison of a command line; None if it has another stage or asks for help.
+    """Read the comparison of a command line; None if the command line has another stage or ``--help``.
 
     Raises:
-        LDLError: candidates without the stage or the stage without candidates, or a mistake in the file.
+        LDLError: The file is given without the stage, the stage without a file, or the file has a mistake.
     """
     given = tokenize(args)
     file = find_file(given, args, "compare", "candidates", "configs/compare/tabular.yaml")
@@ -205,7 +205,7 @@ class RunCandidate(Candidate):
         opened: Data modules that are open, by their configuration.
 
     Raises:
-        LDLError: a setting cannot be parsed, its data cannot be read, or a comparison cannot do it.
+        LDLError: A setting cannot be parsed, its data cannot be read, or a comparison does not support it.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class RunCandidate(Candidate):
         return str(self._runs[0].config.model.head.class_path.rpartition(".")[2])
 
     def identity(self, selection: Selection, digests: dict[str, str]) -> str:
-        """Return a digest of whatever decides the results of this candidate.
+        """Return a digest of everything that decides the results of this candidate.
 
         ``digests`` are those of data modules by their configuration; missing ones are added.
         """
@@ -284,17 +284,17 @@ class _Run:
 
     def __init__(self, cli: LDLCLI) -> None:
         self.cli, self.config = cli, cli.config
-        check_trains_anew(self.config, "compare")
+        check_from_scratch(self.config, "compare")
         text = cli.dump(self.config)
         self.data, self.options = data_text(text), deciding_options(text)
 
 
-def check_trains_anew(config: Any, stage: str) -> None:
+def check_from_scratch(config: Any, stage: str) -> None:
     """Raise LDLError for options that a comparison or a search cannot follow."""
     if config.ckpt_path is not None:
-        raise LDLError(f"--stage {stage} trains every model anew; leave --ckpt_path out")
+        raise LDLError(f"--stage {stage} trains every model from scratch; leave --ckpt_path out")
     if config.select == "best":
-        raise LDLError(f"--stage {stage} keeps no checkpoints to select the best of; leave --select best out")
+        raise LDLError(f"--stage {stage} keeps no checkpoints to select the best from; leave --select best out")
     check_one_process(config, f"--stage {stage} trains each model")
 
 
@@ -312,7 +312,7 @@ def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
     """Return the candidates of a file, the mean predictor first, which is added if it is missing.
 
     Raises:
-        LDLError: a candidate cannot be made, or they have different test rows.
+        LDLError: A candidate cannot be made, or they have different test rows.
     """
     opened: dict[str, LDLDataModule] = {}
     made = [RunCandidate(name, file, entry, parse, opened) for name, entry in file.entries.items()]
@@ -326,7 +326,7 @@ def make_candidates(file: ComparisonFile, parse: Parse) -> list[RunCandidate]:
             if not _have_same_rows(candidate.open(setting, 0), reference):
                 raise LDLError(
                     f"candidate {candidate.name} {setting or ''} has other targets or folds than {made[0].name}; "
-                    "give options of data that decide rows and folds for all candidates"
+                    "give all candidates the same options of rows and folds"
                 )
     return made
 
@@ -346,4 +346,4 @@ def _have_same_rows(data: LDLDataModule, other: LDLDataModule) -> bool:
     folds = range(data.num_folds)
     same_tests = all(np.array_equal(split_of(data, fold).test, split_of(other, fold).test) for fold in folds)
     targets = zip(*(pieces(each.columns["target"]) for each in (data, other)))
-    return same_tests and all(torch.equal(one, two) for one, two in targets)
+    return same_tests and all(torch.equal(ours, others) for ours, others in targets)

@@ -174,7 +174,7 @@ def write_report(folder: Path, outcome: Outcome, facts: dict[str, Any]) -> None:
 
 def _leakage(share: float | None) -> str:
     if share is None:
-        return "identities unknown, so leaks cannot be audited"
+        return "groups unknown, so group leakage cannot be audited"
     return f"{share:.1%} of test rows share a group with training"
 
 

@@ -41,7 +41,7 @@ from ldl.experiments.identity import OTHER_WORKER, check_one_process, folds_key
 from ldl.experiments.jobs import PerProcess, Workers
 from ldl.metrics.stage import row_metrics
 from ldl.reports.edges import report_for
-from ldl.reports.rows import Report, caption, draw_raters, pictures
+from ldl.reports.rows import Report, caption, draw_raters, images_of
 from ldl.reports.votes import compare_with_raters
 from ldl.task import Task
 
@@ -180,7 +180,7 @@ class Folds:
                 with captioned(caption(task.head, self.data, folder, len(entries))):
                     with spared("charts/folds.png"):
                         charts.folds(folder / "charts" / "folds.png", columns(content, task.labels))
-                    draw = partial(pictures, self.data)
+                    draw = partial(images_of, self.data)
                     charts.overview(folder / "charts", rows, task.labels, draw, self.data.names)
                     draw_raters(folder, raters)
         return content

@@ -67,13 +67,13 @@ def deciding_options(text: str) -> dict[str, Any]:
 
 
 def file_digests(content: Any) -> dict[str, str]:
-    """Return digests of files that a part of a configuration names, such as weights, also by a network's name."""
+    """Return digests of the files that a part of a configuration names, also weights found by a network's name."""
     files: dict[str, str | Path] = {}
     for part in _parts(content):
         if isinstance(part, str) and os.path.isfile(part):
             files[part] = part
         elif isinstance(part, dict) and (file := _found_weights(part)):
-            # By the network's name: the path differs between machines.
+            # The network's name is the key, because the path differs between machines.
             files[f"{part['name']}*.safetensors"] = file
     return {name: _file_digest(file) for name, file in files.items()}
 
@@ -85,11 +85,11 @@ def _found_weights(part: dict[str, Any]) -> Path | None:
 def source_digests(content: Any) -> dict[str, str]:
     """Return digests of the modules of classes, and of their base classes, that a part of a configuration names.
 
-    Modules of versioned packages are left out, and so is whatever a module imports.
+    Modules of versioned packages are left out, and so are the imports of a module.
     """
     paths = [part.get("class_path") for part in _parts(content) if isinstance(part, dict)]
     classes = [pydoc.locate(path) for path in paths if isinstance(path, str) and not _is_versioned(path)]
-    owners = {one.__module__ for cls in classes for one in (inspect.getmro(cls) if inspect.isclass(cls) else (cls,))}
+    owners = {base.__module__ for cls in classes for base in (inspect.getmro(cls) if inspect.isclass(cls) else (cls,))}
     files = {name: getattr(sys.modules.get(name), "__file__", None) for name in owners if not _is_versioned(name)}
     return {name: _file_digest(file) for name, file in files.items() if file is not None}
 
@@ -121,7 +121,7 @@ def content_digest(data: LDLDataModule) -> str:
         digest.update(f"{name} {len(data.columns[name])}".encode())
         for piece in pieces(data.columns[name]):
             digest.update(_bytes(piece))
-    with redirect_stdout(io.StringIO()):  # a data module prints what it has to say about a fold when it is trained
+    with redirect_stdout(io.StringIO()):  # lines about a fold are printed when the fold is trained
         for fold in range(data.num_folds) or [data.fold]:
             split = split_of(data, fold)
             for rows in (split.train, split.val, split.test):

@@ -252,7 +252,7 @@ class PerProcess:
     """A value that every process that runs jobs makes once; it keeps the last one.
 
     Attributes:
-        key: Whatever tells the value from others.
+        key: Identifies the value.
         make: Function that returns the value; it is pickled.
     """
 

@@ -22,7 +22,7 @@ from ldl.metrics.registry import higher_is_better
 from ldl.plugins import discover
 
 SHOWN = ("kl", "mae", "accuracy", "ods")
-"""Metrics of the table that any of the runs has."""
+"""Metrics that the table shows if any run has them."""
 COLUMNS = ("when", "data", "protocol", "head", "stage", "folds")
 FOLD_OPTIONS = tuple(
     f"data.{name}"
@@ -34,7 +34,7 @@ FOLD_OPTIONS = tuple(
 )
 """Options that decide which rows are in which fold."""
 NOT_COMPARED = ("run_dir.", "wandb.", "data.fold.", "stage.", "trainer.logger.", "trainer.default_root_dir.")
-"""Options that are left out where two runs are compared."""
+"""Options that a comparison of two runs leaves out."""
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, StopIteration)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -190,7 +190,7 @@ def _when(folder: Path) -> str:
 def select(
     runs: Sequence[Run], head: str | None, data: str | None, stage: str | None, where: Sequence[str]
 ) -> tuple[list[Run], list[str]]:
-    """Return the runs with some names and options, and a line for each name or option that no run has.
+    """Return the runs with the given names and options, and a line for each name or option that no run has.
 
     Args:
         runs: All runs.
@@ -267,7 +267,7 @@ def _direction(metric: str) -> int:
 
 
 def listing(table: pd.DataFrame, by: str = "when") -> list[str]:
-    """Return the lines of a table of runs with their main metrics and the one that orders them."""
+    """Return the lines of a table of runs with their main metrics and the metric that orders them."""
     metrics = [name for name in dict.fromkeys((*SHOWN, by)) if name in table and name not in COLUMNS]
     rows = [[*COLUMNS, *metrics, "folder"]]
     for row in table.to_dict("records"):
@@ -283,14 +283,14 @@ def listing(table: pd.DataFrame, by: str = "when") -> list[str]:
 def aligned(rows: list[list[str]]) -> list[str]:
     """Return the rows of a table as lines with columns of equal width."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return ["  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows]
 
 
 # Two runs.
 
 
 def find_run(name: str, runs: list[Run]) -> Run:
-    """Return the run of a folder, or of words that the name of one folder has. Raises LDLError."""
+    """Return the run of a folder, or the only run whose path contains ``name``. Raises LDLError."""
     exact = [run for run in runs if run.folder.resolve() == Path(name).resolve() or run.folder.name == name]
     found = exact or [run for run in runs if name in str(run.folder)]
     if len(found) == 1:
@@ -329,13 +329,13 @@ def unpaired(first: Run, second: Run) -> str | None:
 def _metric_row(name: str, first: Run, second: Run, paired: bool) -> list[str]:
     a, b = first.mean[name], second.mean[name]
     lead = _direction(name) * (a - b)
-    cells = [f"{a:.4f}", f"{b:.4f}", f"{a - b:+.4f}"]
+    texts = [f"{a:.4f}", f"{b:.4f}", f"{a - b:+.4f}"]
     if paired:
         ours, other = (np.array([fold["metrics"].get(name, math.nan) for fold in run.folds]) for run in (first, second))
         sizes = [(fold.get("n_test"), fold.get("n_train", 0) + fold.get("n_val", 0)) for fold in first.folds]
         ratio = float(np.mean([tested / trained for tested, trained in sizes])) if all(map(all, sizes)) else None
-        cells.append(f"{p_value(ours, other, ratio):.3g}")
-    return [name, *cells, "A" if lead < 0 else "B" if lead > 0 else "-"]
+        texts.append(f"{p_value(ours, other, ratio):.3g}")
+    return [name, *texts, "A" if lead < 0 else "B" if lead > 0 else "-"]
 
 
 def _title(run: Run) -> str:

@@ -211,10 +211,10 @@ class TuneFile:
 
 
 def read_tuning(args: list[str]) -> TuneFile | None:
-    """Read the search of a command line; None if it has another stage or asks for help.
+    """Read the search of a command line; None if the command line has another stage or ``--help``.
 
     Raises:
-        LDLError: a space without the stage or the stage without a space, or a mistake in the file.
+        LDLError: A space is given without the stage, the stage without a space, or the file has a mistake.
     """
     given = tokenize(args)
     file = find_file(given, args, "tune", "tune", "configs/tune/tabular_ldlf.yaml")

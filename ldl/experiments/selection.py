@@ -31,7 +31,7 @@ ALL = "all"
 def inner_splits(
     data: LDLDataModule, inner_folds: int, val_fraction: float, rows: np.ndarray | None = None
 ) -> list[Fold]:
-    """Split the training set, or other ``rows``; the test part of each split evaluates settings.
+    """Split the training set, or other ``rows``; the test set of each split evaluates settings.
 
     Groups that the fold keeps apart are kept apart.
 
@@ -133,7 +133,7 @@ class Selection:
 
     def __str__(self) -> str:
         where = f"in {self.inner_folds} inner folds" if self.inner_folds > 1 else f"on {self.val_fraction:.0%}"
-        return f"{where} of the training part of every fold by {', '.join(self.metrics)}"
+        return f"{where} of the training set of every fold by {', '.join(self.metrics)}"
 
     def splits(self, data: LDLDataModule, rows: np.ndarray | None = None) -> list[Fold]:
         """Return :func:`inner_splits` of a data module."""

@@ -131,7 +131,7 @@ def bars(average: np.ndarray, blocks: int) -> np.ndarray:
     """Return the lower and upper lengths (2, methods) of the bars around average ranks (methods,).
 
     They are half the critical difference and end at the first and the last rank. One block has no bars, since its
-    ranks say nothing about their variance.
+    ranks have no variance to estimate.
     """
     half = critical_difference(len(average), blocks) / 2 if blocks > 1 else 0.0
     return np.stack([np.minimum(half, average - 1), np.minimum(half, len(average) - average)])

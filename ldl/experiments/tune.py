@@ -36,7 +36,7 @@ from ldl.engine.run import make_task, seed_of
 from ldl.engine.run_dir import SEARCHES, check_no_run, check_writable, choose_folder
 from ldl.engine.training import seed_everything
 from ldl.errors import LDLError, did_you_mean
-from ldl.experiments.candidates import NO_FILES, check_trains_anew
+from ldl.experiments.candidates import NO_FILES, check_from_scratch
 from ldl.experiments.compare import setting_text
 from ldl.experiments.crossval import FoldResult, Folds, Parse, configured_folds
 from ldl.experiments.identity import (
@@ -95,7 +95,7 @@ class Search:
         return self.parse(self.file.command(setting))
 
     def best_folds(self, fold: int) -> Folds:
-        """Return what trains the best setting of a fold."""
+        """Return the ``Folds`` that train the best setting of a fold."""
         setting = self.study(fold).best_setting
         cli = self.run(setting)
         key = {"search": self.identity, "setting": json.dumps(setting)}
@@ -118,7 +118,7 @@ def tune(file: TuneFile, parse: Parse) -> None:
     with quiet_trainers(), refusals():
         load_optuna()
         cli, plan = parse(file.command({})), file.plan
-        check_trains_anew(cli.config, "tune")
+        check_from_scratch(cli.config, "tune")
         data = cli.make_data(cli.config)
         data.setup()
         if plan.nested and not data.num_folds:
@@ -165,7 +165,7 @@ def _checked(dimension: Dimension, file: TuneFile, parse: Parse, data: LDLDataMo
             make_task(cli, cli.config, data, {})
         except LDLError as error:
             raise LDLError(f"tune.space.{dimension.name}: {error}") from error
-    # The parser turns a whole number into a float if the option is one.
+    # The parser converts a whole number to a float if the option is a float.
     parsed = {plain(name): value for name, value in cli.config.items()}
     takes_floats = isinstance(parsed.get(plain(dimension.name)), float)
     return dimension.as_floats() if takes_floats and dimension.is_whole else dimension

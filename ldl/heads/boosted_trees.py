@@ -27,9 +27,9 @@ from ldl.protocols import with_validation
 from ldl.validation.tensors import check_numbers, check_range, check_shapes, check_trees, longest_path, refuse
 
 DEPTHS = (2, 4, 10)
-"""Depths that are tried: the best number of interactions between features differs between tables."""
+"""Depths that are tried, because the best order of interactions between features differs between tables."""
 SHARE, FEATURES = 0.3, 100
-"""Default share of the features, and smallest number: with few features per round, interactions rarely meet."""
+"""Default share of the features, and smallest number; a tree with few features finds few interactions."""
 PLAIN_DEPTH = 4
 """Depth without validation rows."""
 
@@ -43,17 +43,17 @@ class BoostedTrees(FittedHead):
     the one label), and grows a tree of Newton steps on them: a split gains the sum over the labels of G^2 / (H + l2),
     of both sides less that of the node, and a leaf adds -G / (H + l2) (Chen & Guestrin 2016, Eq. 5 and 7). Splits lie
     between quantile bins (Ke et al. 2017). With ``trees`` ``label`` a round grows one tree for each
-    label, as LDLogitBoost does (Xing, Geng & Xue, CVPR 2016) and XGBoost; with ``vector`` one for all of them, as their
-    AOSO-LDLogitBoost, of which the leaves hold a step for each label here, and not for a pair.
+    label, as LDLogitBoost does (Xing, Geng & Xue, CVPR 2016) and XGBoost; with ``vector`` a round grows one tree for
+    all labels, as their AOSO-LDLogitBoost, but a leaf holds a step for each label instead of a pair of labels.
 
-    XGBoost's ``multi:softprob``, on rows that are repeated once a label with their mass as weight, has 2 p (1 - p) for
-    second derivative. With ``search`` ``histogram``, ``trees`` ``label``, half its ``eta``, half its ``lambda``
-    and half its ``min_child_weight`` this boosts the same trees.
+    XGBoost's ``multi:softprob``, on rows that are repeated once per label with their mass as weight, uses 2 p (1 - p)
+    as second derivative. With ``search`` ``histogram``, ``trees`` ``label``, half its ``eta``, half its ``lambda`` and
+    half its ``min_child_weight`` this head boosts the same trees.
 
     A missing value (NaN) goes to the side with the larger gain in training, or to the side with more rows if a node has
     no missing values of the feature. Boosting ends early if no tree of a round finds a split; with random rows,
-    features or cuts, if 50 rounds in a row find none. The same seed gives the same bits for any number of threads and
-    processes. Processes and threads share the features, or, with one tree per label, threads share the trees.
+    features or thresholds, if 50 rounds in a row find none. The same seed gives the same bits for any number of threads
+    and processes. Processes and threads share the features, or, with one tree per label, threads share the trees.
 
     Features are binned to one byte each, in blocks of rows, so they may be a memory map larger than memory. Fitting
     holds about F + 16 C + 13 bytes per training row, 17 more per thread with one tree per label, and up to 1 GB of
@@ -82,8 +82,8 @@ class BoostedTrees(FittedHead):
             lowest loss. None boosts all rounds on all rows.
         validation: Share of the training rows held out for ``patience``; whole groups if these are known.
         refit: Whether to refit on all rows, for the chosen number of rounds.
-        seed: Seed of sampling and validation rows; None uses the run's.
-        threads: CPU threads; None uses torch's.
+        seed: Seed of sampling and validation rows; None uses the run's seed.
+        threads: CPU threads; None uses torch's number.
 
     Attributes:
         importances: (F,) share of each feature in the gain of all splits; sums to 1, or is 0 throughout.
@@ -116,8 +116,8 @@ class BoostedTrees(FittedHead):
     patience: int | None = option(default=50, least=1, null="all rounds on all rows")
     validation: float = option(default=0.2, above=0, below=1, what="a share")
     refit: bool = True
-    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's seed")
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's number", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without trees and uniform until fitted. Raises LDLError."""
@@ -235,7 +235,7 @@ class BoostedTrees(FittedHead):
         scores = np.tile(train.start, (len(watched.target), 1))
         lowest, best = watched.mean_loss(scores, number_of(self.objective)), 0
         with closing(boost(train, self.rounds, self._plan(depth), collective, device, watched)) as boosting:
-            for each in track(boosting, self.rounds, "finding how many rounds", self.shows_progress):
+            for each in track(boosting, self.rounds, "choosing the number of rounds", self.shows_progress):
                 done.append(each)
                 if each.loss < lowest:
                     lowest, best = each.loss, len(done)

@@ -74,7 +74,7 @@ class CostSensitiveForest(FittedHead):
         landmarks: Largest number of rows z, drawn at random.
         sampling: Size of a bootstrap sample, as a share of the training rows, in (0, 1].
         replace: Whether rows are drawn with replacement.
-        seed: Seed of the forest; None uses the run's.
+        seed: Seed of the forest; None uses the run's seed.
     """
 
     uses_value: ClassVar[bool] = True
@@ -104,7 +104,7 @@ class CostSensitiveForest(FittedHead):
     landmarks: int = option(default=1000, least=1)
     sampling: float = option(default=1.0, above=0, most=1)
     replace: bool = True
-    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's seed")
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, with one uniform leaf until fitted. Raises LDLError."""

@@ -159,7 +159,7 @@ class DSNA(CostSensitiveForest):
         return near, weights, estimate
 
     def _codes(self, targets: Tensor, values: Tensor) -> Tensor:
-        """What labels are compared by: values on their scale, or the likeliest label, one-hot."""
+        """Return the codes by which labels are compared: values on their scale, or the likeliest label, one-hot."""
         if self.labels.has_values:
             return self.to_scale(values)
         return torch.nn.functional.one_hot(targets.argmax(1), targets.shape[1]).to(targets)

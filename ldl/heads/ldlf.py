@@ -260,7 +260,7 @@ class LDLF(AlternatingHead):
 
     @torch.compiler.disable
     def _draw_tree(self) -> int:
-        """Draw the tree of the next step from the number of the step, which all ranks know."""
+        """Draw the tree of the next step from the number of the step, which is equal on all ranks."""
         self._step += 1
         return int(torch.randint(self.trees, (), generator=torch.Generator().manual_seed(self._step)))
 

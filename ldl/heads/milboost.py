@@ -37,8 +37,8 @@ class MILBoost(FittedHead):
     An instance has the probability sigmoid(2 h), where h is a sum of decision stumps. The probability of a bag is the
     MIL pooling of its instances. Each round is a step of gradient boosting on the negative log likelihood of the bags:
     the weights of the instances are the negative gradient (Eq. 15), they choose a stump (Fig. 6), and a line search
-    finds its step. Unlike in the paper, h starts at the constant of maximum likelihood. Else noisy or and ISR start
-    at p = 1 for large bags, without a gradient.
+    finds its step. Unlike in the paper, h starts at the constant of maximum likelihood. Otherwise noisy or and ISR
+    would start at p = 1 for large bags, without a gradient.
 
     Inputs are bags (..., J, F) with NaN for missing instances; single rows are bags of one instance. ``instances``
     returns the probabilities of instances, ``scores`` their h.
@@ -60,8 +60,8 @@ class MILBoost(FittedHead):
         validation: Share of the training bags held out to choose the number of rounds by their likelihood, with whole
             groups if these are known. All bags are then boosted for this number. 0 holds out none.
         patience: Rounds without a better likelihood of the held-out bags after which the search stops.
-        seed: Seed of random draws; None uses the run's.
-        threads: Threads that search for a stump; None uses torch's. The result does not depend on it.
+        seed: Seed of random draws; None uses the run's seed.
+        threads: Threads that search for a stump; None uses torch's number. The result does not depend on it.
 
     Attributes:
         curve: (rounds + 1, 2) negative log likelihood before the first round and after each round, of the training bags
@@ -97,8 +97,8 @@ class MILBoost(FittedHead):
     apart: bool = False
     validation: float = option(default=0.0, least=0, below=1, what="a share of the bags")
     patience: int = option(default=20, least=1)
-    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's seed")
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's number", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, without stumps until fitted, so that every bag has probability 0.5. Raises LDLError."""
@@ -119,9 +119,8 @@ class MILBoost(FittedHead):
     ) -> None:
         """Boost on bags (B, J, F) and labels (B, 2), with optional groups (B,) and weights (B,).
 
-        Soft labels count for both classes.
-        Every process does the same. Raises LDLError for no bags, an empty bag, bags of one class, a bad feature or
-        target, or too few bags or groups to hold some out.
+        Soft labels count for both classes. Every process does the same. Raises LDLError for no bags, an empty bag, bags
+        of one class, a bad feature or target, or too few bags or groups to hold some out.
         """
         bags = pack(type(self).__name__, features, target, self.prior, weight)
         model = Model(CODES[self.pooling], self.r, self.apart)
@@ -186,12 +185,12 @@ class MILBoost(FittedHead):
         drawn = {}
         if len(self.curve) > 1:
             drawn["likelihood"] = charts.likelihood(folder / "likelihood.png", self.curve.cpu().numpy())
-        boxes, pictures = batch.get("boxes"), batch.get("input", torch.empty(0))
+        boxes, images = batch.get("boxes"), batch.get("input", torch.empty(0))
         positive = torch.nonzero(batch["prediction"][:, 1] > 0.5)[:, 0]
         positive = positive if boxes is None else positive[:MOST_MAPPED]
-        if pictures.dtype != torch.uint8 or pictures.ndim != 4 or pictures.shape[1] != 1 or not len(positive):
+        if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] != 1 or not len(positive):
             return drawn
-        grey, scores = pictures[positive, 0].cpu().numpy(), self.scores(batch["features"][positive])
+        grey, scores = images[positive, 0].cpu().numpy(), self.scores(batch["features"][positive])
         if self.groups > 1:
             drawn["groups"] = charts.groups(folder / "groups.png", grey, scores.amax(1).argmax(-1).cpu().numpy())
         if boxes is not None:
@@ -214,10 +213,10 @@ class MILBoost(FittedHead):
 
     def summary(self) -> dict[str, float]:
         """Return the negative log likelihood of training and held-out bags, and the number of stumps."""
-        figures = {"boosting_nll": float(self.curve[-1, 0]), "stumps": float(len(self.feature))}
+        results = {"boosting_nll": float(self.curve[-1, 0]), "stumps": float(len(self.feature))}
         if self.validation:
-            figures["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
-        return figures
+            results["held_out_nll"] = float(self.curve[~self.curve[:, 1].isnan(), 1].min())
+        return results
 
     def _hold_out(self, bags: Bags, group: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         label = bags.positive / bags.positive.sum() > bags.negative / bags.negative.sum()

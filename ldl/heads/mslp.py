@@ -101,8 +101,8 @@ class MSLP(FittedHead):
         found, cost = preserve(rows, *graphs, self.beta, self.ridge, dimensions)
         if self.metric == "commute" and not (cost > 0).all():
             raise LDLError(
-                f"MSLP.metric 'commute' divides by what each dimension costs, and one costs {cost.min():.3g}; give a "
-                f"ridge above {self.ridge}, or take 'degree'"
+                f"MSLP.metric 'commute' divides by the cost of each dimension, and a cost is {cost.min():.3g}; give "
+                f"a ridge above {self.ridge}, or take 'degree'"
             )
         projection = torch.from_numpy(found / np.sqrt(cost) if self.metric == "commute" else found)
         # The scale of V^T X^T D+ X V = I is tiny, so normalise the embedding.

@@ -51,7 +51,7 @@ class Pool(FittedHead):
             weights of any sum. A sum below 1 draws towards this mean, a sum above 1 away from it. Predictions are
             raised to ``KL_FLOOR`` (1e-12) before a logarithm.
         folds: Number of inner folds. Every member is fitted ``folds`` + 1 times.
-        seed: Seed of the inner folds; None uses the run's.
+        seed: Seed of the inner folds; None uses the run's seed.
         shrinkage: Number of rows, or of groups if these are known, whose divergence counts as much as half the squared
             distance from equal weights; 0 does not shrink.
 
@@ -75,7 +75,7 @@ class Pool(FittedHead):
     members: list[Head] = option(default=None)
     mean: PoolMean = "multiplicative"
     folds: int = option(default=5, least=2, most=1000)
-    seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's")
+    seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's seed")
     shrinkage: float = option(default=1.0, least=0, most=1e9)
 
     def __post_init__(self) -> None:

@@ -72,8 +72,8 @@ class StructRF(FittedHead):
         out_of_bag: Whether to estimate the mean KL divergence of each training row from the trees that saw neither the
             row nor another row of its group. There is no estimate if fewer than half of the rows have at least a tenth
             of the trees for it.
-        seed: Seed of the forest; None uses the run's.
-        threads: CPU threads; None uses torch's.
+        seed: Seed of the forest; None uses the run's seed.
+        threads: CPU threads; None uses torch's number.
 
     Attributes:
         importances: (F,) share of each feature in the information gain of all splits; sums to 1, or is 0 throughout.
@@ -101,8 +101,8 @@ class StructRF(FittedHead):
     beta: float = 8.0
     bins: int = option(default=256, least=2, most=256)
     out_of_bag: bool = True
-    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's seed")
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's number", may_change=True)
 
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Create the buffers, with one uniform leaf until fitted. Raises LDLError."""

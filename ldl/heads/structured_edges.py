@@ -53,42 +53,43 @@ class StructuredEdges(ImageHead):
         share: Share of the 7228 features that a tree may use, in (0, 1].
         depth: Splits on the longest path, 0 to 64.
         min_leaf: Smallest number of patches on each side of a split.
-        floor: Constant added to the mean gradient of the surroundings, by which gradients are divided. The published
+        floor: Constant added to the mean gradient of the neighbourhood, by which gradients are divided. The published
             0.01 in 1/270 of CIE-LUV's units equals 0.027 in the 1/100 used here.
         early: Whether a node becomes a leaf if its best split leaves a side fewer than ``min_leaf`` patches (as
             published). Otherwise the best split with enough patches on both sides is used.
         classes: Classes into which a node's segmentations fall: 2 by the sign of their first principal component, more
             by k-means on the leading components.
-        balance: Classes count to the power 1 minus this, so that 1 makes all the same; 2 of them are by k-means then.
-        hyperplanes: Cost-sensitive hyperplanes that a node tries beside single features.
-        terms: Features of a hyperplane.
+        balance: Balance b of the classes: a class of n patches weighs n^(1 - b), so 1 makes all weights equal. Above 0,
+            2 classes are found by k-means too.
+        hyperplanes: Number of cost-sensitive hyperplanes that a node tries beside single features.
+        terms: Number of features of a hyperplane.
         shrinkage: Weight of a hyperplane's squared norm, against a mean loss of 1.
         kept: Largest number of training patches per leaf for DSNA, drawn at random; 0 keeps none.
         components: Principal components by which DSNA compares patches.
-        seed: Seed of patches, features and trees; None uses the run's.
-        threads: Trees grown at a time, and threads of detection; None uses torch's.
-        votes: Trees that vote at each place; neighbouring places use different trees, in a checkerboard.
+        seed: Seed of patches, features and trees; None uses the run's seed.
+        threads: Number of trees grown at a time, and of threads of detection; None uses torch's number.
+        votes: Number of trees that vote at each place; neighbouring places use different trees, in a checkerboard.
         sharpen: Largest shift of boundaries in a vote towards changes of colour, in pixels, 0 to 3.
         scales: Scales of the image whose edge maps are averaged.
         mirror: Whether to average the edge maps of an image and its mirror image.
         gain: Factor of the share of votes before it is cut at 1. Rarely more than a third of the patches agree on the
             pixel of a boundary.
         dsna: Whether the training patches in the leaves vote, with DSNA's weights, instead of one patch per leaf.
-        blend: DSNA: share of its weights in the votes; the rest all patches of a leaf share equally. 0 leaves DSNA
-            out: the mean over a leaf's patches.
-        clusters: DSNA: label-aware clusters, of which one is chosen.
+        blend: DSNA: share of its weights in the votes; all patches of a leaf share the rest equally. 0 uses the mean
+            over a leaf's patches, without DSNA.
+        clusters: DSNA: number of label-aware clusters, of which one is chosen.
         overlap: DSNA: a patch also joins centroids that are at most this share farther than its nearest.
         tau: DSNA: trade-off of the label-aware distance.
         energy: DSNA: share of a cluster's variance that the directions of its affine hull carry, in (0, 1].
-        width: DSNA: how fast the anchor falls with the distance.
+        width: DSNA: width of the anchor, which decays with the distance.
         sparsity: DSNA: weight of the l1 norm, for descriptors of mean squared norm 1.
         attraction: DSNA: weight of the distance to the anchor.
-        squared: DSNA: half the squared norm of the residual in place of the norm.
-        rounds: DSNA: at most so many; 1 keeps the first estimate for the anchor.
-        tolerance: DSNA: of the solver.
+        squared: DSNA: whether to use half the squared norm of the residual instead of the norm.
+        rounds: DSNA: largest number of rounds; 1 keeps the first estimate for the anchor.
+        tolerance: DSNA: tolerance of the solver.
     """
 
-    no_graph: ClassVar[str] = "its channels, patches and votes are compiled code on pictures of any size"
+    no_graph: ClassVar[str] = "its channels, patches and votes are compiled code on images of any size"
     wants: ClassVar[tuple[str, ...]] = ("boundaries", "segments")
     exact: ClassVar[tuple[str, ...]] = ("weight", "threshold", "kept_points", "kept_kernel", "kept_bias")
     roots: Tensor = buffer()
@@ -108,8 +109,8 @@ class StructuredEdges(ImageHead):
     shrinkage: float = option(default=3.0, above=0)
     kept: int = option(default=0, least=0)
     components: int = option(default=32, least=1, most=VALUES, what="of the values of a patch")
-    seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's")
-    threads: int | None = option(default=None, least=1, most=1024, null="torch's", may_change=True)
+    seed: int | None = option(default=None, least=0, most=2**32 - 1, null="the run's seed")
+    threads: int | None = option(default=None, least=1, most=1024, null="torch's number", may_change=True)
     votes: int = option(default=4, least=1, may_change=True)
     sharpen: int = option(default=2, least=0, most=3, what="pixels", may_change=True)
     scales: tuple[float, ...] = option(default=(1.0,), least=0.05, most=20, may_change=True)
@@ -133,7 +134,7 @@ class StructuredEdges(ImageHead):
         super().build(in_features, labels)
         if labels.kind != "nominal" or len(labels) != 2:
             raise LDLError(
-                f"StructuredEdges has two labels, no edge and edge; the data have {len(labels)} {labels.kind}"
+                f"StructuredEdges needs two labels, no edge and edge; the data have {len(labels)} {labels.kind} labels"
             )
         if self.votes > self.trees:
             raise LDLError(f"StructuredEdges.votes {self.votes} must be in 1..{self.trees}, the number of trees")
@@ -141,7 +142,7 @@ class StructuredEdges(ImageHead):
             raise LDLError("StructuredEdges.scales [] must be one or more numbers in 0.05..20")
         if self.dsna and not self.kept:
             raise LDLError(
-                "StructuredEdges.dsna needs patches in the leaves; set StructuredEdges.kept to how many a leaf keeps, "
+                "StructuredEdges.dsna needs patches in the leaves; set StructuredEdges.kept to their number per leaf, "
                 "such as 20"
             )
         self._hold(unlearned_forest(self.components if self.kept else 0), torch.device("cpu"))
@@ -155,7 +156,7 @@ class StructuredEdges(ImageHead):
     def fit_scenes(self, scenes: Sequence[Scene], collective: Collective) -> None:
         """Grow the forest on prepared images. Raises LDLError if there are none."""
         if not scenes:
-            raise LDLError("StructuredEdges is fitted on no images; it needs one at least")
+            raise LDLError("StructuredEdges has no images to fit; give at least one")
         features = max(1, round(self.share * FEATURES))
         tries = max(1, round(features**0.5))
         growth = GrowthOptions(
@@ -178,12 +179,12 @@ class StructuredEdges(ImageHead):
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
         """Return edge probabilities of pixels: (B, 3, H, W) uint8 RGB to (B, H, W, 2) float32."""
-        pictures = images.permute(0, 2, 3, 1).cpu().numpy()
-        strength = torch.empty(pictures.shape[:3], dtype=torch.float32)
+        arrays = images.permute(0, 2, 3, 1).cpu().numpy()
+        strength = torch.empty(arrays.shape[:3], dtype=torch.float32)
         with self._threads() as threads, torch.autocast("cpu", enabled=False):
             detector = self._ready(threads)
-            for row, picture in enumerate(pictures):
-                strength[row] = torch.from_numpy(detector.detect(picture))
+            for row, array in enumerate(arrays):
+                strength[row] = torch.from_numpy(detector.detect(array))
         return torch.stack([1 - strength, strength], -1).to(images.device)
 
     @property
@@ -198,7 +199,7 @@ class StructuredEdges(ImageHead):
     def _ready(self, threads: int) -> EdgeDetector:
         """Return the detector for the current options."""
         known = options_of(StructuredEdges).items()
-        chosen = [threads, *(getattr(self, name) for name, one in known if one.may_change)]
+        chosen = [threads, *(getattr(self, name) for name, declared in known if declared.may_change)]
         if self._detector is None or self._detector[0] != chosen:
             forest, rules = self.forest, Weighting(*(getattr(self, name) for name in Weighting._fields))
             near = PatchNeighbours(forest.kept, rules, threads, self.blend) if self.dsna and forest.kept else None
@@ -214,7 +215,7 @@ class StructuredEdges(ImageHead):
 
     @contextmanager
     def _threads(self) -> Iterator[int]:
-        """Yield the number of threads while torch uses one: its splitting of arrays changes last bits of ``pow``."""
+        """Yield the number of threads while torch uses one, because its splitting of arrays changes bits of ``pow``."""
         with one_thread() as before:
             yield self.threads or before
 
@@ -223,6 +224,6 @@ class StructuredEdges(ImageHead):
         super()._load_from_state_dict(*args)
 
     def _scenes(self, batch: Batch) -> list[Scene]:
-        pictures = batch["input"].permute(0, 2, 3, 1).cpu().numpy()
+        arrays = batch["input"].permute(0, 2, 3, 1).cpu().numpy()
         drawn, segments = (batch[name].cpu().numpy() for name in self.wants)
-        return [make_scene(*one, self.floor) for one in zip(pictures, drawn, segments)]
+        return [make_scene(*image, self.floor) for image in zip(arrays, drawn, segments)]

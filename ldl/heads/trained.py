@@ -46,7 +46,7 @@ class Trained(ScalingHead):
         clip: Largest absolute value of a scaled feature; None does not clip.
         repeats: Number of heads, trained from different seeds, whose predictions are averaged.
         mean: Mean of their predictions, ``arithmetic`` or ``geometric``.
-        seed: Seed of the repeats; None uses the run's.
+        seed: Seed of the repeats; None uses the run's seed.
     """
 
     uses_value: ClassVar[bool] = True
@@ -64,7 +64,7 @@ class Trained(ScalingHead):
     clip: float | None = option(default=None, above=0, null="no clipping")
     repeats: int = option(default=1, least=1, most=1000)
     mean: Mean = "arithmetic"
-    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's")
+    seed: int | None = option(default=None, least=0, most=2**63 - 1, null="the run's seed")
 
     def __post_init__(self) -> None:
         if self.head is None:

@@ -44,7 +44,7 @@ class TableFile(Unlabelled):
     def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
         """Raise LDLError for a task that was not trained on a table."""
         if "scaling" not in preprocessing:
-            raise LDLError("the checkpoint was not trained on a table; TableFile predicts for those that were")
+            raise LDLError("the checkpoint was not trained on a table; TableFile needs a model of tables")
 
     def load(self) -> Loaded:
         """Read and scale the rows. Raises LDLError."""
@@ -94,7 +94,7 @@ class WholePictures(Unlabelled):
     def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
         """Raise LDLError for a task that was not trained on whole images."""
         if len(input_shape) != 3 or preprocessing.keys() - {"dtype"}:
-            raise LDLError("the checkpoint was trained on something else than whole pictures; leave data out")
+            raise LDLError("the checkpoint was not trained on whole images; leave data out")
 
     def load(self) -> Loaded:
         """List the images. Raises LDLError."""

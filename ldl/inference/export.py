@@ -181,7 +181,7 @@ def predict(task: Task, inputs: np.ndarray) -> Predictions:
     elif (scaling := known.get("scaling")) is not None:
         flat = FeatureScaler.from_state(scaling).apply(inputs.reshape(-1, shape[-1]), "drawn inputs")
         given = flat.reshape(inputs.shape)
-    if given.dtype != torch.uint8:  # pictures are, whether or not their type is known
+    if given.dtype != torch.uint8:  # images are uint8, whether or not their type is known
         trained = known.get("dtype")
         given = given.to(getattr(torch, trained) if trained in WHOLE else torch.float32)
     batch = {"input": given, "index": torch.arange(len(given)), "weight": torch.ones(len(given))}

@@ -84,7 +84,7 @@ def draw_columns(encoding: Encoding, features: np.ndarray, rng: np.random.Genera
 
     Args:
         encoding: The encoding.
-        features: (N, F) drawn numbers; those of number columns are taken.
+        features: (N, F) drawn numbers for the columns of numbers; other columns do not use them.
         rng: Draws texts, dates and gaps.
     """
     import pandas

@@ -34,13 +34,13 @@ class Deployed(nn.Module):
 
     The output is a tuple, named by ``outputs``: ``distribution`` (B, C) and, for labels with values, ``value`` (B,) and
     ``interval_50``, ``interval_80`` and ``interval_90`` (B, 2), in the labels' unit; on a grid (B, 2) and (B, 2, 2).
-    They equal the results of :class:`ldl.inference.Predictor`, calibrated if the task is. A row for which it raises an
-    error, such as an infinite feature, is NaN.
+    They equal the results of :class:`ldl.inference.Predictor`, calibrated if the task is. A row for which ``Predictor``
+    raises an error, such as an infinite feature, is NaN.
 
     Attributes:
         input_shape: Shape of one input.
         input_dtype: Type of its numbers.
-        encoding: How columns become features before the graph, which ONNX files hold too; None for numbers.
+        encoding: Encoding of columns as features, applied before the graph and stored in ONNX files; None for numbers.
 
     Raises:
         LDLError: The task is not trained, its weights are not float32, its images need ``eval_transforms``, or a head
@@ -87,8 +87,8 @@ class Deployed(nn.Module):
         outputs = self._outputs(prepared)
         if len(self.input_shape) > 2:
             return outputs
-        refused = self._refused(inputs, prepared)
-        return tuple(part.masked_fill(refused.reshape(-1, *[1] * (part.ndim - 1)), torch.nan) for part in outputs)
+        invalid = self._invalid(inputs, prepared)
+        return tuple(part.masked_fill(invalid.reshape(-1, *[1] * (part.ndim - 1)), torch.nan) for part in outputs)
 
     def _outputs(self, prepared: Tensor) -> tuple[Tensor, ...]:
         features = self.backbone(prepared)
@@ -100,8 +100,8 @@ class Deployed(nn.Module):
         value = self.labels.decode(distribution, self.decoder) if value is None else value
         return distribution, value, *(interval(self.labels, distribution, level, self.calibration) for level in LEVELS)
 
-    def _refused(self, inputs: Tensor, prepared: Tensor) -> Tensor:
-        """Return which rows or bags have features, raw or scaled, that ``Predictor`` refuses: (B,) bool."""
+    def _invalid(self, inputs: Tensor, prepared: Tensor) -> Tensor:
+        """Return whether each row or bag has features for which ``Predictor`` raises an error, (B,) bool."""
         if not prepared.is_floating_point():
             return (prepared != inputs).flatten(1).any(1)
         known = inputs.float().isfinite() & prepared.isfinite()
@@ -129,8 +129,8 @@ def _check_transforms(known: dict[str, Any]) -> None:
 
     if names := [type(transform).__name__ for transform in Pipeline.from_dict(known["transforms"]).transforms]:
         raise LDLError(
-            f"data.eval_transforms {', '.join(names)} cannot be exported: they are albumentations', not "
-            "torch's; train without eval_transforms"
+            f"data.eval_transforms {', '.join(names)} cannot be exported: they are transforms of "
+            "albumentations, not of torch; train without eval_transforms"
         )
 
 
@@ -185,7 +185,7 @@ def _quantile(p: Tensor, edges: Tensor, tail: float) -> Tensor:
     """Return the lowest value with at least ``tail`` of the mass below it; for 0 the start of the mass."""
     total = p.cumsum(-1)
     short, begin = (total < tail).sum(-1).clamp_max(p.shape[-1] - 1), (total <= 0).sum(-1)
-    cell = torch.maximum(short, begin)
-    own, sum_to = (part.gather(-1, cell.unsqueeze(-1)).squeeze(-1) for part in (p, total))
+    place = torch.maximum(short, begin)
+    own, sum_to = (part.gather(-1, place.unsqueeze(-1)).squeeze(-1) for part in (p, total))
     share = ((tail - sum_to + own) / torch.where(own > 0, own, 1.0)).clamp(0, 1)
-    return edges[cell] + share * edges.diff()[cell]
+    return edges[place] + share * edges.diff()[place]

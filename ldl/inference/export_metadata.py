@@ -18,7 +18,7 @@ from ldl.inference.export_graph import Deployed
 from ldl.task import Task
 
 CODE = "MIT (ldl)"
-UNKNOWN_DATA = "unknown: nothing beside the checkpoint says what data it was trained on; ask whoever trained it"
+UNKNOWN_DATA = "unknown: no file beside the checkpoint names its training data; contact its author"
 
 
 def metadata(task: Task, model: Deployed, checkpoint: str | Path | None = None) -> dict[str, str]:
@@ -83,7 +83,7 @@ def of_weights(backbone: nn.Module) -> str:
             licence = getattr(config, "license", None) or "a licence that it does not name"
             where = f"the file {file.name}" if file else "pretrained weights"
             said.append(
-                f"{part.name} began with {where}; timm gives its own under {licence}, and the pictures that "
+                f"{part.name} began with {where}; timm gives its own under {licence}, and the images that "
                 "they were trained on, such as ImageNet (research only), may allow less"
             )
     return "; ".join(said) or "none but those of the data: no weights of others were loaded"
@@ -98,4 +98,4 @@ def _of_data(checkpoint: Path) -> str:
         return UNKNOWN_DATA
     if known := SOURCES.get(path) or SOURCES.get(kind):
         return f"{known.name}: {known.licence}"
-    return f"unknown: {kind} {path}".rstrip() + ", of which ldl knows no licence; ask whoever trained it"
+    return f"unknown: {kind} {path}".rstrip() + ", whose licence is not known to ldl; contact the author"

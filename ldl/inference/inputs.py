@@ -146,7 +146,7 @@ def _owned(given: Any, columns: FeatureColumns) -> tuple[list[str], np.ndarray]:
     if is_frame(given):
         if "bag" not in given.columns:
             there = some([str(name) for name in given.columns])
-            raise LDLError(f"data frame: no column 'bag', which says whose a row is; there are {there}")
+            raise LDLError(f"data frame: no column 'bag', the bag of each row; there are {there}")
         owner = to_names(given["bag"], "data frame: the bag")
         return list(map(str, owner)), columns.of_frame(given.drop(columns="bag"), "data frame")
     table = open_named(given, has_header=lambda first: "bag" in first)

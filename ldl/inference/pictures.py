@@ -30,7 +30,7 @@ def faces(given: Any, known: dict[str, Any], places: Faces = None, detector: Det
     Args:
         given: One image or several; see :func:`list_sources`.
         known: Crops in the checkpoint: ``crop_size``, ``margin``, ``alignment`` and ``transforms``.
-        places: For every image the points that place the face, (5, 2) or (4, 2), in pixels, or None: see
+        places: For every image the points that locate the face, (5, 2) or (4, 2), in pixels, or None; see
             ``ldl.data.faces.crops.placement``.
         detector: Face detector.
 
@@ -42,35 +42,35 @@ def faces(given: Any, known: dict[str, Any], places: Faces = None, detector: Det
 
     sources, names = list_sources(given)
     if places is not None and len(places) != len(sources):
-        raise LDLError(f"{len(sources)} pictures but places of {len(places)} faces; give one, or None, a picture")
+        raise LDLError(f"{len(sources)} images but places of {len(places)} faces; give one, or None, per image")
     (size, margin), alignment = check_crops(known), known.get("alignment")
     pipeline = Pipeline.from_dict(known["transforms"], known.get("channels", 3))
 
     def named(number: int) -> str:
-        return names[number] if names else f"picture {number}"
+        return names[number] if names else f"image {number}"
 
     if detector is None:
         if places is None and alignment in ("landmarks", "box"):
             warnings.warn(
-                f"the model was trained on faces placed by their {alignment}, and these pictures are taken whole; give "
-                "the places of the faces, faces=, or have them found, detector='mtcnn'",
+                f"the model was trained on faces placed by their {alignment}, and these images are used whole; give "
+                "the places of the faces, faces=, or a detector that finds them, detector='mtcnn'",
                 stacklevel=5,
             )
 
-        def one(row: int) -> np.ndarray:
+        def crop_of(row: int) -> np.ndarray:
             try:
                 return crop(read(sources[row]), None if places is None else places[row], size, margin)
             except LDLError as error:
                 raise LDLError(f"{named(row)}: {error}") from error
 
-        return Inputs(len(sources), lambda rows: pipeline.batch([one(row) for row in rows], rows), names)
+        return Inputs(len(sources), lambda rows: pipeline.batch([crop_of(row) for row in rows], rows), names)
     found, crops = [], []
     for number, source in enumerate(sources):
         # A photograph is read once, and only its crops are kept.
-        picture = read(source)
+        image = read(source)
         try:
-            found.append(detector(picture))
-            crops += [crop(picture, face.anchor(alignment), size, margin) for face in found[-1]]
+            found.append(detector(image))
+            crops += [crop(image, face.anchor(alignment), size, margin) for face in found[-1]]
         except LDLError as error:
             raise LDLError(f"{named(number)}: {error}") from error
     if not crops:
@@ -88,16 +88,16 @@ def whole(given: Any) -> Inputs:
 
 
 def _stacked(sources: Sequence[Source], rows: np.ndarray) -> Tensor:
-    pictures = [read(sources[row]) for row in rows]
-    check_one_size(pictures)
-    return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2)
+    images = [read(sources[row]) for row in rows]
+    check_one_size(images)
+    return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)
 
 
-def check_one_size(pictures: Sequence[np.ndarray]) -> None:
+def check_one_size(images: Sequence[np.ndarray]) -> None:
     """Raise LDLError for images or maps (H, W, ...) of several sizes."""
-    if len(sizes := {picture.shape[:2] for picture in pictures}) > 1:
-        such = " and ".join("x".join(map(str, size)) for size in sorted(sizes)[:2])
-        raise LDLError(f"pictures of several sizes, such as {such}, make no array of maps; predict them one by one")
+    if len(sizes := {image.shape[:2] for image in images}) > 1:
+        shown = " and ".join("x".join(map(str, size)) for size in sorted(sizes)[:2])
+        raise LDLError(f"images of several sizes, such as {shown}, do not fit into one array; predict them one by one")
 
 
 def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
@@ -114,16 +114,14 @@ def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
         return found, [file.relative_to(path).as_posix() for file in found]
     if isinstance(given, Tensor):
         if given.ndim not in (3, 4) or given.shape[-3] not in (1, 3):
-            raise LDLError(f"a tensor of pictures is (N, 3, H, W), not {tuple(given.shape)}")
+            raise LDLError(f"a tensor of images is (N, 3, H, W), not {tuple(given.shape)}")
         given = np.moveaxis(as_array(given), -3, -1)
     if isinstance(given, Image.Image) or (isinstance(given, np.ndarray) and given.ndim < 4):
         given = [given]
     if not isinstance(given, Sequence | np.ndarray) or not len(given):
-        raise LDLError(
-            f"no pictures in a {type(given).__name__}; give files, arrays (H, W, 3) uint8 or pictures of PIL"
-        )
-    sources = [Path(one) if isinstance(one, str) else one for one in given]
-    files = [one for one in sources if isinstance(one, Path)]
+        raise LDLError(f"no images in a {type(given).__name__}; give files, arrays (H, W, 3) uint8 or PIL images")
+    sources = [Path(each) if isinstance(each, str) else each for each in given]
+    files = [source for source in sources if isinstance(source, Path)]
     return sources, [str(file) for file in files] if len(files) == len(sources) else None
 
 
@@ -137,7 +135,7 @@ def read(source: Source) -> np.ndarray:
     if array.ndim == 2:
         array = np.repeat(array[..., None], 3, axis=2)
     if array.ndim != 3 or array.shape[-1] != 3 or 0 in array.shape:
-        raise LDLError(f"a picture is an array (H, W, 3), not {array.shape}; give channels last")
+        raise LDLError(f"an image is an array (H, W, 3), not {array.shape}; give channels last")
     if array.dtype != np.uint8:
-        raise LDLError(f"a picture is uint8, 0 to 255, not {array.dtype}; convert it")
+        raise LDLError(f"an image is uint8, 0 to 255, not {array.dtype}; convert it")
     return array

@@ -93,7 +93,7 @@ class Predictions:
 
     def _calibration(self, wanted: bool | None) -> Conformal | None:
         if wanted and self.calibration is None:
-            raise LDLError("nothing calibrates these predictions: train with a validation part (data.val_fraction)")
+            raise LDLError("these predictions have no calibration; train with a validation set (data.val_fraction)")
         return None if wanted is False else self.calibration
 
     @property

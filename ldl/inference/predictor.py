@@ -137,7 +137,7 @@ class Predictor:
             URL of the commit.
 
         Raises:
-            LDLError: The hub cannot be reached, or it refuses the name or the token.
+            LDLError: The hub cannot be reached, or does not accept the name or the token.
         """
         from ldl.inference.pretrained import push
 
@@ -220,11 +220,11 @@ class Predictor:
         assert shape is not None
         if "crop_size" in known:
             if detector is not None and faces is not None:
-                raise LDLError("faces says where the faces are; leave it out, or detector")
+                raise LDLError("faces and detector both locate the faces; leave out one of them")
             found = find_detector(detector) if isinstance(detector, str | Path) else detector
             return pictures.faces(given, known, faces, found)
         if faces is not None or detector is not None:
-            raise LDLError("the model was not trained on crops of pictures; leave faces and detector out")
+            raise LDLError("the model was not trained on crops of images; leave faces and detector out")
         if self.task.gives_maps:
             return pictures.whole(given)
         if len(shape) == 1 or "scaling" in known:

@@ -92,7 +92,7 @@ def push(
     """Commit the files of :func:`save` to a repository, which is made if it does not exist; return the commit's URL.
 
     Raises:
-        LDLError: The hub cannot be reached or refuses.
+        LDLError: The hub cannot be reached, or rejects the request.
     """
     with TemporaryDirectory() as temporary, hub_errors(f"the hub's repository {repo_id}", None) as hub:
         api = hub.HfApi(endpoint=endpoint, token=token, library_name="ldl", library_version=ldl.__version__)

@@ -11,7 +11,7 @@ import numpy as np
 from ldl.errors import LDLError
 
 MOST = 62
-"""Most neighbours whose codes fit into 64-bit integers."""
+"""Largest even number of neighbours whose codes fit into 64-bit integers."""
 
 
 def mirrored_bins(bins: int) -> np.ndarray:
@@ -44,5 +44,5 @@ def mirrored_bins(bins: int) -> np.ndarray:
     codes = sorted([0, *runs, every])
     places = {code: place for place, code in enumerate(codes)}
     moved = [(neighbours // 2 - bit) % neighbours for bit in range(neighbours)]
-    become = [sum(1 << moved[bit] for bit in range(neighbours) if code >> bit & 1) for code in codes]
-    return np.array([*(places[code] for code in become), len(codes)])
+    mirrored = [sum(1 << moved[bit] for bit in range(neighbours) if code >> bit & 1) for code in codes]
+    return np.array([*(places[code] for code in mirrored), len(codes)])

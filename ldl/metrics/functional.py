@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 KL_FLOOR = 1e-12
-"""Least prediction in the logarithm of ``kl``."""
+"""Smallest prediction in the logarithm of ``kl``."""
 
 
 def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
@@ -19,7 +19,7 @@ def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
 
 def kl(prediction: Tensor, target: Tensor) -> Tensor:
     """Kullback-Leibler divergence sum d ln(d/g), g >= 1e-12; in [0, inf), at least float32."""
-    # The floor is 0 in float16.
+    # KL_FLOOR is 0 in float16.
     prediction, target = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in (prediction, target))
     return (torch.xlogy(target, target) - target * prediction.clamp_min(KL_FLOOR).log()).sum(-1)
 

@@ -24,13 +24,13 @@ class Metric:
             and with the weights (B,) of the rows if its ``update`` has an argument ``weight``.
             For ``line``, a function of :class:`ldl.metrics.ordinal.Rows` to a number, or None if undefined.
         higher_is_better: None if neither direction is better.
-        unit: Whether it has the unit of the labels.
-        detail: Whether it is only in ``results.json`` and the log of tests, not in tables and validation.
-        of: Compared columns, which decide for which labels it is defined. ``distribution``: distributions (..., C), all
-            labels; ``class``: the same for two nominal labels; ``value``: decoded and true values (...,) or (..., 2),
-            labels with values; ``interval``: calibrated intervals and true values; ``set``: calibrated label sets and
-            distributions; ``votes``: distributions, observed shares, and numbers of votes (B,), if batches have
-            ``votes``; ``line``: rows of ordinal labels. Maps, with one row per pixel, have ``distribution`` and
+        unit: Whether the metric has the unit of the labels.
+        detail: Whether the metric is only in ``results.json`` and the log of tests, not in tables and validation.
+        of: Compared columns, which decide for which labels the metric is defined. ``distribution``: distributions (...,
+            C), all labels; ``class``: the same for two nominal labels; ``value``: decoded and true values (...,) or
+            (..., 2), labels with values; ``interval``: calibrated intervals and true values; ``set``: calibrated label
+            sets and distributions; ``votes``: distributions, observed shares, and numbers of votes (B,), if batches
+            have ``votes``; ``line``: rows of ordinal labels. Maps, with one row per pixel, have ``distribution`` and
             ``value`` only.
         size: Name of the metric that counts the instances of its group, for metrics of a group.
     """

@@ -1,4 +1,4 @@
-"""All metrics by the kind of labels, and those that plugins register."""
+"""All metrics by the kind of labels, and the metrics that plugins register."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def metrics_for(labels: LabelSpace, maps: bool = False) -> list[Metric]:
 
 
 def directions(labels: LabelSpace, maps: bool = False) -> dict[str, bool]:
-    """Return by name whether higher is better, for the metrics of ``labels`` of which either direction is."""
+    """Return by name whether higher is better, for the metrics of ``labels`` that have a better direction."""
     known = {metric.name: metric.higher_is_better for metric in metrics_for(labels, maps)}
     return {name: higher for name, higher in known.items() if higher is not None}
 
@@ -90,8 +90,8 @@ def directions(labels: LabelSpace, maps: bool = False) -> dict[str, bool]:
 def higher_is_better(name: str) -> bool | None:
     """Return whether a higher value of a metric is better; None if neither direction is, as for counts and biases.
 
-    It knows all metrics by the names they have in ``results.json``, those of edges and of plugins among them. The name
-    of an unknown metric is taken for that of an error.
+    Names are as in ``results.json``, including metrics of edges and of plugins. A metric of an unknown name counts as
+    an error, for which lower is better.
     """
     known = _registered | DISTRIBUTION_METRICS | {metric.name: metric for metric in (*CLASS_METRICS, *VOTE_METRICS)}
     if name in known:

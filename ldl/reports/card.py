@@ -1,4 +1,4 @@
-"""``model_card.md``: what a trained model is, how it was evaluated, its limits and its use."""
+"""``model_card.md``: description, evaluation, limits and use of a trained model."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _card(
         "Licences": LICENCES.format(
             code=CODE,
             weights=of_weights(task.backbone),
-            data=licence or "unknown to ldl; ask whoever collected them",
+            data=licence or "unknown to ldl; contact the authors of the data",
         ),
         USAGE: usage,
         "Limits": limits,
@@ -166,7 +166,7 @@ def labels_in_words(labels: LabelSpace) -> str:
 
 
 def about_leaks(results: dict[str, Any]) -> str:
-    """Return what the leak audits of groups and of copied files found."""
+    """Return the results of the audits for group leakage and for copied files."""
     leaks = [fold["leak"] for fold in results["folds"]]
     if None not in leaks:
         share = f"{max(leaks):.1%} of the test instances share a group with the training set"
@@ -270,7 +270,7 @@ def _limits(results: dict[str, Any], labels: LabelSpace) -> str:
     folds, leaks = results["folds"], [fold["leak"] for fold in results["folds"]]
     lines = ["- The results hold for instances like those of the data. What the data represent is not examined here."]
     if results["leaky"] is not False and (None in leaks or max(leaks) > 0):
-        lines.append("- **Errors for new groups, such as persons, may be larger than the table says.**")
+        lines.append("- **Errors for new groups, such as persons, may be larger than in the table.**")
     if len(folds) == 1:
         lines.append("- One fold was tested: the variation between folds is unknown.")
     return "\n".join(lines + _limits_of_labels(labels))

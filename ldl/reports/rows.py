@@ -32,7 +32,7 @@ TABLE_ROWS = 200
 """Rows of the table of predictions for loggers."""
 
 MOST_DRAWN = 1000
-"""Most images with a chart each; a thousand take some minutes."""
+"""Largest number of images that get a chart each; a thousand take some minutes."""
 
 LEVEL = 0.9
 """Level of the intervals that are written beside faces."""
@@ -107,7 +107,7 @@ class Report(pl.Callback):
 
     def _draw(self, task: Any, trainer: pl.Trainer) -> dict[str, Path]:
         folder, data = self.folder / "charts", data_of(trainer)
-        fetch, names = partial(pictures, data), data and data.names
+        fetch, names = partial(images_of, data), data and data.names
         paths = charts.overview(folder, self.rows, task.labels, fetch, names, task.calibration)
         if isinstance(data, LDLDataModule):
             order = task.head.chart_order(torch.from_numpy(self.rows["prediction"])).numpy()
@@ -116,7 +116,7 @@ class Report(pl.Callback):
 
 
 def data_of(trainer: pl.Trainer) -> Any:
-    """Return the data module of a run, or None if the run was given loaders."""
+    """Return the data module of a run, or None if the trainer got loaders."""
     return getattr(trainer, "datamodule", None)
 
 
@@ -164,7 +164,7 @@ def head_charts(
     if type(head).charts is Head.charts:
         return {}
     with spared(f"charts of {type(head).__name__}"):
-        # One batch is known to fit into memory.
+        # Evaluation has shown that one batch fits into memory.
         rows = index[: max(1, data.eval_batch_size // trainer.world_size)]
         batch = instances(data, rows)
         if data.backbone_features is not None:
@@ -185,7 +185,7 @@ def instances(data: LDLDataModule, index: np.ndarray) -> Batch:
     return batch
 
 
-def pictures(data: Any, index: np.ndarray) -> np.ndarray | None:
+def images_of(data: Any, index: np.ndarray) -> np.ndarray | None:
     """Return the inputs of instances ``index`` (n,) as images, (n, H, W, 3) uint8, or None if they are no images.
 
     Images have one or three channels, in uint8 or from 0 to 1.
@@ -211,7 +211,7 @@ def draw_each(
     predictions, index = rows["prediction"], rows["index"]
     facts = getattr(data, "facts", None) or {}
     faces = "face" in facts
-    if not faces and pictures(data, index[:1]) is None:
+    if not faces and images_of(data, index[:1]) is None:
         return
     names = np.array([name_of(data, row) for row in index])
     drawn = list(dict.fromkeys(names.tolist()))
@@ -225,7 +225,7 @@ def draw_each(
     for name in drawn[:MOST_DRAWN]:
         mine = np.flatnonzero(names == name)
         with spared(f"charts/pictures/{name}.png"):
-            image = data.photograph(int(index[mine[0]])) if faces else pictures(data, index[mine[:1]])[0]  # type: ignore[index]
+            image = data.photograph(int(index[mine[0]])) if faces else images_of(data, index[mine[:1]])[0]  # type: ignore[index]
             path = run / "charts" / "pictures" / f"{below(name)}.png"
             shown = boxes[mine] if faces else np.empty((0, 4))
             charts.photograph(path, image, shown, predictions[mine], [texts[row] for row in mine], labels)

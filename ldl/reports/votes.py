@@ -1,4 +1,4 @@
-"""What the votes of a test set say: how well annotators agree, and how many of them the model is worth."""
+"""Comparison of a model with the annotators of a test set: their agreement, and the model's worth in annotators."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ def prior_columns(data: Any, concentration: float | None, size: int) -> dict[str
 
     Args:
         data: The data module, with a ``prior`` that is fitted to its training set.
-        concentration: That of the priors around predictions; None without validation votes.
+        concentration: Concentration of the priors around predictions; None without validation votes.
         size: Number of rows n.
 
     Returns:
-        ``prior`` (n, C), and ``concentration`` (n,) if known. Nothing, with a warning, if the prior is unknown.
+        ``prior`` (n, C), and ``concentration`` (n,) if known. An empty dict, with a warning, if the prior is
+        unknown.
     """
     try:
         alpha = data.prior.alpha
@@ -38,8 +39,8 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
     """Compare the predictions of test rows with annotators.
 
     Args:
-        rows: Columns ``prediction`` and ``target`` (n, C), ``votes`` (n,), those of :func:`prior_columns`, and
-            ``group`` (n,) if known, for the bootstrap.
+        rows: Columns ``prediction`` and ``target`` (n, C), ``votes`` (n,), the columns of
+            :func:`prior_columns`, and ``group`` (n,) if known, for the bootstrap.
         labels: The label space.
 
     Returns:
@@ -74,7 +75,7 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
 
 
 def worth_in_words(raters: dict[str, Any]) -> str:
-    """Return what the model is worth, with its interval."""
+    """Return the worth of the model in raters, with its interval, as text."""
     most, level = raters["most"], f"{raters['level']:.0%} interval"
     low, worth, high = (
         f"more than {most}" if raters[name] is None else f"{raters[name]:.1f}" for name in ("low", "worth", "high")

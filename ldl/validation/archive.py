@@ -13,9 +13,9 @@ from typing import NamedTuple
 from ldl.errors import LDLError
 
 ALWAYS = 2**30
-"""Unpacked bytes that any archive may have."""
+"""Unpacked size that any archive may have, in bytes."""
 RATIO = 200
-"""Largest ratio of unpacked to packed size beyond that; sparse tables shrink to a hundredth."""
+"""Largest ratio of unpacked to packed size above ``ALWAYS``; sparse tables shrink to a hundredth."""
 
 HEADER = 128
 INT8, INT32, UINT32, MATRIX, COMPRESSED = 1, 5, 6, 14, 15
@@ -55,7 +55,7 @@ def check_archive(path: Path, packed: bool = True) -> None:
 def _check_size(path: Path, claimed: int, most: int) -> None:
     if claimed > most:
         size = path.stat().st_size
-        raise LDLError(f"{path} has {size} bytes and unpacks to {claimed} or more; it is no file to read")
+        raise LDLError(f"{path} has {size} bytes and unpacks to {claimed} or more; give another file")
 
 
 class Element(NamedTuple):
@@ -73,8 +73,8 @@ def check_mat(path: Path) -> None:
     """Check the elements of a .mat file of version 5 before scipy reads it: damaged tags crash scipy's reader.
 
     MathWorks' "MAT-File Format", level 5: an element is a tag (kind and number of bytes) and its data. A variable is an
-    element of elements: flags, dimensions and name, then numbers, or further variables. Other versions are left to
-    scipy.
+    element that holds elements: flags, dimensions and name, then numbers or further variables. Other versions are left
+    to scipy.
 
     Raises:
         LDLError: Elements have a wrong kind or do not nest, or the file unpacks to far more than its size.
@@ -88,7 +88,7 @@ def check_mat(path: Path) -> None:
             kind, size = struct.unpack_from(f"{order}II", content, at)
             data, at = content[at + 8 : at + 8 + size], at + 8 + size
             if at > len(content):
-                raise _Damaged(f"a variable claims {size} bytes, more than there are")
+                raise _Damaged(f"a variable claims {size} bytes, more than the file has")
             if kind == COMPRESSED:
                 unpacked = zlib.decompressobj().decompress(data, left + 1)
                 _check_size(path, len(unpacked), left)
@@ -106,7 +106,7 @@ def _order_of(header: bytes) -> str:
     if len(header) < HEADER or 0 in header[:4]:
         return ""  # version 4, whose reader in scipy is Python
     if header[124 + (header[126] == ord("I"))] != 1:
-        return ""  # version 7.3, or no version: scipy reports it
+        return ""  # version 7.3 or unknown, which scipy reports
     return "<" if header[126:HEADER] == b"IM" else ">"
 
 
@@ -122,7 +122,7 @@ def _elements(body: memoryview, order: str) -> Iterator[Element]:
             (size,) = struct.unpack_from(f"{order}I", body, at + 4)
             kind, start, after = word, at + 8, at + 8 + size + -size % 8
         if start + size > len(body):
-            raise _Damaged(f"an element claims {size} bytes, more than there are")
+            raise _Damaged(f"an element claims {size} bytes, more than its variable has")
         yield Element(kind, body[start : start + size])
         at = after
 
@@ -159,7 +159,7 @@ def _check_variable(variable: Element, order: str, depth: int) -> None:
 
 
 def _fields(parts: Iterator[Element], kind: int, order: str) -> int:
-    """Return the number of fields of each entry; 1 for cells."""
+    """Return the number of fields of each entry; 1 for a cell array."""
     if kind == CELL:
         return 1
     if kind == OBJECT:
@@ -167,7 +167,7 @@ def _fields(parts: Iterator[Element], kind: int, order: str) -> int:
     (longest,) = struct.unpack(f"{order}i", _next(parts, {INT32}, "length of names"))
     names = _next(parts, {INT8}, "names of fields")
     if longest <= 0 or len(names) % longest:
-        raise _Damaged(f"{len(names)} bytes are no names of {longest}")
+        raise _Damaged(f"{len(names)} bytes are not names of {longest} bytes each")
     return len(names) // longest
 
 

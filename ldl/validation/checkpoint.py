@@ -62,7 +62,7 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
     _entry(described, "decoder", str, key)
     if prepared is not None:
         _entry(described, "preprocessing", dict, key)
-    # The claimed size comes first: later checks read every number.
+    # The claimed size comes first, because later checks read every number.
     held = scaling.items() if isinstance(scaling, dict) else ()
     tensors = {f"{key}.preprocessing.scaling.{name}": part for name, part in held if isinstance(part, Tensor)}
     _check_claimed_size({**_entry(checkpoint, "state_dict", dict), **tensors}, size)
@@ -76,7 +76,7 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
         right = type(number) is float and 0 < number < math.inf or number is None and name == "concentration"
         _must(right, f"{key}.{name} is {str(number)[:80]}, not a number above 0")
     step = checkpoint.get("global_step", 0)
-    _must(type(step) is int and 0 <= step < 2**62, f"its global_step is a {type(step).__name__}, or no number of steps")
+    _must(type(step) is int and 0 <= step < 2**62, f"its global_step is {str(step)[:80]}, not a number of steps")
 
 
 def check_spec(spec: Any, where: str) -> None:
@@ -145,7 +145,7 @@ def _column(saved: Any, name: str) -> np.ndarray:
     _must_calibrate(_is_float64(saved) and saved.ndim == 1, f"{name} is no column of float64")
     _must_calibrate(0 < len(saved) <= MAX_SCORES, f"{name} has {len(saved)} entries, not 1 to {MAX_SCORES:,}")
     column: np.ndarray = saved.detach().cpu().numpy().copy()
-    _must_calibrate(bool(np.isfinite(column).all()), f"{name} holds what is not finite")
+    _must_calibrate(bool(np.isfinite(column).all()), f"{name} holds a number that is not finite")
     return column
 
 
@@ -157,7 +157,7 @@ def _check_columns(prepared: dict[str, Any], features: int, where: str) -> None:
     names, key = prepared.get("features"), prepared.get("key")
     named = isinstance(names, list) and all(isinstance(name, str) for name in names)
     distinct = names is None or (named and len(set(names)) == len(names) == features)
-    _must(distinct, f"{where}.features is no list of {features} names, each another")
+    _must(distinct, f"{where}.features is not a list of {features} distinct names")
     _must(key is None or isinstance(key, str), f"{where}.key is {str(key)[:80]}, not the name of a matrix")
 
 
@@ -167,12 +167,12 @@ def _check_encoding(state: Any, features: int, where: str) -> None:
     for number, column in enumerate(state):
         place = f"{where}[{number}]"
         fields = {"name", "kind", "categories", "other", "missing", "fill"}
-        _must(isinstance(column, dict) and column.keys() == fields, f"{place} has no entry, or one too many")
+        _must(isinstance(column, dict) and column.keys() == fields, f"{place} lacks an entry, or has an unknown one")
         kind, texts, fill = column["kind"], column["categories"], column["fill"]
         _must(kind in ("number", "date", "category"), f"{place}.kind is {str(kind)[:80]}, not number, date or category")
         _must(isinstance(column["name"], str), f"{place}.name is no text")
         named = isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts)
-        _must(named and len(set(texts)) == len(texts), f"{place}.categories is no list of texts, each another")
+        _must(named and len(set(texts)) == len(texts), f"{place}.categories is not a list of distinct texts")
         _must(type(column["other"]) is bool and type(column["missing"]) is bool, f"{place} has flags that are not bool")
         own = {"number": 1, "date": 4, "category": 0}[kind]
         numbers = isinstance(fill, list | tuple) and all(type(v) is float and math.isfinite(v) for v in fill)
@@ -193,7 +193,7 @@ def _check_scaling(state: Any, features: int, where: str) -> None:
     _must(right, f"{where}.clip is {str(clip)[:80]}, not a number above 0")
     shapes, lengths = SCALINGS[state["kind"]], {"F": features}
     wrong = state.keys() ^ {"kind", "clip", *shapes}
-    _must(not wrong, f"{where} has no entry, or one too many: {min(map(str, wrong), default='')[:80]}")
+    _must(not wrong, f"{where} lacks an entry, or has an unknown one: {min(map(str, wrong), default='')[:80]}")
     for name, letters in shapes.items():
         tensor = state[name]
         _must(_is_float64(tensor), f"{where}.{name} is no tensor of float64 numbers")
@@ -216,7 +216,7 @@ def _is_plain_tensor(given: Any) -> bool:
 
 
 def _check_claimed_size(state: dict[Any, Any], size: int) -> None:
-    """Refuse more bytes than the file can hold: a view of few numbers can claim any shape."""
+    """Raise LDLError if tensors claim more bytes than the file can hold; a view of few numbers can claim any shape."""
     total = 0
     for name, tensor in state.items():
         plain = isinstance(name, str) and _is_plain_tensor(tensor)
@@ -226,7 +226,10 @@ def _check_claimed_size(state: dict[Any, Any], size: int) -> None:
 
 
 def _check_plain(value: Any, where: str, budget: list[int], depth: int = 0) -> None:
-    """Accept numbers, strings, lists and dicts up to a number: shared lists may unfold without end."""
+    """Raise LDLError unless ``value`` has numbers, strings, lists and dicts only, at most ``budget[0]`` in all.
+
+    The limit is needed because lists that contain each other unfold without end.
+    """
     budget[0] -= 1
     _must(budget[0] > 0 and depth <= MAX_DEPTH, f"{where} holds too many values")
     if isinstance(value, dict):

@@ -107,7 +107,7 @@ def check_losses(head: Head, losses: Any) -> None:
 
 @torch.no_grad()
 def lost_in_checkpoint(head: Head, features: Tensor, make: Callable[[], Head] | None = None) -> str | None:
-    """Return what a second head, made from arguments and ``state_dict`` of the first, lacks.
+    """Return what a second head, made from the arguments and the ``state_dict`` of a first head, lacks.
 
     Args:
         head: The fitted head.
@@ -139,7 +139,7 @@ def lost_in_checkpoint(head: Head, features: Tensor, make: Callable[[], Head] | 
         why = f" ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
     names = _other_attributes(head, twin)
     which = f"what fit left in {', '.join(names)} is in no buffer" if names else "its buffers do not hold all of it"
-    return f"loaded from its state_dict it predicts otherwise{why}: {which}; {FIX}"
+    return f"loaded from its state_dict it predicts differently{why}: {which}; {FIX}"
 
 
 @contextmanager

@@ -141,7 +141,7 @@ def _explain_prediction(head: nn.Module, prediction: Tensor, value: Tensor | Non
         return f"{text}; entries must be at least 0 and sum to 1 along the last dimension, as after a softmax"
     if all(bool(tensor.isfinite().all()) for tensor in _floats(head)):
         return f"{text}; it divides by zero, or its inputs are too large: scale the inputs"
-    return f"{text}; what it has learned is not finite: train again, with a lower model.optimizer.lr or other options"
+    return f"{text}; its learned tensors are not finite: train again, with a lower model.optimizer.lr or other options"
 
 
 def _on_simplex(head: nn.Module, prediction: Tensor) -> Tensor:

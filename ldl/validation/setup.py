@@ -46,7 +46,7 @@ def check_settings(head: Head, gives_maps: bool, mixup: float, crisp: float, dec
 def task_arguments(cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a task among the arguments of ``load_from_checkpoint``, without Lightning's own.
 
-    Raises LDLError: An argument is unknown, or would weaken what ldl checks.
+    Raises LDLError: An argument is unknown, or would weaken the checks of ldl.
     """
     taken = {"strict": (None, True), "weights_only": (None, True), "hparams_file": (None,)}
     known = list(inspect.signature(cls).parameters)
@@ -121,7 +121,7 @@ class PlainBatches:
             wants_target: Whether the batch must have distributions over C labels.
 
         Returns:
-            The batch. If it is wrong, its entry ``error`` says why, and all processes raise it together.
+            The batch. If it is wrong, its entry ``error`` states why, and all processes raise it together.
         """
         if isinstance(batch, list | tuple) and len(batch) == 2 and all(isinstance(part, Tensor) for part in batch):
             batch = dict(zip(("input", "target"), batch))

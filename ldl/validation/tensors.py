@@ -96,7 +96,7 @@ def check_trees(
 ) -> int:
     """Check that nodes form trees: every node except the roots is the child of exactly one node.
 
-    Then no walk from a root leaves the nodes or runs in a circle, and every leaf names one of ``leaves`` values.
+    Then no walk from a root leaves the nodes or runs in a cycle, and every leaf names one of ``leaves`` values.
 
     Args:
         module: The head, for messages.
@@ -110,7 +110,7 @@ def check_trees(
         The number of splits on the longest path.
 
     Raises:
-        LDLError: The nodes form no such trees.
+        LDLError: The nodes do not form trees.
     """
     roots, inner, child = roots.cpu(), inner.cpu(), child.cpu()
     nodes = len(inner)

@@ -119,7 +119,7 @@ def test_the_power_curve_is_the_mean_over_all_choices(raters: int) -> None:
 def test_fractional_and_too_few_votes_have_no_power_curve() -> None:
     with pytest.raises(LDLError, match="needs whole votes, and some counts are fractional"):
         held_out_nll(COUNTS / 2, PRIOR, 1)
-    with pytest.raises(LDLError, match="4 raters predict a vote on items with 5 votes, and one has 4"):
+    with pytest.raises(LDLError, match="4 raters predict a vote on items with 5 votes, and an item has 4"):
         held_out_nll(COUNTS, PRIOR, 4)
     with pytest.raises(LDLError, match="none of 4 items has two votes"):
         most_raters(np.eye(4))

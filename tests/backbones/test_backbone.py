@@ -108,7 +108,7 @@ def test_windows_are_taken_of_any_picture_that_holds_one() -> None:
     larger = _pictures(2, 1, 16, 12)
     torch.testing.assert_close(haar(larger)[:, :4], haar(larger[:, :, :12]))
     for shape in ((1, 7, 12), (2, 12, 12)):
-        with pytest.raises(LDLError, match=r"^Haar was built for pictures of at least 8x8 pixels in 1 channels, got"):
+        with pytest.raises(LDLError, match=r"^Haar was built for images of at least 8x8 pixels in 1 channels, got"):
             haar(_pictures(2, *shape))
 
 

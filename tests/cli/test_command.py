@@ -42,7 +42,7 @@ def test_a_table_of_unknown_groups(table: Path, capsys: pytest.CaptureFixture[st
     assert (said["rows"], said["features"], said["labels"]) == ("100", "6", "3: 0, 1, 2")
     assert said["order"].startswith("rows look grouped: ") and said["duplicates"].startswith("0 ")
     assert said["groups"] == "unknown; name them with --group_key, or the folds may leak them"
-    assert said["protocol"] == "random_kfold: identities unknown, so leaks cannot be audited"
+    assert said["protocol"] == "random_kfold: groups unknown, so group leakage cannot be audited"
 
 
 def test_a_table_of_known_groups(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +122,7 @@ def test_without_a_verb_it_is_train_py(
     first = json.loads((tmp_path / "a" / "results.json").read_text())
     assert (first["leaky"], first["folds"][0]["leak"], first["protocol"]) == (None, None, "random_kfold")
     assert first["order_audit"]["grouped"] and {near["width"] for near in first["order_audit"]["nearness"]} == {1, 5}
-    assert said.count("rows look grouped") == 1 and "identities unknown" in said and "0.0%" not in said
+    assert said.count("rows look grouped") == 1 and "groups unknown" in said and "0.0%" not in said
 
 
 @pytest.mark.slow

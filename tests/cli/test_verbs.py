@@ -76,9 +76,9 @@ def test_a_new_plugin_works(empty: Path, kind: str, name: str, quick: str, capsy
     ("args", "message"),
     [
         (["head", "LDLF"], "LDLF is taken by ldl.heads.ldlf.LDLF"),
-        (["head", "3a"], "is no name of a class"),
-        (["head", "Lambda"], "is no name of a class; give letters, digits and _, and no keyword of Python"),
-        (["head", "There"], "configs/there.yaml exists and stays as it is"),
+        (["head", "3a"], "is not a class name"),
+        (["head", "Lambda"], "is not a class name; give letters, digits and _, and no keyword of Python"),
+        (["head", "There"], "configs/there.yaml exists and was not changed"),
     ],
 )
 def test_what_cannot_be_made(empty: Path, args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,7 @@ def _benchmark(root: Path, strength: np.ndarray, **options: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("strength", "message"),
-    [(LINE / 255, "holds 0 and 1, where 255 is the surest edge"), (1 - LINE, "95% of .* as in an inverted map")],
+    [(LINE / 255, "holds 0 and 1, where 255 is the most certain edge"), (1 - LINE, "95% of .* as in an inverted map")],
 )
 def test_edge_maps_in_other_numbers_are_refused(strength: np.ndarray, message: str, tmp_path: Path) -> None:
     with pytest.raises(LDLError, match=f"a.png.*{message}.*--allow_empty"):

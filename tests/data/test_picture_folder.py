@@ -32,7 +32,7 @@ def test_a_box_is_of_the_picture_of_its_name(tmp_path: Path, capsys: pytest.Capt
     for name in ("a/one.png", "b/two.png"):
         picture(tmp_path / name, 40)
     boxed, whole = _open(tmp_path, "One.jpg"), _open(tmp_path)
-    assert "1 of 2 pictures are taken whole" in capsys.readouterr().out
+    assert "1 of 2 images are used whole" in capsys.readouterr().out
     rows, seeds = torch.arange(2).numpy(), torch.zeros(2).numpy()
     one, other = (data.inputs(rows, seeds, train=False) for data in (boxed, whole))
     assert not torch.equal(one[0], other[0]) and torch.equal(one[1], other[1])
@@ -42,5 +42,5 @@ def test_a_box_of_two_pictures_is_refused(tmp_path: Path) -> None:
     for name in ("a/one.png", "b/one.png"):
         picture(tmp_path / name, 40)
     assert _open(tmp_path, "two.png").size == 2
-    with pytest.raises(LDLError, match="one box for several pictures named one; give them other names"):
+    with pytest.raises(LDLError, match="one box for several images named one; give them other names"):
         _open(tmp_path, "one.png")

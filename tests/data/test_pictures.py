@@ -48,7 +48,7 @@ def test_other_modes(mode: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "number"), [(np.float32, 1), (np.int32, -1), (np.int32, 70_000)])
 def test_numbers_that_no_picture_has_are_refused(kind: type, number: int, tmp_path: Path) -> None:
     Image.fromarray(np.full((3, 4), number, kind)).save(tmp_path / "a.tif")
-    with pytest.raises(LDLError, match=r"a\.tif cannot be read as a picture: its numbers are .*; save it with 8 or 16"):
+    with pytest.raises(LDLError, match=r"a\.tif cannot be read as an image: its numbers are .*; save it with 8 or 16"):
         read_picture(tmp_path / "a.tif")
 
 
@@ -89,7 +89,7 @@ def test_an_odd_entry_of_exif_ends_nothing(kind: str, tmp_path: Path) -> None:
 def test_damaged_files_are_named(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "broken.jpg"
     path.write_bytes(content)
-    with pytest.raises(LDLError, match="broken.jpg cannot be read as a picture: ") as caught:
+    with pytest.raises(LDLError, match="broken.jpg cannot be read as an image: ") as caught:
         read_picture(path)
     assert "\n" not in str(caught.value)
 
@@ -98,17 +98,17 @@ def test_a_truncated_file_is_named(tmp_path: Path) -> None:
     Image.fromarray(RGB.repeat(20, 0).repeat(20, 1)).save(tmp_path / "cut.jpg")
     whole = (tmp_path / "cut.jpg").read_bytes()
     (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(LDLError, match="cut.jpg cannot be read as a picture: .*truncated"):
+    with pytest.raises(LDLError, match="cut.jpg cannot be read as an image: .*truncated"):
         read_picture(tmp_path / "cut.jpg")
 
 
 def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(LDLError, match="no picture at .*gone.png"):
+    with pytest.raises(LDLError, match="no image at .*gone.png"):
         read_picture(tmp_path / "gone.png")
     with pytest.raises(LDLError, match="no folder at .*gone"):
         list_pictures(tmp_path / "gone")
     (tmp_path / "notes.txt").write_text("")
-    with pytest.raises(LDLError, match="holds no pictures, but by ending 1 .txt; .jpg"):
+    with pytest.raises(LDLError, match="holds no images, but by ending 1 .txt; .jpg"):
         list_pictures(tmp_path)
 
 
@@ -118,5 +118,5 @@ def test_pictures_are_found_at_any_depth_in_order(tmp_path: Path, capsys: pytest
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     found = [path.relative_to(tmp_path).as_posix() for path in list_pictures(tmp_path, beside=(".pts",))]
-    assert "by ending: 2 .heic, 1 .txt; 3 pictures are read" in capsys.readouterr().out
+    assert "by ending: 2 .heic, 1 .txt; 3 images are read" in capsys.readouterr().out
     assert found == ["a/deep/one.jpeg", "b/two.PNG", "zero.TIFF"]

@@ -64,7 +64,7 @@ def test_a_folder_of_all_kinds(checkpoint: Path, tmp_path: Path, capsys: pytest.
     rows = {row["name"]: row for row in _predict(checkpoint, folder, tmp_path / "out")}
     assert sorted(rows) == ["grey.png", "large.jpg", "light.jpg", "sub/dark.jpg", "tiny.png"]
     said = capsys.readouterr().out
-    assert "left out 1 of 6 unreadable images" in said and "corrupt.jpg cannot be read as a picture" in said
+    assert "left out 1 of 6 unreadable images" in said and "corrupt.jpg cannot be read as an image" in said
     ages = [float(row["predicted_value"]) for row in rows.values()]
     assert all(0 <= age <= 116 for age in ages)
     assert float(rows["light.jpg"]["predicted_value"]) > float(rows["sub/dark.jpg"]["predicted_value"]) + 15
@@ -79,7 +79,7 @@ def test_a_folder_of_all_kinds(checkpoint: Path, tmp_path: Path, capsys: pytest.
     assert all(Image.open(path).size[0] > 200 for path in (tmp_path / "out").rglob("*.png"))
 
 
-@pytest.mark.parametrize(("names", "message"), [((), "holds no pictures"), (("a.jpg",), "not one of 1 images can be")])
+@pytest.mark.parametrize(("names", "message"), [((), "holds no images"), (("a.jpg",), "not one of 1 images can be")])
 def test_a_folder_without_good_pictures(
     names: tuple[str, ...], message: str, checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

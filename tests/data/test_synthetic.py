@@ -92,8 +92,8 @@ def test_poses_fill_what_they_should(root: Path) -> None:
     ("kind", "options", "message"),
     [
         (ShiftedDigits, {"pictures": 41}, "ShiftedDigits.pictures 41 must be even"),
-        (ShiftedDigits, {"pictures": 100}, "asks for 50 pictures of a kind of which there are 30; lower it"),
-        (ShiftedDigits, {"train_fraction": 0.99}, "train_fraction 0.99 of 40 pictures leaves a part empty"),
+        (ShiftedDigits, {"pictures": 100}, "needs 50 images of a kind of which there are 30; lower it"),
+        (ShiftedDigits, {"train_fraction": 0.99}, "train_fraction 0.99 of 40 images leaves a part empty"),
         (ShiftedDigits, {"fold": 10}, "fold 10 must be in 0..9, one of the 10 trials"),
         (MixedDigits, {"positive_digits": (1, 1)}, r"MixedDigits.positive_digits \[1, 1\] must be different digits"),
         (MixedDigits, {"positive_digits": tuple(range(10))}, "1 to 9 of them"),
@@ -111,7 +111,7 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(LDLError, match="is not MNIST as Keras has it"):
         _open(ShiftedDigits, tmp_path)
     np.savez(tmp_path / "mnist.npz", x_train=np.zeros((3, 8, 8), np.uint8), y_train=np.zeros(3))
-    with pytest.raises(LDLError, match=r"has pictures \(3, 8, 8\) uint8; MNIST's are"):
+    with pytest.raises(LDLError, match=r"has images \(3, 8, 8\) uint8; MNIST's are"):
         _open(ShiftedDigits, tmp_path)
     with pytest.raises(LDLError, match="BSDS500"):
         _open(PosedFaces, fake_faces.utkface(tmp_path, 20))

@@ -64,7 +64,7 @@ def page(checkpoint: Path) -> Iterator[Any]:
 
 
 def _same(table: dict[str, Any], found: Any) -> None:
-    assert table["headers"] == ["row", "value", "deviation", "lower 90%", "upper 90%"]
+    assert table["headers"] == ["row", "value", "standard deviation", "lower 90%", "upper 90%"]
     expected = np.column_stack([np.arange(len(found)), found.value, found.std, found.interval(0.9)])
     np.testing.assert_allclose(np.array(table["data"], dtype=float), expected, rtol=6e-4)
 
@@ -77,7 +77,7 @@ def test_a_row(page: Any, checkpoint: Path) -> None:
     assert Image.open(chart).size[0] > 500
     evidence = predictor.evidence(np.array([row]))
     assert evidence is not None and [line[0] for line in parts["data"]] == evidence.names[:8]
-    assert parts["headers"] == ["rests on (8 of 20)", "weight", "value"] and parts["data"][0][1] == "5.0%"
+    assert parts["headers"] == ["evidence (8 of 20)", "weight", "value"] and parts["data"][0][1] == "5.0%"
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_labels_without_values_and_many_features(tmp_path: Path) -> None:
         0,
         f"{Predictor.from_checkpoint(checkpoint).labels.names[best]} ({found[best]:.1%})",
     ]
-    assert parts["data"] == [["this head cannot tell"]]
+    assert parts["data"] == [["this head gives no evidence"]]
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_cannot_be_shown(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADIO_TEMP_DIR", "mine")
     with (
-        pytest.raises(LDLError, match="not trained on crops of pictures; leave --detector out"),
+        pytest.raises(LDLError, match="not trained on crops of images; leave --detector out"),
         serving(checkpoint, 0, "mtcnn"),
     ):
         pass

@@ -92,7 +92,12 @@ def test_the_command_writes_metrics_curve_and_counts(folders: tuple[Path, Path],
     [
         ("--chart", "c.txt", "c.txt cannot be written: Format 'txt' is not supported", True),
         ("--chart", "file/c.png", "the results are in --out", True),
-        ("--out", "file/out.json", "out.json cannot be written: File exists; make room, or give another --out", False),
+        (
+            "--out",
+            "file/out.json",
+            "out.json cannot be written: File exists; free disk space, or give another --out",
+            False,
+        ),
         ("--workers", "-1", "workers -1 must be at least 1, or left out", False),
     ],
 )
@@ -189,7 +194,7 @@ def test_human_agreement_on_bsds(ldl_data: Path) -> None:
     ("picture", "message"),
     [
         (Image.fromarray(np.full((40, 52), 300, np.uint16)), "has 16 bits"),
-        (Image.fromarray(np.arange(6240, dtype=np.uint32).reshape(40, 52, 3).astype(np.uint8)), "is a RGB picture"),
+        (Image.fromarray(np.arange(6240, dtype=np.uint32).reshape(40, 52, 3).astype(np.uint8)), "image of mode RGB"),
         (Image.fromarray(np.zeros((40, 52), np.uint8)), "1.png is empty.*--allow_empty"),
         (Image.fromarray((255 * np.eye(52, 40)).astype(np.uint8)), "1: .*differ in size, 52x40 and 40x52"),
     ],

@@ -212,7 +212,7 @@ def test_what_cannot_be_compared_is_reported_in_one_line(
         (whole / file.name).write_bytes(file.read_bytes()[:200])
     for more, message in (
         (("--pred", small), "1001: map and ground truth differ in size, 5x6 and 48x64 pixels"),
-        (("--pred", whole), "1001.png cannot be read as a picture"),
+        (("--pred", whole), "1001.png cannot be read as an image"),
         (("--pred", tmp_path / "none"), "none is no folder"),
         (("--fit_pred", small), "--fit_gt is missing"),
         (("--bins", 0), "--bins 0 must be at least 1"),

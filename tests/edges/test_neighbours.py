@@ -259,7 +259,7 @@ def test_precision_and_threads_of_the_run_change_no_bit(grown: StructuredEdges) 
     [
         ({"votes": 9}, "StructuredEdges.votes 9 must be in 1..4"),
         ({"scales": ()}, r"StructuredEdges.scales \[\] must be one or more numbers"),
-        ({"dsna": True}, "set StructuredEdges.kept to how many a leaf keeps"),
+        ({"dsna": True}, "set StructuredEdges.kept to their number per leaf"),
     ],
 )
 def test_options_that_do_not_fit_are_named(options: dict[str, Any], message: str) -> None:

@@ -22,13 +22,13 @@ CASES: dict[str, list[str]] = {
     "_RaisesInBuild": ["_RaisesInBuild.build raised AttributeError: ", "'sizes'", PLACE],
     "_RaisesInForward": ["_RaisesInForward.forward raised RuntimeError: ", "mat1 and mat2", PLACE, "LDL_TRACEBACK=1"],
     "_RaisesInInit": ["_RaisesInInit.__init__ raised OSError: no licence", PLACE],
-    "_FitsNaN": ["_FitsNaN.forward gives no distribution for row 0 ", "what it has learned is not finite"],
+    "_FitsNaN": ["_FitsNaN.forward gives no distribution for row 0 ", "its learned tensors are not finite"],
     "_KeepsAnObject": [
         "_KeepsAnObject is lost with its checkpoint",
         "(AttributeError: ",
         "what fit left in model_ is in no buffer",
     ],
-    "_FillsAList": ["it predicts otherwise: what fit left in _table is in no buffer", "self.register_buffers("],
+    "_FillsAList": ["it predicts differently: what fit left in _table is in no buffer", "self.register_buffers("],
     "_MakesALayer": ["its state_dict cannot be loaded", 'Unexpected key(s) in state_dict: "layer.weight"'],
 }
 

@@ -131,5 +131,5 @@ def test_prediction_that_is_no_distribution_ends_every_stage() -> None:
     task.head.logits[0].bias.data[3] = torch.nan
     for call, rows in ((trainer.validate, data.split.val), (trainer.test, data.split.test), (trainer.predict, None)):
         row = (data.split.test if rows is None else rows)[0]
-        with pytest.raises(SharedError, match=rf"row {row} of the data: smallest entry nan, sum nan; what it has"):
+        with pytest.raises(SharedError, match=rf"row {row} of the data: smallest entry nan, sum nan; its learned"):
             call(task, datamodule=data)

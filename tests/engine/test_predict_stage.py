@@ -116,7 +116,7 @@ def test_what_a_limit_leaves_out_does_not_count(
     [
         (TABLE.drop(columns="size"), [], "no column 'size', which the model was trained on; there are 'dose'"),
         (TABLE.assign(size=TABLE["size"].where(X[:, 0] < 1)), [], "Softmax takes no missing features"),
-        (TABLE, ["--data=PictureFolder"], "the checkpoint was not trained on pictures"),
+        (TABLE, ["--data=PictureFolder"], "the checkpoint was not trained on images"),
     ],
 )  # fmt: skip
 def test_other_tables_are_refused(

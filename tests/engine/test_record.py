@@ -70,7 +70,7 @@ def test_options_that_a_resumed_run_cannot_take_are_refused(
         torch.save(checkpoint, tmp_path / "old" / "checkpoints" / "last.ckpt")
     args = resume(tmp_path / "old" if beside else run, tmp_path / "out", option)
     line = said(args, capsys)
-    assert f"{option[2:].partition('=')[0]} " in line and "has no effect on a run that is resumed" in line
+    assert f"{option[2:].partition('=')[0]} " in line and "has no effect on a resumed run" in line
     assert not (tmp_path / "out").exists()
 
 

@@ -37,10 +37,13 @@ def small(table: Path, folder: Path, *more: str) -> list[str]:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("--trainer.limit_train_batches 0.0001", "the trainer refuses its options: You requested to check 0.0001"),
-        ("--trainer.val_check_interval 1000", "the trainer refuses its options: `val_check_interval` (1000)"),
+        (
+            "--trainer.limit_train_batches 0.0001",
+            "the trainer does not accept its options: You requested to check 0.0001",
+        ),
+        ("--trainer.val_check_interval 1000", "the trainer does not accept its options: `val_check_interval` (1000)"),
         ("--trainer.accumulate_grad_batches 0", "trainer.accumulate_grad_batches 0 must be at least 1"),
-        ("--trainer.accelerator tpu", "the trainer refuses its options: Requirement"),
+        ("--trainer.accelerator tpu", "the trainer does not accept its options: Requirement"),
         ("--trainer.strategy ddp_spawn", "trainer.strategy 'ddp_spawn' shards the weights or copies this process"),
         (
             "--trainer.strategy DDPStrategy --trainer.strategy.start_method spawn",
@@ -48,8 +51,11 @@ def small(table: Path, folder: Path, *more: str) -> list[str]:
         ),
         ("--trainer.strategy FSDPStrategy", "trainer.strategy 'FSDPStrategy' shards the weights or"),
         ("--trainer.strategy deepspeed_stage_2", "trainer.strategy 'deepspeed_stage_2' shards the weights or"),
-        ("--model.optimizer SparseAdam", "optimiser or scheduler refuses its options: SparseAdam"),
-        ("--model.lr_scheduler StepLR --model.lr_scheduler.step_size 0", "optimiser or scheduler refuses its options"),
+        ("--model.optimizer SparseAdam", "the optimiser or scheduler does not accept its options: SparseAdam"),
+        (
+            "--model.lr_scheduler StepLR --model.lr_scheduler.step_size 0",
+            "the optimiser or scheduler does not accept its options",
+        ),
         (f"--model.head.hidden [{','.join(['65536'] * 300)}]", "GB of weights, and the machine has"),
         ("--model.head LDLF --model.head.trees 10000 --model.head.depth 16 --model.head.outputs null", "GB of weights"),
     ],

@@ -160,7 +160,7 @@ def test_processes_that_begin_with_other_steps_are_refused(monkeypatch: pytest.M
     monkeypatch.setattr(resume, "current_collective", _Other)
     trainer = resume.pl.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
     resume.Launch(None, -1).setup(trainer, trainer, "fit")  # type: ignore[arg-type]
-    with pytest.raises(LDLError, match="process 1 begins anew, but process 0 goes on after step 7; let --run_dir"):
+    with pytest.raises(LDLError, match="process 1 starts a new run, but process 0 resumes after step 7; let --run_dir"):
         resume.Launch(None, 7).setup(trainer, trainer, "fit")  # type: ignore[arg-type]
 
 

@@ -72,7 +72,7 @@ def test_told_run_is_saved_and_resumed_exactly(
     code, line = end_of([*SMALL, *LDLF, *told(hook, call, number), "--run_dir", str(run)], capsys)
     assert code == 128 + number
     name = signal.Signals(number).name
-    assert line == f"stopped by {name} at step {step}; go on with --ckpt_path {last}"
+    assert line == f"stopped by {name} at step {step}; resume with --ckpt_path {last}"
     assert torch.load(last, weights_only=True)["global_step"] == step
     assert before == {number: signal.getsignal(number) for number in before}
     main([*SMALL, *LDLF, "--run_dir", str(run), "--ckpt_path", str(last)])
@@ -123,7 +123,7 @@ def test_full_disk_leaves_the_last_checkpoint(tmp_path: Path, full_disk: Callabl
     last = tmp_path / "last.ckpt"
     AtomicCheckpointIO().save_checkpoint({"weights": torch.zeros(1000)}, last)
     full_disk(5000)
-    with pytest.raises(LDLError, match=f"^{last} cannot be written: File too large; what was written before is whole"):
+    with pytest.raises(LDLError, match=f"^{last} cannot be written: File too large; files written before are complete"):
         AtomicCheckpointIO().save_checkpoint({"weights": torch.zeros(10_000)}, last)
     with pytest.raises(LDLError, match="predictions.csv cannot be written: File too large"):
         write_csv(tmp_path / "predictions.csv", ["a"], [[1.5]] * 5000)

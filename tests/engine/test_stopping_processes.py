@@ -49,7 +49,7 @@ def test_two_processes_stop_together_and_resume(tmp_path: Path) -> None:
     alone = told("on_validation_batch_start", 1, signal.SIGHUP, rank=1)
     ended = Run([*options, *alone, "--run_dir", str(run)], log, processes=2)
     assert (ended.wait(60), ended.end()) == (129, True), log.read_text()
-    assert last_lines(log) == [f"stopped by SIGHUP at step 6; go on with --ckpt_path {last}"]
+    assert last_lines(log) == [f"stopped by SIGHUP at step 6; resume with --ckpt_path {last}"]
     ended = Run([*options, "--run_dir", str(run), "--ckpt_path", str(last)], log, processes=2)
     assert ended.wait(60) == 0, log.read_text()
     main([*options, "--run_dir", str(tmp_path / "whole")])
@@ -78,7 +78,7 @@ def test_loader_processes_end_with_a_group_that_is_told(tmp_path: Path) -> None:
     os.killpg(started.leader, signal.SIGTERM)
     assert (started.wait(20), started.end()) == (143, True), log.read_text()
     (line,) = last_lines(log)
-    assert re.fullmatch(rf"stopped by SIGTERM at step \d+; go on with --ckpt_path {last}", line)
+    assert re.fullmatch(rf"stopped by SIGTERM at step \d+; resume with --ckpt_path {last}", line)
 
 
 def waits_for_ever(before: Callable[[], object] | None = None) -> None:

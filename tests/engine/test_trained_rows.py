@@ -81,4 +81,7 @@ def test_of_other_data_no_leak_is_known(
         given = [f"--data.path={tmp_path / 'half.csv'}"]
     found = results_of(last.parent / "old.ckpt" if old else last, tmp_path / "out", *given)
     assert found["leak"] is None and found["leaky"] is None
-    assert "leaks cannot be counted: the weights are not known to be trained on these data" in capsys.readouterr().out
+    assert (
+        "group leakage cannot be counted: the weights are not known to be trained on these data"
+        in capsys.readouterr().out
+    )

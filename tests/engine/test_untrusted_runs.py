@@ -96,7 +96,7 @@ GROUP = ("optimizer_states", 0, "param_groups", 0)
         (put([{}], "optimizer_states"), "does not fit"),
         (put([], *GROUP, "params"), "does not fit"),
         (drop("optimizer_states", 0, "state", 0, "exp_avg"), "exp_avg"),
-        (put("many", "lr_schedulers", 0, "T_max"), "optimiser or scheduler refuses its options"),
+        (put("many", "lr_schedulers", 0, "T_max"), "optimiser or scheduler does not accept its options"),
         (put(10**9, *FIT, "epoch_progress", "current", "completed"), "max_epochs=2"),
         (put(torch.tensor([10**6]), "leaf_update", "rows"), "the recent samples are not those"),
         (put({"loss": torch.ones(1)}, "train_means"), "does not fit"),

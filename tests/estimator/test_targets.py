@@ -35,9 +35,9 @@ def test_a_weight_counts_rows(head: Any, target: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("weight", "words"),
     [
-        (np.zeros(40), "all 40 sample weights are zero; give a row a positive one"),
+        (np.zeros(40), "all 40 sample weights are zero; give at least one row a positive weight"),
         (np.r_[np.ones(39), -1], "sample_weight of row 39 is -1"),
-        (np.ones(39), r"sample_weight has shape \(39,\); give one weight a row, \(40,\)"),
+        (np.ones(39), r"sample_weight has shape \(39,\); give one weight per row, \(40,\)"),
     ],
 )
 def test_other_weights_are_refused(weight: np.ndarray, words: str) -> None:
@@ -58,7 +58,7 @@ def test_classes_can_be_made_distributions() -> None:
     [
         (np.array(["a", "b"] * 20), {}, "y is <U1, not numbers; .* of classes OneHotEncoder makes distributions"),
         (2 * D, {}, r"y: distribution row 0 sums to 2, not 1 \(40 such rows\); divide rows by their sums"),
-        (D, {"labels": LabelSpace.nominal("abc")}, "y has 4 columns and labels are 3; give a column a label"),
+        (D, {"labels": LabelSpace.nominal("abc")}, "y has 4 columns and labels are 3; give one label per column"),
         (D[:, :, None], {}, r"y has shape \(40, 4, 1\)|dim 3"),
         (VALUES, {"labels": LabelSpace.nominal("abc")}, "needs labels with values"),
         (VALUES, {"sigma": -1.0}, "LDLRegressor.sigma -1.0 must be above 0"),

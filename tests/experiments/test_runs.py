@@ -90,7 +90,7 @@ def test_filters_that_no_run_has_are_named(runs: Path, capsys: pytest.CaptureFix
     ):
         command(["runs", str(runs), *args])
         said = capsys.readouterr()
-        assert said.out == f"no such run in {runs}, of 3\n" and said.err == (reason and f"{reason}\n")
+        assert said.out == f"none of the 3 runs in {runs} matches\n" and said.err == (reason and f"{reason}\n")
 
 
 def test_compare(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,7 +154,7 @@ def test_a_dimension_without_cost_has_no_commute_time() -> None:
     """Two groups far apart, no pair drawn between them: what tells them apart costs nothing."""
     features, target = _problem(0, rows=40)
     features = np.repeat([[0.0], [1.0]], 20, 0) * np.ones(6)
-    with pytest.raises(LDLError, match="'commute' divides by what each dimension costs.*give a ridge above 0.0"):
+    with pytest.raises(LDLError, match="'commute' divides by the cost of each dimension.*give a ridge above 0.0"):
         _fitted(features, target, metric="commute", ridge=0.0, positives=5)
 
 

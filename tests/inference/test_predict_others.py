@@ -73,7 +73,7 @@ def test_bags(bags: tuple[Predictor, np.ndarray, np.ndarray], tmp_path: Path) ->
         ([], "there is no bag to predict"),
         ([np.ones((2, 3))], "bag 0: 3 features a row, but the model takes 4"),
         ([np.ones((2, 4)), np.ones(4)], r"bag 1: features have shape \(4,\)"),
-        (pd.DataFrame(np.ones((2, 4)), columns=list("wxyz")), "no column 'bag', which says whose a row is"),
+        (pd.DataFrame(np.ones((2, 4)), columns=list("wxyz")), "no column 'bag', the bag of each row"),
     ],
 )
 def test_other_bags_are_refused(bags: tuple[Predictor, Any, Any], given: Any, words: str) -> None:
@@ -132,9 +132,9 @@ def test_the_place_of_a_face(faces: tuple[Predictor, UTKFace]) -> None:
     alone = faces[0]([pixels[20:40, 10:30], pixels])
     np.testing.assert_allclose(boxed.distribution, alone.distribution, atol=1e-6)
     assert np.abs(boxed.distribution[0] - boxed.distribution[1]).max() > 1e-3
-    with pytest.raises(LDLError, match="1 pictures but places of 2 faces"):
+    with pytest.raises(LDLError, match="1 images but places of 2 faces"):
         faces[0].predict([pixels], faces=[corners, None])
-    with pytest.raises(LDLError, match=r"picture 0: a face is placed by 5 landmarks or 4 corners"):
+    with pytest.raises(LDLError, match=r"image 0: a face is placed by 5 landmarks or 4 corners"):
         faces[0].predict([pixels], faces=[corners[:2]])
 
 
@@ -143,7 +143,7 @@ def test_faces_that_were_placed_are_not_taken_whole_silently(faces: tuple[Predic
     placed = Predictor(task)
     placed._preprocessing = {**faces[1].preprocessing, "alignment": "landmarks"}
     pixels = np.zeros((20, 20, 3), np.uint8)
-    with pytest.warns(UserWarning, match="faces placed by their landmarks, and these pictures are taken whole"):
+    with pytest.warns(UserWarning, match="faces placed by their landmarks, and these images are used whole"):
         placed(pixels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -154,11 +154,11 @@ def test_faces_that_were_placed_are_not_taken_whole_silently(faces: tuple[Predic
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (np.zeros((2, 3, 9, 9), np.uint8), r"picture 0: a picture is an array \(H, W, 3\), not \(3, 9, 9\)"),
-        (np.zeros((2, 9, 9, 3)), "picture 0: a picture is uint8, 0 to 255, not float64; convert it"),
-        (torch.zeros(2, 9, 9, 3), r"a tensor of pictures is \(N, 3, H, W\), not \(2, 9, 9, 3\)"),
-        ([], "no pictures in a list"),
-        ("nowhere.jpg", "nowhere.jpg: no picture at nowhere.jpg"),
+        (np.zeros((2, 3, 9, 9), np.uint8), r"image 0: an image is an array \(H, W, 3\), not \(3, 9, 9\)"),
+        (np.zeros((2, 9, 9, 3)), "image 0: an image is uint8, 0 to 255, not float64; convert it"),
+        (torch.zeros(2, 9, 9, 3), r"a tensor of images is \(N, 3, H, W\), not \(2, 9, 9, 3\)"),
+        ([], "no images in a list"),
+        ("nowhere.jpg", "nowhere.jpg: no image at nowhere.jpg"),
     ],
 )  # fmt: skip
 def test_other_pictures_are_refused(faces: tuple[Predictor, Any], given: Any, words: str) -> None:
@@ -169,7 +169,7 @@ def test_other_pictures_are_refused(faces: tuple[Predictor, Any], given: Any, wo
 def test_damaged_pictures_are_named(faces: tuple[Predictor, Any], tmp_path: Path) -> None:
     picture(tmp_path / "a.jpg", 20)
     (tmp_path / "b.jpg").write_bytes(b"?")
-    with pytest.raises(LDLError, match="b.jpg cannot be read as a picture"):
+    with pytest.raises(LDLError, match="b.jpg cannot be read as an image"):
         faces[0](tmp_path)
 
 
@@ -186,7 +186,7 @@ def test_maps(tmp_path: Path) -> None:
     assert found.value is not None and found.value.shape == (2, 32, 48) and found.interval().shape == (2, 32, 48, 2)
     Image.fromarray(pictures[2]).save(tmp_path / "c.png")
     assert predictor(tmp_path / "c.png").distribution.shape == (1, 48, 32, 3)
-    with pytest.raises(LDLError, match="32x48 and 48x32, make no array of maps; predict them one by one"):
+    with pytest.raises(LDLError, match="32x48 and 48x32, do not fit into one array; predict them one by one"):
         Predictor(task, batch_size=1)(pictures[1:])
 
 
@@ -208,7 +208,7 @@ def test_inputs_of_training() -> None:
     ):
         with pytest.raises(LDLError, match=words):
             Predictor(task)(wrong)
-    with pytest.raises(LDLError, match="not trained on crops of pictures; leave faces and detector out"):
+    with pytest.raises(LDLError, match="not trained on crops of images; leave faces and detector out"):
         Predictor(task).predict(images, faces=[None] * 9)
     task.preprocessing = {"dtype": "uint8"}
     with pytest.raises(LDLError, match=r"inputs: 0\.\d+ in float32, but the model takes whole numbers of 0 to 255"):

@@ -129,7 +129,7 @@ def test_a_table_without_names_is_taken_in_order(tmp_path: Path) -> None:
     np.testing.assert_allclose(predictor(FRAME).distribution, wanted, atol=1e-6)
     np.testing.assert_allclose(predictor(save(tmp_path, "csv", LABELLED)).distribution, wanted, atol=1e-6)
     np.testing.assert_allclose(predictor(tmp_path / "train.npz").distribution, wanted, atol=1e-6)
-    with pytest.raises(LDLError, match="4 columns .'age', .*, but the model takes 3 features, whose names it does not"):
+    with pytest.raises(LDLError, match="4 columns .'age', .*, but the model takes 3 features, whose names are unknown"):
         predictor(FRAME.assign(more=1))
 
 

@@ -112,7 +112,7 @@ THREE = torch.ones(3, dtype=torch.float64)
 CASES: list[tuple[str, str, Callable[[dict[str, Any]], object], str]] = [
     ("no kind", "standard", scaling(kind="minmax"), "is no scaling of features, of a kind none, standard"),
     ("a clip of 0", "standard", scaling(clip=0.0), "scaling.clip is 0.0, not a number above 0"),
-    ("an entry too many", "none", scaling(mean=THREE), "has no entry, or one too many: mean"),
+    ("an entry too many", "none", scaling(mean=THREE), "lacks an entry, or has an unknown one: mean"),
     ("other features", "standard", scaling(mean=THREE[:2]), r"mean has shape \(2,\), and there are 3 features"),
     ("integers", "standard", scaling(mean=torch.ones(3).long()), "mean is no tensor of float64 numbers"),
     ("NaN", "standard", scaling(mean=THREE * torch.nan), "mean is no scaling; use another checkpoint"),
@@ -123,8 +123,8 @@ CASES: list[tuple[str, str, Callable[[dict[str, Any]], object], str]] = [
         quantiles=torch.ones(1, 3, dtype=torch.float64).expand(2**27, 3), references=THREE[:1].expand(2**27),
     ), "its tensors claim"),
     ("features named by numbers", "standard", lambda c: c["ldl"]["preprocessing"].update(features=[1, 2, 3]),
-     "preprocessing.features is no list of 3 names"),
-    ("a name twice", "standard", lambda c: c["ldl"]["preprocessing"].update(features=["a", "b", "a"]), "no list of 3"),
+     "preprocessing.features is not a list of 3 distinct names"),
+    ("a name twice", "standard", lambda c: c["ldl"]["preprocessing"].update(features=["a", "b", "a"]), "not a list of"),
 ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ldl.cli import main
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.labels import LabelSpace
 from ldl.metrics.ordinal import Rows, line_results, train_counts
-from ldl.reports.rows import pictures
+from ldl.reports.rows import images_of
 
 PERSONS = (4, 10, 40)
 FOLDS = ["--data.folds=3", "--data.val_fraction=0"]
@@ -154,10 +154,10 @@ def test_charts_of_folds_and_of_all(folds: tuple[Path, dict[str, Any]]) -> None:
 def test_pictures_are_those_of_the_rows() -> None:
     data = Persons(folds=3, val_fraction=0)
     data.setup()
-    shown = pictures(data, np.array([40, 3]))
+    shown = images_of(data, np.array([40, 3]))
     assert shown is not None and shown.shape == (2, 24, 20, 3)
     np.testing.assert_array_equal(shown[0], data.images[40].permute(1, 2, 0).numpy())
     data.images = data.images.float()
-    assert pictures(data, np.array([0])) is None
+    assert images_of(data, np.array([0])) is None
     data.input_shape = (72,)
-    assert pictures(data, np.array([0])) is None
+    assert images_of(data, np.array([0])) is None

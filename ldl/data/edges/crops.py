@@ -72,7 +72,7 @@ class Crops(NamedTuple):
     def take(
         self, image: np.ndarray, share: np.ndarray, lines: np.ndarray | None, reach: float, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return a random crop: picture (side, side, 3) uint8, target (side, side) float32, pixels to learn from.
+        """Return a random crop: image (side, side, 3) uint8, target (side, side) float32, pixels to learn from.
 
         Args:
             image: (H, W, 3) uint8.

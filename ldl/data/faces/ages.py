@@ -221,7 +221,7 @@ class FaceFolder(FaceAges):
         self.tell_taken(records.taken)
         if self.detector is not None:
             if records.anchors is not None or self.alignment == "none":
-                raise LDLError(f"{file} or data.alignment none says where the faces are; leave data.detector out")
+                raise LDLError(f"{file} or data.alignment none already places the faces; leave data.detector out")
             detector, cache = find_detector(self.detector), cache_root(self.cache_dir)
             return one_face_each(records, detector, self.alignment, cache, self.skip_unreadable)
         if records.anchors is None and self.alignment in ("box", "landmarks"):

@@ -116,7 +116,7 @@ def crop(picture: np.ndarray, anchor: np.ndarray | None, size: int, margin: floa
     matrix = placement(anchor, width, height, size, margin)
     shrink = 1 / np.hypot(matrix[0, 0], matrix[1, 0])
     if shrink >= 2:
-        # A warp samples only a few pixels: shrink by averaging first, or fine texture turns into noise.
+        # A warp samples only a few pixels: shrink by averaging first, or fine texture becomes noise.
         reduced = (max(1, round(width / int(shrink))), max(1, round(height / int(shrink))))
         picture = cv2.resize(picture, reduced, interpolation=cv2.INTER_AREA)
         scale = np.array([width / reduced[0], height / reduced[1]])

@@ -31,7 +31,7 @@ FACTS = {"part": ("train|val|test", "train, val or test"), "folder": ("[0-9]+", 
 COLUMNS = ("path", "age", "person", "sigma", *FACTS)
 """Columns of a list besides those of the box."""
 
-NO_PERSON = "which names nobody; give each unknown person a name of its own"
+NO_PERSON = "which is no name; give each unknown person a name of its own"
 
 
 def read_face_list(file: Path, whole: bool = False) -> FaceRecords:

@@ -120,8 +120,8 @@ def read_release(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     for row, (photo, file) in enumerate(zip(photos, spelled_as_on_disk(path.parent, photos))):
         name = parse_name(photo)
         if name is None or (name.person, name.age) != (persons[row], ages[row]):
-            told = f"person {persons[row]} of age {ages[row]}"
-            raise LDLError(f"{table.where(row)} is {told}, but its photo is {photo!r}, not of the form {EXAMPLE}")
+            stated = f"person {persons[row]} of age {ages[row]}"
+            raise LDLError(f"{table.where(row)} is {stated}, but its photo is {photo!r}, not of the form {EXAMPLE}")
         if stem(photo) in files:
             raise LDLError(f"{table.where(row)} names {photo}, which an earlier line names too; remove one")
         files[stem(photo)] = file

@@ -196,7 +196,7 @@ def _by_race_and_gender(request: SplitRequest) -> dict[tuple[str, str], np.ndarr
     """Return rows by race (B or W) and gender (M or F), in random order."""
     if "race" not in request.records.facts:
         raise LDLError(
-            "no file says the races of these images, which the protocol needs: name a published list in "
+            "no file lists the races of these images, which the protocol needs: name a published list in "
             "data.split_list, or add the release's CSV file"
         )
     race, gender = request.records.facts["race"], request.records.facts["gender"]

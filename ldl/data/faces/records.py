@@ -29,7 +29,7 @@ class FaceRecords:
         anchors: Per image the points that locate the face (see :func:`ldl.data.faces.crops.placement`), or None.
         sigmas: (N,) standard deviation of each label distribution in the labels' unit; None uses one for all.
         facts: Further columns, (N,) each, that protocols use, such as ``race`` and ``gender``.
-        extra: (N,) whether an image is from another data set, used for training in every fold and never tested.
+        extra: (N,) whether an image is from another data set, in the training set of every fold and in no test set.
         taken: Summary of the columns of a list that are used and ignored.
     """
 
@@ -78,11 +78,11 @@ class FaceRecords:
         )
 
     def joined(self, other: FaceRecords, sigma: float) -> FaceRecords:
-        """Return these records followed by those of another data set as extra images, each of its own person.
+        """Return these records followed by those of another data set as extra images, each with a person of its own.
 
         Args:
             other: The other data set. Its persons and facts are ignored.
-            sigma: Standard deviation for a data set without ``sigmas``, if the other one has them.
+            sigma: Standard deviation for a data set without ``sigmas``, if the other data set has them.
         """
         count, more = len(self), len(other)
         persons = self.persons
@@ -133,14 +133,17 @@ class SplitRequest:
         """Persons of the images. Raises LDLError if they are unknown."""
         if self.records.persons is None:
             raise LDLError(
-                "a protocol that keeps persons apart needs to know them; add a column 'person', or choose another"
+                "this protocol keeps the images of a person in one set, and the list names no persons; add a column "
+                "'person', or choose another protocol"
             )
         return self.records.persons
 
     def fact(self, name: str, allowed: str) -> np.ndarray:
         """Return a column of facts. Raises LDLError if the list does not have it."""
         if name not in self.records.facts:
-            raise LDLError(f"this protocol needs a column {name!r} ({allowed}) in the list; add it, or choose another")
+            raise LDLError(
+                f"this protocol needs a column {name!r} ({allowed}) in the list; add it, or choose another protocol"
+            )
         return self.records.facts[name]
 
 
@@ -177,8 +180,8 @@ def _parts(request: SplitRequest) -> TrainTest | Fold:
     train, val, test = (np.flatnonzero(part == name) for name in ("train", "val", "test"))
     if lacking := [name for name, rows in (("train", train), ("test", test)) if not len(rows)]:
         raise LDLError(
-            f"no image of the list is in part {lacking[0]!r}; this protocol needs train and test: name images of "
-            "both, or choose another"
+            f"no image of the list is in part {lacking[0]!r}; this protocol needs train and test: list images of "
+            "both, or choose another protocol"
         )
     return Fold(train, val, test) if len(val) else (train, test)
 

@@ -276,7 +276,7 @@ def summarize_faces(
     missing = "" if there.all() else f"; the first that is not: {records.files[int(np.argmin(there))]}"
     lines = [f"images     {len(records)} named, {int(there.sum())} of them there{missing}"]
     if records.persons is None:
-        lines.append("persons    unknown: no protocol can keep them apart, and no leak can be counted")
+        lines.append("persons    unknown: no protocol can keep them apart, and group leakage cannot be counted")
     else:
         counts = np.unique(records.persons, return_counts=True)[1]
         lines.append(f"persons    {len(counts)}, of {counts.min()} to {counts.max()} images")

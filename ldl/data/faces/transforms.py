@@ -150,7 +150,7 @@ class Pipeline:
         """Rebuild a pipeline. Raises LDLError for unknown transforms, or numbers beyond ``LARGEST``."""
         try:
             if (largest := _largest(state)) > LARGEST:
-                raise ValueError(f"they ask for {largest}, and {LARGEST} pixels are the most")
+                raise ValueError(f"they use {largest}, and at most {LARGEST} pixels are allowed")
             return cls(A.from_dict(state).transforms, channels)
         except Exception as error:  # the errors of albumentations' own checks have no common base
             reason = " ".join(str(error).split())

@@ -127,7 +127,7 @@ class FeatureColumns:
             if len(places) != self.count:
                 raise LDLError(
                     f"{source}: {len(places)} columns ({some(header)}), but the model takes {self.count} features, "
-                    "whose names it does not know; give these alone, in the order of training"
+                    "whose names are unknown; give these columns alone, in the order of training"
                 )
             return places
         counts = Counter(header)

@@ -54,7 +54,7 @@ class ScaledRows(LDLDataModule):
         features: (rows, F) as in the file or as encoded, float64; or the file itself, if they stay on disk.
         feature_names: Names of the features; None if unknown.
         mixed: The columns of the file, typed (``ldl.data.tables.columns``), if they are encoded; else None.
-        encoding: What the training rows taught about them, or None.
+        encoding: Encoding of these columns, learned from the training rows, or None.
         scaled: (rows, F) scaled, float32, after ``setup``; computed on demand for features on disk.
     """
 
@@ -188,7 +188,7 @@ class ScaledRows(LDLDataModule):
         self.__dict__.pop("input_shape", None)
 
     def _encode_as(self, preprocessing: dict[str, Any]) -> None:
-        """Encode and scale as a trained task does, which may know numbers alone. Raises LDLError for other columns."""
+        """Encode and scale like a trained task, which may accept numbers only. Raises LDLError for other columns."""
         if isinstance(self.features, RowFile) or (self.mixed is None and self.feature_names is None):
             raise LDLError(
                 f"{self.path}: the model was trained on named columns in memory; give a .csv or Parquet file, with a "

@@ -194,12 +194,12 @@ class FeatureScaler:
         return scaler
 
     def state_dict(self) -> dict[str, Any]:
-        """Return kind, clip, and what was learned as tensors."""
+        """Return kind, clip, and the learned arrays as tensors."""
         learned = {name: torch.from_numpy(array) for name, array in self.learned.items()}
         return {"kind": self.kind, "clip": self.clip, **learned}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what another scaler learned. Raises LDLError if it scaled in another way."""
+        """Load the learned arrays of another scaler. Raises LDLError if it scaled in another way."""
         for option, trained, mine in (("scaling", state["kind"], self.kind), ("clip", state["clip"], self.clip)):
             if trained != mine:
                 raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {mine!r}; set it so")
@@ -257,7 +257,7 @@ def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Te
         features: (N, F) float64; NaN stays NaN.
         kind: As in ``FeatureScaler``.
         clip: Largest magnitude of scaled features, or None.
-        learned: What the scaler has learned, float64.
+        learned: Arrays that the scaler has learned, float64.
     """
     if kind.startswith("quantile_"):
         ranks = _ranks(features, learned["quantiles"], learned["references"], kind == "quantile_normal")

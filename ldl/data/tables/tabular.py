@@ -143,8 +143,8 @@ class TabularLDL(Annotated, GroupedRows):
         else:
             labels = named or LabelSpace.nominal(names or [str(number) for number in places])
         if names is not None:
-            verb = "correct" if named else "give"
-            fix = f"name the columns by them, or {verb} data.label_names in their order"
+            change = "correct" if named else "give"
+            fix = f"name the columns by them, or {change} data.label_names in their order"
             places = label_places(names, named or labels, str(self.file), fix)
         return labels, places
 

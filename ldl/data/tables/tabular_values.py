@@ -86,8 +86,8 @@ def choose_grid(
             quarter, half = np.quantile(values, (0.25, 0.75))
             raise LDLError(
                 f"labels reach from {first:g} to {last:g}, and half of the values lie within {quarter:g} to {half:g}: "
-                f"to tell these apart takes more than {MOST_CHOSEN:,} labels; take the values' logarithm, correct "
-                "those far out, or set data.step and data.sigma"
+                f"to separate these takes more than {MOST_CHOSEN:,} labels; take the values' logarithm, correct "
+                "the outliers, or set data.step and data.sigma"
             )
     if not (count := (last - first) / step) <= MOST_LABELS:
         raise LDLError(

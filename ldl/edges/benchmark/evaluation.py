@@ -180,14 +180,14 @@ def human(names: Sequence[str], read: Callable[[str], GroundTruth], **options: A
     Raises:
         LDLError: An image has a single annotator.
     """
-    read = lru_cache(maxsize=16)(read)  # the turns of an image are consecutive
+    read = lru_cache(maxsize=16)(read)  # the annotators of an image are consecutive
     turns = [(name, a) for name in names for a in range(len(read(name).boundaries))]
 
     def load(turn: str) -> tuple[np.ndarray, GroundTruth]:
         name, _, a = turn.rpartition(":")
         drawn = read(name).boundaries
         if len(drawn) < 2:
-            raise LDLError(f"{name} has a single annotator; there is nobody to compare with")
+            raise LDLError(f"{name} has a single annotator; give images with two or more")
         return drawn[int(a)].astype(float), GroundTruth(np.delete(drawn, int(a), 0), None)
 
     return evaluate([f"{name}:{a}" for name, a in turns], load, levels=1, thinning=False, **options)

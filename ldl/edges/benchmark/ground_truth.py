@@ -101,12 +101,12 @@ def _read_drawn(path: Path) -> GroundTruth:
 
 
 def _read_picture(path: Path) -> tuple[str, np.ndarray]:
-    """Return mode and values of a picture; a colour picture of three equal channels is (H, W), as a grey one."""
+    """Return mode and values of an image; a colour image of three equal channels is (H, W), like a grey image."""
     try:
         with Image.open(path) as picture:
             mode, values = picture.mode, np.asarray(picture.convert("L") if picture.mode == "1" else picture)
     except Exception as error:  # errors of PIL's decoders have no common base
-        raise LDLError(f"{path} cannot be read as a picture: {' '.join(str(error).split())[:160]}") from error
+        raise LDLError(f"{path} cannot be read as an image: {' '.join(str(error).split())[:160]}") from error
     if values.ndim == 3 and (values == values[:, :, :1]).all():
         return mode, values[:, :, 0]
     return mode, values
@@ -152,8 +152,8 @@ def read_edge_map(path: Path) -> np.ndarray:
         raise LDLError(f"no edge map at {path}, or no regular file; replace it")
     mode, values = _read_picture(path)
     if mode not in ("1", "L", "RGB") or values.ndim != 2:
-        kind = "has 16 bits or more" if mode.startswith(("I", "F")) else f"is a {mode} picture"
-        raise LDLError(f"{path} {kind}; save edge maps as grey PNG of 8 bits, where 255 is the surest edge")
+        kind = "has 16 bits or more" if mode.startswith(("I", "F")) else f"is an image of mode {mode}"
+        raise LDLError(f"{path} {kind}; save edge maps as grey PNG of 8 bits, where 255 is the most certain edge")
     return values / 255
 
 
@@ -173,7 +173,7 @@ def check_edge_map(path: Path, strength: np.ndarray, meant: str) -> None:
     ``meant`` is the advice for a map that is correct.
     """
     if strength.any() and set(np.unique(strength)) <= {0, 1 / 255}:
-        raise LDLError(f"{path} holds 0 and 1, where 255 is the surest edge: multiply it by 255; {meant}")
+        raise LDLError(f"{path} holds 0 and 1, where 255 is the most certain edge: multiply it by 255; {meant}")
     if (share := float((strength > 0.5).mean())) > 0.5:
         raise LDLError(f"{path}: {share:.0%} of the pixels are surer edges than not, as in an inverted map; {meant}")
 

@@ -1,4 +1,4 @@
-"""Votes of segmentations of 16 x 16 pixels for edges, with boundaries that may move to where the colours change."""
+"""Votes of segmentations of 16 x 16 pixels for edges, with boundaries that may move to changes of colour."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Rings(NamedTuple):
     """The pixels of each segmentation by their distance from its edges.
 
     Attributes:
-        start: (L, R + 1) int32; ring r of segmentation l is ``pixels[start[l, r]:start[l, r + 1]]``. Ring 0 are the
-            edge
-            pixels, which have a 4-neighbour in another segment; each next ring touches the ring before.
+        start: (L, R + 1) int32; ring r of segmentation l is ``pixels[start[l, r]:start[l, r + 1]]``. Ring 0
+            holds the edge pixels, which have a 4-neighbour in another segment. Each further ring touches the ring
+            before.
         pixels: Numbers 0..255 of the pixels, uint8.
     """
 
@@ -40,8 +40,8 @@ class Outlines(NamedTuple):
     The sum over a segment is a sum of an integral image at the corners of the segment.
 
     Attributes:
-        table: (L, 3) uint64: the start of a segmentation in ``data``, its segments, and its pixels that may move; the
-            latter is 0, and ``data`` is empty, for a segmentation without an edge.
+        table: (L, 3) uint64: the start of a segmentation in ``data``, its number of segments, and its
+            number of pixels that may move. Without an edge the last is 0, and the segmentation has no ``data``.
         data: uint8. The segment of each of 256 pixels; the numbers of the pixels that may move, ring by ring. Then, for
             each segment but the last: size, number of corners (low byte, high byte), and corners. A corner is row
             0..16, column 0..16, and 2 plus the factor, -2..2, of the integral image there.

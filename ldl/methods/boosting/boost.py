@@ -18,7 +18,7 @@ from ldl.methods.boosting.likelihood import Model, likelihood, line_search
 from ldl.methods.numba_kernels import compiled
 
 SHARE = 2**18
-"""Least number of values for each thread."""
+"""Smallest number of values for each thread."""
 Cut = Literal["error", "bound"]
 
 
@@ -62,7 +62,8 @@ def best_stump(
 
     The outputs of a discrete stump are -1 and 1. Those of a real stump are half the log odds of the weights on each
     side. Both have the least weighted error, or with ``bound`` the least sum over both sides of sqrt(W+ W-), the bound
-    on the error of such outputs (Schapire & Singer 1999). Of equal stumps the first wins by feature, then threshold.
+    on the error of such outputs (Schapire & Singer 1999). Of equal stumps, the stump with the lower feature, then the
+    lower threshold, is returned.
 
     Args:
         rows: (N, F) float32.

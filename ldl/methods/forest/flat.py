@@ -86,14 +86,14 @@ def join_trees(
 
 
 def number_across(numbers: Tensor, inner: Tensor, nodes: Tensor, of_inner: Tensor, of_leaf: Tensor) -> Tensor:
-    """Turn numbers within each of K trees into numbers across all trees, in place.
+    """Convert numbers within each of K trees to numbers across all trees, in place.
 
     Args:
         numbers: (M,) int32, a number for each node, such as its left child or its leaf.
         inner: (M,) bool, whether the node is split.
         nodes: (K,) nodes of each tree.
-        of_inner: (K,) how many things each tree has that the numbers of split nodes count.
-        of_leaf: (K,) how many things each tree has that the numbers of leaves count.
+        of_inner: (K,) count of the items in each tree that the numbers of split nodes refer to.
+        of_leaf: (K,) count of the items in each tree that the numbers of leaves refer to.
 
     Returns:
         The first number of a split node in each tree, (K,) int32: the roots, if ``of_inner`` are the nodes.
@@ -121,14 +121,14 @@ def join_arrays(trees: list[T], like: T, device: torch.device, collective: Colle
     shares = [list(column) for column in zip(*trees)] or [[] for _ in like]
     trees.clear()
     joined = []
-    # The large arrays come last in a tree and are joined first, so that nothing lies above them in memory that would
-    # keep it from being returned.
+    # The large arrays come last in a tree. They are joined first, so that no other array lies above them in memory and
+    # keeps the allocator from returning it.
     for place in reversed(range(len(like))):
         parts = collective.gather(torch.from_numpy(_concatenate(shares[place], like[place])).to(device))
         if len(parts) > 1:
             split = [part.split(count[:, place].tolist()) for part, count in zip(parts, counts)]
             longest = max(map(len, split))
-            parts = [torch.cat([share[turn] for turn in range(longest) for share in split if turn < len(share)])]
+            parts = [torch.cat([share[number] for number in range(longest) for share in split if number < len(share)])]
         joined += parts
     return joined[::-1], interleave(counts)
 

@@ -104,7 +104,7 @@ def grow_trees(
         threads: Trees that grow at a time.
         weight: (N,) weights by which rows are drawn; None draws all equally.
     """
-    # One layout and dtype of every argument: numba compiles anew for each.
+    # One layout and dtype of every argument: numba compiles for each layout and dtype.
     codes = np.ascontiguousarray(codes, np.float32)
     columns = make_columns(np.asarray(features, np.float32), LAYOUTS[rules.search], bins, threads)
     table = log_table(draws_of(len(codes), sampling, weight))

@@ -36,7 +36,7 @@ def follow(features: Tensor, forest: FlatForest, depth: int) -> tuple[Tensor, Te
         depth: Splits on the longest path.
 
     Returns:
-        Leaves (B, K), int64, as rows of ``forest.values``, and which rows meet a split on a NaN, (B,).
+        Leaves (B, K), int64, as rows of ``forest.values``, and which rows reach a split on a NaN, (B,).
     """
     rows, trees = features.shape[0], forest.roots.shape[0]
     # A leaf leads to itself, so that all rows make the same steps.
@@ -185,7 +185,7 @@ def _average(
     rows: np.ndarray, roots: np.ndarray, feature: np.ndarray, threshold: np.ndarray, child: np.ndarray,
     values: np.ndarray, skip: np.ndarray, sums: np.ndarray,
 ) -> int:  # fmt: skip
-    """Fill ``sums`` with the means; return the last row that meets a split on a NaN, or -1."""
+    """Fill ``sums`` with the means; return the last row that reaches a split on a NaN, or -1."""
     bad = -1
     skips = skip.shape[1] > 0
     trees = np.zeros(len(rows), np.int64)

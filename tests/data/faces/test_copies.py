@@ -60,7 +60,7 @@ def test_three_copies_of_a_folder_stay_on_one_side(
     assert leak(Fold(data.split.train, data.split.test[:0], data.split.val), data.copies) == 0
     assert data.size == 120 and len(data.split.train) + len(data.split.val) + len(data.split.test) == 120
     said = capsys.readouterr().out
-    assert "120 of 120 pictures are there more than once, byte for byte, in 40 groups, such as UTKFace/" in said
+    assert "120 of 120 images are there more than once, byte for byte, in 40 groups, such as UTKFace/" in said
     split = UTKFace(**options, split_copies=True)
     assert min(_folds(split)) > 0.5 and split.leaky is True
 
@@ -127,7 +127,7 @@ def test_copies_join_groups() -> None:
 
 def test_a_split_of_copies_alone_is_refused() -> None:
     fold = Fold(np.array([0, 1]), np.array([], int), np.array([2, 3]))
-    with pytest.raises(LDLError, match="4 instances are only 2 different ones"):
+    with pytest.raises(LDLError, match="4 instances have only 2 different inputs"):
         keep_together(fold, np.array([0, 1, 0, 1]))
     kept = keep_together(fold, np.array([0, 1, 0, 3]))
     assert (kept.train.tolist(), kept.test.tolist()) == ([0, 1, 2], [3])

@@ -80,7 +80,7 @@ def test_failures_are_kept_with_their_reasons(records: FaceRecords, tmp_path: Pa
     for _ in range(2):
         crops = cached_crops(records, 16, None, tmp_path / "cache")
         assert list(crops.failed) == [1, 3]
-        assert "1.png cannot be read" in crops.failed[1] and "no picture at" in crops.failed[3]
+        assert "1.png cannot be read" in crops.failed[1] and "no image at" in crops.failed[3]
         assert crops[4].any()
 
 

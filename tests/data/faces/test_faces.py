@@ -147,7 +147,7 @@ def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
         (["path,age", "a.png,3"], {"protocol": "startified"}, "stratified"),
         (["path,age,part", "a.png,3,train", "b.png,4,val"], {"protocol": "parts"}, "no image .* is in part 'test'"),
         (["path,age", "a.png,3"], {"split_list": "x.txt"}, "protocol stratified follows no list"),
-        (["path,age,person", "a.png,3,ann", "b.png,4,"], {}, "line 3, column 'person' is '', which names nobody"),
+        (["path,age,person", "a.png,3,ann", "b.png,4,"], {}, "line 3, column 'person' is '', which is no name"),
         (["path,age", "a.png,3", "b.png,4", "./a.png,3"], {}, r"line 4 lists \./a\.png again, after line 2; keep one"),
     ],
 )

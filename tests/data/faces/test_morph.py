@@ -85,7 +85,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str, roots:
 @pytest.mark.parametrize("protocol", ["caucasian", "s1_s2_s3", "morph_sub"])
 def test_folders_without_races_need_a_list(protocol: str, tmp_path: Path) -> None:
     morph_lists(morph_folders(tmp_path, races=False))
-    with pytest.raises(LDLError, match="no file says the races"):
+    with pytest.raises(LDLError, match="no file lists the races"):
         open_morph(tmp_path, protocol)
     place = next(place for name, place in MORPH_SPLITS if name == protocol and place)
     assert len(open_morph(tmp_path, protocol, place).split.test)
@@ -118,7 +118,7 @@ def _drop(column: str) -> Callable[[list[Row]], None]:
         (_set(3, photo="Album2/009072_0M78.JPG", age="78"), r"009072_0M78.JPG has age 78, outside 16..77 years"),
         (
             _set(3, photo="Album2/009072_9M20.JPG"),
-            "1 of 72 images cannot be read, the first: no picture at .*_9M20.JPG",
+            "1 of 72 images cannot be read, the first: no image at .*_9M20.JPG",
         ),
     ],
 )

@@ -128,7 +128,7 @@ def test_copies_stay_together(tree: Path, tmp_path: Path, capsys: pytest.Capture
         data.select_fold(fold)
         assert data.copied == 0
     said = capsys.readouterr().out
-    assert "24 of 24 pictures are there more than once, byte for byte, in 12 groups" in said
+    assert "24 of 24 images are there more than once, byte for byte, in 12 groups" in said
     assert "of them with different values" in said and "are kept in one part of a split" in said
     assert made(root / "counts.csv", split_copies=True).copied > 0
     parted = made(root / "split.csv")
@@ -172,7 +172,7 @@ def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("lines", "options", "message"),
     [
         (["name,label:a", "0.png,1"], {}, "no image files under path, image.* pass --data.path_column"),
-        (["path,image,label:a,label:b", "a,b,1,2"], {}, "may be the image files; say which is, with --data.path_col"),
+        (["path,image,label:a,label:b", "a,b,1,2"], {}, "may be the image files; choose one with --data.path_col"),
         (["path,label:a,label:b", "0.png,1,2", "./0.png,1,2"], {}, "list.csv: 1 rows repeat an item of path"),
         (["path,label:a,label:b", ",1,2"], {}, "line 2, column 'path' is '', which names no image"),
         (["path,label:a,label:b", "0.png,-1,2"], {}, "list.csv: 1 entries of 'label:a' are no counts, the first is"),

@@ -427,9 +427,9 @@ def test_a_model_of_numbers_takes_no_text(tmp_path: Path, capsys: pytest.Capture
     ("change", "message"),
     [
         (lambda c: c[3].update(kind="text"), r"encoding\[3\].kind is text, not number, date or category"),
-        (lambda c: c[3].update(categories=["R", "R"]), "categories is no list of texts, each another"),
+        (lambda c: c[3].update(categories=["R", "R"]), "categories is not a list of distinct texts"),
         (lambda c: c[0].update(fill=[np.nan]), "fill is .*nan.*, not 1 numbers"),
-        (lambda c: c[0].pop("other"), "has no entry, or one too many"),
+        (lambda c: c[0].pop("other"), "lacks an entry, or has an unknown one"),
         (lambda c: c.pop(), "makes 10 features, and the model takes 11"),
         (lambda c: c[0].update(name="length"), "has a column twice"),
     ],

@@ -222,7 +222,7 @@ def test_of_several_usual_names_one_is_asked_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, cache = str(write(tmp_path)), str(tmp_path / "cache")
-    with pytest.raises(LDLError, match=f"each of {several} may be the .*; say which is, with --data.{option} NAME$"):
+    with pytest.raises(LDLError, match=f"each of {several} may be the .*; choose one with --data.{option} NAME$"):
         data(path, cache_dir=cache).setup()
     made = data(path, cache_dir=cache, **{option: taken})  # type: ignore[arg-type]
     made.setup()
@@ -238,7 +238,7 @@ def test_the_column_taken_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[
     run = ["-c", "configs/runs/tabular/aaknn.yaml", "--data=TabularValues", f"--data.path={path}", *QUIET]
     with pytest.raises(SystemExit):
         main([*run, f"--run_dir={tmp_path / 'run'}"])
-    assert "each of 'age', 'target' may be the value; say which is, with --data.value_key" in capsys.readouterr().err
+    assert "each of 'age', 'target' may be the value; choose one with --data.value_key" in capsys.readouterr().err
     save(diabetes.drop(columns="age").assign(person=np.arange(442) // 2), path)
     main([*run, "--data.folds=20", f"--run_dir={tmp_path / 'run'}"])
     taken = "value 'target', group 'person', 9 features 'sex', 'bmi', 'bp', 's1', 's2', 's3', 's4', 's5' and 1 more"

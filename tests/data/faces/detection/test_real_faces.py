@@ -77,7 +77,7 @@ def test_the_predictor_finds_the_same(pictures: tuple[Path, dict[str, np.ndarray
     assert predictor(folder, detector="mtcnn").names == [row["name"] for row in rows]
     with pytest.raises(LDLError, match="mtcnn finds no face in any of 1 images"):
         predictor(folder / "landscape.jpg", detector="mtcnn")
-    with pytest.raises(LDLError, match="faces says where the faces are; leave it out, or detector"):
+    with pytest.raises(LDLError, match="faces and detector both locate the faces; leave out one of them"):
         predictor(folder / "landscape.jpg", faces=[None], detector="mtcnn")
 
 
@@ -146,9 +146,9 @@ def test_a_list_of_ones_own(
         (
             "path,age,x0,y0,x1,y1\nthree.jpg,30,1,1,9,9\n",
             {},
-            "faces.csv or .* says where the faces are",
+            "faces.csv or .* already places the faces",
         ),
-        ("path,age\nthree.jpg,30\n", {"alignment": "none"}, "says where the faces are"),
+        ("path,age\nthree.jpg,30\n", {"alignment": "none"}, "already places the faces"),
     ],
 )
 def test_places_that_are_known_already(header: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:

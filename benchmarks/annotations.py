@@ -1,7 +1,8 @@
 """Votes of annotators: what every head is worth in raters, and which weight of a row by its votes is best.
 
-``raters`` fits every head of rows on LIDC, by patient. ``weighting`` compares ``data.weighting`` and ``data.smooth`` on
-LIDC, a made-up table of films, and FER+ with all but 1 to 10 votes of each training image taken away.
+``raters`` fits every head of rows on LIDC, by patient, and two heads on frozen features of CIFAR-10H. ``weighting``
+compares ``data.weighting`` and ``data.smooth`` on LIDC, a made-up table of films, and FER+, where each training image
+keeps 1 to 10 of its votes. ``runs`` measures nothing and writes the results of run directories.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from benchmarks.common.script import launch, make_parser, write_block
 from ldl.annotations import DirichletMultinomial, majority_accuracy, rater_equivalence, vote_nll
 from ldl.backbones import Timm
 from ldl.collective import Collective
-from ldl.data import LIDC, FERPlus
+from ldl.data import CIFAR10H, LIDC, FERPlus
 from ldl.head import FittedHead, wanted_of
 from ldl.heads import (
     AAKNN,
     DSNA,
+    LDLF,
     MSLP,
     BoostedTrees,
     CostSensitiveForest,
@@ -36,7 +38,6 @@ from ldl.heads import (
     StructRF,
     Trained,
 )
-from ldl.heads.ldlf import LDLF
 from ldl.labels import LabelSpace
 from ldl.protocols import Fold, kfold
 from ldl.reports.files import markdown
@@ -102,16 +103,31 @@ def films(rows: int = 2000, seed: int = 0) -> Votes:
     return Votes(torch.tensor(features, dtype=torch.float32), counts, LabelSpace.ordinal(list(range(1, 11))), folds)
 
 
-def ferplus(seed: int) -> Votes:
-    """Return frozen features of mobilenetv2_100 for FER+; each training image keeps 1 to 10 of its votes at random."""
-    data = FERPlus(split_copies=True)
+def frozen(data: FERPlus | CIFAR10H) -> np.ndarray:
+    """Return features (N, F) of a frozen mobilenetv2_100."""
     data.setup()
     backbone = Timm("mobilenetv2_100", pretrained="auto").eval()
     backbone.build(data.input_shape, True)
     numbers = np.arange(data.size)
     with torch.no_grad():
         parts = [backbone(data.inputs(part, part, train=False)) for part in np.array_split(numbers, data.size // 100)]
-    features, counts, rng = torch.cat(parts).double().numpy(), data.counts(numbers), np.random.default_rng(seed)
+    return torch.cat(parts).double().numpy()
+
+
+def cifar10h() -> Votes:
+    data = CIFAR10H(crop_size=96, folds=FOLDS, val_fraction=0.0)
+    features, folds = standardised(frozen(data)), []
+    for fold in range(FOLDS):
+        data.select_fold(fold)
+        folds.append(data.split)
+    return Votes(features, data.counts(np.arange(data.size)), data.labels, folds)
+
+
+def ferplus(seed: int) -> Votes:
+    """Return frozen features for FER+; each training image keeps 1 to 10 of its votes at random."""
+    data = FERPlus(split_copies=True)
+    features = frozen(data)
+    counts, rng = data.counts(np.arange(data.size)), np.random.default_rng(seed)
     for row in data.split.train:
         cast = np.repeat(np.arange(counts.shape[1]), counts[row].astype(int))
         kept = rng.choice(cast, min(len(cast), int(rng.integers(1, 11))), replace=False)
@@ -139,14 +155,15 @@ def predict(head: FittedHead, votes: Votes, fold: Fold, weighting: str) -> tuple
 def jobs(what: str) -> Iterator[tuple[dict[str, Any], Votes]]:
     """Yield the jobs and their sets."""
     if what == "raters":
-        found = lidc()
+        sets = {"LIDC": (lidc(), list(heads(0))), "CIFAR-10H": (cifar10h(), ["MeanPredictor", "Softmax", "LDLF"])}
         for seed in range(SEEDS):
-            for name in heads(0):
-                yield {"set": "LIDC", "head": name, "weighting": "equal", "seed": seed}, found
+            for name, (found, names) in sets.items():
+                for head in names:
+                    yield {"set": name, "head": head, "weighting": "equal", "seed": seed}, found
         return
     for seed in range(SEEDS):
-        sets = {"LIDC": lidc, "films": lambda: films(seed=seed), "FER+": lambda: ferplus(seed)}  # noqa: B023
-        for name, make in sets.items():
+        makers = {"LIDC": lidc, "films": lambda: films(seed=seed), "FER+": lambda: ferplus(seed)}  # noqa: B023
+        for name, make in makers.items():
             found = make()
             for head in ("MaxEnt", "Softmax") if name == "FER+" else ("MaxEnt", "Softmax", "StructRF", "BoostedTrees"):
                 for weighting in WEIGHTINGS:
@@ -179,27 +196,22 @@ def measure(job: dict[str, Any], votes: Votes) -> dict[str, Any]:
 
 def table_of_raters(rows: list[dict[str, Any]]) -> str:
     lines = []
-    for name in dict.fromkeys(row["head"] for row in rows):
-        own = [row for row in rows if row["head"] == name]
+    for of, name in dict.fromkeys((row["set"], row["head"]) for row in rows):
+        own = [row for row in rows if (row["set"], row["head"]) == (of, name)]
         nll, folds = np.array([row["nll"] for row in own]), np.mean([row["folds"] for row in own], 0)
         worth, low, high = (np.mean([row[key] for row in own]) for key in ("worth", "low", "high"))
         limit = own[0]["most"]
         shown = [f"more than {limit}" if number >= limit else f"{number:.2f}" for number in (worth, low, high)]
         accuracy = np.mean([row["accuracy"] for row in own])
         lines.append(
-            [name, f"{nll.mean():.4f} ± {folds.std(ddof=1):.4f}", f"{nll.std(ddof=1) if len(own) > 1 else 0:.4f}"]
+            [of, name, f"{nll.mean():.4f} ± {folds.std(ddof=1):.4f}", f"{nll.std(ddof=1) if len(own) > 1 else 0:.4f}"]
             + [f"{accuracy:.3f}", f"{shown[0]} ({shown[1]} to {shown[2]})"]
         )
-    lines.sort(key=lambda line: float(line[1].split()[0]))
-    header = [
-        "head",
-        "vote NLL ± sd over folds",
-        "sd over seeds",
-        "majority accuracy",
-        "worth in raters (95% interval)",
-    ]
+    lines.sort(key=lambda line: (line[0] != "LIDC", float(line[2].split()[0])))
+    header = ["set", "head", "vote NLL ± sd over folds", "sd over seeds", "majority accuracy", "worth in raters (95% interval)"]
     done = len({row["seed"] for row in rows})
-    return f"LIDC, {FOLDS} folds of whole patients, {done} seeds, malignancy from 1 to 5.\n\n{markdown(header, lines)}"
+    sets = "LIDC: malignancy from 1 to 5, folds of whole patients. CIFAR-10H: frozen mobilenetv2_100, random folds."
+    return f"{FOLDS} folds, up to {done} seeds. {sets}\n\n{markdown(header, lines)}"
 
 
 def table_of_weighting(rows: list[dict[str, Any]]) -> str:
@@ -214,12 +226,34 @@ def table_of_weighting(rows: list[dict[str, Any]]) -> str:
     return f"Vote NLL per item, mean of {seeds} seeds. Bold: the lowest of a row.\n\n{table}"
 
 
+def table_of_runs(folders: list[Path]) -> str:
+    """Return the results of runs whose data have votes, from their ``results.json``."""
+    lines = []
+    for folder in folders:
+        results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        metrics, raters = results["mean"], results["raters"]
+        low, worth, high = (
+            f"more than {raters['most']}" if raters[key] is None else f"{raters[key]:.1f}"
+            for key in ("low", "worth", "high")
+        )
+        numbers = [f"{metrics[name]:.3f}" for name in ("majority_accuracy", "vote_nll", "kl")]
+        lines.append([results["data"], results["head"], str(results["seed"]), *numbers, f"{worth} ({low} to {high})"])
+    header = ["set", "head", "seed", "majority accuracy", "vote NLL", "KL", "worth in raters (95% interval)"]
+    return markdown(header, lines)
+
+
 def main() -> None:
-    parser = make_parser(__doc__, threads=1, block="raters or weighting")
-    parser.add_argument("what", choices=("raters", "weighting"))
+    parser = make_parser(__doc__, threads=1, block="raters, weighting or runs")
+    parser.add_argument("what", choices=("raters", "weighting", "runs"))
+    parser.add_argument("folders", type=Path, nargs="*", help="run directories, for runs")
     parser.add_argument("--out", type=Path, default=Path("runs/annotations"), help="(default: %(default)s)")
     parser.add_argument("--report", action="store_true", help="measure nothing; write the table from stored results")
     given = parser.parse_args()
+    if given.what == "runs":
+        print(text := table_of_runs(given.folders))
+        if given.page:
+            write_block(given.page, "runs", text)
+        return
     torch.set_num_threads(given.threads)
     given.out.mkdir(parents=True, exist_ok=True)
     store = given.out / f"{given.what}.jsonl"

@@ -208,7 +208,7 @@ def table_of_raters(rows: list[dict[str, Any]]) -> str:
             + [f"{accuracy:.3f}", f"{shown[0]} ({shown[1]} to {shown[2]})"]
         )
     lines.sort(key=lambda line: (line[0] != "LIDC", float(line[2].split()[0])))
-    header = ["set", "head", "vote NLL ± sd over folds", "sd over seeds", "majority accuracy", "worth in raters (95% interval)"]
+    header = ["set", "head", "vote NLL ± sd over folds", "sd over seeds", "majority accuracy", "worth in raters (95%)"]
     done = len({row["seed"] for row in rows})
     sets = "LIDC: malignancy from 1 to 5, folds of whole patients. CIFAR-10H: frozen mobilenetv2_100, random folds."
     return f"{FOLDS} folds, up to {done} seeds. {sets}\n\n{markdown(header, lines)}"

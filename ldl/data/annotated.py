@@ -108,8 +108,7 @@ class Annotated(LDLDataModule):
         self.columns = {**self.columns, "weight": torch.from_numpy(weight)}
         if self.smooth:
             target = self._shares().clone()
-            counts = target[rows].double().numpy() * votes[rows, None]
-            target[rows] = torch.from_numpy(self.prior.posterior_mean(counts)).to(target.dtype)
+            target[rows] = torch.from_numpy(self.prior.posterior_mean(self.counts(rows))).to(target.dtype)
             self.columns["target"] = target
 
     @property

@@ -15,7 +15,7 @@ from ldl.methods.evidence import Evidence, weigh
 from ldl.methods.torch_utils import as_rows
 from ldl.methods.training_rows import check_rows, check_targets, shares_of
 from ldl.options import buffer, option, options
-from ldl.validation.tensors import check_numbers, check_shapes, check_simplex
+from ldl.validation.tensors import check_numbers, check_shapes, check_simplex, refuse
 
 
 class MeanPredictor(FittedHead):
@@ -93,6 +93,8 @@ class AAKNN(FittedHead):
             self, {"C": len(self.labels), "F": self.in_features}, points="N F", distributions="N C", weights="N"
         )
         check_numbers(self, "weights", self.weights)
+        if float(self.weights.min()) <= 0:
+            refuse(self, "weights", f"has {float(self.weights.min()):g}, which is not positive")
         check_numbers(self, "points", self.points)
         check_simplex(self, "distributions", self.distributions)
 

@@ -1,4 +1,4 @@
-"""Lightning's callbacks find a built model in their ``setup``, and those without an effect are refused."""
+"""Lightning's callbacks find a built model in their ``setup``, and callbacks without an effect raise LDLError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Geometry that cannot be meant is refused where data enter, in one line with the likely cause."""
+"""Impossible geometry raises LDLError where data enter, in one line with the likely cause."""
 
 from __future__ import annotations
 

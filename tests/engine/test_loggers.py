@@ -134,7 +134,7 @@ def test_metrics_file_survives_kills(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 class _Broken(Logger):
-    """Fails where it is told to."""
+    """Fails at the given place."""
 
     def __init__(self, at: str) -> None:
         super().__init__()

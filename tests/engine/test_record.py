@@ -41,7 +41,7 @@ def resume(run: Path, out: Path, *options: str) -> list[str]:
 
 
 def said(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line in which a command is refused."""
+    """The one line with which a command ends."""
     with pytest.raises(SystemExit) as end:
         main(args)
     line = capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_all_are_held_against_the_best(measure: str, sign: int) -> None:
     plain = {name: by_hand(folds[name], best, 0.2) for name in ("farther", "far", "near")}
     assert plain["farther"] < plain["far"] < plain["near"] == pytest.approx(p["near"])
     assert p["farther"] == pytest.approx(3 * plain["farther"]) and p["far"] == pytest.approx(2 * plain["far"])
-    # Without a rival that is worse by far, the same one is told from the best sooner.
+    # Without a rival that is worse by far, the same one differs from the best sooner.
     assert against_best({"best": best, "far": far}, measure, 0.2)["far"] == pytest.approx(plain["far"])
 
 

@@ -182,6 +182,13 @@ def test_rows_are_drawn_by_their_weights(replace: bool) -> None:
         bootstrap(3, 0.5, False, 0, 0, np.array([1.0, 2000.0, 3.0]))
 
 
+def test_loaded_weights_of_neighbours_are_positive() -> None:
+    head = AAKNN()
+    head.build(WIDTH, EMOTIONS)
+    with pytest.raises(LDLError, match="weights has -1, which is not positive"):
+        head.load_state_dict({**head.state_dict(), "weights": -torch.ones(1)})
+
+
 def test_a_head_without_weights_refuses_them_in_one_line() -> None:
     features, target, labels = problem(MSLP())
     with pytest.raises(LDLError, match="MSLP takes no row weights, and the rows have different ones; set data.weight"):

@@ -57,7 +57,7 @@ def audit(args: list[str]) -> None:
     )
     votes.add_argument("--rater_columns", nargs="+", metavar="NAME", help="columns with the votes of a rater each")
     votes.add_argument("--votes_column", help="column with the number of votes, if labels have shares")
-    votes.add_argument("--item_column", help="column with the item, in a table with a row per vote")
+    votes.add_argument("--item_column", help="column with the item; by default the first usual name, such as id")
     votes.add_argument("--rater_column", help="column with the rater, in a table with a row per vote")
     votes.add_argument("--vote_column", help="column with the label, in a table with a row per vote")
     votes.add_argument("--order", nargs="+", metavar="LABEL", help="all labels from the lowest to the highest")

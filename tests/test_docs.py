@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import json
 import pkgutil
@@ -9,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,15 +20,17 @@ from places import ROOT
 from predicted import MOST, compare
 
 from benchmarks import summary
+from ldl import __version__
 from ldl.cli import main, training
 from ldl.cli.command import SUBCOMMANDS
+from ldl.cli.help import help_page
 from ldl.data import RotatedDigits
 from ldl.experiments.candidates import read_comparison
 from ldl.experiments.search import read_tuning
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry
-from ldl.plugins import discover
+from ldl.plugins import GROUP, discover
 from ldl.reports.edges import CRISP, EDGE_METRICS
 
 SCRIPT = importlib.util.spec_from_file_location("write_reference", ROOT / "docs" / "write_reference.py")
@@ -57,11 +61,34 @@ def commands(page: Path) -> list[str]:
     return [shlex.join(words) for line in lines if (words := shlex.split(line, comments=True))]
 
 
+def inline_commands(page: Path) -> list[str]:
+    """The commands that a page has in its sentences, without those of scripts that an earlier commit has."""
+    text = re.sub(r"`python [^`]+`[^.`]*at commit", "", FENCE.sub("", page.read_text()))
+    found = re.findall(r"(?<!`)`((?:ldl|python3?|pip|pytest|mkdocs|wandb) [^`]+)`", text)
+    return [shlex.join(shlex.split(command)) for command in found if command != f"ldl {__version__}"]
+
+
+def filled_in(command: str) -> str:
+    """A command with the placeholders of the docs replaced."""
+    command = re.sub(r"^LDL_TRACEBACK=1 | OPTIONS$", "", command).replace("tabular_NAME", "tabular_maxent")
+    command = re.sub(r"^python -m ldl(?= |$)", "ldl", command)
+    command = re.sub(r"^ldl -c tabular$", "ldl -c tabular --data.path FILE", command)
+    command = command.replace(" MyHead --", " Softmax --").replace("--model.head MyHead", "--model.head Softmax")
+    return command.replace("ldl SUBCOMMAND", "ldl heads").replace("faces RELEASE", "faces agedb")
+
+
 SHORT = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled", "--data.turns=1"]
-ALL = sorted({command for page in PAGES for command in commands(page)})
+ALL = sorted({filled_in(command) for page in PAGES for command in (*commands(page), *inline_commands(page))})
+NAMED = [command for command in ALL if re.fullmatch(r"ldl [a-z][a-z-]*", command) and command != "ldl heads"]
 TRAIN = [command for command in ALL if re.search(r"\btrain\.py\b|^ldl( -|$)", command)]
-VERBAL = [command for command in ALL if re.match(r"(python -m )?ldl [a-z]", command)]
+VERBAL = [command for command in ALL if re.match(r"(python -m )?ldl [a-z]", command) and command not in NAMED]
 OTHERS = [command for command in ALL if re.match(r"python (-m (?!ldl )|benchmarks/)", command)]
+REST = [command for command in ALL if command not in {*TRAIN, *VERBAL, *OTHERS, *NAMED}]
+PROGRAMS = {"pip", "python3", "python", "pytest", "ruff", "mypy", "mkdocs", "cp", "cat", "export", ".", "for", "done"}
+PROGRAMS |= {"wandb", "dask"}
+"""What the docs call besides ldl and its scripts."""
+LANGUAGES = {"", "bash", "python", "yaml", "json", "toml", "csv", "bibtex", "text"}
+YAML = [(page, text) for page in PAGES for text in blocks(page, "yaml") if not text.startswith("--8<--")]
 EXAMPLES = ROOT / "docs" / "examples"
 
 
@@ -91,6 +118,9 @@ def options_of(command: str, run: Path) -> list[str]:
         place = words.index("--data.path")
         words[place:place] = ["--data", "PictureFolder" if words[place + 1] == "DIR" else "TableFile"]
     words = words[next(k for k, word in enumerate(words) if word.endswith("train.py") or word == "ldl") + 1 :]
+    # A configuration that the reader writes or a run leaves.
+    own = re.compile(r"(?!configs/).*\.yaml|configs/my_head\.yaml")
+    words = ["configs/default.yaml" if own.fullmatch(word) else word for word in words]
     return [str(run / "checkpoints" / "last.ckpt") if word.endswith("last.ckpt") else word for word in words]
 
 
@@ -98,6 +128,8 @@ def options_of(command: str, run: Path) -> list[str]:
 def test_train_command_parses(command: str, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     options = options_of(command, run)
+    if help_page(options) or options == ["--version"]:
+        return
     if (comparison := read_comparison(options)) is not None:
         options = comparison.command(next(iter(comparison.entries.values())), {})
     if (tuning := read_tuning(options)) is not None:
@@ -131,8 +163,9 @@ def test_other_command_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(ArgumentParser, "parse_args", parse)
     monkeypatch.setattr(ArgumentParser, "parse_known_args", parse)
-    with pytest.raises(Parsed):
+    with pytest.raises((Parsed, SystemExit)) as end:  # SystemExit(0) of --help
         script.main()
+    assert not getattr(end.value, "code", 0)
 
 
 @pytest.mark.parametrize("command", VERBAL)
@@ -149,11 +182,96 @@ def test_verb_parses(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pkgutil.resolve_name(SUBCOMMANDS[verb][0])(arguments)
 
 
+@pytest.mark.parametrize("command", NAMED)
+def test_named_verb_exists(command: str) -> None:
+    assert command.removeprefix("ldl ") in SUBCOMMANDS
+
+
+@pytest.mark.parametrize("command", REST)
+def test_command_of_another_program(command: str) -> None:
+    """Few programs are called, with extras and markers that exist. Files are those of test_files_exist."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    marks = [mark.partition(":")[0] for mark in project["tool"]["pytest"]["ini_options"]["markers"]]
+    for part in command.split(" '&&' "):
+        words = shlex.split(part.removeprefix(".venv/bin/"))
+        assert words[0] in PROGRAMS
+        if words[:2] == ["pip", "install"]:
+            extras = [extra for word in words for found in re.findall(r"\[(.*)\]", word) for extra in found.split(",")]
+            assert {*extras} - {"NAME"} <= project["project"]["optional-dependencies"].keys()
+        if words[0] == "pytest" and "-m" in words:
+            assert words[words.index("-m") + 1] in marks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [command for command in REST if command.startswith("python -c ")])
+def test_one_line_runs(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    exec(compile(shlex.split(command)[2], command, "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_exist(page: Path) -> None:
+    """Files that a page names exist now, or at a commit that it names; those of the reader are called my_..."""
+    text = page.read_text()
+    commits = {*re.findall(r"\bcommit `?([0-9a-f]{7,40})\b", text)}
+    named = {*re.findall(r"(?<![\w/.])((?:benchmarks|configs|docs|tests|plugins|ldl)/[\w/]+\.(?:py|yaml|csv))\b", text)}
+    for path in (path for path in named if not (ROOT / path).exists() and "my_" not in path):
+        earlier = [subprocess.run(["git", "cat-file", "-e", f"{commit}:{path}"], cwd=ROOT) for commit in commits]
+        assert any(not run.returncode for run in earlier), f"{name(page)} names {path}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_fences_are_tested(page: Path) -> None:
+    """Fences stand at the margin, and a test of this file or of the tutorial takes those of every language.
+
+    Without a language and ``bash``: commands. ``text`` is output, which test_tutorial.py compares.
+    """
+    marks = re.findall(r"^( *)(```+|~~~+)(.*)$", page.read_text(), re.MULTILINE)
+    assert all(not indent and ticks == "```" for indent, ticks, _ in marks)
+    assert {language for _, _, language in marks[::2]} <= {
+        *["", "bash", "python", "yaml", "json", "toml", "csv", "bibtex", "text"]
+    }
+    assert {language for _, _, language in marks[1::2]} <= {""}
+
+
+@pytest.mark.parametrize("page, text", YAML, ids=[f"{name(page)}-{k}" for k, (page, _) in enumerate(YAML)])
+def test_configuration_parses(page: Path, text: str, tmp_path: Path) -> None:
+    (tmp_path / "shown.yaml").write_text(text)
+    parsed = training.LDLCLI(["-c", str(ROOT / "configs" / "default.yaml"), "-c", str(tmp_path / "shown.yaml")])
+    assert all(text.count(word) for word in [parsed.config.model.head.class_path.rpartition(".")[2]])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_data_parses(page: Path) -> None:
+    """Blocks of TOML, CSV and BibTeX: the entry point that is read, rows as long as their header, the cited version."""
+    for text in blocks(page, "toml"):
+        assert tomllib.loads(text)["project"]["entry-points"].keys() == {GROUP}
+    for text in blocks(page, "csv"):
+        header, *rows = csv.reader(text.splitlines())
+        assert rows and all(len(row) == len(header) for row in rows)
+    for text in blocks(page, "bibtex"):
+        assert f"version = {{{__version__}}}" in text and text.count("{") == text.count("}")
+
+
+def test_results_begin_as_shown(run: Path) -> None:
+    [shown] = blocks(ROOT / "docs" / "reference" / "results-json.md", "json")
+    real = (run / "results.json").read_text()
+    keys = [re.findall(r'^ *"\w+":|^ *[{[]$', text, re.MULTILINE) for text in (shown, real)]
+    assert len(keys[0]) > 10 and keys[0] == keys[1][: len(keys[0])]
+
+
+def test_alternatives_have_measured_numbers() -> None:
+    measured = (ROOT / "docs" / "results" / "tables.md").read_text()
+    shown = re.findall(r"\b0\.\d{4}\b", (ROOT / "docs" / "help" / "alternatives.md").read_text())
+    assert len(shown) > 10 and [number for number in shown if number not in measured] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links(page: Path) -> None:
     text = FENCE.sub("", page.read_text())
     for target in LINK.findall(text):
         if "://" in target:
+            assert re.fullmatch(r"https?://[\w-]+(\.[\w-]+)+(/\S*)?", target), f"{name(page)} links to {target}"
             continue
         file, _, anchor = target.partition("#")
         path = (page.parent / file).resolve() if file else page

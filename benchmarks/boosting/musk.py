@@ -87,6 +87,12 @@ METHODS: dict[str, Method] = {
     "AdaBoost": ada_boost,
     "NSK": normalised_set_kernel,
 }
+TITLES = {
+    "MILBoost": "`MILBoost`",
+    "AdaBoost": "scikit-learn's AdaBoost on instances",
+    "NSK": "normalised set kernel (`sawmil`)",
+}
+"""The methods as the page names them."""
 
 
 def choose(method: Method, grid: list[Setting], bags: BagList, label: np.ndarray, folds: int, seed: int) -> Setting:
@@ -141,7 +147,7 @@ def main() -> None:
             f"{options.chosen.count(often)} of {len(options.chosen)} folds chose {often}",
             flush=True,
         )
-        rows.append([name, spread(accuracy), spread(auc)])
+        rows.append([TITLES[name], spread(accuracy), spread(auc)])
     if options.page:
         protocol = f"{options.folds} folds by bag; mean ± standard deviation over {options.seeds} seeds."
         text = markdown(["method", "accuracy of bags", "AUC"], rows)

@@ -57,7 +57,7 @@ HEADS: dict[str, Callable[[], FittedHead]] = {
 }
 WAYS = {
     "plain": "nothing",
-    "split": "rows of the calibration part",
+    "split": "rows of the calibration set",
     "split, groups": "hierarchical: groups of it",
     "split, a row a group": "one row of each of its groups, at random",
     "cross, one model": "rows, out of fold, with the model of all",

@@ -16,10 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from places import ROOT
 from predicted import MOST, compare
 
 from benchmarks import summary
+from benchmarks.tables import tabular
 from ldl import __version__
 from ldl.cli import main, training
 from ldl.cli.command import SUBCOMMANDS
@@ -27,6 +29,7 @@ from ldl.cli.help import help_page
 from ldl.data import RotatedDigits
 from ldl.experiments.candidates import read_comparison
 from ldl.experiments.search import read_tuning
+from ldl.experiments.selection import Selection
 from ldl.inference import Predictions
 from ldl.labels import LabelSpace
 from ldl.metrics import metrics_for, registry
@@ -364,6 +367,19 @@ def test_summary_is_that_of_the_pages() -> None:
     text = (ROOT / "docs" / "results" / "index.md").read_text()
     for name, write in summary.BLOCKS.items():
         assert f"<!-- begin {name} -->\n{write()}\n<!-- end {name} -->" in text, "run python benchmarks/summary.py"
+
+
+@pytest.mark.parametrize("name", ["tabular", "pool"])
+def test_stored_results_are_of_the_present_heads(name: str) -> None:
+    """So that ``tabular.py --report`` writes the tables, and measures anew where a hyperparameter has changed."""
+    config = yaml.safe_load((ROOT / "benchmarks" / "tables" / f"{name}.yaml").read_text())
+    choice = Selection(tuple(config.get("choose_by", ["kl"])), config.get("inner_folds", 1))
+    now = {
+        (key, str(tabular.digest(tabular.Method(key, **entry), choice, False)))
+        for key, entry in config["methods"].items()
+    }
+    with (ROOT / "docs" / "results" / "cells" / f"{name}.csv").open(newline="") as file:
+        assert {(row["method"], row["spec"]) for row in csv.DictReader(file)} == now
 
 
 def test_every_measure_is_explained() -> None:

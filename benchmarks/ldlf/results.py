@@ -49,7 +49,7 @@ def table_1(work: Work, name: str) -> Iterator[Claim]:
             yield Number(f"{method}, {metric}", (row[metric],), mean, deviation, lower, 3, method == BASELINE)
     better = [m for m in METRICS if sign_of(m) * (rows[FOREST][m] - rows[BASELINE][m]) < 0]
     words = f"better on {len(better)} of 6{': ' if better else ''}{', '.join(better)}"
-    yield Statement(f"better than {BASELINE} on all six measures", len(better) == len(METRICS), words, "on 6 of 6")
+    yield Statement(f"better than {BASELINE} on all six metrics", len(better) == len(METRICS), words, "on 6 of 6")
 
 
 def _entropy(work: Work, name: str) -> Row:

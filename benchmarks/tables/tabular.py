@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import zlib
 from collections import Counter
@@ -100,7 +101,7 @@ def main() -> None:
     protocol = (
         f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0) of the rows or, under `persons`, of the "
         f"persons; {seeds}; mean ± standard deviation over the folds. "
-        f"{f'Settings chosen {choice}' if chosen else 'One setting of each for all sets'}."
+        f"{f'Hyperparameters chosen {choice}' if chosen else 'The same hyperparameters on all sets'}."
     )
     table = full_tables(found, titles, names, protocol)
     (options.out / "table.md").write_text(table, encoding="utf-8")
@@ -137,10 +138,14 @@ def complete(results: list[Row], folds: int) -> list[Row]:
 
 
 def digest(method: Method, choice: Selection, quick: bool) -> int:
-    """Return a number that changes with all hyperparameters on which a result depends, defaults of heads included."""
+    """Return a number that changes with all hyperparameters on which a result depends, defaults of heads included.
+
+    Classes count by their names without modules, so that a class that moves keeps its results.
+    """
     spec = {"class_path": method.class_path, "init_args": method.init_args}
-    head = to_spec(make_head(spec)) if method.is_head else ""
-    return zlib.crc32(f"{method} {json.dumps(head, sort_keys=True)} {choice} {quick}".encode())
+    head = json.dumps(to_spec(make_head(spec)) if method.is_head else "", sort_keys=True)
+    head = re.sub(r'("class_path": ")[\w.]+\.', r"\1", head)
+    return zlib.crc32(f"{method} {head} {choice!r} {quick}".encode())
 
 
 def parse() -> argparse.Namespace:

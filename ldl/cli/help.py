@@ -99,7 +99,7 @@ def _front() -> str:
         "Models whose output is a label distribution: how much each label describes an instance.",
         "",
         _row(run, "train and test on the built-in data set, with charts in runs/"),
-        _row(f"{run} OPTIONS", f"such as {run} -c tabular_ldlf --data.path FILE"),
+        _row(f"{run} OPTIONS", f"such as {run} -c tabular --data.path FILE"),
         _row("ldl SUBCOMMAND ...", "see below"),
     ]
     for key in OURS:

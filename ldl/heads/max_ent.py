@@ -1,4 +1,4 @@
-"""Maximum entropy model, fitted by a quasi-Newton method: SA-BFGS (Geng, TKDE 2016)."""
+"""Maximum entropy model, fitted by a quasi-Newton method; with ``l2=0`` it is SA-BFGS (Geng, TKDE 2016)."""
 
 from __future__ import annotations
 

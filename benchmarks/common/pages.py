@@ -64,7 +64,7 @@ def _section(paper: Paper, item: Item, measured: Measured | None) -> str:
         rows = [[claim.name, claim.theirs, claim.measured, claim.verdict] for claim in measured.claims]
         parts.append(markdown(["", "published", "ours", "verdict"], rows))
         parts.append(f"Processor time, without shared results of items above: {_duration(measured.seconds)}.")
-    parts += [f"Not run: {item.absent}." if item.absent else "", item.why]
+    parts += [f"**Not run**: {item.absent}." if item.absent else "", item.why]
     return "\n\n".join(part for part in parts if part)
 
 

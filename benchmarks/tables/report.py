@@ -21,7 +21,7 @@ RATIO = 1 / (FOLDS - 1)
 
 BOLD = (
     f"In bold: the best, and what a two-sided paired t-test over the folds does not tell from it at {CONFIDENCE:.0%}, "
-    "corrected for the training rows that folds share (Nadeau & Bengio 2003) and for the number of methods (Holm)."
+    "corrected for the training rows that folds share, by Nadeau & Bengio 2003, and for the number of methods (Holm)."
 )
 
 

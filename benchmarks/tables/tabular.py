@@ -100,7 +100,7 @@ def main() -> None:
     seeds = "1 seed" if options.seeds == 1 else "1 seed, or the mean of as many as stand in brackets"
     protocol = (
         f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0) of the rows or, under `persons`, of the "
-        f"persons; {seeds}; mean ± standard deviation over the folds. "
+        f"persons, {seeds}, mean ± standard deviation over the folds. "
         f"{f'Hyperparameters chosen {choice}' if chosen else 'The same hyperparameters on all sets'}."
     )
     table = full_tables(found, titles, names, protocol)

@@ -193,7 +193,7 @@ def _check_better_than_constant(head: Head, features: Tensor, target: Tensor) ->
     if head.labels.has_values:
         value, true = head.labels.decode(output), head.labels.decode(target)
         better |= bool((value - true).abs().mean() < (true - true.median(0).values).abs().mean())
-    _must(better, head, "beats no constant prediction on its training rows, neither in KL nor in the decoded value")
+    _must(better, head, "beats no constant prediction on its training rows, neither in KL nor in the point prediction")
 
 
 @torch.no_grad()

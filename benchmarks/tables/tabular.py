@@ -97,11 +97,11 @@ def main() -> None:
     known = {row["method"] for row in found}
     names = [name for name in specs if name in known]
     chosen = any(len(method.settings()) > 1 for method in methods)
-    seeds = "1 seed" if options.seeds == 1 else "1 seed, or the mean of as many as stand in brackets"
+    seeds = "One seed." if options.seeds == 1 else "One seed, or the mean over the number of seeds in brackets."
     protocol = (
-        f"Folds 0 to {folds - 1} of KFold(10, shuffle=True, random_state=0) of the rows or, under `persons`, of the "
-        f"persons, {seeds}, mean ± standard deviation over the folds. "
-        f"{f'Hyperparameters chosen {choice}' if chosen else 'The same hyperparameters on all sets'}."
+        f"Folds 0 to {folds - 1} of `KFold(10, shuffle=True, random_state=0)` over the rows or, under `persons`, over the "
+        f"subjects. {seeds} Means ± standard deviations over the folds. "
+        f"{f'Hyperparameters are chosen {choice}' if chosen else 'Each method has the same hyperparameters on all sets'}."
     )
     table = full_tables(found, titles, names, protocol)
     (options.out / "table.md").write_text(table, encoding="utf-8")

@@ -52,7 +52,7 @@ def faces(
         pictures: (n, H, W, 3) uint8.
         predicted: (n, C) distributions.
         values: (n,) true values.
-        predicted_values: (n,) decoded values.
+        predicted_values: (n,) point predictions.
         labels: Ordinal labels.
         titles: One per image.
     """

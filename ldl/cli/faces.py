@@ -19,9 +19,9 @@ MODULES = ("FGNET", "UTKFace", "Morph", "Pointing04", "FaceFolder")
 def faces(args: list[str]) -> None:
     """Report the content of a set of faces, by its names and tables, and its group leakage. No image is decoded.
 
-    SET is a data module (FGNET, UTKFace, Morph, Pointing04, FaceFolder), or a release for which --out writes a list for
-    FaceFolder (agedb, afad, appa-real, appa-real-true, clap2016, lap2015, imdb-clean), or benchmark, with --list the
-    published list of any of them.
+    SET is a data module: FGNET, UTKFace, Morph, Pointing04 or FaceFolder. SET can also be a release, for which --out
+    writes a list for FaceFolder: agedb, afad, appa-real, appa-real-true, clap2016, lap2015 or imdb-clean. SET benchmark
+    needs --list, the published list of any of them.
     """
     parser = CommandParser("faces", faces.__doc__)
     parser.add_argument("set", metavar="SET", help="a data module, or a release")

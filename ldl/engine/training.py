@@ -60,7 +60,7 @@ def make_checkpoints(folder: Path, data: LDLDataModule, select: Select = "last")
         # After "best": a run that is killed between the two repeats the epoch and finds the same best weights.
         return [ModelCheckpoint(filename="best", monitor="val_kl", mode="min", **options), last, *others]
     if select == "best":
-        raise LDLError("--select best needs a validation part; set data.val_fraction above 0")
+        raise LDLError("--select best needs a validation set; set data.val_fraction above 0")
     return [last, *others]
 
 

@@ -40,7 +40,7 @@ class MSLP(FittedHead):
             in labels.
         beta: Weight of drawing against pushing, in [0, 1].
         ridge: Ridge lambda, as a share of the mean of the diagonal of X^T D+ X, so that it has no unit.
-        ratio: Dimensions of the embedding, as a multiple of the number of labels; the talk uses .1 to 1.
+        ratio: Dimensions of the embedding, as a multiple of the number of labels; the talk uses 0.1 to 1.
         metric: Metric of the embedding. ``degree`` (the talk's) is V^T X^T D+ X V = I: all dimensions count alike, and
             too many dimensions hurt. ``commute`` divides each dimension by the root of its cost, which gives commute
             times of a random walk on the graph of drawn pairs.

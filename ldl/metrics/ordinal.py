@@ -40,7 +40,7 @@ class Rows:
 
     Attributes:
         prediction: (n, C) predicted distributions, on the simplex.
-        predicted_value: (n,) decoded values.
+        predicted_value: (n,) point predictions.
         value: (n,) true values, in the labels' unit.
         labels: The label space.
         train_count: (n,) training instances of each instance's label, or None if unknown.

@@ -43,6 +43,9 @@ TERMS = {
     r"\b(?:says?|said) so\b": "ldl reports ...",
     r"\b(?:is|are|was|were) refused\b": "ldl raises ..., ldl rejects ...",
     r"\b(?:is|are|was|were) looked at\b": "ldl evaluates ..., ldl checks ...",
+    r"\b(?:page|file|head|model|run|line|table|command|curve|scheduler)s? (?:says?|knows?|minds?|wants?|asks?|speaks?)\b": (
+        "no person: reports, has, needs"
+    ),
     r"\b(?<!that )(?<!this )(?:is|are) what\b": "a definition: X is Y",
     r"\bnobody knows\b|\bworth more\b|\ba riddle\b": "a plain limit",
     r"\bturned (?:digits?|pictures?|images?)\b": "rotated images",
@@ -71,12 +74,17 @@ def pages() -> list[Path]:
     return [*(ROOT / page for page in named), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def without_code(text: str) -> str:
+    """Replace inline code by the word ``CODE``."""
+    return re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "CODE", text, flags=re.DOTALL)
+
+
 def paragraphs(text: str) -> list[str]:
     """Paragraphs, headings and items of lists of a Markdown page, each a line, inline code as the word ``CODE``."""
     text = re.sub(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"^(?:\s*\|.*|:::.*(?:\n(?: {4}.*)?)*|--8<--.*|!!!.*)$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "CODE", text, flags=re.DOTALL)
+    text = without_code(text)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)|\{[#.:][^}]*\}|<[^<>\n]+>", "", text)
     text = re.sub(r"\[([^\]]*)\]\([^)\s]+\)", r"\1", text)
     text = re.sub(r"https?://\S+", "CODE", text)

@@ -20,8 +20,8 @@ RATIO = 1 / (FOLDS - 1)
 """Test rows per training row of a fold."""
 
 BOLD = (
-    "Bold: the best method, and each method whose difference from the best is not significant in a two-sided paired t-test "
-    f"over the folds at {CONFIDENCE:.0%}. The test is corrected for the training rows that folds share "
+    "Bold: the best method, and each method whose difference from the best is not significant in a two-sided paired "
+    f"t-test over the folds at {CONFIDENCE:.0%}. The test is corrected for the training rows that folds share "
     "(Nadeau & Bengio 2003), and for the number of methods by Holm's method."
 )
 

@@ -43,7 +43,7 @@ TERMS = {
     r"\b(?:says?|said) so\b": "ldl reports ...",
     r"\b(?:is|are|was|were) refused\b": "ldl raises ..., ldl rejects ...",
     r"\b(?:is|are|was|were) looked at\b": "ldl evaluates ..., ldl checks ...",
-    r"\b(?:page|file|head|model|run|line|table|command|curve|scheduler)s? (?:says?|knows?|minds?|wants?|asks?|speaks?)\b": (
+    r"\b(?:page|file|head|model|run|line|table|curve|scheduler)s? (?:says?|knows?|minds?|wants?|asks?|speaks?)\b": (
         "no person: reports, has, needs"
     ),
     r"\b(?<!that )(?<!this )(?:is|are) what\b": "a definition: X is Y",
@@ -54,6 +54,7 @@ TERMS = {
 PATTERNS = {re.compile(pattern, re.IGNORECASE): better for pattern, better in TERMS.items()}
 SHORTENED = re.compile(r"\b(e\.g|i\.e|et al|vs|cf|Fig|Sec|Eq|Tab|No|approx)\.", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?])[\")*_]*\s+(?=[\"(*_\[]*[A-Z0-9`])")
+SHAPE = re.compile(r"(?!CODE)[A-Z\d][A-Z\d., ]*")  # of an array, or a number or a year
 LEAD = re.compile(r"^(?:\*\*[^*]+\*\*|CODE)(?: \([^()]*\))?:")  # "**Protocols**: ..." starts an item
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 
@@ -130,7 +131,7 @@ def faults(text: str) -> list[Fault]:
     for sentence in sentences(text):
         if (words := length(sentence)) > LONGEST:
             found.append(Fault("long", f"{words} words, at most {LONGEST}", sentence))
-        inside = re.findall(r"(?<!\w)\(([^()]*)\)", sentence)
+        inside = [words for words in re.findall(r"(?<!\w)\(([^()]*)\)", sentence) if not SHAPE.fullmatch(words)]
         if len(inside) > 1:
             found.append(Fault("parentheses", f"{len(inside)} in a sentence", sentence))
         found += [

@@ -62,6 +62,7 @@ def test_every_rule_finds_its_fault(prose: str, rule: str, why: str) -> None:
         "<!-- begin foil -->",
         "**Protocols**: five folds: the published lists.",
         "Measure the value of a cell, step by step, and check the settings: version 0.2.0, `.csv` or 0.5.",
+        "It takes `features` (N, F) and `target` (N, C), of the same rows (Shen et al. 2017).",
         "See Fig. 3 of Shen et al. 2017, e.g. the left one.",
     ],
 )
@@ -77,7 +78,7 @@ def test_docstrings_and_messages_use_the_same_terms() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
     }
-    assert len(strings) > 5000
+    assert len(strings) > 4000
     assert not [f"{place}: {fault}" for place, text in strings.items() for fault in readability.terms(text)]
 
 

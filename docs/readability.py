@@ -43,6 +43,9 @@ TERMS = {
     r"\b(?:says?|said) so\b": "ldl reports ...",
     r"\b(?:is|are|was|were) refused\b": "ldl raises ..., ldl rejects ...",
     r"\b(?:is|are|was|were) looked at\b": "ldl evaluates ..., ldl checks ...",
+    r"\b(?:page|file|head|model|run|line|table|curve|scheduler)s? (?:says?|knows?|minds?|wants?|asks?|speaks?)\b": (
+        "no person: reports, has, needs"
+    ),
     r"\b(?<!that )(?<!this )(?:is|are) what\b": "a definition: X is Y",
     r"\bnobody knows\b|\bworth more\b|\ba riddle\b": "a plain limit",
     r"\bturned (?:digits?|pictures?|images?)\b": "rotated images",
@@ -51,6 +54,7 @@ TERMS = {
 PATTERNS = {re.compile(pattern, re.IGNORECASE): better for pattern, better in TERMS.items()}
 SHORTENED = re.compile(r"\b(e\.g|i\.e|et al|vs|cf|Fig|Sec|Eq|Tab|No|approx)\.", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?])[\")*_]*\s+(?=[\"(*_\[]*[A-Z0-9`])")
+SHAPE = re.compile(r"(?!CODE)[A-Z\d][A-Z\d., ]*")  # of an array, or a number or a year
 LEAD = re.compile(r"^(?:\*\*[^*]+\*\*|CODE)(?: \([^()]*\))?:")  # "**Protocols**: ..." starts an item
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 
@@ -71,12 +75,17 @@ def pages() -> list[Path]:
     return [*(ROOT / page for page in named), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def without_code(text: str) -> str:
+    """Replace inline code by the word ``CODE``."""
+    return re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "CODE", text, flags=re.DOTALL)
+
+
 def paragraphs(text: str) -> list[str]:
     """Paragraphs, headings and items of lists of a Markdown page, each a line, inline code as the word ``CODE``."""
     text = re.sub(r"^[ \t]*```.*?^[ \t]*```[ \t]*$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"^(?:\s*\|.*|:::.*(?:\n(?: {4}.*)?)*|--8<--.*|!!!.*)$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "CODE", text, flags=re.DOTALL)
+    text = without_code(text)
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)|\{[#.:][^}]*\}|<[^<>\n]+>", "", text)
     text = re.sub(r"\[([^\]]*)\]\([^)\s]+\)", r"\1", text)
     text = re.sub(r"https?://\S+", "CODE", text)
@@ -122,7 +131,7 @@ def faults(text: str) -> list[Fault]:
     for sentence in sentences(text):
         if (words := length(sentence)) > LONGEST:
             found.append(Fault("long", f"{words} words, at most {LONGEST}", sentence))
-        inside = re.findall(r"(?<!\w)\(([^()]*)\)", sentence)
+        inside = [words for words in re.findall(r"(?<!\w)\(([^()]*)\)", sentence) if not SHAPE.fullmatch(words)]
         if len(inside) > 1:
             found.append(Fault("parentheses", f"{len(inside)} in a sentence", sentence))
         found += [

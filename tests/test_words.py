@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ def test_page_reads_well(page: Path) -> None:
         ("If a file is missing, ldl says so.", "term", "reports"),
         ("A wrong column is refused.", "term", "rejects"),
         ("The file is looked at first.", "term", "checks"),
+        ("The scheduler knows the length of the run.", "term", "no person"),
         ("Evidence is what a prediction uses.", "term", "X is Y"),
         ("[Intervals that hold](guides/some_page.md)", "term", "calibrated"),
         ("# A verb of the command line", "term", "subcommand"),
@@ -60,11 +62,24 @@ def test_every_rule_finds_its_fault(prose: str, rule: str, why: str) -> None:
         "<!-- begin foil -->",
         "**Protocols**: five folds: the published lists.",
         "Measure the value of a cell, step by step, and check the settings: version 0.2.0, `.csv` or 0.5.",
+        "It takes `features` (N, F) and `target` (N, C), of the same rows (Shen et al. 2017).",
         "See Fig. 3 of Shen et al. 2017, e.g. the left one.",
     ],
 )
 def test_code_tables_and_ordinary_words_pass(prose: str) -> None:
     assert not readability.faults(f"A page starts with a sentence.\n\n{prose}\n")
+
+
+def test_docstrings_and_messages_use_the_same_terms() -> None:
+    """Of all of ldl: the docstrings, help and messages that users read are its strings."""
+    strings = {
+        f"{path.relative_to(ROOT)}:{node.lineno}": readability.without_code(node.value)
+        for path in sorted((ROOT / "ldl").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+    }
+    assert len(strings) > 4000
+    assert not [f"{place}: {fault}" for place, text in strings.items() for fault in readability.terms(text)]
 
 
 def test_sentences_end_at_full_stops_and_items() -> None:

@@ -101,11 +101,7 @@ def main() -> None:
     protocol = (
         f"Folds 0 to {folds - 1} of `KFold(10, shuffle=True, random_state=0)` over the rows or, under `persons`, over "
         f"the subjects. {seeds} Means ± standard deviations over the folds. "
-        + (
-            f"Hyperparameters are chosen {choice}."
-            if chosen
-            else "Each method has the same hyperparameters on all sets."
-        )
+        f"{f'Hyperparameters are chosen {choice}' if chosen else 'Hyperparameters are the same on all sets'}."
     )
     table = full_tables(found, titles, names, protocol)
     (options.out / "table.md").write_text(table, encoding="utf-8")

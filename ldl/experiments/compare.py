@@ -202,7 +202,7 @@ def _chosen_settings(outcome: Outcome) -> list[str]:
         failed = {text: reason for row in rows for text, reason in row.get("failed_settings", {}).items()}
         for text, reason in failed.items():
             lines.append(f"- {as_text(name)} failed with {as_text(setting_text(json.loads(text)))}: {as_text(reason)}")
-    return ["Settings chosen, and in how many folds:", "", *lines, ""] if lines else []
+    return ["Hyperparameters chosen, and in how many folds:", "", *lines, ""] if lines else []
 
 
 def setting_text(setting: dict[str, Any]) -> str:

@@ -93,14 +93,15 @@ PROGRAMS |= {"wandb", "dask"}
 LANGUAGES = {"", "bash", "python", "yaml", "json", "toml", "csv", "bibtex", "text"}
 YAML = [(page, text) for page in PAGES for text in blocks(page, "yaml") if not text.startswith("--8<--")]
 EXAMPLES = ROOT / "docs" / "examples"
+SNIPPETS = ROOT / "docs" / "snippets"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_measures() -> Iterator[None]:
-    """The examples as plugins. What they measure is measured in this file alone."""
+    """The snippets as plugins. What they measure is measured in this file alone."""
     before = dict(registry._registered)
     discover()
-    discover(EXAMPLES)
+    discover(SNIPPETS)
     yield
     registry._registered.clear()
     registry._registered.update(before)
@@ -280,6 +281,8 @@ def test_links(page: Path) -> None:
             continue
         file, _, anchor = target.partition("#")
         path = (page.parent / file).resolve() if file else page
+        if path.parent == EXAMPLES and path.suffix in (".md", ".png"):
+            path = path.with_suffix(".py")  # its page and thumbnail are written when the site is built
         assert path.exists(), f"{name(page)} links to {target}"
         if anchor:
             titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
@@ -300,7 +303,7 @@ def test_python_runs(page: Path, run: Path, tmp_path: Path, monkeypatch: pytest.
     rows = data.split.test[:MOST]
     scope: dict[str, object] = {"inputs": data.inputs(rows, rows, train=False)}
     for block in blocks(page, "python"):
-        if not block.startswith("--8<--"):  # a file that tests/test_examples.py runs
+        if not block.startswith("--8<--"):  # a file that tests/test_snippets.py runs
             block = re.sub(r"max_epochs=\d+", "max_epochs=1, enable_progress_bar=False, logger=False", block)
             exec(compile(block.replace("RotatedDigits()", "RotatedDigits(turns=1)"), name(page), "exec"), scope)
         if isinstance(scope.get("found"), Predictions) and "last.ckpt" in block and "trainer" not in scope:

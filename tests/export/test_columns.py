@@ -77,7 +77,7 @@ def test_the_example_reads_text(tmp_path: Path) -> None:
     fitted.save(tmp_path / "a.ckpt")
     export(tmp_path / "a.ckpt", tmp_path / "model.onnx")
     path = save(tmp_path, X[:3])
-    script = [sys.executable, str(ROOT / "docs/examples/without_torch.py"), str(tmp_path / "model.onnx"), str(path)]
+    script = [sys.executable, str(ROOT / "docs/snippets/without_torch.py"), str(tmp_path / "model.onnx"), str(path)]
     lines = subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines()
     best = Predictor.from_checkpoint(tmp_path / "a.ckpt").predict(path).distribution
     assert lines == [f"row {k}: {RATINGS[row.argmax()]} with {row.max():.0%}" for k, row in enumerate(best)]

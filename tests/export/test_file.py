@@ -69,7 +69,7 @@ def test_it_runs_where_there_is_no_torch(run: Path, model: Path, tmp_path: Path)
     header = ["name", *reversed(NAMES)]
     lines = [",".join([str(number), *map(repr, row[::-1].tolist())]) for number, row in enumerate(some)]
     (tmp_path / "rows.csv").write_text("\n".join([",".join(header), *lines]))
-    script = ROOT / "docs" / "examples" / "without_torch.py"
+    script = ROOT / "docs" / "snippets" / "without_torch.py"
     code = (
         "import runpy, sys; runpy.run_path(sys.argv[0], run_name='__main__'); "
         "assert not {'torch', 'ldl', 'sklearn'} & set(sys.modules)"

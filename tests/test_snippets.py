@@ -1,4 +1,4 @@
-"""The examples of the guides, each one file: they keep the contracts, and train through the command line."""
+"""The snippets of the guides, each one file: they keep the contracts, and train through the command line."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ldl.metrics import registry
 from ldl.plugins import discover
 from ldl.testing import check_head
 
-EXAMPLES = ROOT / "docs" / "examples"
+SNIPPETS = ROOT / "docs" / "snippets"
 SHORT = ["--trainer.max_epochs=1", "--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_measures() -> Iterator[None]:
-    """The examples as plugins. What they measure is measured in this file alone."""
+    """The snippets as plugins. What they measure is measured in this file alone."""
     before = dict(registry._registered)
-    discover(EXAMPLES)
+    discover(SNIPPETS)
     registry._registered.update({measure.name: measure for measure in example("agreement", "MEASURES")})
     yield
     registry._registered.clear()
@@ -37,7 +37,7 @@ def own_measures() -> Iterator[None]:
 
 
 def example(file: str, name: str) -> Any:
-    """A class of an example, imported as a plugin is."""
+    """A class of a snippet, imported as a plugin is."""
     return getattr(sys.modules[f"ldl_plugins.{file}"], name)
 
 
@@ -57,7 +57,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(SNIPPETS.glob("*.py")), ids=lambda path: path.stem)
 def test_at_most_40_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 40
 

@@ -1,6 +1,6 @@
 """An exported model on the rows of a .csv, with onnxruntime and numpy alone.
 
-python docs/examples/without_torch.py model.onnx rows.csv
+python docs/snippets/without_torch.py model.onnx rows.csv
 """
 
 import csv

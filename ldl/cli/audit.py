@@ -14,7 +14,6 @@ import numpy as np
 from ldl.annotations import Layout, power_curve, read_annotations, summarize
 from ldl.charts.votes import rater_equivalence
 from ldl.cli.options import CommandParser
-from ldl.data.files import find_path
 from ldl.data.images.listed import ImageLDL, ImageValues, lists_images
 from ldl.data.pictures import describe
 from ldl.data.row_order import OrderAudit, audit_order, row_ids
@@ -24,6 +23,7 @@ from ldl.engine.output import silence
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options_of
+from ldl.validation.files import find_path
 
 Table = TabularLDL | TabularValues
 Data = Table | ImageLDL | ImageValues

@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
 from ldl.data.base import Loaded
-from ldl.data.entries import EntryError, as_pandas, column_names, is_frame, to_names, to_numbers
 from ldl.data.names import label_places
 from ldl.data.tables.columns import is_plain, typed
 from ldl.data.tables.reading import check_distributions
 from ldl.data.tables.tabular_values import choose_grid, choose_sigma
 from ldl.errors import LDLError
 from ldl.labels import LABEL_PREFIX, Encoder, LabelSpace
+from ldl.tables.entries import EntryError, as_pandas, column_names, is_frame, to_names, to_numbers
 
 
 def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> Any:
@@ -62,7 +62,7 @@ def read_groups(groups: Any, X: np.ndarray) -> np.ndarray | None:
 
 
 def as_numbers(given: Any, name: str) -> Any:
-    """Return an array or frame of numbers, as :mod:`ldl.data.entries` reads them. Raises LDLError."""
+    """Return an array or frame of numbers, as :mod:`ldl.tables.entries` reads them. Raises LDLError."""
     given = as_pandas(given)
     if given is None or issparse(given):
         return given

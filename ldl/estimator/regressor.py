@@ -17,7 +17,6 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from ldl.checkpoint import write_checkpoint
 from ldl.data.base import Loaded
-from ldl.data.entries import column_names
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError, did_you_mean
 from ldl.estimator.inputs import (
@@ -44,6 +43,7 @@ from ldl.metrics import directions
 from ldl.metrics.functional import kl
 from ldl.metrics.stage import row_metrics
 from ldl.options import check_options, option, options
+from ldl.tables.entries import column_names
 from ldl.task import Task
 
 Calibration = Literal["split", "cross"]

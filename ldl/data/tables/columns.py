@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ldl.data.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 from ldl.errors import LDLError, some
+from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 
 Kind = Literal["number", "date", "category"]
 MOST_CATEGORIES = 30

@@ -18,6 +18,8 @@ Encoder = Literal["gaussian", "triangle"]
 Kind = Literal["nominal", "ordinal", "grid"]
 LABEL_PREFIX = "label:"
 """Prefix of the names of columns that hold labels."""
+KL_FLOOR = 1e-12
+"""Least predicted probability of a label in a logarithm."""
 MOST_POINTS = 10**6
 """Largest number of points of a grid in a file."""
 

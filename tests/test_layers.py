@@ -12,7 +12,8 @@ from places import ROOT
 LAYERS = (
     ("ldl.errors", "ldl.collective", "ldl.progress"),
     ("ldl.options", "ldl.labels", "ldl.plugins", "ldl.schedule", "ldl.validation"),
-    ("ldl.annotations", "ldl.batch", "ldl.protocols", "ldl.spec"),
+    ("ldl.batch", "ldl.protocols", "ldl.spec", "ldl.tables"),
+    ("ldl.annotations",),
     ("ldl.checkpoint",),
     ("ldl.experiments.jobs",),
     ("ldl.metrics",),

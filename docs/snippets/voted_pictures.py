@@ -7,10 +7,10 @@ from torch import Tensor
 
 from ldl.data import LDLDataModule
 from ldl.data.base import Loaded
-from ldl.data.csv_table import read_csv
 from ldl.data.pictures import read_picture, same_bytes
 from ldl.labels import LabelSpace
 from ldl.options import option, options
+from ldl.tables.csv_table import read_csv
 
 
 @options

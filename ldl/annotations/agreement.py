@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ldl.annotations.dirichlet import FLOOR
 from ldl.errors import LDLError
-from ldl.labels import LabelSpace
+from ldl.labels import KL_FLOOR, LabelSpace
 
 
 def krippendorff_alpha(counts: np.ndarray, labels: LabelSpace) -> float:
@@ -53,7 +52,7 @@ def vote_nll(prediction: np.ndarray, counts: np.ndarray) -> np.ndarray:
         counts: (N, C) votes, at least one per item.
     """
     share = counts / counts.sum(1, keepdims=True)
-    return -(share * np.log(np.maximum(prediction, FLOOR))).sum(1)
+    return -(share * np.log(np.maximum(prediction, KL_FLOOR))).sum(1)
 
 
 def majority_accuracy(prediction: np.ndarray, counts: np.ndarray) -> float:

@@ -14,12 +14,10 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import digamma, gammaln
 
 from ldl.errors import LDLError
+from ldl.labels import KL_FLOOR
 
 RANGE = (-12.0, 12.0)
 """Range of the logarithm of every parameter. Beyond it the likelihood is flat."""
-
-FLOOR = 1e-12
-"""Least probability of a label in a logarithm and in a mean."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class DirichletMultinomial:
             LDLError: No item has more than one vote.
         """
         totals = _totals(counts)
-        mean = np.maximum(prediction, FLOOR)
+        mean = np.maximum(prediction, KL_FLOOR)
         mean = mean / mean.sum(1, keepdims=True)
 
         given = np.nonzero(counts)

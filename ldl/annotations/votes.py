@@ -23,6 +23,8 @@ import pandas as pd  # not imported late: scikit-learn imports pandas anyway
 
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
+from ldl.tables import CsvTable, open_named
+from ldl.tables.entries import MISSING, NUMBER, as_text
 
 Layout = Literal["counts", "long", "matrix"]
 ITEMS = ("item", "task", "image", "path", "file", "instance", "example", "id")
@@ -94,13 +96,13 @@ class Annotations:
             LDLError: Votes for an item that is not in the table, an item in two rows of the table, or, with
                 ``unlabelled`` ``error``, a row without votes.
         """
-        index = pd.Index([str(key) for key in keys])
+        index = _texts(keys)
         if (twice := index.duplicated()).any():
             raise LDLError(
                 f"{source}: {int(twice.sum())} rows repeat an item, the first is {index[twice][0]!r}; give every "
                 "item one row"
             )
-        places = index.get_indexer([str(item) for item in self.items])
+        places = index.get_indexer(_texts(self.items))
         if (lost := places < 0).any():
             raise LDLError(
                 f"{int(lost.sum())} of {len(self)} items with votes are not in {source}, the first is "
@@ -163,7 +165,7 @@ def read_annotations(
         rater_columns: Names or patterns of the columns of the matrix layout.
         votes_column: Column of the counts layout with the number of votes, if the labels have shares. Counts are then
             rounded to whole votes of this sum.
-        order: All labels from the lowest to the highest, for ordinal labels whose names are not numbers.
+        order: All labels from the lowest to the highest, for ordinal labels whose names are not numbers, in any layout.
         unlabelled: Whether items without a vote are left out or an error.
         group_column: Column with the group of the item, such as a patient.
 
@@ -183,7 +185,7 @@ def read_annotations(
     if layout is None:
         layout = "counts" if label_columns else "matrix" if rater_columns else "long"
     if layout == "counts" and label_columns:
-        made = _from_counts(table, item, label_columns, votes_column, name)
+        made = _from_counts(table, item, label_columns, votes_column, order, name)
     elif layout == "matrix" and rater_columns:
         votes = table[rater_columns].melt(value_name="vote", var_name="rater", ignore_index=False)
         votes = votes.assign(item=_keys(table, item, name)[votes.index])
@@ -200,6 +202,8 @@ def read_annotations(
             "counts, or rater_columns for a matrix",
         }
         raise LDLError(f"{name} has no {missing[layout]}. It has {some([str(column) for column in table])}")
+    if not len(made):
+        raise LDLError(f"{name}: none of {made.left_out} items has a vote; give votes, or correct the columns")
     if made.left_out and unlabelled == "error":
         raise LDLError(f"{name}: {made.left_out} items have no vote; remove them, or pass unlabelled='drop'")
     if group_column is not None:
@@ -224,16 +228,30 @@ def _groups(table: pd.DataFrame, item: str | None, group: Any, items: np.ndarray
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a table with gaps as missing values, and its name for messages."""
     if isinstance(source, pd.DataFrame):
-        return source.reset_index(drop=True), str(source.attrs.get("source", "the DataFrame"))
-    path = Path(source)
-    try:
-        if path.suffix.lower() == ".parquet":
-            return pd.read_parquet(path), str(path)
-        # As text, so that keys such as 007 keep their zeros.
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True)
-    except (OSError, UnicodeError, ValueError, ImportError) as error:
-        raise LDLError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
-    return table.replace("", np.nan), str(path)
+        name, index = str(source.attrs.get("source", "the DataFrame")), source.index.name
+        table = source.reset_index(drop=index is None or index in source)
+    else:
+        name, opened = str(source), open_named(Path(source))
+        if opened is None:
+            raise LDLError(
+                f"{name}: unknown kind of file; save the votes as .csv with commas between fields, or as .parquet"
+            )
+        # Fields of a CSV file as text, so that keys such as 007 keep their zeros.
+        table = opened.texts(opened.header)
+        if isinstance(opened, CsvTable):
+            table = table.apply(lambda column: column.map(str.strip)).replace("", np.nan)
+    if (twice := table.columns.duplicated()).any():
+        raise LDLError(
+            f"{name}: column {str(table.columns[twice][0])!r} is there twice; give every column a name of its own"
+        )
+    return table, name
+
+
+def _texts(keys: Any) -> pd.Index:
+    """Return keys of items as text: a whole number is the same key as an integer and as a float."""
+    return pd.Index(
+        [key if isinstance(key, str) else as_text(key) or str(key) for key in pd.Series(keys).astype(object)]
+    )
 
 
 def _find(table: pd.DataFrame, given: str | None, usual: Sequence[str], name: str) -> str | None:
@@ -288,6 +306,7 @@ def _first(mask: np.ndarray) -> int:
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return a column as float64, NaN for gaps."""
+    column = column.mask(column.astype(str).str.strip().str.lower().isin(MISSING))
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     wrong = (~np.isfinite(numbers) & column.notna().to_numpy()) | (numbers < 0)
     if wrong.any():
@@ -299,12 +318,21 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
 
 
 def _from_counts(
-    table: pd.DataFrame, item: str | None, columns: list[Any], total: str | None, name: str
+    table: pd.DataFrame, item: str | None, columns: list[Any], total: str | None, order: Sequence[str], name: str
 ) -> Annotations:
     keys = _keys(table, item, name)
     counts = np.nan_to_num(np.stack([_numbers(table[column], name) for column in columns], 1))
-    labels, places = _label_space([str(column).removeprefix(LABEL_PREFIX) for column in columns], ())
-    counts = counts[:, places]
+    labels, places = _label_space([str(column).removeprefix(LABEL_PREFIX) for column in columns], order, name)
+    if (lost := places < 0).any() or len(set(places)) < len(places):
+        wrong = [str(column) for column, out in zip(columns, lost) if out]
+        what = (
+            f"{some(wrong)} are not in the order {some(order)}; give the order all labels"
+            if wrong
+            else (f"{some(list(map(str, columns)))} name a label twice; add them up")
+        )
+        raise LDLError(f"{name}: the label columns {what}")
+    given, counts = counts, np.zeros((len(table), len(labels)))
+    counts[:, places] = given
     some_vote = counts.sum(1) > 0
     if total is not None:
         votes = np.nan_to_num(_numbers(table[_find(table, total, (), name)], name))
@@ -339,16 +367,19 @@ def _from_votes(
             f"{name}: {int(twice.sum())} votes are by a rater who has voted on the item before, the first by "
             f"{str(row[rater])!r} on {str(row[item])!r}; keep one vote per rater and item"
         )
+    texts = table[vote].astype(object).map(lambda value: f"{value:g}" if isinstance(value, float) else str(value))
+    gaps = texts.map(str.lower).isin(MISSING)
+    if gaps.any() and all(map(NUMBER.fullmatch, texts[~gaps])):
+        table, texts = table[~gaps], texts[~gaps]  # beside numbers, NA is no label
     if not len(table):
         raise LDLError(f"{name} has no vote; fill in {vote}")
-    texts = table[vote].map(lambda value: f"{value:g}" if isinstance(value, float) else str(value))
-    labels, places = _label_space(list(order) or sorted(pd.unique(texts)), order)
-    names = np.array(list(order) or sorted(pd.unique(texts)), dtype=object)[places]
-    number = pd.Index(names).get_indexer(texts)
+    codes, names = pd.factorize(texts, sort=True)
+    labels, places = _label_space(list(names), order, name)
+    number = places[codes]
     if (number < 0).any():
         raise LDLError(
             f"{name}: {int((number < 0).sum())} votes are for no label of the order, the first is "
-            f"{texts.iloc[_first(number < 0)]!r}; the labels are {some([str(label) for label in names])}"
+            f"{texts.iloc[_first(number < 0)]!r}; the labels are {some([str(label) for label in labels.names])}"
         )
     codes, items = pd.factorize(table[item])
     counts = np.zeros((len(items), len(labels)))
@@ -367,17 +398,22 @@ def vote_counts(shares: np.ndarray, votes: np.ndarray) -> np.ndarray:
     return near if (np.abs(counts - near) < 1e-3 + 1e-6 * votes).all() else counts
 
 
-def _label_space(names: list[str], order: Sequence[str]) -> tuple[LabelSpace, np.ndarray]:
-    """Return the label space of ``names``, and for each of its labels the place in ``names``."""
+def _label_space(names: list[str], order: Sequence[str], source: str) -> tuple[LabelSpace, np.ndarray]:
+    """Return the label space of ``names``, and the position of the label of each name, -1 outside the order."""
     if order:
-        axis = tuple(float(number) for number in range(len(names)))
-        return LabelSpace("ordinal", tuple(map(str, names)), (axis,)), np.arange(len(names))
+        if len(set(order)) < len(order):
+            raise LDLError(f"{source}: the order {some(list(order), 20)} has a label twice; give every label one place")
+        axis = tuple(float(number) for number in range(len(order)))
+        return LabelSpace("ordinal", tuple(map(str, order)), (axis,)), pd.Index(order).get_indexer(names)
     start = len(commonprefix(names)) if len(names) > 1 else 0
     while start and (names[0][start - 1].isdigit() or names[0][start - 1] in ".-"):
         start -= 1
     try:
-        values = np.array([float(label[start:]) for label in names])
+        numbers = np.array([float(label[start:]) for label in names])
     except ValueError:
         return LabelSpace.nominal(names), np.arange(len(names))
-    places = np.argsort(values, kind="stable")
-    return LabelSpace.ordinal(values[places].tolist()), places
+    if not np.isfinite(numbers).all():
+        first = names[_first(~np.isfinite(numbers))]
+        raise LDLError(f"{source}: the label {first!r} is beside numbers and not finite; correct it, or rename it")
+    values, places = np.unique(numbers, return_inverse=True)
+    return LabelSpace.ordinal(values.tolist()), places

@@ -13,9 +13,9 @@ from pytorch_lightning.utilities import rank_zero_warn
 from torch import Tensor
 
 from ldl.backbones.base import Backbone
-from ldl.data.files import data_folder
 from ldl.errors import LDLError, did_you_mean
 from ldl.options import buffer, option, options
+from ldl.validation.files import data_folder
 
 
 def local_weights(name: str) -> Path | None:

@@ -12,9 +12,9 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 
 from ldl.annotations import Layout, power_curve, read_annotations, summarize
+from ldl.annotations.votes import ITEMS, RATERS, VOTES
 from ldl.charts.votes import rater_equivalence
 from ldl.cli.options import CommandParser
-from ldl.data.files import find_path
 from ldl.data.images.listed import ImageLDL, ImageValues, lists_images
 from ldl.data.pictures import describe
 from ldl.data.row_order import OrderAudit, audit_order, row_ids
@@ -22,12 +22,14 @@ from ldl.data.tables.tabular import TabularLDL
 from ldl.data.tables.tabular_values import TabularValues
 from ldl.engine.output import silence
 from ldl.errors import LDLError
-from ldl.labels import LabelSpace
+from ldl.labels import LABEL_PREFIX, LabelSpace
 from ldl.options import options_of
+from ldl.tables import open_named
+from ldl.validation.files import find_path
 
 Table = TabularLDL | TabularValues
 Data = Table | ImageLDL | ImageValues
-VOTES = (
+OF_VOTES = (
     *("layout", "label_columns", "rater_columns", "votes_column", "item_column", "rater_column", "vote_column"),
     "order",
 )
@@ -37,7 +39,8 @@ VOTES = (
 def audit(args: list[str]) -> None:
     """Report the content of a table or a list of images with its group leakage, or how annotators agree.
 
-    An option of votes makes it an audit of annotations. A list of images has both.
+    An option of votes makes it an audit of annotations, as do columns of an item, a rater and a label, or counts of
+    labels without features. A list of images has both.
     """
     parser = CommandParser("audit", audit.__doc__)
     parser.add_argument(
@@ -64,7 +67,7 @@ def audit(args: list[str]) -> None:
     votes.add_argument("--out", metavar="FOLDER", help="folder for the chart of the power curve")
     given = parser.parse_args(args)
     silence()
-    of_votes = {name: value for name in VOTES if (value := getattr(given, name)) is not None}
+    of_votes = {name: value for name in OF_VOTES if (value := getattr(given, name)) is not None}
     file = find_path(given.file)
     if os.path.isfile(file) and lists_images(file):
         print("\n".join([str(file), *_images(given, of_votes)]))
@@ -76,10 +79,25 @@ def audit(args: list[str]) -> None:
         raise LDLError("--out is the folder of the chart of votes, and this is the audit of a table; pass --layout too")
     options = {"feature_key": given.feature_key, "missing": "keep", "drop": given.drop}
     if given.value_key is None:
-        data: Table = _set_up(TabularLDL, given, target_key=given.target_key, normalize=given.normalize, **options)
+        try:
+            data: Table = _set_up(TabularLDL, given, target_key=given.target_key, normalize=given.normalize, **options)
+        except LDLError:
+            if not _holds_votes(file, given.group_key):
+                raise
+            print("\n".join(lines_of_votes(file, given.group_key, given.out, of_votes)))
+            return
     else:
         data = _set_up(TabularValues, given, value_key=given.value_key, **options)
     print("\n".join(lines(data)))
+
+
+def _holds_votes(file: Path, group_key: str | None) -> bool:
+    """Return whether a file has named columns with one vote a row, or with counts of labels and no features."""
+    if (table := open_named(file)) is None:
+        return False
+    header = {name.lower() for name in table.header if name != group_key}
+    counts = {name for name in header if name.startswith(LABEL_PREFIX)}
+    return not header - counts - {*ITEMS} if counts else all(header & {*usual} for usual in (ITEMS, RATERS, VOTES))
 
 
 D = TypeVar("D", TabularLDL, TabularValues, ImageLDL, ImageValues)

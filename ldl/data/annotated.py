@@ -35,7 +35,7 @@ class Annotated(LDLDataModule):
         rater_column: Column of the rater in a file with one vote per row; None takes a usual name.
         vote_column: Column of the label in a file with one vote per row; None takes a usual name.
         rater_columns: Names or patterns of the columns of raters in a matrix.
-        label_order: Labels from the lowest to the highest, for ordinal labels that are not numbers.
+        label_order: Labels from the lowest to the highest, for ordinal labels that are not numbers, in any layout.
         unlabelled: Whether to leave out instances without a vote, or to raise an error.
         weighting: Weight of a training row with n votes: ``equal`` is 1, ``votes`` is n, and ``dirichlet`` is the
             effective number of votes n (s + 1) / (n + s), with the concentration s fitted to the training set.

@@ -10,15 +10,14 @@ import torch
 from torch import Tensor
 
 from ldl.data.base import Loaded
-from ldl.data.csv_table import read_csv
-from ldl.data.files import check_file
 from ldl.data.names import is_reserved
 from ldl.data.tables.module import ScaledRows
-from ldl.data.tables.reading import ABSENT
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
 from ldl.options import options
 from ldl.protocols import Fold, stratified_kfold, with_validation
+from ldl.tables.csv_table import read_csv
+from ldl.validation.files import ABSENT, check_file
 
 NAMES = {"label", "bag"}
 NO_BAG = "no name of a bag; give every row one"

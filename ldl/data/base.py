@@ -19,7 +19,6 @@ from torch.utils.data import DataLoader, Dataset
 
 from ldl.batch import with_counts
 from ldl.collective import process_rank
-from ldl.data.files import data_folder, find_path
 from ldl.data.loader import Instances, drawn_once, in_order, serve
 from ldl.data.names import matching
 from ldl.data.pictures import units
@@ -29,6 +28,7 @@ from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import buffer, check_options, option, options, options_of
 from ldl.protocols import Fold, keep_together, kfold, leak
+from ldl.validation.files import data_folder, find_path
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ldl.data.entries import NUMBER
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
+from ldl.tables.entries import NUMBER
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")

@@ -14,8 +14,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from ldl.collective import process_rank
-from ldl.data.files import check_file, visible
 from ldl.errors import LDLError
+from ldl.validation.files import check_file, visible
 
 SUFFIXES = (".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".webp", ".avif", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
 

@@ -14,8 +14,9 @@ import torch
 from numpy.lib.format import open_memmap, write_array_header_1_0
 from torch import Tensor
 
-from ldl.data.cache import cache_root
+from ldl.data.cache import cache_root, cached_folder, files_key
 from ldl.errors import LDLError
+from ldl.tables.parquet import Parquet
 
 OBJECTS = (
     "{place} is an array of Python objects, which only pickle reads, and pickle may run code; save numbers with "
@@ -241,6 +242,25 @@ class Storage:
     def fits(self, shape: Sequence[int]) -> bool:
         """Return whether a matrix of this shape is read into memory."""
         return 4 * prod(shape) <= self.in_memory * 2**20
+
+    def read(self, table: Parquet, names: Sequence[str]) -> np.ndarray | RowFile:
+        """Return columns as a matrix in memory or, if it is too large, in a file of the cache.
+
+        Raises:
+            LDLError: A column holds no numbers, or the cache cannot be written.
+        """
+        shape = len(table), len(names)
+        if self.fits(shape):
+            return table.numbers(names)
+
+        def write(folder: Path) -> None:
+            with RowWriter(folder / "rows.npy", table.dtype(names), shape) as writer:
+                for block in table.blocks(names):
+                    writer.append(block)
+
+        folder = self.tables / files_key(table.files, f"parquet {list(names)}")
+        cached_folder(folder, write, f"writing {len(table):,} rows of {table.path}")
+        return RowFile.open(folder / "rows.npy", list(zip(map(str, table.files), table.rows)), names)
 
     @property
     def tables(self) -> Path:

@@ -20,7 +20,6 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor
 
 from ldl.data.base import LDLDataModule, Loaded
-from ldl.data.files import check_file
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.data.sources import absent
 from ldl.errors import LDLError
@@ -28,6 +27,7 @@ from ldl.labels import LabelSpace, check_count
 from ldl.options import buffer, option, options
 from ldl.protocols import Fold, with_validation
 from ldl.validation.archive import check_archive
+from ldl.validation.files import check_file
 
 MNIST_SIDE = 28
 PHOTOGRAPHS = "BSDS500/data/images"

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 
 from ldl import charts
-from ldl.data.csv_table import read_csv
-from ldl.data.entries import read_number
 from ldl.data.faces.detectors import Detector
 from ldl.data.pictures import read_picture
 from ldl.data.tables.columns import Column, Encoding
@@ -23,6 +21,8 @@ from ldl.labels import LabelSpace
 from ldl.methods.evidence import Evidence
 from ldl.reports.files import as_text
 from ldl.reports.rows import in_words
+from ldl.tables.csv_table import read_csv
+from ldl.tables.entries import read_number
 
 FIELDS_PER_LINE = 4
 MAX_FIELDS = 30

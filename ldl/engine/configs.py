@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from ldl.data.files import read_text
 from ldl.errors import LDLError, did_you_mean
 from ldl.plugins import project_root
 from ldl.spec import current_path
+from ldl.validation.files import read_text
 
 ONE_WITH_THE_DEFAULT = "digits_ldlf"
 """A name of ``configs/default.yaml``."""

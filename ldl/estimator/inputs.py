@@ -13,13 +13,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
 from ldl.data.base import Loaded
-from ldl.data.entries import EntryError, as_pandas, column_names, is_frame, to_names, to_numbers
 from ldl.data.names import label_places
 from ldl.data.tables.columns import is_plain, typed
 from ldl.data.tables.reading import check_distributions
 from ldl.data.tables.tabular_values import choose_grid, choose_sigma
 from ldl.errors import LDLError
 from ldl.labels import LABEL_PREFIX, Encoder, LabelSpace
+from ldl.tables.entries import EntryError, as_pandas, column_names, is_frame, to_names, to_numbers
+
+HINTS = {
+    "X": ", or give a data frame, which ColumnTransformer returns after .set_output(transform='pandas')",
+    "y": "; of classes OneHotEncoder makes distributions (N, C)",
+}
+"""Additions to messages about text, by the name of the argument."""
+SUMS = "divide rows by their sums, which sample_weight may take if they count votes, or give one value per row, (N,)"
 
 
 def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> Any:
@@ -62,7 +69,7 @@ def read_groups(groups: Any, X: np.ndarray) -> np.ndarray | None:
 
 
 def as_numbers(given: Any, name: str) -> Any:
-    """Return an array or frame of numbers, as :mod:`ldl.data.entries` reads them. Raises LDLError."""
+    """Return an array or frame of numbers, as :mod:`ldl.tables.entries` reads them. Raises LDLError."""
     given = as_pandas(given)
     if given is None or issparse(given):
         return given
@@ -78,8 +85,7 @@ def as_numbers(given: Any, name: str) -> Any:
     try:
         return to_numbers(array, f"{name} is")
     except EntryError as error:
-        hint = "; of classes OneHotEncoder makes distributions (N, C)" if name == "y" else ""
-        raise EntryError(f"{error}{hint}") from None
+        raise EntryError(f"{error}{HINTS.get(name, '')}") from None
 
 
 def draw_seed(random_state: Any) -> int:
@@ -165,7 +171,7 @@ def read_distributions(y: np.ndarray, names: Sequence[str] | None, labels: Label
         labels = LabelSpace.nominal([str(column).removeprefix(LABEL_PREFIX) for column in columns])
     if len(labels) != y.shape[1]:
         raise LDLError(f"y has {y.shape[1]} columns and labels are {len(labels)}; give one label per column")
-    target = check_distributions(y, "y", fix="divide rows by their sums, or give one value per row, (N,)")
+    target = check_distributions(y, "y", fix=SUMS)
     return Loaded(labels, {"target": torch.tensor(target, dtype=torch.float32)})
 
 

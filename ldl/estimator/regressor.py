@@ -12,12 +12,12 @@ import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_is_fitted
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from ldl.checkpoint import write_checkpoint
 from ldl.data.base import Loaded
-from ldl.data.entries import column_names
 from ldl.data.tables.scaling import Scaling
 from ldl.errors import LDLError, did_you_mean
 from ldl.estimator.inputs import (
@@ -44,6 +44,7 @@ from ldl.metrics import directions
 from ldl.metrics.functional import kl
 from ldl.metrics.stage import row_metrics
 from ldl.options import check_options, option, options
+from ldl.tables.entries import column_names
 from ldl.task import Task
 
 Calibration = Literal["split", "cross"]
@@ -212,6 +213,8 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         true = self._truth(y)
+        if sample_weight is not None:
+            sample_weight = read_weights(sample_weight, true)
         if self._of_values:
             return float(super().score(X, true, sample_weight))
         target = read_distributions(true, None, self.labels_).columns["target"]
@@ -308,15 +311,29 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
+@dataclass
 class Scorer:
     """A metric of a fitted estimator or pipeline, with the sign that makes higher better.
 
     Attributes:
         name: Name of the metric in ``results.json``.
+        request: Whether searches pass ``sample_weight`` on to the score if scikit-learn's metadata routing is enabled,
+            or the name under which they find it.
     """
 
     name: str
+    request: bool | str = False
+
+    def set_score_request(self, *, sample_weight: bool | str) -> Self:
+        """Set ``request``, like scikit-learn's own scorers."""
+        self.request = sample_weight
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what searches pass on to the score."""
+        found = MetadataRequest(owner=repr(self))
+        found.score.add_request(param="sample_weight", alias=self.request)
+        return found
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the metric of test rows, an error times -1; NaN if it is undefined for these rows.

@@ -19,13 +19,13 @@ from pytorch_lightning.utilities.seed import isolate_rng
 from sklearn.utils import _safe_indexing
 
 from ldl.data.base import LDLDataModule, Loaded
-from ldl.data.entries import is_frame
 from ldl.data.tables.module import ScaledRows
 from ldl.engine.output import WARNINGS
 from ldl.engine.training import seed_everything
 from ldl.inference import Predictor
 from ldl.methods.conformal import Conformal
 from ldl.protocols import Fold, kfold, with_validation
+from ldl.tables.entries import is_frame
 from ldl.task import Task
 
 VARIABLES = re.compile("PL_(GLOBAL_SEED|SEED_WORKERS|TRAINER_.+)")

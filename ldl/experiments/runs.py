@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from ldl.data.entries import read_number
 from ldl.errors import LDLError, did_you_mean
 from ldl.experiments.statistics import p_value
 from ldl.metrics.registry import higher_is_better
 from ldl.plugins import discover
+from ldl.tables.entries import read_number
 
 SHOWN = ("kl", "mae", "accuracy", "ods")
 """Metrics that the table shows if any run has them."""

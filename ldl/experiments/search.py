@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from ldl.data.entries import read_number
 from ldl.engine.arguments import dotted, plain, tokenize
 from ldl.engine.configs import find_config, read_config, read_value
 from ldl.engine.messages import no_option_of
@@ -21,6 +20,7 @@ from ldl.errors import LDLError
 from ldl.experiments.candidates import find_file, read_part
 from ldl.experiments.selection import Setting
 from ldl.options import Option
+from ldl.tables.entries import read_number
 
 if TYPE_CHECKING:
     from optuna.trial import Trial

@@ -11,10 +11,10 @@ from torch import Tensor
 from ldl.errors import LDLError
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.heads.softmax import Softmax
-from ldl.labels import LabelSpace
+from ldl.labels import KL_FLOOR, LabelSpace
 from ldl.methods.boosting.bags import present
 from ldl.methods.boosting.pooling import Pooling, pool_logits
-from ldl.metrics.functional import KL_FLOOR, mean_of
+from ldl.metrics.functional import mean_of
 from ldl.options import check_options, option, options
 
 

@@ -12,12 +12,12 @@ from torch import Tensor
 from ldl.annotations.votes import ITEMS
 from ldl.collective import current_collective
 from ldl.data.base import Loaded, Unlabelled
-from ldl.data.files import check_found
-from ldl.data.tables.reading import open_named
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs, read_instances
 from ldl.inference.pictures import whole
 from ldl.options import buffer, option, options
+from ldl.tables import open_named
+from ldl.validation.files import check_found
 
 
 @options

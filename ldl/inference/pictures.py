@@ -13,12 +13,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from ldl.data.entries import as_array
 from ldl.data.faces.detection import face_columns
 from ldl.data.faces.detectors import Detector
 from ldl.data.pictures import list_pictures, read_picture, upright
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs
+from ldl.tables.entries import as_array
 
 Faces = Sequence[np.ndarray | None] | None
 Source = Path | np.ndarray | Image.Image

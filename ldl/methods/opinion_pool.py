@@ -10,8 +10,8 @@ from scipy.special import logsumexp, softmax
 from torch import Tensor
 
 from ldl.errors import LDLError
+from ldl.labels import KL_FLOOR
 from ldl.methods.torch_utils import traced
-from ldl.metrics.functional import KL_FLOOR
 
 Mean = Literal["geometric", "arithmetic"]
 PoolMean = Literal["multiplicative", "geometric", "arithmetic"]

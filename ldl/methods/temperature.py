@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ldl.collective import Collective
-from ldl.metrics.functional import KL_FLOOR
+from ldl.labels import KL_FLOOR
 
 WIDEST = 100.0
 """Temperatures lie between this and its inverse."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-KL_FLOOR = 1e-12
-"""Smallest prediction in the logarithm of ``kl``."""
+from ldl.labels import KL_FLOOR
 
 
 def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:

@@ -12,8 +12,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from ldl.labels import LabelSpace
-from ldl.metrics.functional import KL_FLOOR
+from ldl.labels import KL_FLOOR, LabelSpace
 from ldl.metrics.metric import Metric
 
 COVERAGES = (50, 80, 90, 95)

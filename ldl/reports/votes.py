@@ -9,9 +9,8 @@ import numpy as np
 from pytorch_lightning.utilities import rank_zero_warn
 
 from ldl.annotations import DirichletMultinomial, krippendorff_alpha, rater_equivalence, vote_counts
-from ldl.annotations.dirichlet import FLOOR
 from ldl.errors import LDLError
-from ldl.labels import LabelSpace
+from ldl.labels import KL_FLOOR, LabelSpace
 
 
 def prior_columns(data: Any, concentration: float | None, size: int) -> dict[str, np.ndarray]:
@@ -52,7 +51,7 @@ def compare_with_raters(rows: dict[str, np.ndarray], labels: LabelSpace) -> dict
     prediction, counts = rows["prediction"].astype(np.float64), vote_counts(rows["target"], rows["votes"])
     around = None
     if "concentration" in rows:
-        around = DirichletMultinomial(rows["concentration"][:, None] * np.maximum(prediction, FLOOR))
+        around = DirichletMultinomial(rows["concentration"][:, None] * np.maximum(prediction, KL_FLOOR))
     try:
         prior = DirichletMultinomial(rows["prior"])
         found = rater_equivalence(prediction, counts, prior, around=around, groups=rows.get("group"))

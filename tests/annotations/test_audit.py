@@ -80,3 +80,16 @@ def test_votes_are_found_below_the_data_folder(
     monkeypatch.setenv("LDL_DATA", str(votes.parent))
     command(["audit", votes.name, "--layout", "long"])
     assert capsys.readouterr().out.startswith(f"{votes}\nitems ")
+
+
+def test_votes_without_features_need_no_option(votes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "counts.csv").write_text("item,label:a,label:b\nx,1,2\ny,3,3\n")
+    for path, layout in ((votes, "long"), (tmp_path / "counts.csv", "counts")):
+        command(["audit", str(path), "--layout", layout])
+        expected = capsys.readouterr().out
+        command(["audit", str(path)])
+        assert capsys.readouterr().out == expected and f"{layout} layout" in expected
+    (tmp_path / "a.csv").write_text("item,rater,length\nx,1,2\n")
+    with pytest.raises(SystemExit):
+        command(["audit", str(tmp_path / "a.csv")])
+    assert "needs rows, feature columns, and label columns" in capsys.readouterr().err

@@ -117,12 +117,99 @@ def test_what_is_no_vote_is_named(table: dict[str, list[Any]], options: dict[str
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"a\n\xff\n", b'"a\n'])
-def test_a_file_that_is_no_table(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "has no item_column .* It has none"),
+        (b"a\n\xff\n", "a.csv is no text in UTF-8: byte 2 is 0xff, in line 2"),
+        (b'"a\n', "has no item_column .* It has 'a'"),
+        (b"item;rater;label\na;b;c\n", "a.csv: semicolons stand between its fields; write it with commas"),
+        (b"item\trater\tlabel\na\tb\tc\n", "a.csv: tabs stand between its fields"),
+        (b"item,label:a,label:a\nx,1,2\n", "a.csv: column 'label:a' is there twice"),
+        (b"item,rater,label\na,b\n", "a.csv: line 2 has 2 fields, line 1 has 3"),
+        (b"item,label:a\n", "a.csv: none of 0 items has a vote"),
+        (b"item,label:a,label:b\nx,0,0\ny,0,\n", "a.csv: none of 2 items has a vote"),
+        (b"label:a,label:b,n\n1,0,0\n", "a.csv: none of 1 items has a vote"),
+    ],
+)
+def test_a_file_that_is_no_table(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(content)
-    with pytest.raises(LDLError, match="a.csv cannot be read as a table: ") as error:
-        read_annotations(tmp_path / "a.csv")
+    with pytest.raises(LDLError, match=message) as error:
+        read_annotations(tmp_path / "a.csv", votes_column="n" if b",n" in content else None)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["votes.feather", "votes.xlsx", "votes"])
+def test_other_kinds_of_files_are_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"\xff")
+    with pytest.raises(LDLError, match=f"{name}: unknown kind of file; save the votes as .csv"):
+        read_annotations(tmp_path / name)
+
+
+def test_blanks_around_names_labels_and_items_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('task , worker, label \n"a ",w,x\na, v ,"x "\n a,u, x\n')
+    found = read_annotations(tmp_path / "a.csv")
+    assert found.items.tolist() == ["a"] and found.labels.names == ("x",) and found.counts.tolist() == [[3]]
+
+
+def test_words_for_gaps_beside_numbers(tmp_path: Path) -> None:
+    """R writes NA for a gap. Beside numbers it is no label, beside text it is."""
+    (tmp_path / "a.csv").write_text("item,w1,w2\na,1,NA\nb,2,1.0\nc,NA,nan\n")
+    found = read_annotations(tmp_path / "a.csv", rater_columns="w*")
+    assert found.labels.axes == ((1.0, 2.0),) and found.counts.tolist() == [[1, 0], [1, 1]] and found.left_out == 1
+    (tmp_path / "a.csv").write_text("item,w1,w2\na,yes,NA\nb,no,yes\n")
+    assert read_annotations(tmp_path / "a.csv", rater_columns="w*").labels.names == ("NA", "no", "yes")
+    (tmp_path / "a.csv").write_text("item,label:a,label:b\nx,NA,3\n")
+    assert read_annotations(tmp_path / "a.csv").counts.tolist() == [[0, 3]]
+
+
+def test_equal_numbers_are_one_label_and_infinity_is_none() -> None:
+    table = pd.DataFrame({"item": [1, 1, 2], "rater": [1, 2, 1], "label": ["1", "1.0", "02"]})
+    assert read_annotations(table).counts.tolist() == [[2, 0], [0, 1]]
+    with pytest.raises(LDLError, match="the label columns 'label:1', 'label:1.0' name a label twice; add them up"):
+        read_annotations(pd.DataFrame({"label:1": [1], "label:1.0": [2]}))
+    for column in ("label:inf", "label:nan"):
+        with pytest.raises(LDLError, match=f"the label '{column[6:]}' is beside numbers and not finite"):
+            read_annotations(pd.DataFrame({column: [1], "label:1": [2]}))
+
+
+@pytest.mark.parametrize("layout", ["counts", "long", "matrix"])
+def test_an_order_holds_in_every_layout(layout: str) -> None:
+    tables = {
+        "counts": (pd.DataFrame({"item": ["a", "b"], "high": [1, 0], "low": [1, 0], "mid": [0, 1]}),
+                   {"label_columns": ["high", "low", "mid"]}),
+        "long": (pd.DataFrame({"item": ["a", "a", "b"], "rater": [1, 2, 1], "label": ["high", "low", "mid"]}), {}),
+        "matrix": (pd.DataFrame({"item": ["a", "b"], "w1": ["high", "mid"], "w2": ["low", None]}),
+                   {"rater_columns": "w*"}),
+    }  # fmt: skip
+    table, options = tables[layout]
+    found = read_annotations(table, order=["low", "mid", "high"], **options)
+    assert found.labels.kind == "ordinal" and found.labels.names == ("low", "mid", "high")
+    assert found.counts.tolist() == [[1, 0, 1], [0, 1, 0]]
+    with pytest.raises(LDLError, match="'high'"):
+        read_annotations(table, order=["low", "mid"], **options)
+    with pytest.raises(LDLError, match="has a label twice; give every label one place"):
+        read_annotations(table, order=["low", "low", "mid", "high"], **options)
+
+
+@pytest.mark.parametrize(
+    ("keys", "others"),
+    [([1.0, 2.0], [1, 2]), (["007", "7"], ["007", "7"]), (pd.array([1, 2], "Int64"), np.array([1.0, 2.0])),
+     (pd.to_datetime(["2024-01-01", "2024-01-02"]), ["2024-01-01 00:00:00", "2024-01-02 00:00:00"]),
+     (pd.Categorical(["a", "b"]), ["a", "b"]), ([1, 2], ["1", "2"])],
+    ids=lambda keys: "",
+)  # fmt: skip
+def test_keys_join_whatever_their_type(keys: Any, others: Any) -> None:
+    found, rows = read_annotations(pd.DataFrame({"item": keys, "label:a": [1, 2]})).join(others[::-1], "the table")
+    assert rows.tolist() == [0, 1] and found.counts.tolist() == [[2], [1]]
+
+
+@pytest.mark.parametrize("file", ["votes.parquet", None])
+def test_a_named_index_is_a_column(file: str | None, tmp_path: Path) -> None:
+    table = counted().set_index("path")
+    if file is not None:
+        table.to_parquet(tmp_path / file)
+    check(read_annotations(table if file is None else tmp_path / file))
 
 
 def test_real_sets(ldl_data: Path) -> None:

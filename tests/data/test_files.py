@@ -11,17 +11,17 @@ import pytest
 
 from ldl.data import FaceFolder
 from ldl.data.bags import read_bags
-from ldl.data.csv_table import read_csv
 from ldl.data.faces.ages import read_points
 from ldl.data.faces.lists import read_boxes
 from ldl.data.faces.morph_lists import read_list
 from ldl.data.faces.pointing04 import read_pose_box
-from ldl.data.files import check_file, read_text
 from ldl.data.pictures import read_picture
 from ldl.data.synthetic import read_mnist
 from ldl.data.tables.reading import read_table, read_values
 from ldl.edges.benchmark.ground_truth import read_edge_map
 from ldl.errors import LDLError
+from ldl.tables.csv_table import read_csv
+from ldl.validation.files import check_file, read_text
 
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "table": ("a.csv", read_table),

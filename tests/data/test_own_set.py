@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from ldl.data import LDLDataModule, Loaded
-from ldl.data.csv_table import read_csv
+from ldl.tables.csv_table import read_csv
 from ldl.data.pictures import read_picture
 from ldl.labels import LabelSpace
 from ldl.options import option, options

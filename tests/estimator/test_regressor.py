@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -231,6 +232,34 @@ def test_scorers_pickle_and_refuse_what_has_no_direction() -> None:
             LDLRegressor.scorer(name)(estimator, X, D)
     with pytest.raises(LDLError, match="no score 'coverage90'"):
         LDLRegressor.scorer("coverage90")(LDLRegressor(SMALL).fit(X, VALUES), X, VALUES)
+
+
+def test_weights_of_a_score_are_checked_like_those_of_a_fit() -> None:
+    estimator = LDLRegressor(SMALL).fit(X, D)
+    weight = np.arange(len(X)) % 3
+    kept = weight > 0
+    assert estimator.score(X, D, weight) == pytest.approx(estimator.score(X[kept], D[kept], 0.1 * weight[kept]))
+    for wrong, words in ((-weight, "must be at least 0"), (weight[:5], "one weight per row"), (0 * weight, "are zero")):
+        with pytest.raises(LDLError, match=words):
+            estimator.score(X, D, wrong)
+
+
+def test_a_search_passes_weights_to_fit_and_score() -> None:
+    weight = np.arange(len(X)) % 3 + 0.5
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = {}
+        for request in (True, False):
+            scorer = LDLRegressor.scorer("kl")
+            assert scorer.set_score_request(sample_weight=request) is scorer
+            estimator = LDLRegressor("MeanPredictor").set_fit_request(sample_weight=True)
+            cut = KFold(2)
+            result = cross_validate(estimator, X, D, cv=cut, scoring=scorer, params={"sample_weight": weight})
+            found[request] = result["test_score"]
+            for (train, test), score in zip(cut.split(X), found[request]):
+                fitted = LDLRegressor("MeanPredictor").fit(X[train], D[train], weight[train])
+                own = weight[test] if request else None
+                assert score == pytest.approx(-fitted.measure(X[test], D[test], own)["kl"])
+        assert not np.allclose(found[True], found[False])
 
 
 def test_values_outside_the_labels_of_a_fold_do_not_end_a_search() -> None:

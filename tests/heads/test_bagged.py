@@ -12,9 +12,8 @@ from torch import Tensor
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import LDLF, Bagged, MILBoost, Softmax, StructRF
-from ldl.labels import LabelSpace
+from ldl.labels import KL_FLOOR, LabelSpace
 from ldl.methods.boosting.pooling import Pooling, lse
-from ldl.metrics.functional import KL_FLOOR
 from ldl.testing import check_head
 
 LABELS = LabelSpace.nominal(["negative", "positive"])

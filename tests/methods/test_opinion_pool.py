@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from ldl.errors import LDLError
+from ldl.labels import KL_FLOOR
 from ldl.methods.opinion_pool import LEAST_WEIGHT, MOST_WEIGHT, Mean, PoolMean, pool, pool_weights
-from ldl.metrics.functional import KL_FLOOR
 
 MEANS = get_args(Mean)
 BASE = np.array([0.1, 0.2, 0.3, 0.4])

@@ -16,7 +16,6 @@ from ldl.batch import Batch
 from ldl.collective import current_collective, process_rank
 from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.edges.crops import Crops, Target, vote_share
-from ldl.data.files import visible
 from ldl.data.loader import in_order
 from ldl.data.pictures import SUFFIXES, describe, read_picture, same_bytes
 from ldl.data.sampler import Draw
@@ -27,6 +26,7 @@ from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.protocols import Fold, leak
+from ldl.validation.files import visible
 
 Protocol = Literal["development", "final"]
 

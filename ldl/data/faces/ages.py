@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from ldl.data.cache import cache_root
-from ldl.data.entries import read_number
 from ldl.data.faces.detection import one_face_each
 from ldl.data.faces.detectors import find_detector
 from ldl.data.faces.lists import BOX, box_name, read_boxes, read_face_list, read_named_faces
@@ -23,11 +22,12 @@ from ldl.data.faces.records import (
     SUBJECT_EXCLUSIVE,
     FaceRecords,
 )
-from ldl.data.files import read_text, visible
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import option, options
+from ldl.tables.entries import read_number
+from ldl.validation.files import read_text, visible
 
 FGNET_POINTS = (31, 36, 67, 48, 54)
 """FG-NET's landmarks for the centres of the left and right eye, the tip of the nose and the corners of the mouth."""

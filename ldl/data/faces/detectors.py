@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from ldl.data.faces.lists import upright_corners
-from ldl.data.files import check_file
 from ldl.errors import LDLError, some
+from ldl.validation.files import check_file
 
 BOX_POINTS = np.array([[0.286, 0.397], [0.753, 0.391], [0.518, 0.610], [0.325, 0.768], [0.721, 0.764]])
 """Landmarks as shares of a box drawn as in WIDER FACE, from hairline to chin.

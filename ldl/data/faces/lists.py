@@ -12,12 +12,12 @@ from unicodedata import normalize
 
 import numpy as np
 
-from ldl.data.csv_table import CsvTable, read_csv
-from ldl.data.entries import to_numbers
 from ldl.data.faces.records import FaceRecords
-from ldl.data.files import as_stored, check_file, read_text, visible
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError, some
+from ldl.tables.csv_table import CsvTable, read_csv
+from ldl.tables.entries import to_numbers
+from ldl.validation.files import as_stored, check_file, read_text, visible
 
 BOX = ("x0", "y0", "x1", "y1")
 """Columns of an upright box: its left, upper, right and lower side."""

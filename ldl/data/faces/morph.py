@@ -18,9 +18,9 @@ from ldl.data.faces.morph_lists import (
     stem,
 )
 from ldl.data.faces.records import FaceRecords
-from ldl.data.files import read_text, visible
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
+from ldl.validation.files import read_text, visible
 
 RELEASE_CSV = "morph_2008_nonCommercial.csv"
 USUAL_FOLDERS = ("MORPH", "Morph", "morph", "MORPH2", "MORPH-II", "MORPH_II", "morph2")

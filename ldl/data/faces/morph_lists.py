@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ldl.collective import process_rank
-from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.faces.crops import file_state
 from ldl.data.faces.records import (
     RANDOM_80_20,
@@ -28,9 +27,10 @@ from ldl.data.faces.records import (
     SplitRequest,
     TrainTest,
 )
-from ldl.data.files import check_file, visible
 from ldl.errors import LDLError, some
 from ldl.protocols import Fold, random_split
+from ldl.tables.csv_table import CsvTable, read_csv
+from ldl.validation.files import check_file, visible
 
 EXAMPLE = "009055_1M54.JPG"
 """Example of a file name: person, number of the person's image, gender and age."""

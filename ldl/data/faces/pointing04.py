@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ldl.data.entries import read_number
 from ldl.data.faces.module import Faces
 from ldl.data.faces.records import (
     LEAVE_ONE_PERSON_OUT,
@@ -19,13 +18,14 @@ from ldl.data.faces.records import (
     SplitRequest,
     TrainTest,
 )
-from ldl.data.files import check_file
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.methods.imbalance import bell_subset
 from ldl.options import option, options
 from ldl.protocols import Fold
+from ldl.tables.entries import read_number
+from ldl.validation.files import check_file
 
 PITCHES = (-90, -60, -30, -15, 0, 15, 30, 60, 90)
 YAWS = tuple(range(-90, 91, 15))

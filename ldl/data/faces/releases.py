@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from ldl.collective import process_rank
-from ldl.data.csv_table import CsvTable, read_csv
-from ldl.data.entries import to_numbers
 from ldl.data.faces.lists import read_entries, spelled_as_on_disk, upright_corners
 from ldl.data.faces.records import FaceProtocol, FaceRecords, SplitRequest
-from ldl.data.files import visible
 from ldl.data.pictures import describe, list_pictures, same_bytes
 from ldl.errors import LDLError
 from ldl.protocols import Fold, keep_together, leak
+from ldl.tables.csv_table import CsvTable, read_csv
+from ldl.tables.entries import to_numbers
+from ldl.validation.files import visible
 
 PARTS = {"train": "train", "valid": "val", "test": "test"}
 """Names of the parts in releases, and in lists for ``FaceFolder``."""

@@ -12,20 +12,20 @@ import torch
 
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
-from ldl.data.csv_table import CsvTable
 from ldl.data.faces.records import PARTS, FaceProtocol, FaceRecords, SplitRequest, TrainTest
-from ldl.data.files import as_stored, check_found
 from ldl.data.images.module import Images
 from ldl.data.names import VALUE_KEYS, find_group, find_name
 from ldl.data.pictures import SUFFIXES, list_pictures, one_side
 from ldl.data.sources import SOURCES, absent
-from ldl.data.tables.parquet import Parquet
-from ldl.data.tables.reading import open_named
 from ldl.data.tables.tabular_values import Valued
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.protocols import Fold, kfold, leave_one_group_out
+from ldl.tables import open_named
+from ldl.tables.csv_table import CsvTable
+from ldl.tables.parquet import Parquet
+from ldl.validation.files import as_stored, check_found
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from ldl.collective import process_rank
-from ldl.data.csv_table import read_csv
 from ldl.data.images.listed import ImageLDL, ListedImages, Listing
 from ldl.data.sources import absent
 from ldl.errors import LDLError
 from ldl.options import options
+from ldl.tables.csv_table import read_csv
 
 EMOTIONS = ("neutral", "happiness", "surprise", "sadness", "anger", "disgust", "fear", "contempt")
 NO_EMOTION = ("unknown", "NF")

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ldl.data.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 from ldl.errors import LDLError, some
+from ldl.tables.entries import LARGEST, EntryError, as_text, is_date, is_text, read_number, to_numbers
 
 Kind = Literal["number", "date", "category"]
 MOST_CATEGORIES = 30
@@ -24,8 +24,15 @@ UNIQUE_ROWS = 50
 """Rows from which a column of mostly distinct text is an error."""
 PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week"}
 """Features of a date, and the attributes of pandas that hold them. Monday is 0."""
+ZONE = re.compile(r"(:\d\d(?:\.\d+)?) ?(?:Z|[+-]\d\d(?::?\d\d)?)$")
+"""The end of a time of day in text, and its time zone. Features are those of the local time, as of other dates."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
 """A date in text."""
+FOREIGN = {
+    re.compile(r"\d{1,2}([./-])\d{1,2}\1(\d\d|\d{4})|\d{4}([./])\d{1,2}\3\d{1,2}"): "dates; write them as 2024-05-31",
+    re.compile(r"[+-]?\d+,\d+"): "numbers with a comma; write them with a point, and without marks of thousands",
+}
+"""Text that other programs write for dates and numbers, with the name and the fix."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,8 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
     """Find the kind of each column of a DataFrame, and return the typed frame.
 
     A column of text, or of pandas' type ``category``, is a category. Text of which all entries are dates, such as
-    2024-05-31, is a date. Text that mostly spells numbers, text that differs in most rows, and all else are errors.
+    2024-05-31, is a date. Text that mostly spells numbers, dates in another form, numbers with a comma, text that
+    differs in most rows, and all else are errors.
 
     Args:
         frame: The table.
@@ -202,8 +210,14 @@ def typed(frame: Any, source: str, option: str = "") -> Any:
         given = frame.iloc[:, place]
         entries = as_kind(_found_kind(given), given, said)
         by_text = column_kind(entries) == "category" and given.dtype.name != "category"
+        out = f"leave it out with {option} {name}" if option else "leave it out"
+        if by_text and (what := _foreign(entries)) is not None:
+            codes = f"--data.category_columns {name}" if option else ".astype('category')"
+            raise LDLError(
+                f"{said} {entries[entries.notna()].iloc[0]!r}, and its texts look like {what}, {out}, or "
+                f"make it a category with {codes}"
+            )
         if by_text and len(entries) >= UNIQUE_ROWS and 2 * entries.nunique() > len(entries):
-            out = f"leave it out with {option} {name}" if option else "leave it out"
             raise LDLError(
                 f"{source}: column {str(name)!r} holds {entries.nunique()} different texts in {len(entries)} rows, too "
                 f"many for categories; {out}"
@@ -226,9 +240,14 @@ def _found_kind(entries: Any) -> Kind:
         return "number"
     texts = known.map(as_text)
     texts = texts[texts != ""]
-    if len(texts) and texts.map(lambda text: DATE.fullmatch(text) is not None).all():
+    if len(texts) and texts.map(lambda text: DATE.fullmatch(ZONE.sub(r"\1", text)) is not None).all():
         return "date"
     return "category" if is_text(texts.map(read_number).to_numpy(np.float64)) else "number"
+
+
+def _foreign(texts: Any) -> str | None:
+    known = texts[texts.notna()].unique()
+    return next((what for form, what in FOREIGN.items() if len(known) and all(map(form.fullmatch, known))), None)
 
 
 def as_kind(kind: Kind, entries: Any, said: str) -> Any:
@@ -251,8 +270,15 @@ def as_kind(kind: Kind, entries: Any, said: str) -> Any:
     elif kind == "date":
         found = _dates(entries, said)
     else:
-        texts = [as_text(entry) or None for entry in entries.astype(object)]
-        return pandas.Series(texts, entries.index, dtype=object)
+        entries = entries.astype(object)
+        texts = pandas.Series([as_text(entry) or None for entry in entries], entries.index, dtype=object)
+        odd = entries[texts.isna() & entries.notna()].map(lambda entry: not isinstance(entry, str | bytes))
+        if odd.any():
+            first = entries[odd.idxmax()]
+            raise EntryError(
+                f"{said} {type(first).__name__} {str(first)[:40]!r}, no category; convert it with .astype(str)"
+            )
+        return texts
     if kind == "number" and (wrong := found.abs() > LARGEST).any():
         row = int(wrong.to_numpy().argmax())
         raise EntryError(f"{said} {found.iloc[row]} in row {row}; every entry must be a finite number")
@@ -265,7 +291,7 @@ def _dates(entries: Any, said: str) -> Any:
     if entries.dtype.kind not in "MO" and entries.notna().any():
         raise EntryError(f"{said} {entries.dtype}, not dates as in training; give dates such as 2024-05-31")
     if entries.dtype.kind != "M":
-        entries = entries.map(lambda entry: as_text(entry) or None)
+        entries = entries.map(lambda entry: ZONE.sub(r"\1", as_text(entry)) or None)
     found = pandas.to_datetime(entries, errors="coerce", format=None if entries.dtype.kind == "M" else "ISO8601")
     if (wrong := found.isna() & entries.notna()).any():
         raise EntryError(f"{said} {entries[wrong].iloc[0]!r}, not a date as in training; give dates such as 2024-05-31")

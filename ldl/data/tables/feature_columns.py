@@ -10,14 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from ldl.data.csv_table import CsvTable
-from ldl.data.entries import as_array, to_numbers
 from ldl.data.names import FEATURE_KEYS, find_name
 from ldl.data.tables.columns import Encoding
-from ldl.data.tables.parquet import Parquet
-from ldl.data.tables.reading import check_matrix, open_arrays, open_named
+from ldl.data.tables.reading import check_matrix, open_arrays
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX
+from ldl.tables import CsvTable, Parquet, open_named
+from ldl.tables.entries import as_array, to_numbers
 
 
 @dataclass(frozen=True)

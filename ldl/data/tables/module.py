@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 from ldl.data.base import LDLDataModule
-from ldl.data.entries import is_frame
-from ldl.data.files import check_found
 from ldl.data.row_order import OrderAudit, audit_order
 from ldl.data.sources import SOURCES, absent, download_set
 from ldl.data.storage import Column, LazyColumn, RowFile, Storage, blocks_of
@@ -26,6 +24,8 @@ from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
 from ldl.options import buffer, option, options
 from ldl.protocols import Fold, leave_one_group_out, with_validation
+from ldl.tables.entries import is_frame
+from ldl.validation.files import check_found
 
 GroupProtocol = Literal["group_exclusive", "leave_one_group_out", "random_kfold", "persons", "shuffled"]
 SYNONYMS = {"persons": "group_exclusive", "shuffled": "random_kfold"}

@@ -17,9 +17,6 @@ import scipy.io
 
 from ldl.annotations.votes import ITEMS, matching_columns
 from ldl.data.cache import cached_folder, files_key
-from ldl.data.csv_table import CsvTable, read_csv
-from ldl.data.entries import LARGEST, as_full, is_frame, to_names, to_numbers
-from ldl.data.files import check_file, kind_of, visible
 from ldl.data.names import (
     TARGET_KEYS,
     VALUE_KEYS,
@@ -30,12 +27,13 @@ from ldl.data.names import (
 )
 from ldl.data.storage import OBJECTS, USUAL, RowFile, Storage, blocks_of, origin
 from ldl.data.tables.columns import column_kind, is_plain, typed
-from ldl.data.tables.parquet import Parquet
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
+from ldl.tables import CsvTable, Parquet, open_named
+from ldl.tables.entries import LARGEST, as_full, is_frame, to_names, to_numbers
 from ldl.validation.archive import check_archive, check_mat
+from ldl.validation.files import ABSENT, check_file, visible
 
-ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
 NORMALIZE = "correct the file, or pass --data.normalize true to divide rows by their sums"
 ALL = Storage(np.inf)
 R = TypeVar("R", np.ndarray, RowFile)
@@ -189,7 +187,7 @@ class TableReader:
                     f"{table.path} stays on disk, where all features are numbers; leave data.category_columns out, or "
                     "read the table into memory with a larger --data.in_memory"
                 )
-            features = table.stored(columns, self.storage)
+            features = self.storage.read(table, columns)
         elif chosen is None:
             features = table.numbers(columns, missing=self.missing)
         else:
@@ -197,7 +195,7 @@ class TableReader:
         if chosen is not None and chosen.is_annotated:
             found = table.frame([*target, *([chosen.votes] if chosen.votes else [])])
         else:
-            found = table.stored(target, self.storage) if isinstance(table, Parquet) else table.numbers(target)
+            found = self.storage.read(table, target) if isinstance(table, Parquet) else table.numbers(target)
         keys: Keys = {"value_key": target[0]} if self.values else {}
         names = None if self.values else [name.removeprefix(LABEL_PREFIX) for name in target]
         groups = table.groups(group) if group else None
@@ -303,13 +301,6 @@ def read_table(path: Path, **options: Any) -> Table:
 def read_values(path: Path, **options: Any) -> Table:
     """Return features and one value per row; ``options`` are those of :class:`TableReader`. Raises LDLError."""
     return TableReader(values=True, **options).read(path)
-
-
-def open_named(path: Path, has_header: Callable[[list[str]], bool] = lambda row: True) -> CsvTable | Parquet | None:
-    """Return the named columns of a .csv or Parquet file or folder, or None for another kind. Raises LDLError."""
-    if kind_of(path) == ".csv" and not os.path.isdir(path):
-        return read_csv(check_file(path, "data file", ABSENT), has_header)
-    return Parquet.find(path)
 
 
 class Members(Mapping[str, Any]):

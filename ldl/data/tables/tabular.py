@@ -14,7 +14,6 @@ from torch import Tensor
 from ldl.annotations import Annotations
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
-from ldl.data.entries import is_frame
 from ldl.data.names import label_places
 from ldl.data.storage import Column, LazyColumn, RowFile
 from ldl.data.tables.module import GroupedRows, GroupProtocol
@@ -23,6 +22,7 @@ from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.options import options
 from ldl.protocols import Fold, kfold
+from ldl.tables.entries import is_frame
 
 
 @options

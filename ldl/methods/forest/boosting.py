@@ -23,13 +23,13 @@ import numpy as np
 import torch
 
 from ldl.collective import Collective
+from ldl.labels import KL_FLOOR
 from ldl.methods.forest.binning import Bins, make_bins
 from ldl.methods.forest.boosted_tree import Grower, Shape
 from ldl.methods.forest.flat import FlatTree, join_trees
 from ldl.methods.forest.predict import add_scores
 from ldl.methods.forest.sampling import subset
 from ldl.methods.numba_kernels import compiled, inlined
-from ldl.metrics.functional import KL_FLOOR
 
 Loss = Literal["kl", "cdf"]
 KL, CDF = range(2)

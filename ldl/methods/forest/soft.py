@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import threshold
 
 from ldl.collective import Collective
-from ldl.metrics.functional import KL_FLOOR
+from ldl.labels import KL_FLOOR
 
 
 def route(decisions: Tensor) -> Tensor:

@@ -307,11 +307,45 @@ def test_kinds_of_columns(tmp_path: Path) -> None:
         "number",
         "number",
         "category",
-        "date",
-        "date",
-        "category",
-        "date",
+        *["date"] * 4,
     ]
+
+
+@pytest.mark.parametrize("zone", ["Z", "+01:00", " -0530", "+00"])
+def test_a_time_zone_in_text_leaves_the_local_date(zone: str) -> None:
+    texts = [f"2024-01-31T23:59:00.5{zone}", f"2023-12-24 00:01{zone}", None]
+    frame = pd.DataFrame({"day": texts})
+    encoding = Encoding.fit(typed(frame, "t"), True)
+    assert encoding.columns[0].kind == "date"
+    expected = np.array([*DATE.values(), [0, 0, 1]]).T
+    np.testing.assert_array_equal(encoding.transform(frame, "t"), expected)
+
+
+@pytest.mark.parametrize(
+    ("texts", "what"),
+    [
+        (["31.01.2024", "1.2.2024", None], "dates; write them as 2024-05-31"),
+        (["01/31/24", "02/01/24", "02/02/24"], "dates; write them"),
+        (["2024/01/31", "2024/1/2", ""], "dates; write them"),
+        (["1,5", "-2,75", "3,0"], "numbers with a comma; write them with a point"),
+        (["1,200", "3,400", "?"], "numbers with a comma; write them with a point"),
+    ],
+)
+def test_dates_and_numbers_of_other_programs_are_named(texts: list[Any], what: str) -> None:
+    frame = pd.DataFrame({"x": [1, 2, 3], "e": texts})
+    with pytest.raises(LDLError, match=f"t: column 'e' is '.*, and its texts look like {what}") as error:
+        typed(frame, "t", "--data.drop")
+    assert "leave it out with --data.drop e, or make it a category with --data.category_columns e" in str(error.value)
+    assert typed(frame.astype({"e": "category"}), "t")["e"].dtype == object
+    mixed = frame.assign(e=[*texts[:2], "x"])
+    assert typed(mixed, "t")["e"].dtype == object  # other text among them: a category
+
+
+def test_objects_that_are_no_category_are_named() -> None:
+    frame = pd.DataFrame({"e": pd.cut(pd.Series([1.0, 2.0, 3.0]), 2)})
+    with pytest.raises(LDLError, match=r"t: column 'e' is Interval '.*', no category; convert it with .astype\(str\)"):
+        typed(frame, "t")
+    assert typed(frame.astype(str), "t")["e"].nunique() == 2
 
 
 def test_numbers_are_as_before(tmp_path: Path) -> None:

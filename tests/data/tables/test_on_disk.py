@@ -17,9 +17,9 @@ from pyarrow import parquet
 
 from ldl.data import TabularLDL, TabularValues, storage
 from ldl.data.storage import LazyColumn, RowFile
-from ldl.data.tables import parquet as parquet_tables
 from ldl.data.tables.reading import read_table, read_values
 from ldl.errors import LDLError
+from ldl.tables import parquet as parquet_tables
 
 RNG = np.random.default_rng(0)
 SIZE = 700

@@ -11,10 +11,10 @@ import pytest
 
 from ldl.data import FaceFolder
 from ldl.data.bags import read_bags
-from ldl.data.csv_table import read_csv
 from ldl.data.faces.morph_lists import read_list
 from ldl.data.tables.reading import read_table, read_values
 from ldl.errors import LDLError
+from ldl.tables.csv_table import read_csv
 
 
 def write(folder: Path, content: str | bytes) -> Path:

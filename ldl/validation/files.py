@@ -13,6 +13,9 @@ from pathlib import Path
 from ldl.errors import LDLError
 from ldl.validation.archive import most_unpacked
 
+ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
+"""Fix for a data file that is absent."""
+
 
 def check_file(path: Path, what: str = "file", fix: str = "correct the path") -> Path:
     """Return the path of a regular file.

@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ldl.data.entries import LARGEST, MISSING, as_text, is_text, read_number
-from ldl.data.files import read_text
 from ldl.errors import LDLError, did_you_mean
+from ldl.tables.entries import LARGEST, MISSING, as_text, is_text, read_number
+from ldl.validation.files import read_text
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """Separators of other programs, which a message suggests to replace."""
@@ -114,7 +114,7 @@ class CsvTable:
         Args:
             names: Names of the columns.
             hint: Addition to the message about a field that is not a number.
-            missing: Accept missing fields as NaN (:mod:`ldl.data.entries`).
+            missing: Accept missing fields as NaN (:mod:`ldl.tables.entries`).
 
         Raises:
             LDLError: A column is absent, or a field is not a finite number.
@@ -127,7 +127,7 @@ class CsvTable:
         Args:
             names: Names of the columns.
             hint: Addition to the message about a field that is not a number.
-            missing: Accept missing numbers as NaN (:mod:`ldl.data.entries`).
+            missing: Accept missing numbers as NaN (:mod:`ldl.tables.entries`).
             text: Accept columns in which most fields are text.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Tables in Parquet files: columns in memory, or rewritten once as matrices whose rows are read in place."""
+"""Reading Parquet files: their columns in memory, or block by block."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from ldl.data.cache import cached_folder, files_key
-from ldl.data.entries import read_number, to_names, to_numbers
-from ldl.data.files import check_file, kind_of, visible
-from ldl.data.storage import RowFile, RowWriter, Storage
 from ldl.errors import LDLError
+from ldl.tables.entries import read_number, to_names, to_numbers
+from ldl.validation.files import ABSENT, check_file, kind_of, visible
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """Name of a folder with a missing value."""
@@ -54,7 +52,7 @@ class Parquet:
         return cls(path, files) if files else None
 
     def __len__(self) -> int:
-        return sum(self._rows)
+        return sum(self.rows)
 
     @cached_property
     def header(self) -> list[str]:
@@ -96,31 +94,17 @@ class Parquet:
         """Return columns as a (rows, columns) float64 matrix, with NaN for null. Raises LDLError."""
         return self._matrix(self.frame(names))
 
-    def stored(self, names: Sequence[str], storage: Storage) -> np.ndarray | RowFile:
-        """Return columns as a matrix in memory or, if it is too large, in a file of the cache.
-
-        Numbers in the file are float32 if all columns fit into it, else float64.
-
-        Raises:
-            LDLError: A column holds no numbers, or the cache cannot be written.
-        """
-        if storage.fits((len(self), len(names))):
-            return self.numbers(names)
+    def blocks(self, names: Sequence[str]) -> Iterator[np.ndarray]:
+        """Yield columns as matrices of successive rows, (n, columns) float64. Raises LDLError."""
         from pyarrow import default_memory_pool
 
-        def write(folder: Path) -> None:
-            with RowWriter(folder / "rows.npy", self._dtype(names), (len(self), len(names))) as writer:
-                for frame in self._frames(names):
-                    writer.append(self._matrix(frame))
-            # Otherwise pyarrow keeps hundreds of MB of buffers.
-            default_memory_pool().release_unused()
-
-        folder = storage.tables / files_key(self.files, f"parquet {list(names)}")
-        cached_folder(folder, write, f"writing {len(self):,} rows of {self.path}")
-        return RowFile.open(folder / "rows.npy", list(zip(map(str, self.files), self._rows)), names)
+        yield from map(self._matrix, self._frames(names))
+        # Otherwise pyarrow keeps hundreds of MB of buffers.
+        default_memory_pool().release_unused()
 
     @cached_property
-    def _rows(self) -> list[int]:
+    def rows(self) -> list[int]:
+        """Number of rows of each file."""
         return [opened.metadata.num_rows for opened in self._opened]
 
     @cached_property
@@ -143,7 +127,7 @@ class Parquet:
             raise LDLError(f"{self.path}: reading Parquet needs pyarrow; pip install 'ldl[parquet]'") from None
         opened = []
         for file in self.files:
-            check_file(file, "data file", "give --data.path, or its folder with --data.root or LDL_DATA")
+            check_file(file, "data file", ABSENT)
             with _readable(file):
                 opened.append(parquet.ParquetFile(file))
         return opened
@@ -160,7 +144,8 @@ class Parquet:
         said = f"{self.path}: column {{!r}} is"
         return np.stack([to_numbers(column, said.format(name)) for name, column in frame.items()], 1)
 
-    def _dtype(self, names: Sequence[str]) -> str:
+    def dtype(self, names: Sequence[str]) -> str:
+        """Return the type of a matrix of columns: float32 if all columns fit into it, else float64."""
         import pyarrow.types as types
 
         def is_narrow(kind: Any) -> bool:

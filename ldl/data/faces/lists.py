@@ -14,8 +14,8 @@ import numpy as np
 
 from ldl.data.csv_table import CsvTable, read_csv
 from ldl.data.entries import to_numbers
-from ldl.data.faces.records import FaceRecords
 from ldl.data.files import as_stored, check_file, read_text, visible
+from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError, some
 

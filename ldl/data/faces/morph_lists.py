@@ -18,8 +18,9 @@ import numpy as np
 
 from ldl.collective import process_rank
 from ldl.data.csv_table import CsvTable, read_csv
-from ldl.data.faces.crops import file_state
-from ldl.data.faces.records import (
+from ldl.data.files import check_file, visible
+from ldl.data.images.crops import file_state
+from ldl.data.images.records import (
     RANDOM_80_20,
     RANDOM_KFOLD,
     SUBJECT_EXCLUSIVE,
@@ -28,7 +29,6 @@ from ldl.data.faces.records import (
     SplitRequest,
     TrainTest,
 )
-from ldl.data.files import check_file, visible
 from ldl.errors import LDLError, some
 from ldl.protocols import Fold, random_split
 

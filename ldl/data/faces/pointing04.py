@@ -11,7 +11,8 @@ import numpy as np
 
 from ldl.data.entries import read_number
 from ldl.data.faces.module import Faces
-from ldl.data.faces.records import (
+from ldl.data.files import check_file
+from ldl.data.images.records import (
     LEAVE_ONE_PERSON_OUT,
     RANDOM_KFOLD,
     FaceProtocol,
@@ -19,7 +20,6 @@ from ldl.data.faces.records import (
     SplitRequest,
     TrainTest,
 )
-from ldl.data.files import check_file
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace

@@ -152,7 +152,7 @@ class Noise(LDLDataModule):
         """Return the images ``rows``, uint8, from a bank of a few."""
         pixels = self.images[rows % len(self.images)]
         if train and AUGMENTS:
-            from ldl.data.faces.transforms import Pipeline, default_train_transforms
+            from ldl.data.images.transforms import Pipeline, default_train_transforms
 
             return Pipeline(default_train_transforms()).batch(list(pixels), seeds)
         return torch.from_numpy(pixels).permute(0, 3, 1, 2)

@@ -13,7 +13,7 @@ from small_tasks import saved
 
 from ldl.backbones import Identity
 from ldl.data.faces.ages import read_points
-from ldl.data.faces.transforms import Pipeline
+from ldl.data.images.transforms import Pipeline
 from ldl.data.pictures import read_picture
 from ldl.heads import Softmax
 from ldl.labels import LabelSpace

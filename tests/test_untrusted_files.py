@@ -21,7 +21,7 @@ from places import ROOT
 
 from ldl.backbones.pixel_features import PixelFeatures
 from ldl.backbones.timm import Timm
-from ldl.data.faces.transforms import Pipeline, default_train_transforms
+from ldl.data.images.transforms import Pipeline, default_train_transforms
 from ldl.data.picture_folder import PictureFolder
 from ldl.data.synthetic import read_mnist
 from ldl.data.tables.reading import read_table

@@ -8,8 +8,8 @@ from ldl import data as modules
 from ldl.cli.options import CommandParser, check_replaceable
 from ldl.data.faces.lists import write_face_list
 from ldl.data.faces.module import Faces
-from ldl.data.faces.records import FaceProtocol, FaceRecords
 from ldl.data.faces.releases import MORPH_NAMES, RELEASES, Release, names_digest, summarize_faces
+from ldl.data.images.records import FaceProtocol, FaceRecords
 from ldl.engine.output import silence
 from ldl.errors import LDLError, did_you_mean
 

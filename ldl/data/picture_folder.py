@@ -12,11 +12,11 @@ from torch import Tensor
 from ldl.collective import process_rank
 from ldl.data.base import Loaded, Unlabelled
 from ldl.data.cache import cache_root
-from ldl.data.faces.crops import cached_crops, readable
 from ldl.data.faces.detection import face_rows
 from ldl.data.faces.detectors import find_detector
 from ldl.data.faces.lists import box_name, read_boxes
-from ldl.data.faces.records import FaceRecords
+from ldl.data.images.crops import cached_crops, readable
+from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.errors import LDLError
 from ldl.options import option, options
@@ -49,13 +49,13 @@ class PictureFolder(Unlabelled):
         """Raise LDLError for a task that was not trained on images, or on crops that cannot be made."""
         if "crop_size" not in preprocessing:
             raise LDLError("the checkpoint was not trained on images; PictureFolder needs a model of images")
-        from ldl.data.faces.transforms import check_crops
+        from ldl.data.images.transforms import check_crops
 
         check_crops(preprocessing)
 
     def load(self) -> Loaded:
         """List the images and crop the faces. Raises LDLError."""
-        from ldl.data.faces.transforms import Pipeline
+        from ldl.data.images.transforms import Pipeline
 
         labels, self.input_shape, preprocessing = self.trained
         self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}), preprocessing.get("channels", 3))

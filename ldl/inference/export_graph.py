@@ -125,7 +125,7 @@ def _check_transforms(known: dict[str, Any]) -> None:
     """Raise LDLError for evaluation transforms outside torch."""
     if "transforms" not in known:
         return
-    from ldl.data.faces.transforms import Pipeline  # albumentations takes seconds, and tables do without
+    from ldl.data.images.transforms import Pipeline  # albumentations takes seconds, and tables do without
 
     if names := [type(transform).__name__ for transform in Pipeline.from_dict(known["transforms"]).transforms]:
         raise LDLError(

@@ -31,14 +31,14 @@ def faces(given: Any, known: dict[str, Any], places: Faces = None, detector: Det
         given: One image or several; see :func:`list_sources`.
         known: Crops in the checkpoint: ``crop_size``, ``margin``, ``alignment`` and ``transforms``.
         places: For every image the points that locate the face, (5, 2) or (4, 2), in pixels, or None; see
-            ``ldl.data.faces.crops.placement``.
+            ``ldl.data.images.crops.placement``.
         detector: Face detector.
 
     Raises:
         LDLError: There are no images, a crop cannot be made, or no image shows a face.
     """
-    from ldl.data.faces.crops import crop
-    from ldl.data.faces.transforms import Pipeline, check_crops
+    from ldl.data.images.crops import crop
+    from ldl.data.images.transforms import Pipeline, check_crops
 
     sources, names = list_sources(given)
     if places is not None and len(places) != len(sources):

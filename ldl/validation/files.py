@@ -66,8 +66,12 @@ def check_found(path: Path, given: str) -> Path:
 
 
 def as_stored(name: str, folder: Path) -> str:
-    """Return a file name as the disk spells it: é may be one character or two (NFC or NFD)."""
-    spelled = [name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD") if not name.isascii())]
+    """Return a file name as the disk spells it.
+
+    A list may write é as one character or two (NFC or NFD), and a backslash between folders, as Windows does.
+    """
+    forms = [name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD") if not name.isascii())]
+    spelled = [*forms, *(os.path.normpath(form.replace("\\", "/")) for form in forms if "\\" in form)]
     return next((spelling for spelling in spelled if os.path.exists(folder / spelling)), name)
 
 

@@ -17,7 +17,7 @@ from PIL import Image
 from ldl.backbones import HOG, PixelFeatures, Timm
 from ldl.backbones.base import WholeImages
 from ldl.data import BSDS500, FGNET, FaceFolder, UTKFace
-from ldl.data.faces.crops import FACE_POINTS, crop
+from ldl.data.images.crops import FACE_POINTS, crop
 from ldl.edges.benchmark.evaluation import evaluate_folder
 from ldl.edges.benchmark.ground_truth import read_ground_truth, write_edge_map
 from ldl.edges.votes import count_folder

@@ -9,7 +9,7 @@ import pytest
 import torch
 from fake_faces import picture
 
-from ldl.data.faces.transforms import Pipeline
+from ldl.data.images.transforms import Pipeline
 from ldl.data.picture_folder import PictureFolder
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace

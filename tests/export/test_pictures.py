@@ -12,7 +12,7 @@ from small_tasks import AGES, NO_YES
 
 from ldl.backbones import HOG, EachInstance, Identity
 from ldl.backbones.timm import Timm
-from ldl.data.faces.transforms import Pipeline
+from ldl.data.images.transforms import Pipeline
 from ldl.errors import LDLError
 from ldl.heads import Bagged, MaxEnt, Softmax
 from ldl.inference.export import Deployed, export

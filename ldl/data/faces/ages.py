@@ -13,7 +13,7 @@ from ldl.data.faces.detection import one_face_each
 from ldl.data.faces.detectors import find_detector
 from ldl.data.faces.lists import BOX, box_name, read_boxes, read_face_list, read_named_faces
 from ldl.data.faces.module import Faces
-from ldl.data.faces.records import (
+from ldl.data.images.records import (
     FOLDERS,
     HOLDOUT,
     LEAVE_ONE_PERSON_OUT,

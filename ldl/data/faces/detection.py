@@ -13,10 +13,10 @@ import numpy as np
 
 from ldl.collective import process_rank
 from ldl.data.cache import retried
-from ldl.data.faces.crops import file_state, readable
 from ldl.data.faces.detectors import Detector, Face
 from ldl.data.faces.lists import BOX
-from ldl.data.faces.records import FaceRecords
+from ldl.data.images.crops import file_state, readable
+from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError, some
 from ldl.progress import track

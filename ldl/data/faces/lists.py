@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from ldl.data.faces.records import FaceRecords
+from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError, some
 from ldl.tables.csv_table import CsvTable, read_csv

@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 import torch
 
 from ldl.data.base import Loaded
-from ldl.data.faces.records import FaceRecords, SplitRequest
 from ldl.data.images.module import Images
+from ldl.data.images.records import FaceRecords, SplitRequest
 from ldl.data.sources import SOURCES, absent
 from ldl.errors import LDLError
 from ldl.labels import Encoder, LabelSpace

@@ -17,7 +17,7 @@ from ldl.data.faces.morph_lists import (
     read_rows,
     stem,
 )
-from ldl.data.faces.records import FaceRecords
+from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import list_pictures
 from ldl.errors import LDLError
 from ldl.validation.files import read_text, visible

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ldl.collective import process_rank
-from ldl.data.faces.crops import file_state
-from ldl.data.faces.records import (
+from ldl.data.images.crops import file_state
+from ldl.data.images.records import (
     RANDOM_80_20,
     RANDOM_KFOLD,
     SUBJECT_EXCLUSIVE,

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ldl.data.faces.module import Faces
-from ldl.data.faces.records import (
+from ldl.data.images.records import (
     LEAVE_ONE_PERSON_OUT,
     RANDOM_KFOLD,
     FaceProtocol,

@@ -17,7 +17,7 @@ import numpy as np
 
 from ldl.collective import process_rank
 from ldl.data.faces.lists import read_entries, spelled_as_on_disk, upright_corners
-from ldl.data.faces.records import FaceProtocol, FaceRecords, SplitRequest
+from ldl.data.images.records import FaceProtocol, FaceRecords, SplitRequest
 from ldl.data.pictures import describe, list_pictures, same_bytes
 from ldl.errors import LDLError
 from ldl.protocols import Fold, keep_together, leak

@@ -12,8 +12,8 @@ import torch
 
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
-from ldl.data.faces.records import PARTS, FaceProtocol, FaceRecords, SplitRequest, TrainTest
 from ldl.data.images.module import Images
+from ldl.data.images.records import PARTS, FaceProtocol, FaceRecords, SplitRequest, TrainTest
 from ldl.data.names import VALUE_KEYS, find_group, find_name
 from ldl.data.pictures import SUFFIXES, list_pictures, one_side
 from ldl.data.sources import SOURCES, absent

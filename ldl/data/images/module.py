@@ -11,8 +11,8 @@ from torch import Tensor
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.data.cache import cache_root
-from ldl.data.faces.crops import Crops, cached_crops, readable
-from ldl.data.faces.records import FaceProtocol, FaceRecords, SplitRequest
+from ldl.data.images.crops import Crops, cached_crops, readable
+from ldl.data.images.records import FaceProtocol, FaceRecords, SplitRequest
 from ldl.data.pictures import describe, units
 from ldl.errors import LDLError, did_you_mean
 from ldl.options import buffer, options
@@ -82,7 +82,7 @@ class Images(LDLDataModule):
         Args:
             records: The images.
             size: Side of the crops in pixels.
-            margin: See :func:`ldl.data.faces.crops.placement`.
+            margin: See :func:`ldl.data.images.crops.placement`.
 
         Returns:
             (n,) equal for copies; see :func:`ldl.data.pictures.same_bytes`.
@@ -90,7 +90,7 @@ class Images(LDLDataModule):
         Raises:
             LDLError: There is no image, an image cannot be read, or a transform fails.
         """
-        from ldl.data.faces.transforms import AUGMENTATIONS, Pipeline
+        from ldl.data.images.transforms import AUGMENTATIONS, Pipeline
 
         if not len(records):
             raise LDLError(f"{records.folder} holds no images of {type(self).__name__}")

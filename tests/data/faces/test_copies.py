@@ -140,3 +140,11 @@ def test_a_list_may_spell_names_otherwise_than_the_disk(listed: str, stored: str
     records = FaceFolder(path=str(write_lines(tmp_path / "faces.csv", lines)), alignment="none").read()
     assert records.paths()[0].is_file()
     assert box_name(records.files[0]) == box_name(unicodedata.normalize(listed, "é.jpg"))
+
+
+def test_a_list_of_faces_may_write_folders_as_windows_does(tmp_path: Path) -> None:
+    picture(tmp_path / "a/b/1.jpg", 30)
+    lines = ["path,age", "a\\b\\1.jpg,30"]
+    assert FaceFolder(path=str(write_lines(tmp_path / "faces.csv", lines)), alignment="none").read().files == [
+        "a/b/1.jpg"
+    ]

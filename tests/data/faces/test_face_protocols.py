@@ -10,7 +10,7 @@ from fake_faces import morph_faces, morph_lists, write_lines
 
 from ldl.data.faces import morph_lists as morph_module
 from ldl.data.faces.morph_lists import MORPH_PROTOCOLS, named_records, read_list
-from ldl.data.faces.records import FaceRecords, SplitRequest, TrainTest
+from ldl.data.images.records import FaceRecords, SplitRequest, TrainTest
 from ldl.errors import LDLError
 from ldl.protocols import Fold, leak
 

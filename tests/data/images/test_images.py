@@ -156,6 +156,14 @@ def test_sizes_and_channels(tree: Path, tmp_path: Path) -> None:
         made(root / "counts.csv", crop_size=None)
 
 
+@pytest.mark.parametrize("spelled", ["images\\{}", ".\\images\\{}", "./images/{}", "images//{}"])
+def test_a_list_may_write_folders_as_windows_does(spelled: str, tree: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(tree, tmp_path / "tree")
+    lines = [f"{spelled.format(Path(file).name)},{a},{b}" for file, a, b in votes()]
+    data = made(write_lines(root / "other.csv", ["path,label:bright,label:dark", *lines]))
+    assert data.names == [row[0] for row in votes()]
+
+
 def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = made(tree / "values.csv", ImageValues, unit="votes")
     assert data.protocol == "group_exclusive" and data.labels.unit == "votes"

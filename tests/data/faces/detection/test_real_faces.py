@@ -17,8 +17,8 @@ from torchvision.ops import box_iou
 from ldl.cli import main
 from ldl.data import FaceFolder
 from ldl.data.faces.ages import FGNET_POINTS, read_points
-from ldl.data.faces.crops import crop
 from ldl.data.faces.detectors import find_detector
+from ldl.data.images.crops import crop
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
 from ldl.inference import Predictor

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from ldl.data.faces.transforms import Pipeline, default_train_transforms
+from ldl.data.images.transforms import Pipeline, default_train_transforms
 from ldl.errors import LDLError
 
 FACE = np.random.default_rng(0).integers(0, 256, (40, 40, 3)).astype(np.uint8)

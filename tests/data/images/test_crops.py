@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ldl.data.faces import crops as module
-from ldl.data.faces.crops import BOX_CORNERS, FACE_POINTS, Crops, cached_crops, crop, placement, similarity
-from ldl.data.faces.records import FaceRecords
+from ldl.data.images import crops as module
+from ldl.data.images.crops import BOX_CORNERS, FACE_POINTS, Crops, cached_crops, crop, placement, similarity
+from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import read_picture
 from ldl.errors import LDLError
 

@@ -1,4 +1,4 @@
-"""Lists of face images with their labels, and the evaluation protocols that split them into training and test sets."""
+"""Lists of images with their labels, and the evaluation protocols that split them into training and test sets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FaceRecords:
         files: Paths of the images.
         values: (N,) true values, such as ages in years, or (N, 2) points of a grid.
         persons: (N,) person in each image, or None if the persons are unknown.
-        anchors: Per image the points that locate the face (see :func:`ldl.data.faces.crops.placement`), or None.
+        anchors: Per image the points that locate the face (see :func:`ldl.data.images.crops.placement`), or None.
         sigmas: (N,) standard deviation of each label distribution in the labels' unit; None uses one for all.
         facts: Further columns, (N,) each, that protocols use, such as ``race`` and ``gender``.
         extra: (N,) whether an image is from another data set, in the training set of every fold and in no test set.

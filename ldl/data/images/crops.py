@@ -1,4 +1,4 @@
-"""Aligned face crops: locate the face by landmarks or a box, crop the image, and cache the crops on disk."""
+"""Crops of images: locate the face by landmarks or a box, or take the whole image, crop it, and cache the crops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numpy.lib.format import open_memmap
 from ldl.checkpoint import replacing
 from ldl.collective import process_rank
 from ldl.data.cache import retried
-from ldl.data.faces.records import FaceRecords
+from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import read_picture, same_bytes
 from ldl.errors import LDLError
 from ldl.experiments.jobs import processors

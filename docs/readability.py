@@ -146,7 +146,7 @@ def faults(text: str) -> list[Fault]:
 
 def main() -> None:
     for page in [Path(given).resolve() for given in sys.argv[1:]] or pages():
-        text = page.read_text()
+        text = page.read_text(encoding="utf-8")
         found = faults(text)
         counts = f"{len(sentences(text))} sentences, {mean_length(text):.1f} words each, {len(found)} faults"
         print(f"{page.relative_to(ROOT)}: {counts}")

@@ -48,7 +48,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-Path("serve.py").write_text("""\
+script = """\
 import sys
 
 import numpy as np
@@ -64,7 +64,8 @@ for value, (low, high) in zip(found["value"][:3], found["interval_90"]):
     print(f"{value:.0f}, 90% in {low:.0f} to {high:.0f}")
 np.savez("served.npz", **found)
 print("torch or ldl loaded:", "torch" in sys.modules or "ldl" in sys.modules)
-""")
+"""
+Path("serve.py").write_text(script, encoding="utf-8")
 served = subprocess.run(
     [sys.executable, "serve.py"], capture_output=True, text=True, check=True
 )

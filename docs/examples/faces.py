@@ -59,7 +59,7 @@ for person in range(80):
         image = draw(age, np.random.default_rng(person))
         image.save(folder / f"{person}_{age}.png")
         lines.append(f"{person}_{age}.png,{age},person{person}")
-(folder / "faces.csv").write_text("\n".join(lines))
+(folder / "faces.csv").write_text("\n".join(lines), encoding="utf-8")
 print(*lines[:4], sep="\n")
 
 # %% [markdown]

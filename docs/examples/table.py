@@ -10,7 +10,7 @@
 # %%
 from pathlib import Path
 
-print(*Path("films.csv").read_text().splitlines()[:4], sep="\n")
+print(*Path("films.csv").read_text(encoding="utf-8").splitlines()[:4], sep="\n")
 
 # %% [markdown]
 # ## Cross-validate

@@ -233,12 +233,17 @@ def table_of_runs(folders: list[Path]) -> str:
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
         metrics, raters = results["mean"], results["raters"]
         low, worth, high = (
-            f"more than {raters['most']}" if raters[key] is None else f"{raters[key]:.1f}"
+            f"more than {raters['most']}" if raters[key] is None else f"{raters[key]:.2f}"
             for key in ("low", "worth", "high")
         )
-        numbers = [f"{metrics[name]:.3f}" for name in ("majority_accuracy", "vote_nll", "kl")]
-        lines.append([results["data"], results["head"], str(results["seed"]), *numbers, f"{worth} ({low} to {high})"])
-    header = ["set", "head", "seed", "majority accuracy", "vote NLL", "KL", "worth in raters (95% interval)"]
+        folds, around = len(results["folds"]), results["std"]
+        numbers = [
+            f"{metrics[name]:.3f}" + (f" ± {around[name]:.3f}" if folds > 1 else "")
+            for name in ("majority_accuracy", "vote_nll", "kl")
+        ]
+        names = [results["data"], results["head"], str(results["seed"]), str(folds)]
+        lines.append([*names, *numbers, f"{worth} ({low} to {high})"])
+    header = ["set", "head", "seed", "folds", "majority accuracy", "vote NLL", "KL", "worth in raters (95% interval)"]
     return markdown(header, lines)
 
 

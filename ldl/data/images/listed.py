@@ -60,6 +60,31 @@ def _path_keys(table: CsvTable | Parquet) -> tuple[str, ...]:
     return (*PATH_KEYS, *files)
 
 
+def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, list[str]]:
+    """Return the column of the image files of a list, and their paths relative to the folder of the list.
+
+    Args:
+        table: The list.
+        given: The column, or None to look for a usual name.
+
+    Raises:
+        LDLError: The column is absent, or an entry names no image or is a URL.
+    """
+    place = table.path
+    column = find_name(place, table.others(), "image files", "path_column", given, _path_keys(table))
+    why = ["which names no image"] if isinstance(table, CsvTable) else []
+    files = list(map(str, table.groups(column, *why)))
+    if remote := [file for file in files if "://" in file]:
+        raise LDLError(
+            f"{place}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
+        )
+    return column, [_spelled(file, place if place.is_dir() else place.parent) for file in files]
+
+
+def _spelled(file: str, folder: Path) -> str:
+    return as_stored(normpath(file), folder)
+
+
 def _groups(request: SplitRequest) -> np.ndarray:
     if request.records.persons is None:
         raise LDLError("the images have no groups to keep apart; name their column with data.group_key")
@@ -104,7 +129,7 @@ class Listing:
 
     def spell(self, file: str) -> str:
         """Return a path under the one spelling by which images are compared."""
-        return as_stored(normpath(file), self.folder)
+        return _spelled(file, self.folder)
 
     def check_repeats(self) -> None:
         """Raise LDLError if an image is listed twice."""
@@ -181,24 +206,16 @@ class ListedImages(Images):
     def of_table(self, table: CsvTable | Parquet) -> Listing:
         """Return the images of a table. Raises LDLError for a missing column, or an entry without a name."""
         place, header = table.path, table.others()
-        column = find_name(place, header, "image files", "path_column", self.path_column, _path_keys(table))
+        column, files = listed_files(table, self.path_column)
         split = self.split_column if self._needed or self.split_column in header else None
         if split is not None or any(name.lower() == "split" for name in header):
             split = find_name(place, header, "split", "split_column", split, ("split",))
         group = find_group(place, header, self.group_key, self._needed)
-        folder = place if place.is_dir() else place.parent
         frame = table.frame(header)
-        for name in filter(None, (column, split, group)):
-            why = ["which names no image"] if name == column and isinstance(table, CsvTable) else []
-            frame[name] = table.groups(name, *why)
-        if (remote := frame[column].str.contains("://")).any():
-            raise LDLError(
-                f"{place}: {remote.sum()} images are at a URL, the first is {frame[column][remote].iloc[0]}; download "
-                "them, and list the files"
-            )
-        listing = Listing(frame, folder, str(place), column, split, group, table)
-        frame[column] = list(map(listing.spell, frame[column]))
-        return listing
+        for name in filter(None, (split, group)):
+            frame[name] = table.groups(name)
+        frame[column] = files
+        return Listing(frame, place if place.is_dir() else place.parent, str(place), column, split, group, table)
 
     def _of_folder(self, folder: Path) -> Listing:
         import pandas as pd  # takes a second

@@ -11,7 +11,7 @@ matrix     an item, with a column for each rater, gaps empty   ``path,w17,w18`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from os.path import commonprefix
@@ -25,9 +25,10 @@ from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
 from ldl.tables import CsvTable, open_named
 from ldl.tables.entries import MISSING, NUMBER, as_text
+from ldl.validation.files import kind_of
 
 Layout = Literal["counts", "long", "matrix"]
-ITEMS = ("item", "task", "image", "path", "file", "instance", "example", "id")
+ITEMS = ("item", "task", "image", "path", "file", "instance", "example", "id", "image_path", "file_name", "filename")
 RATERS = ("rater", "annotator", "worker", "reader", "reading", "user", "performer")
 VOTES = ("label", "vote", "answer", "rating", "response", "class")
 
@@ -148,6 +149,7 @@ def read_annotations(
     order: Sequence[str] = (),
     unlabelled: Literal["drop", "error"] = "drop",
     group_column: str | None = None,
+    spell: Callable[[str], str] | None = None,
 ) -> Annotations:
     """Read annotations from a CSV or Parquet file or a DataFrame.
 
@@ -168,6 +170,7 @@ def read_annotations(
         order: All labels from the lowest to the highest, for ordinal labels whose names are not numbers, in any layout.
         unlabelled: Whether items without a vote are left out or an error.
         group_column: Column with the group of the item, such as a patient.
+        spell: Returns the spelling of a key of text under which votes are joined; None keeps it.
 
     Raises:
         LDLError: No layout fits, a vote is negative, not a number, for an unknown label or given twice, or an item has
@@ -182,6 +185,8 @@ def read_annotations(
         "vote_column": _find(table, vote_column, VOTES, name),
     }
     item, rater, vote = found.values()
+    if spell is not None and item is not None:
+        table[item] = [spell(key) if isinstance(key, str) else key for key in table[item]]
     if layout is None:
         layout = "counts" if label_columns else "matrix" if rater_columns else "long"
     if layout == "counts" and label_columns:
@@ -290,7 +295,7 @@ def _label_columns(table: pd.DataFrame, patterns: Sequence[str] | str, name: str
 def _keys(table: pd.DataFrame, item: str | None, name: str) -> np.ndarray:
     keys = np.arange(len(table)) if item is None else table[item].to_numpy()
     if (gaps := pd.isna(keys)).any():
-        raise LDLError(f"{name}: {int(gaps.sum())} rows have no {item}, the first is row {_first(gaps)}; fill it in")
+        raise LDLError(f"{name}: {int(gaps.sum())} rows have no {item}, the first is {_place(gaps, name)}; fill it in")
     twice = pd.Series(keys).duplicated().to_numpy()
     if twice.any():
         raise LDLError(
@@ -304,6 +309,13 @@ def _first(mask: np.ndarray) -> int:
     return int(np.flatnonzero(mask)[0])
 
 
+def _place(mask: np.ndarray, name: str) -> str:
+    """Return the line of a CSV file, or the row from 0 of another table, that a mask of its rows marks first."""
+    opened = open_named(Path(name)) if kind_of(Path(name)) == ".csv" and Path(name).is_file() else None
+    lines = opened.lines if isinstance(opened, CsvTable) and len(opened) == len(mask) else None
+    return f"row {_first(mask)}" if lines is None else f"line {lines[_first(mask)]}"
+
+
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return a column as float64, NaN for gaps."""
     column = column.mask(column.astype(str).str.strip().str.lower().isin(MISSING))
@@ -312,7 +324,7 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
     if wrong.any():
         raise LDLError(
             f"{name}: {int(wrong.sum())} entries of {column.name!r} are no counts, the first is "
-            f"{str(column.iloc[_first(wrong)])!r} in row {_first(wrong)}; counts are finite numbers of at least 0"
+            f"{str(column.iloc[_first(wrong)])!r} in {_place(wrong, name)}; counts are finite numbers of at least 0"
         )
     return numbers
 

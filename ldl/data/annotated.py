@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -61,7 +61,12 @@ class Annotated(LDLDataModule):
     _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
 
     def annotate(
-        self, table: Any, keys: Sequence[Any] | np.ndarray, source: str, item: str | None = None
+        self,
+        table: Any,
+        keys: Sequence[Any] | np.ndarray,
+        source: str,
+        item: str | None = None,
+        spell: Callable[[str], str] | None = None,
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
@@ -71,6 +76,7 @@ class Annotated(LDLDataModule):
             source: Name of the table, for messages.
             item: Column of the keys in ``table``, which may then have any layout, such as one row a vote; None if each
                 row is an instance.
+            spell: Returns the spelling in ``keys`` of an item in the file ``votes``; None compares them as they are.
 
         Raises:
             LDLError: Votes are wrong or do not join.
@@ -87,7 +93,8 @@ class Annotated(LDLDataModule):
             if item is None:
                 keys, layout, item = np.arange(len(table)), "counts", ROW
                 votes[ROW] = keys
-        found, rows = read_annotations(votes, layout, item_column=item, **given).join(keys, source, self.unlabelled)
+        read = read_annotations(votes, layout, item_column=item, spell=spell, **given)
+        found, rows = read.join(keys, source, self.unlabelled)
         known = self.trained_labels
         if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
             found = found.over(known)  # these items have no vote for some label of training

@@ -1,4 +1,4 @@
-"""A folder of images without labels, for prediction."""
+"""Images of a folder or a list without labels, for prediction."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ from ldl.data.images.records import FaceRecords
 from ldl.data.pictures import list_pictures, read_picture
 from ldl.errors import LDLError
 from ldl.options import option, options
+from ldl.tables import open_named
 
 FIND = "--data.detector mtcnn finds the faces in them"
 
 
 @options
 class PictureFolder(Unlabelled):
-    """All images below a folder, for ``--stage predict``; labels and preprocessing come from the checkpoint.
+    """All images of a folder or list, for ``--stage predict``; labels and preprocessing come from the checkpoint.
 
     An image is used whole, as a crop of the face that fits into a square. With ``boxes`` or a ``detector``, every face
     is a row, cropped as in training. Images that cannot be read, and images without a face, are listed and left out.
     Places are pixels of images in upright orientation.
 
     Args:
-        path: The folder, or an image.
+        path: The folder, an image, or a .csv or Parquet file that lists images, relative to its folder.
         boxes: A JSON file of face boxes, as the Facial Age Estimation Benchmark publishes them.
         detector: Face detector: ``mtcnn``, or an ONNX file of a detector with the outputs of YuNet or UltraFace.
         cache_dir: Folder for crops; None takes the environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
+        path_column: Column of the image files in a list; None takes ``path``, ``image`` or another usual name.
     """
 
     path: str = option(kw_only=True)
     boxes: str | None = None
     detector: str | None = None
     cache_dir: str | None = None
+    path_column: str | None = None
     root = None
 
     def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:
@@ -69,7 +72,7 @@ class PictureFolder(Unlabelled):
     def _records(self, alignment: str | None, of_faces: bool) -> tuple[FaceRecords, dict[str, np.ndarray]]:
         """Return a record for each image or face, and further columns of predictions. Raises LDLError."""
         folder = self.folder
-        files = [path.relative_to(folder).as_posix() for path in list_pictures(Path(self.path))]
+        files = self._files()
         if self.detector is not None:
             if self.boxes is not None:
                 raise LDLError("data.boxes and data.detector both locate the faces; leave out one of them")
@@ -82,6 +85,14 @@ class PictureFolder(Unlabelled):
         if of_faces and (whole := sum(anchor is None for anchor in anchors)) and process_rank() == 0:
             print(f"{whole:,} of {len(files):,} images are used whole, as one face each; {FIND}", flush=True)
         return FaceRecords(folder, files, np.full(len(files), np.nan), anchors=anchors), {}
+
+    def _files(self) -> list[str]:
+        place = Path(self.path)
+        if place.is_file() and (table := open_named(place)) is not None:
+            from ldl.data.images.listed import listed_files
+
+            return listed_files(table, self.path_column)[1]
+        return [path.relative_to(self.folder).as_posix() for path in list_pictures(place)]
 
     @property
     def folder(self) -> Path:

@@ -122,9 +122,9 @@ def _show_images(gr: Any, of: PicturePage) -> None:
             face = gr.Number(1, label="face in the chart", precision=0, minimum=1, visible=of.detector is not None)
             go = gr.Button("Predict", variant="primary")
             found = f"Faces are found by {of.detector.name}." if of.detector else ""
-            gr.Markdown(found or "The whole image is used as one face.")
+            gr.Markdown(found or f"The whole image is used{' as one face' if of.of_faces else ''}.")
         with gr.Column(scale=3):
-            drawn = _image(gr, "faces")
+            drawn = _image(gr, "faces" if of.of_faces else "image with its prediction")
             shown = _outputs(gr)
     _bind(gr, go, of.of_picture, [given, face], [drawn, *shown], "predict")
 
@@ -208,7 +208,7 @@ class RowPage:
 
 
 class PicturePage:
-    """Functions of the page of a model of faces: whole images, or images with the faces that a detector finds.
+    """Functions of the page of a model of images: whole images, or images with the faces that a detector finds.
 
     Args:
         predictor: Predictor of a model of image crops.
@@ -218,6 +218,7 @@ class PicturePage:
 
     def __init__(self, predictor: Predictor, folder: Path, detector: Detector | None = None) -> None:
         self.predictor, self.folder, self.detector = predictor, folder, detector
+        self.of_faces = detector is not None or (predictor.task.preprocessing or {}).get("faces", True) is True
 
     def of_picture(self, picture: str | None, face: float | None) -> tuple[str, Table, str, Table]:
         """Return the image with its faces, a table with a row per face, and chart and evidence of one ``face``."""

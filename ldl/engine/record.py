@@ -183,7 +183,8 @@ def with_new_data(args: list[str], checkpoint: dict[str, Any], path: str) -> lis
 
     The class of the configured data, which reads one data set with its labels and folds, is replaced by a class that
     reads inputs as the checkpoint describes. It stays if the checkpoint has no such description, if ``path`` is a list
-    of images, or if another of its options is given, such as a protocol. Options about labels and groups are removed.
+    of faces, which may locate them, or if another of its options is given, such as a protocol. Options about labels and
+    groups are removed.
     """
     served = _class_for(checkpoint[CHECKPOINT_KEY], path)
     if served is None:
@@ -200,7 +201,8 @@ def _class_for(described: dict[str, Any], path: str) -> type[LDLDataModule] | No
     known = described.get("preprocessing") or {}
     if "scaling" in known:
         return TableFile
-    if path.lower().endswith((".csv", ".json", ".txt")) and os.path.isfile(os.path.expanduser(path)):
+    of_faces = known.get("faces", True) is True
+    if of_faces and path.lower().endswith((".csv", ".json", ".txt")) and os.path.isfile(os.path.expanduser(path)):
         return None
     if "crop_size" in known:
         return PictureFolder

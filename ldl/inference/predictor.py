@@ -77,7 +77,8 @@ class Predictor:
     ) -> Predictor:
         """Load a folder of :meth:`save_pretrained`, or a repository of the Hugging Face hub.
 
-        Only the checkpoint is read, without unpickling and with the checks of :meth:`from_checkpoint`.
+        The model is read from the checkpoint, without unpickling and with the checks of :meth:`from_checkpoint`. A
+        model of a later minor or major version of ldl, by its ``config.json``, gives a warning.
 
         Args:
             name: Folder, or name of a repository, such as ``user/model``.

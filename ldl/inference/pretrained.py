@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 import yaml
+from packaging.version import Version
 from torch import Tensor
 
 import ldl
@@ -21,9 +23,10 @@ from ldl.errors import LDLError
 from ldl.reports.card import USAGE, card_without_run, how_to_use, main_results
 from ldl.reports.files import ESCAPED, write_json
 from ldl.task import Task
+from ldl.validation.files import read_text
 
 CHECKPOINT, CARD, FACTS = "model.ckpt", "README.md", "config.json"
-"""Files of a folder or repository. Only the checkpoint is read; the others are for people and the hub."""
+"""Files of a folder or repository. A model is read from the checkpoint; the others are for people and the hub."""
 
 
 def save(task: Task, folder: Path, name: str, license: str | None, source: Path | None) -> None:
@@ -70,6 +73,7 @@ def find_checkpoint(name: str | Path, revision: str | None, options: dict[str, A
                 f"{folder} has no {CHECKPOINT}; give a folder of save_pretrained, or pass the file of a checkpoint to "
                 "Predictor.from_checkpoint"
             )
+        _warn_of_version(folder / FACTS)
         return folder / CHECKPOINT
     if folder.exists() or not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", str(name)):
         raise LDLError(
@@ -77,7 +81,30 @@ def find_checkpoint(name: str | Path, revision: str | None, options: dict[str, A
             "checkpoint to Predictor.from_checkpoint"
         )
     with hub_errors(f"there is no folder {name}, and the hub's repository {name}", revision) as hub:
-        return Path(hub.hf_hub_download(str(name), CHECKPOINT, revision=revision, library_name="ldl", **options))
+        options |= {"revision": revision, "library_name": "ldl"}
+        checkpoint = Path(hub.hf_hub_download(str(name), CHECKPOINT, **options))
+        with suppress(hub.errors.EntryNotFoundError):  # the checkpoint suffices
+            _warn_of_version(Path(hub.hf_hub_download(str(name), FACTS, **options)), str(name))
+        return checkpoint
+
+
+def _warn_of_version(file: Path, name: str | None = None) -> None:
+    """Warn about a model of a later major or minor version of ldl, and about damaged facts."""
+    if not file.is_file():
+        return
+    try:
+        written = json.loads(read_text(file))["ldl_version"]
+        later = Version(written).release[:2] > Version(ldl.__version__).release[:2]
+    except (LDLError, ValueError, TypeError, LookupError, RecursionError):
+        shown = file if name is None else f"{FACTS} of {name}"
+        warnings.warn(f"{shown} has no readable ldl_version; the model is read from {CHECKPOINT} alone", stacklevel=4)
+        return
+    if later:
+        warnings.warn(
+            f"{name or file.parent} was written by ldl {written}, and this is ldl {ldl.__version__}: predictions may "
+            "differ, or loading may fail; update with pip install --upgrade ldl",
+            stacklevel=4,
+        )
 
 
 def push(

@@ -19,7 +19,7 @@ from some_films import films, save
 
 from ldl.cli.command import command
 from ldl.data import TabularLDL, TabularValues
-from ldl.demo.page import PicturePage, RowPage
+from ldl.demo.page import PicturePage, RowPage, make_page
 from ldl.demo.server import serving
 from ldl.errors import LDLError
 from ldl.head import Head
@@ -202,3 +202,15 @@ def test_columns_of_text_are_lists(tmp_path: Path) -> None:
         np.testing.assert_allclose(float(found["data"][0][1]), expected.value[0], rtol=1e-3)
         pasted = client.predict(pd.DataFrame([row]).to_csv(index=False), None, 0, api_name="/predict_table")[0]
         assert pasted["data"] == found["data"]
+
+
+@pytest.mark.parametrize("of_faces", [True, False])
+def test_only_pages_of_faces_mention_faces(of_faces: bool, tmp_path: Path) -> None:
+    predictor = Predictor.from_checkpoint(drawn_model(tmp_path / "a.ckpt", None))
+    known = predictor.task.preprocessing
+    assert known is not None
+    predictor.task.preprocessing = known if of_faces else {**known, "faces": False}
+    shown = [block.get_config() for block in make_page(predictor, "model", tmp_path).blocks.values()]
+    texts = [f"{each.get('label')} {each.get('value')}" for each in shown if each.get("visible", True)]
+    assert any("The whole image is used" in text for text in texts)
+    assert any("face" in text for text in texts) == of_faces

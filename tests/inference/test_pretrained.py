@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import threading
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,8 +17,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from packaging.version import Version
 from small_tasks import AGES, rows, saved, small_task
 
+import ldl
 from ldl import Predictor
 from ldl.data import TabularLDL
 from ldl.errors import LDLError
@@ -195,6 +198,46 @@ def test_an_estimator_is_handed_on(tmp_path: Path) -> None:
     model = LDLRegressor(StructRF(trees=3)).fit(rows(), np.random.default_rng(0).dirichlet(np.ones(3), 60))
     found = Predictor.from_pretrained(model.save_pretrained(tmp_path))(rows(9)).distribution
     np.testing.assert_array_equal(found, model.predict_distribution(rows(9)))
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ('{"ldl_version": "99.0.1"}', "was written by ldl 99.0.1, and this is ldl"),
+        ('{"ldl_version": "%d.%d.0"}', "was written by ldl"),
+        ("{", "has no readable ldl_version; the model is read from model.ckpt alone"),
+        ("[" * 100_000, "has no readable ldl_version"),
+        ("[]", "has no readable ldl_version"),
+        ("{}", "has no readable ldl_version"),
+        ('{"ldl_version": 3}', "has no readable ldl_version"),
+        ('{"ldl_version": "new"}', "has no readable ldl_version"),
+        ('{"ldl_version": "0.0.1"}', ""),
+        (None, ""),
+    ],
+)
+def test_facts_of_a_later_version_warn(
+    calibrated: Predictor, hub: Any, tmp_path: Path, config: str | None, words: str
+) -> None:
+    if config is not None and "%d" in config:
+        major, minor = Version(ldl.__version__).release[:2]
+        config %= major, minor + 1
+    endpoint, repositories = hub
+    calibrated.push_to_hub("ann/facts", endpoint=endpoint, token=False)
+    calibrated.save_pretrained(tmp_path)
+    (tmp_path / "config.json").unlink()
+    del repositories["ann/facts"]["config.json"]
+    if config is not None:
+        (tmp_path / "config.json").write_text(config)
+        repositories["ann/facts"]["config.json"] = config.encode()
+    options = {"endpoint": endpoint, "cache_dir": tmp_path / "cache", "token": False}
+    for name, given in ((tmp_path, {}), ("ann/facts", options)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            again = Predictor.from_pretrained(name, **given)
+        said = [str(each.message) for each in caught if "ldl" in str(each.message)]
+        assert len(said) == bool(words) and all(words in each and "\n" not in each for each in said)
+        assert all(each.filename == __file__ for each in caught if str(each.message) in said)
+        np.testing.assert_array_equal(again(rows(9)).distribution, calibrated(rows(9)).distribution)
 
 
 @pytest.mark.slow  # the hub is asked again and again

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import torch
 
+from ldl.annotations.votes import ITEMS
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.data.images.module import Images
@@ -45,8 +46,43 @@ def lists_images(path: Path) -> bool:
     """Return whether a .csv or Parquet file lists images, the first of which is there, in a usual column."""
     if (table := open_named(path)) is None:
         return False
-    first = [str(name) for key in PATH_KEYS if key in table.header for name in table.frame([key])[key][:1]]
+    keys = [key for key in _path_keys(table) if key in table.header]
+    first = [str(name).replace("\\", "/") for key in keys for name in table.frame([key])[key][:1]]
     return any(name.lower().endswith(SUFFIXES) and (path.parent / name).is_file() for name in first)
+
+
+def _path_keys(table: CsvTable | Parquet) -> tuple[str, ...]:
+    """Return the usual names of a column of image files, and the usual names of items whose first is an image file."""
+    if any(name.lower() in PATH_KEYS for name in table.header):
+        return PATH_KEYS
+    items = [key for key in ITEMS if key in table.header]
+    files = (key for key in items for entry in table.frame([key])[key][:1] if str(entry).lower().endswith(SUFFIXES))
+    return (*PATH_KEYS, *files)
+
+
+def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, list[str]]:
+    """Return the column of the image files of a list, and their paths relative to the folder of the list.
+
+    Args:
+        table: The list.
+        given: The column, or None to look for a usual name.
+
+    Raises:
+        LDLError: The column is absent, or an entry names no image or is a URL.
+    """
+    place = table.path
+    column = find_name(place, table.others(), "image files", "path_column", given, _path_keys(table))
+    why = ["which names no image"] if isinstance(table, CsvTable) else []
+    files = list(map(str, table.groups(column, *why)))
+    if remote := [file for file in files if "://" in file]:
+        raise LDLError(
+            f"{place}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
+        )
+    return column, [_spelled(file, place if place.is_dir() else place.parent) for file in files]
+
+
+def _spelled(file: str, folder: Path) -> str:
+    return as_stored(normpath(file), folder)
 
 
 def _groups(request: SplitRequest) -> np.ndarray:
@@ -90,6 +126,10 @@ class Listing:
     split: str | None = None
     group: str | None = None
     table: CsvTable | Parquet | None = None
+
+    def spell(self, file: str) -> str:
+        """Return a path under the one spelling by which images are compared."""
+        return _spelled(file, self.folder)
 
     def check_repeats(self) -> None:
         """Raise LDLError if an image is listed twice."""
@@ -166,18 +206,16 @@ class ListedImages(Images):
     def of_table(self, table: CsvTable | Parquet) -> Listing:
         """Return the images of a table. Raises LDLError for a missing column, or an entry without a name."""
         place, header = table.path, table.others()
-        column = find_name(place, header, "image files", "path_column", self.path_column, PATH_KEYS)
+        column, files = listed_files(table, self.path_column)
         split = self.split_column if self._needed or self.split_column in header else None
         if split is not None or any(name.lower() == "split" for name in header):
             split = find_name(place, header, "split", "split_column", split, ("split",))
         group = find_group(place, header, self.group_key, self._needed)
-        folder = place if place.is_dir() else place.parent
         frame = table.frame(header)
-        for name in filter(None, (column, split, group)):
-            why = ["which names no image"] if name == column and isinstance(table, CsvTable) else []
-            frame[name] = table.groups(name, *why)
-        frame[column] = [as_stored(normpath(file), folder) for file in frame[column]]
-        return Listing(frame, folder, str(place), column, split, group, table)
+        for name in filter(None, (split, group)):
+            frame[name] = table.groups(name)
+        frame[column] = files
+        return Listing(frame, place if place.is_dir() else place.parent, str(place), column, split, group, table)
 
     def _of_folder(self, folder: Path) -> Listing:
         import pandas as pd  # takes a second
@@ -271,7 +309,7 @@ class ImageLDL(Annotated, ListedImages):
             frame = frame.rename(columns={"folder": "label"}).assign(rater="folder")
         if self.votes is not None:
             listing.check_repeats()
-        annotations, rows = self.annotate(frame, records.files, listing.source, listing.column)
+        annotations, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell)
         self.tell(listing, str(annotations))
         sums = annotations.votes
         if not annotations.counted and np.ptp(sums) > 0.01 * sums.max():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_faces import write_lines
 from fake_votes import classes, voted
 from PIL import Image
 
@@ -55,6 +56,13 @@ def test_one_command_and_its_checkpoint(channels: int, tmp_path: Path, capsys: p
     found = {row["name"]: row for row in _predictions(tmp_path / "new")}
     same = _shares([found[path.name] for path in paths])
     assert len(found) == 24 and np.abs(same - _shares(tested)).max() < 1e-5
+    lines = [f"images\\{Path(row['name']).name}" for row in tested]
+    for column, more in (("path", []), ("task", []), ("photo", ["--data.path_column=photo"])):
+        listed = write_lines(root / "new.csv", [f"{column},note", *(f"{line},x" for line in lines)])
+        main([*new[:-1], f"--data.path={listed}", *more, f"--run_dir={tmp_path / column}"])
+        rows = _predictions(tmp_path / column)
+        assert [row["name"] for row in rows] == [row["name"] for row in tested]
+        assert np.abs(_shares(rows) - _shares(tested)).max() < 1e-5
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from fake_faces import write_lines
 from fake_votes import classes, image, voted, votes
 
 from ldl.data import ImageLDL, ImageValues
+from ldl.data.images.listed import lists_images
 from ldl.errors import LDLError
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -156,7 +157,40 @@ def test_sizes_and_channels(tree: Path, tmp_path: Path) -> None:
         made(root / "counts.csv", crop_size=None)
 
 
-@pytest.mark.parametrize("spelled", ["images\\{}", ".\\images\\{}", "./images/{}", "images//{}"])
+SPELLED = ["images\\{}", ".\\images\\{}", "./images/{}", "images//{}"]
+
+
+@pytest.mark.parametrize("listed", ["images/{}", *SPELLED])
+@pytest.mark.parametrize("spelled", SPELLED)
+@pytest.mark.parametrize("file", ["long.csv", "counts.csv", "matrix.csv"])
+def test_votes_join_images_in_any_spelling(listed: str, spelled: str, file: str, tree: Path, tmp_path: Path) -> None:
+    root, raters = shutil.copytree(tree, tmp_path / "tree"), RATERS if file == "matrix.csv" else ()
+    write_lines(root / "list.csv", ["path", *(listed.format(Path(name).name) for name, _, _ in votes())])
+    lines = (root / file).read_text().splitlines()
+    rows = [spelled.format(line.removeprefix("images/")) for line in lines[1:]]
+    write_lines(root / "votes.csv", [lines[0], *rows])
+    data = made(root / "list.csv", votes=str(root / "votes.csv"), rater_columns=raters)
+    assert data.names == [row[0] for row in votes()]
+    assert data.columns["votes"].tolist() == [a + b for _, a, b in votes()]
+    if file == "counts.csv":
+        write_lines(root / "votes.csv", [lines[0], *rows, lines[1]])
+        with pytest.raises(LDLError, match="votes.csv: 1 rows repeat an item of path, the first is 'images/0.png'"):
+            made(root / "list.csv", votes=str(root / "votes.csv"))
+
+
+@pytest.mark.parametrize("name", ["task", "item", "instance", "example", "id", "image_path"])
+def test_a_column_of_items_may_name_the_images(name: str, tree: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(tree, tmp_path / "tree")
+    lines = (root / "long.csv").read_text().splitlines()
+    other = write_lines(root / "other.csv", [f"{name},worker,label,person", *lines[1:]])
+    assert lists_images(other) and made(other).columns["votes"].tolist() == [a + b for _, a, b in votes()]
+    write_lines(root / "list.csv", ["path", *(file for file, _, _ in votes())])
+    assert len(made(root / "list.csv", votes=str(other)).names) == 24
+    write_lines(root / "ids.csv", [f"{name},worker,label", "7,r0,bright"])
+    assert not lists_images(root / "ids.csv")
+
+
+@pytest.mark.parametrize("spelled", SPELLED)
 def test_a_list_may_write_folders_as_windows_does(spelled: str, tree: Path, tmp_path: Path) -> None:
     root = shutil.copytree(tree, tmp_path / "tree")
     lines = [f"{spelled.format(Path(file).name)},{a},{b}" for file, a, b in votes()]
@@ -183,7 +217,17 @@ def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["path,image,label:a,label:b", "a,b,1,2"], {}, "may be the image files; choose one with --data.path_col"),
         (["path,label:a,label:b", "0.png,1,2", "./0.png,1,2"], {}, "list.csv: 1 rows repeat an item of path"),
         (["path,label:a,label:b", ",1,2"], {}, "line 2, column 'path' is '', which names no image"),
-        (["path,label:a,label:b", "0.png,-1,2"], {}, "list.csv: 1 entries of 'label:a' are no counts, the first is"),
+        (
+            ["path,label:a,label:b", "0.png,-1,2"],
+            {},
+            "1 entries of 'label:a' are no counts, the first is '-1' in line 2;",
+        ),
+        (["path,label:a", "", "0.png,1", "1.png,x"], {}, "the first is 'x' in line 4;"),
+        (
+            ["path,label:a", "0.png,1", "https://x.org/a.png,1"],
+            {},
+            "1 images are at a URL, .* https://x.org/a.png; dow",
+        ),
         (
             ["path,size", "0.png,3"],
             {},

@@ -184,7 +184,7 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"x": [1, 2], **LABELS}, {"drop": ["x"]}, "needs rows, feature columns"),
     ({"x": [1, 2], "r1": [30, 65], "r2": [70, 65]}, {"label_columns": "r*"}, "row 0 sum to 100, not 1 .*votes_column"),
     ({"x": [1, 2], "r1": [1, 0], "r2": [2, 0]}, {"label_columns": "r*", "unlabelled": "error"}, "1 items have no vote"),
-    ({"x": [1, 2], "r1": [1, 0], "r2": [2, -1]}, {"label_columns": "r*"}, "'-1' in row 1; counts are finite numbers"),
+    ({"x": [1, 2], "r1": [1, 0], "r2": [2, -1]}, {"label_columns": "r*"}, "'-1' in line 3; counts are finite numbers"),
     ({"x": [1, 2], "r1": [1, 1], "r2": [2, 1], "rate": [1, 2]}, {"label_columns": "r*"}, "numbered, except 'rate'"),
     ({"x": [1, 2], "r1": [1, 1]}, {"label_columns": "r*", "votes_column": "vote"}, "has no column 'vote'"),
     ({"x": [1, 2], **LABELS}, {"votes": "v.csv"}, "no column names the items that have votes .*--data.item_column"),

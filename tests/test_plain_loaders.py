@@ -65,21 +65,27 @@ def test_weight_and_index_may_be_left_out(batches: DataLoader[Any]) -> None:
     assert whole[0].tolist() == list(range(20))
 
 
-@pytest.mark.parametrize("head", [Softmax(), LDLF(trees=2, depth=3, batches=1)], ids=["Softmax", "LDLF"])
+@pytest.mark.parametrize("head", [Softmax(), LDLF(trees=2, depth=3, batches=2)], ids=["Softmax", "LDLF"])
 def test_a_weight_of_a_row_is_copies_of_it(head: Head) -> None:
-    """In training, leaf updates, training and validation metrics, and the temperature."""
-    weight = torch.arange(20) % 3
-    copies, found = torch.arange(20).repeat_interleave(weight), []
-    for rows, weights in ((copies, torch.ones(len(copies))), (torch.arange(20), weight.float())):
-        columns = {"input": INPUT[rows], "target": TARGET[rows], "weight": weights, "index": torch.arange(len(rows))}
+    """In training, leaf updates of two batches, training and validation metrics, temperature and conformal scores."""
+    weight, found = torch.arange(20) % 5, []
+    for copied in (True, False):
+        batches = []
+        for part in (slice(8), slice(8, 20)):
+            rows = torch.arange(20)[part].repeat_interleave(weight[part] if copied else 1)
+            own = torch.ones(len(rows)) if copied else weight[part].float()
+            batches.append({"input": INPUT[rows], "target": TARGET[rows], "weight": own, "index": rows})
         torch.manual_seed(0)
         made, trainer = Task(copy.deepcopy(head), optimizer=SGD, calibrate=True), pl.Trainer(**QUIET)
         made.build(LabelSpace.nominal(["a", "b", "c"]), (5,))
-        trainer.fit(made, DataLoader([columns], batch_size=None), DataLoader([columns], batch_size=None))  # type: ignore[arg-type]
-        metrics = {name: float(number) for name, number in trainer.callback_metrics.items()}
-        found.append((metrics, [part.double() for part in made.state_dict().values()]))
-    assert found[1][0] == pytest.approx(found[0][0], rel=1e-4)
+        trainer.fit(made, *[DataLoader(batches, batch_size=None)] * 2)  # type: ignore[arg-type]
+        numbers = {name: float(number) for name, number in trainer.callback_metrics.items()}
+        assert made.calibration is not None
+        (scores,) = made.calibration.scores
+        numbers["score"] = float(scores.score @ scores.weight) / scores.units
+        found.append((numbers, [part.double() for part in made.state_dict().values()]))
     assert {"train_loss", "val_kl", "val_kl_calibrated", "temperature"} <= found[0][0].keys()
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-4)
     torch.testing.assert_close(found[1][1], found[0][1], atol=1e-5, rtol=1e-4)
 
 

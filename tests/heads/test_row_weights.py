@@ -175,9 +175,10 @@ def test_weights_count_in_the_choice_of_a_penalty() -> None:
     target[20:] = rng.dirichlet(np.full(3, 0.3), 20)
     found = []
     for weight in (np.repeat([9, 1], 20), np.repeat([1, 9], 20)):
-        copies = np.repeat(np.arange(40), weight)
-        found.append(choose_l2(rows, target, 500, 1e-9, np.arange(40), shares=0.3 * weight))
-        assert found[-1] == choose_l2(rows[copies], target[copies], 500, 1e-9, copies)
+        copies, shares = np.repeat(np.arange(40), weight), torch.from_numpy(0.3 * weight)
+        head = fit(MaxEnt(), *map(torch.from_numpy, (rows, target)), EMOTIONS, weight=shares, group=torch.arange(40))
+        found.append(float(head.chosen_l2))
+        assert found[-1] == pytest.approx(choose_l2(rows[copies], target[copies], 500, 1e-9, copies))
     assert found[0] < found[1]
 
 

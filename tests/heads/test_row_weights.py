@@ -38,7 +38,6 @@ from ldl.heads import (
 )
 from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.forest.sampling import bootstrap
-from ldl.methods.max_ent import choose_l2
 from ldl.metrics.stage import row_metrics
 
 COUNT, WIDTH = 40, 4
@@ -120,6 +119,9 @@ def test_weights_of_fitted_heads_are_copies_of_rows(name: str, seed: int) -> Non
     weighted = fit(FITTED[name](), features[kept], target[kept], labels, weight=whole, group=kept)
     repeated = fit(FITTED[name](), features[copies], target[copies], labels, group=copies)
     torch.testing.assert_close(weighted(features), repeated(features), atol=2e-5, rtol=1e-4)
+    assert weighted.summary() == pytest.approx(
+        repeated.summary(), rel=1e-3, abs=1e-5
+    )  # such as losses of held-out rows
 
 
 @pytest.mark.parametrize(
@@ -167,18 +169,32 @@ def test_weights_of_a_loss_are_copies_of_rows(name: str) -> None:
     torch.testing.assert_close(found[2], found[0][: len(found[2])], atol=1e-6, rtol=1e-4)
 
 
+def test_weights_count_as_rows_against_the_shrinkage_of_a_pool() -> None:
+    features, target, labels = problem(MaxEnt())
+    target = 0.6 * target + 0.4 * torch.softmax(torch.randn(COUNT, len(labels)), -1)
+    found = []
+    for shrinkage, weight in ((10.0, None), (40.0, 4 * torch.ones(COUNT)), (40.0, None)):
+        head = Pool([MaxEnt(l2=0.1, tolerance=1e-9), MeanPredictor()], folds=3, seed=0, shrinkage=shrinkage)
+        found.append(fit(head, features, target, labels, weight=weight).weights)
+    torch.testing.assert_close(found[1], found[0])
+    assert float((found[2] - found[0]).abs().max()) > 1e-3
+
+
 def test_weights_count_in_the_choice_of_a_penalty() -> None:
     """Rows of noise want a strong penalty, rows of a model a weak one."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, WIDTH))
     target = np.exp(3 * rows[:, :3]) / np.exp(3 * rows[:, :3]).sum(1, keepdims=True)
     target[20:] = rng.dirichlet(np.full(3, 0.3), 20)
-    found = []
+    features, target, found = torch.from_numpy(rows), torch.from_numpy(target), []
     for weight in (np.repeat([9, 1], 20), np.repeat([1, 9], 20)):
-        copies, shares = np.repeat(np.arange(40), weight), torch.from_numpy(0.3 * weight)
-        head = fit(MaxEnt(), *map(torch.from_numpy, (rows, target)), EMOTIONS, weight=shares, group=torch.arange(40))
-        found.append(float(head.chosen_l2))
-        assert found[-1] == pytest.approx(choose_l2(rows[copies], target[copies], 500, 1e-9, copies))
+        copies = torch.arange(40).repeat_interleave(torch.from_numpy(weight))
+        weighted = fit(
+            MaxEnt(), features, target, EMOTIONS, weight=torch.from_numpy(0.3 * weight), group=torch.arange(40)
+        )
+        repeated = fit(MaxEnt(), features[copies], target[copies], EMOTIONS, group=copies)
+        found.append(float(weighted.chosen_l2))
+        assert found[-1] == float(repeated.chosen_l2)
     assert found[0] < found[1]
 
 

@@ -36,6 +36,7 @@ from ldl.heads import (
     StructRF,
     Trained,
 )
+from ldl.methods.boosting.bags import clusters, pack
 from ldl.methods.conformal import Conformal, interval_columns
 from ldl.methods.forest.sampling import bootstrap
 from ldl.metrics.stage import row_metrics
@@ -232,6 +233,36 @@ def test_weights_of_drawn_rows_are_copies_in_expectation(name: str) -> None:
     plain = fit(DRAWN[name](), features[kept], target[kept], labels)
     near, far = (float((other(features) - repeated(features)).abs().mean()) for other in (weighted, plain))
     assert near < 0.5 * far, (near, far)
+
+
+def test_weights_count_in_an_out_of_bag_loss() -> None:
+    """Rows that a forest predicts without error, and rows of noise."""
+    torch.manual_seed(0)
+    features, sure = torch.randn(COUNT, WIDTH), torch.arange(COUNT) < COUNT // 2
+    features[sure, 0] += 20
+    target = torch.where(sure[:, None], torch.tensor([0.2, 0.3, 0.5]), torch.softmax(2 * torch.randn(COUNT, 3), -1))
+    few, many = (
+        fit(StructRF(trees=60, threads=1, sampling=0.1, seed=0), features, target, EMOTIONS, weight=weight.double())
+        for weight in (1 + 8 * sure, 9 - 8 * sure)
+    )
+    assert many.summary()["out_of_bag_kl"] > 3 * few.summary()["out_of_bag_kl"] > 0
+
+
+def test_weights_count_in_the_map_of_a_forest() -> None:
+    features, target, labels = problem(CostSensitiveForest())
+    weight = torch.arange(COUNT) % 4
+    copies, kept = torch.arange(COUNT).repeat_interleave(weight), weight.nonzero().flatten()
+    one = fit(CostSensitiveForest(trees=1), features[kept], target[kept], labels, weight=weight[kept].double())
+    other = fit(CostSensitiveForest(trees=1), features[copies], target[copies], labels)
+    torch.testing.assert_close([one.centre, one.scale], [other.centre, other.scale])
+
+
+def test_weights_count_in_clusters_of_instances() -> None:
+    features = torch.tensor([0.0, 4.0, 10.0, 0.0])[:, None, None]
+    target = torch.eye(2)[[1, 1, 1, 0]]
+    for weight, expected in ((None, [True, False]), (torch.tensor([100, 100, 0.01, 1]), [False, True])):
+        found = clusters(pack("MPLBoost", features, target, None, weight), 2, 0.0, 0)
+        assert [found[0] == found[1], found[1] == found[2]] == expected
 
 
 @pytest.mark.parametrize("replace", [True, False])

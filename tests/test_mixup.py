@@ -63,8 +63,8 @@ def test_a_low_alpha_mixes_little(alpha: float) -> None:
 def test_rows_with_weights_are_mixed_like_copies() -> None:
     """In expectation; the first two moments of the mixed targets."""
     torch.manual_seed(0)
-    weighted = {"target": torch.eye(3), "weight": torch.tensor([3.0, 1.0, 2.0])}
-    repeated = {"target": torch.eye(3)[[0, 0, 0, 1, 2, 2]], "weight": torch.ones(6), "weighted": False}
+    weighted = {"target": torch.eye(3), "weight": torch.tensor([8.0, 1.0, 1.0])}
+    repeated = {"target": torch.eye(3)[[0] * 8 + [1, 2]], "weight": torch.ones(10), "weighted": False}
 
     def moments(batch: Any) -> torch.Tensor:
         mixed = [mixup(batch, 1.0) for _ in range(2000)]
@@ -73,4 +73,4 @@ def test_rows_with_weights_are_mixed_like_copies() -> None:
 
     found = moments(weighted)
     torch.testing.assert_close(found, moments(repeated), atol=0.02, rtol=0)
-    torch.testing.assert_close(found[0], weighted["weight"] / 6, atol=0.02, rtol=0)
+    torch.testing.assert_close(found[0], weighted["weight"] / 10, atol=0.02, rtol=0)

@@ -182,14 +182,17 @@ def mixup(batch: dict[str, Tensor], alpha: float) -> dict[str, Tensor]:
     """Mix every instance with a random instance of the batch (Zhang et al. 2018); the results are distributions.
 
     One share, drawn from Beta(alpha, alpha), holds for the whole batch; a lower ``alpha`` > 0 mixes less. Inputs,
-    ``target``, ``value`` and ``weight`` are mixed, so that the expectation of the target remains the value. Other
-    columns stay unchanged.
+    ``target`` and ``value`` are mixed, so that the expectation of the target remains the value. Rows of unequal
+    ``weight`` keep it, and partners are drawn in proportion to it, like copies. Other columns stay unchanged.
     """
     target = batch["target"]
     share = _draw_share(alpha)
-    partner = torch.randperm(len(target), device=target.device)
+    if batch.get("weighted", "weight" in batch):
+        partner = torch.multinomial(batch["weight"].float(), len(target), replacement=True)
+    else:
+        partner = torch.randperm(len(target), device=target.device)
     mixed: dict[str, Tensor] = {}
-    for name in (*INPUTS, "target", "value", "weight"):
+    for name in (*INPUTS, "target", "value"):
         if name in batch:
             column = batch[name]
             mix = share * column + (1 - share) * column[partner]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from pytorch_lightning.plugins.precision import HalfPrecision
@@ -56,3 +58,19 @@ def test_a_low_alpha_mixes_little(alpha: float) -> None:
     # Shares between .1 and .9 have a probability of about 2.2 alpha, those of .01 of .022.
     assert ((mixed.amin((1, 2)) > 0.1) & (mixed.amax((1, 2)) < 0.9)).double().mean() < 0.05
     assert torch.equal(mixed.sum(2), torch.ones(200, 2))
+
+
+def test_rows_with_weights_are_mixed_like_copies() -> None:
+    """In expectation; the first two moments of the mixed targets."""
+    torch.manual_seed(0)
+    weighted = {"target": torch.eye(3), "weight": torch.tensor([8.0, 1.0, 1.0])}
+    repeated = {"target": torch.eye(3)[[0] * 8 + [1, 2]], "weight": torch.ones(10), "weighted": False}
+
+    def moments(batch: Any) -> torch.Tensor:
+        mixed = [mixup(batch, 1.0) for _ in range(2000)]
+        target, weight = (torch.cat([each[name] for each in mixed]) for name in ("target", "weight"))
+        return torch.stack([target.T, target.T**2]) @ weight / weight.sum()
+
+    found = moments(weighted)
+    torch.testing.assert_close(found, moments(repeated), atol=0.02, rtol=0)
+    torch.testing.assert_close(found[0], weighted["weight"] / 10, atol=0.02, rtol=0)

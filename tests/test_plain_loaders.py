@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,13 +12,15 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from ldl.errors import LDLError
-from ldl.heads import Softmax
+from ldl.head import Head
+from ldl.heads import LDLF, Softmax
 from ldl.labels import LabelSpace
 from ldl.schedule import Cosine
 from ldl.task import Task
 
 INPUT = torch.randn(20, 5, generator=torch.Generator().manual_seed(0))
 TARGET = torch.softmax(INPUT[:, :3], -1)
+SGD = partial(torch.optim.SGD, lr=0.5)
 QUIET: dict[str, Any] = {
     "accelerator": "cpu", "logger": False, "enable_checkpointing": False, "enable_progress_bar": False,
     "enable_model_summary": False, "max_epochs": 2,
@@ -59,6 +63,30 @@ def test_weight_and_index_may_be_left_out(batches: DataLoader[Any]) -> None:
     for one, other in zip(outcome(batches), whole):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
     assert whole[0].tolist() == list(range(20))
+
+
+@pytest.mark.parametrize("head", [Softmax(), LDLF(trees=2, depth=3, batches=2)], ids=["Softmax", "LDLF"])
+def test_a_weight_of_a_row_is_copies_of_it(head: Head) -> None:
+    """In training, leaf updates of two batches, training and validation metrics, temperature and conformal scores."""
+    weight, found = torch.arange(20) % 5, []
+    for copied in (True, False):
+        batches = []
+        for part in (slice(8), slice(8, 20)):
+            rows = torch.arange(20)[part].repeat_interleave(weight[part] if copied else 1)
+            own = torch.ones(len(rows)) if copied else weight[part].float()
+            batches.append({"input": INPUT[rows], "target": TARGET[rows], "weight": own, "index": rows})
+        torch.manual_seed(0)
+        made, trainer = Task(copy.deepcopy(head), optimizer=SGD, calibrate=True), pl.Trainer(**QUIET)
+        made.build(LabelSpace.nominal(["a", "b", "c"]), (5,))
+        trainer.fit(made, *[DataLoader(batches, batch_size=None)] * 2)  # type: ignore[arg-type]
+        numbers = {name: float(number) for name, number in trainer.callback_metrics.items()}
+        assert made.calibration is not None
+        (scores,) = made.calibration.scores
+        numbers["score"] = float(scores.score @ scores.weight) / scores.units
+        found.append((numbers, [part.double() for part in made.state_dict().values()]))
+    assert {"train_loss", "val_kl", "val_kl_calibrated", "temperature"} <= found[0][0].keys()
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-4)
+    torch.testing.assert_close(found[1][1], found[0][1], atol=1e-5, rtol=1e-4)
 
 
 def test_prediction_needs_no_target() -> None:

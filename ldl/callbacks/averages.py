@@ -134,7 +134,9 @@ class FeatureSmoothing(pl.Callback):
                 return plain(features, target, **extra)
             value = extra.get("value")
             bins = nearest(labels, labels.decode(target) if value is None else value)
-            self._note(features.detach()[self._real], bins[self._real], len(labels))
+            weight = extra.get("weight")
+            weight = None if weight is None else weight[self._real]
+            self._note(features.detach()[self._real], bins[self._real], len(labels), weight)
             return plain(self._smoothed(features, bins, trainer.current_epoch), target, **extra)
 
         vars(head)["loss"] = loss
@@ -176,7 +178,7 @@ class FeatureSmoothing(pl.Callback):
         if self._state and current_collective().rank:
             self._state["sums"].zero_()
 
-    def _note(self, features: Tensor, bins: Tensor, labels: int) -> None:
+    def _note(self, features: Tensor, bins: Tensor, labels: int, weight: Tensor | None = None) -> None:
         if not self._state:
             shape = (labels, features.shape[-1])
             self._state = {
@@ -188,7 +190,9 @@ class FeatureSmoothing(pl.Callback):
             }
         self._state = {name: value.to(features.device) for name, value in self._state.items()}
         found = features.double()
-        self._state["sums"].index_add_(0, bins, torch.stack([torch.ones_like(found), found, found.square()], 1))
+        moments = torch.stack([torch.ones_like(found), found, found.square()], 1)
+        moments = moments if weight is None else moments * weight.to(moments)[:, None, None]
+        self._state["sums"].index_add_(0, bins, moments)
 
     def _smoothed(self, features: Tensor, bins: Tensor, epoch: int) -> Tensor:
         if epoch < self.start:

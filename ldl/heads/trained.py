@@ -99,7 +99,7 @@ class Trained(ScalingHead):
         """
         check_rows(type(self).__name__, features, target)
         dtype = torch.promote_types(features.dtype, torch.float32)
-        self.learn_scaling(features)
+        self.learn_scaling(features, weight)
         columns = {"features": self.scaled(features.to(dtype)), "target": target.to(dtype)}
         known = {"value": value, "weight": weight}
         columns |= {name: column for name, column in wanted_of(self.head, known).items() if column is not None}

@@ -42,10 +42,10 @@ class ScalingHead(FittedHead):
     scaling: Scaling
     clip: float | None
 
-    def learn_scaling(self, features: Tensor) -> None:
-        """Fit the scaling to features (N, F) and register its buffers."""
+    def learn_scaling(self, features: Tensor, weight: Tensor | None = None) -> None:
+        """Fit the scaling to features (N, F) with weights (N,), and register its buffers; quantiles count rows."""
         scaler = FeatureScaler(self.scaling, self.clip)
-        scaler.fit(features.double().cpu().numpy())
+        scaler.fit(features.double().cpu().numpy(), None if weight is None else weight.double().cpu().numpy())
         learned = {PREFIX + name: torch.from_numpy(array) for name, array in scaler.learned.items()}
         self.register_buffers(**{name: tensor.to(features.device) for name, tensor in learned.items()})
         self.exact = tuple(learned)  # type: ignore[misc]  # their names depend on the kind
@@ -161,7 +161,7 @@ class Scaled(_Wrapper, ScalingHead):
         self.learn_scaling(torch.zeros(2, in_features, device="cpu"))
 
     def _prepare(self, features: Tensor, target: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Columns]:
-        self.learn_scaling(features)
+        self.learn_scaling(features, columns["weight"])
         return self.scaled(features), target, columns
 
     def forward(self, features: Tensor) -> Tensor:

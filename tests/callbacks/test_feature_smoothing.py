@@ -164,6 +164,18 @@ def test_two_processes_measure_what_one_does_also_resumed_amid_an_epoch(monkeypa
         torch.testing.assert_close(each._state, alone._state)
 
 
+def test_a_weight_is_copies_of_the_row(data: TabularValues) -> None:
+    weight, found = torch.arange(20) % 3, []
+    batch = instances(data, np.arange(20))
+    copies = {name: column.repeat_interleave(weight, 0) for name, column in batch.items()}
+    for rows in ({**batch, "weight": weight.float()}, copies):
+        callback, task = FeatureSmoothing(), Task(Softmax(), None, lambda p: torch.optim.SGD(p, lr=0.01))
+        task.build(data.labels, data.input_shape)
+        _trainer(callback, 2).fit(task, DataLoader([rows], batch_size=None))
+        found.append(callback._state)
+    torch.testing.assert_close(found[0], found[1])
+
+
 def test_padding_is_not_measured(data: TabularValues) -> None:
     batch, found = instances(data, np.arange(20)), []
     for batches in ([batch], [batch, {**batch, "weight": torch.zeros(20)}]):

@@ -71,3 +71,12 @@ def test_processes_share_their_rows(cut: int) -> None:
     rows = slice(cut), slice(cut, None)
     found = in_two_threads(lambda each: fit_temperature(prediction[rows[each.rank]], target[rows[each.rank]], each))
     assert found[0] == found[1] == pytest.approx(fit_temperature(prediction, target), rel=1e-9)
+
+
+def test_a_weight_is_copies_of_the_row() -> None:
+    prediction, target = _rows(3, 2.0, 1.0)
+    weight = torch.arange(40) % 4
+    found = [fit_temperature(prediction, target, weight=scale * weight) for scale in (1.0, 0.3)]
+    copies = torch.arange(40).repeat_interleave(weight)
+    assert found == [pytest.approx(fit_temperature(prediction[copies], target[copies]), rel=1e-9)] * 2
+    assert found[0] != pytest.approx(fit_temperature(prediction, target), rel=1e-3)

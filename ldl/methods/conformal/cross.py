@@ -9,7 +9,15 @@ import numpy as np
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
 from ldl.methods.conformal.calibration import true_scores, warn_too_few
-from ldl.methods.conformal.scores import check_level, check_nominal, label_scores, line_intervals, marginals, units_of
+from ldl.methods.conformal.scores import (
+    check_level,
+    check_nominal,
+    label_scores,
+    line_intervals,
+    marginals,
+    units_of,
+    weights_of,
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class CrossConformal:
     @classmethod
     def fit(
         cls, labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray, fold: np.ndarray,
-        groups: np.ndarray | None = None,
+        groups: np.ndarray | None = None, weight: np.ndarray | None = None,
     ) -> CrossConformal:  # fmt: skip
         """Calibrate on out-of-fold predictions.
 
@@ -51,6 +59,7 @@ class CrossConformal:
             truth: See :meth:`Conformal.fit`.
             fold: (N,) number of this model, from 0.
             groups: (N,), none of them in two folds; None for independent rows.
+            weight: See :meth:`Conformal.fit`.
 
         Raises:
             LDLError: Shapes that do not match, rows that are no distributions, or a group in two folds.
@@ -63,7 +72,7 @@ class CrossConformal:
         unit, size = units_of(len(fold), groups)
         if len(np.unique(np.stack([unit, fold]), axis=1).T) > len(size):
             raise LDLError("a group is in two folds; cut folds of whole groups, as GroupKFold does")
-        weight = 1 / size[unit]
+        weight = weights_of(unit, size, weight)
         if not labels.has_values:
             mass = np.asarray(truth, dtype=np.float64)
             weight = weight[:, None] * mass / mass.sum(1, keepdims=True)

@@ -60,10 +60,7 @@ class Scores:
         if not len(scores) or not np.isfinite(scores).all():
             raise LDLError(f"calibration needs at least one row and finite scores, got {len(scores)} rows")
         unit, size = units_of(len(scores), groups)
-        rows = 1 / size[unit]
-        if weight is not None and (weight != weight[0]).any():
-            rows = rows * weight.astype(np.float64)
-            rows *= len(size) / rows.sum()
+        rows = weights_of(unit, size, weight)
         if mass is not None:
             mass = np.asarray(mass, dtype=np.float64)
             rows = rows[:, None] * mass / mass.sum(1, keepdims=True)
@@ -100,6 +97,15 @@ def units_of(rows: int, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
         raise LDLError(f"groups {shape} must name a group of every row, ({rows},)")
     _, unit, size = distinct(groups, return_inverse=True, return_counts=True)
     return unit, size
+
+
+def weights_of(unit: np.ndarray, size: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Return the weight of every row in its unit, (N,): 1 a unit, or in proportion to weights, the sum of units."""
+    rows: np.ndarray = 1 / size[unit]
+    if weight is None or not (weight != weight[0]).any():
+        return rows
+    rows = rows * weight.astype(np.float64)
+    return rows * (len(size) / rows.sum())
 
 
 def check_level(level: float) -> None:

@@ -199,3 +199,30 @@ def test_cross_arguments_that_do_not_match() -> None:
         CrossConformal.fit(LETTERS, np.eye(5), np.eye(5), np.arange(5)).label_set(np.eye(5)[None].repeat(4, 0), 0.5)
     with pytest.raises(LDLError, match="take label_set"):
         CrossConformal.fit(LETTERS, np.eye(5), np.eye(5), np.arange(5)).interval(np.eye(5)[None].repeat(5, 0), 0.5)
+
+
+@pytest.mark.parametrize("labels", [AGES, NAMES], ids=["values", "names"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_weights_are_shares_of_the_rows_in_the_miss(labels: LabelSpace, grouped: bool) -> None:
+    """The share of weight beyond a threshold, against loops; copies of a row in its group give the same."""
+    rng = np.random.default_rng(0)
+    p, group = rng.dirichlet(np.ones(len(labels)), 60), np.arange(60) // (3 if grouped else 1)
+    truth = rng.uniform(0, 20, 60) if labels.has_values else rng.dirichlet(np.ones(5), 60)
+    weight = 0.1 + rng.gamma(1.0, size=60)
+    groups, units = group if grouped else None, len(np.unique(group))
+    size = np.bincount(group)[group]
+    own = weight / size * units / (weight / size).sum()
+    found = Conformal.fit(labels, p, truth, groups, weight).scores[0]
+    scores = line_scores(p, truth, labels.points[:, 0].numpy())[:, None] if labels.has_values else label_scores(p)
+    mass = np.ones((60, 1)) if labels.has_values else truth
+    for level in (0.3, 0.8):
+        fits = [
+            t for t in np.unique(scores) if (own[:, None] * mass * (scores > t)).sum() + 1 <= (1 - level) * (units + 1)
+        ]
+        assert found.threshold(level) == pytest.approx(min(fits))
+    assert found.units == units and found.weight.sum() == pytest.approx(units)
+    again, plain = (Conformal.fit(labels, p, truth, groups, each).scores[0] for each in (7 * weight, None))
+    np.testing.assert_allclose(again.weight, found.weight)
+    assert np.abs(plain.weight - found.weight).max() > 0.1
+    cross = CrossConformal.fit(labels, p, truth, group % 3, groups, weight).weight
+    np.testing.assert_allclose(cross, own if labels.has_values else own[:, None] * mass)

@@ -196,6 +196,8 @@ class LDLCLI(LightningCLI):
             listen_for_requeue(plugins)
             trainer = pl.Trainer(**arguments, callbacks=[SignalHandlers(), *given, *callbacks])
         check_strategy(trainer.strategy)  # which Lightning has chosen for "auto"
+        if arguments["sync_batchnorm"] and trainer.world_size > 1 and trainer.strategy.root_device.type == "cpu":
+            raise LDLError("trainer.sync_batchnorm needs GPUs, and this run has processes on CPUs; leave it out")
         return watch_processes(write_whole(trainer))
 
     def dump(self, config: Namespace, chosen: Mapping[str, Any] | None = None) -> str:

@@ -10,6 +10,7 @@ import torch
 
 from ldl.cli import main
 from ldl.engine.messages import explain, refusals
+from ldl.engine.parser import LDLCLI
 from ldl.engine.run_dir import cleanup_on_error
 from ldl.errors import LDLError
 
@@ -130,3 +131,15 @@ def test_a_lack_of_memory_is_said() -> None:
     assert asked(lambda: torch.empty(10**15)).startswith("not enough memory: ")
     assert asked(lambda: np.empty(10**15)).startswith("not enough memory: ")
     assert explain(ValueError("of this file")) is None and explain(KeyError("x")) is None
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_batch_normalisation_is_shared_between_gpus_only(devices: int) -> None:
+    """On CPUs, torch would raise an error of several lines in the first training step."""
+    options = ["--trainer.accelerator=cpu", "--trainer.sync_batchnorm=true", f"--trainer.devices={devices}"]
+    cli = LDLCLI(["--data=RotatedDigits", "--model.head=MeanPredictor", *options])
+    if devices == 1:
+        assert cli.make_trainer(cli.config, [], logger=False).world_size == 1
+    else:
+        with pytest.raises(LDLError, match="trainer.sync_batchnorm needs GPUs, and this run has processes on CPUs"):
+            cli.make_trainer(cli.config, [], logger=False)

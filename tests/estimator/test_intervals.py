@@ -39,21 +39,25 @@ def test_calibrated_intervals_cover(options: dict[str, Any], level: float = 0.9)
     assert level - slack < coverage(estimator, level) < level + slack + 0.03
 
 
-def test_cross_calibration_is_that_of_predictions_out_of_fold() -> None:
+@pytest.mark.parametrize("weight", [None, np.random.default_rng(0).integers(1, 9, 60).astype(float)], ids=["", "w"])
+def test_cross_calibration_is_that_of_predictions_out_of_fold(weight: np.ndarray | None) -> None:
     X, value = problem(60)
     person = np.repeat(np.arange(20), 3)
-    estimator = LDLRegressor(FOREST, labels=LABELS, conformal="cross", conformal_folds=4).fit(X, value, groups=person)
+    estimator = LDLRegressor(FOREST, labels=LABELS, conformal="cross", conformal_folds=4)
+    estimator.fit(X, value, groups=person, sample_weight=weight)
     predicted = np.empty((60, 101), np.float32)
     order = np.random.RandomState(0).permutation(20)  # noqa: NPY002  # of KFold(4, shuffle=True, random_state=0)
     for fold in np.split(order, 4):
         out = np.isin(person, fold)
-        model = LDLRegressor(FOREST, labels=LABELS).fit(X[~out], value[~out])
+        of_fold = None if weight is None else weight[~out]
+        model = LDLRegressor(FOREST, labels=LABELS).fit(X[~out], value[~out], sample_weight=of_fold)
         predicted[out] = model.predict_distribution(X[out])
-    expected = Conformal.fit(LABELS, predicted, value, person)
+    expected = Conformal.fit(LABELS, predicted, value, person, weight)
     found = estimator.predictor_.task.calibration
     assert found is not None and found.units == expected.units == 20
     np.testing.assert_allclose(found.scores[0].score, expected.scores[0].score, atol=1e-5)
-    plain = LDLRegressor(FOREST, labels=LABELS).fit(X, value, groups=person)
+    np.testing.assert_allclose(found.scores[0].weight, expected.scores[0].weight, rtol=1e-5)
+    plain = LDLRegressor(FOREST, labels=LABELS).fit(X, value, groups=person, sample_weight=weight)
     assert np.array_equal(plain.predict(X), estimator.predict(X))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
+import importlib
 import json
 import pkgutil
 import re
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from places import ROOT
+from places import ROOT, load_script
 from predicted import MOST, compare
 
 from benchmarks import summary
@@ -36,10 +36,7 @@ from ldl.metrics import metrics_for, registry
 from ldl.plugins import GROUP, discover
 from ldl.reports.edges import CRISP, EDGE_METRICS
 
-SCRIPT = importlib.util.spec_from_file_location("write_reference", ROOT / "docs" / "write_reference.py")
-assert SCRIPT and SCRIPT.loader
-reference = importlib.util.module_from_spec(SCRIPT)
-SCRIPT.loader.exec_module(reference)
+reference = load_script(ROOT / "docs" / "write_reference.py")
 
 PAGES = [
     *(ROOT / place / "README.md" for place in (".", "plugins", "benchmarks")),

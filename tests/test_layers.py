@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
-from places import ROOT
+from places import ROOT, load_script
 
 LAYERS = (
     ("ldl.errors", "ldl.collective", "ldl.progress"),
@@ -89,9 +88,5 @@ def test_few_loose_modules_and_short_files() -> None:
 
 
 def test_the_picture_shows_the_layers() -> None:
-    place = ROOT / "docs" / "draw_layers.py"
-    spec = importlib.util.spec_from_file_location("draw_layers", place)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script(ROOT / "docs" / "draw_layers.py")
     assert module.PICTURE.read_text() == module.draw(LAYERS), "run python docs/draw_layers.py"

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from places import ROOT, load_script
 
-SCRIPT = importlib.util.spec_from_file_location("readability", ROOT / "docs" / "readability.py")
-assert SCRIPT and SCRIPT.loader
-readability = sys.modules["readability"] = importlib.util.module_from_spec(SCRIPT)
-SCRIPT.loader.exec_module(readability)
+readability = load_script(ROOT / "docs" / "readability.py")
 
 
 @pytest.mark.parametrize("page", readability.pages(), ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -100,7 +100,7 @@ print({name: round(value, 3) for name, value in kl.items()})
 # median and the highest predicted rating.
 
 # %%
-normal, softmax = rows["Normal"][0], rows["Softmax"][0]
+normal = rows["Normal"][0]
 order = np.argsort(normal["predicted_value"])
 figure, axes = plt.subplots(
     1, 3, figsize=(5.5, 2.4), sharey=True, layout="constrained"
@@ -109,20 +109,9 @@ for axis, film in zip(axes, (order[0], order[len(order) // 2], order[-1])):
     axis.bar(
         range(1, 11), normal["target"][film], color="lightgrey", label="votes"
     )
-    axis.plot(
-        range(1, 11),
-        softmax["prediction"][film],
-        "s-",
-        color="tab:orange",
-        label="Softmax",
-    )
-    axis.plot(
-        range(1, 11),
-        normal["prediction"][film],
-        "o-",
-        color="tab:blue",
-        label="Normal",
-    )
+    for name, style in {"Softmax": "s-C1", "Normal": "o-C0"}.items():
+        predicted = rows[name][0]["prediction"][film]
+        axis.plot(range(1, 11), predicted, style, label=name)
     axis.set(xlabel="rating", xticks=[1, 4, 7, 10])
 axes[0].set_ylabel("share")
 figure.legend(

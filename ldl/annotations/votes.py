@@ -333,17 +333,15 @@ def _from_counts(
     table: pd.DataFrame, item: str | None, columns: list[Any], total: str | None, order: Sequence[str], name: str
 ) -> Annotations:
     keys = _keys(table, item, name)
-    counts = np.nan_to_num(np.stack([_numbers(table[column], name) for column in columns], 1))
+    given = np.nan_to_num(np.stack([_numbers(table[column], name) for column in columns], 1))
     labels, places = _label_space([str(column).removeprefix(LABEL_PREFIX) for column in columns], order, name)
-    if (lost := places < 0).any() or len(set(places)) < len(places):
-        wrong = [str(column) for column, out in zip(columns, lost) if out]
-        what = (
-            f"{some(wrong)} are not in the order {some(order)}; give the order all labels"
-            if wrong
-            else (f"{some(list(map(str, columns)))} name a label twice; add them up")
+    if wrong := [str(column) for column, place in zip(columns, places) if place < 0]:
+        raise LDLError(
+            f"{name}: the label columns {some(wrong)} are not in the order {some(order)}; give the order all labels"
         )
-        raise LDLError(f"{name}: the label columns {what}")
-    given, counts = counts, np.zeros((len(table), len(labels)))
+    if len(set(places)) < len(places):
+        raise LDLError(f"{name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up")
+    counts = np.zeros((len(table), len(labels)))
     counts[:, places] = given
     some_vote = counts.sum(1) > 0
     if total is not None:

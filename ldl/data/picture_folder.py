@@ -25,6 +25,11 @@ from ldl.tables import open_named
 FIND = "--data.detector mtcnn finds the faces in them"
 
 
+def shows_faces(preprocessing: dict[str, Any] | None) -> bool:
+    """Return whether the images of a task, by its preprocessing, show faces; checkpoints that do not state it do."""
+    return (preprocessing or {}).get("faces", True) is True
+
+
 @options
 class PictureFolder(Unlabelled):
     """All images of a folder or list, for ``--stage predict``; labels and preprocessing come from the checkpoint.
@@ -62,7 +67,7 @@ class PictureFolder(Unlabelled):
 
         labels, self.input_shape, preprocessing = self.trained
         self.pipeline = Pipeline.from_dict(preprocessing.get("transforms", {}), preprocessing.get("channels", 3))
-        records, facts = self._records(preprocessing.get("alignment"), preprocessing.get("faces", True) is True)
+        records, facts = self._records(preprocessing.get("alignment"), shows_faces(preprocessing))
         crop_size, margin = preprocessing["crop_size"], preprocessing["margin"]
         self.crops = cached_crops(records, crop_size, margin, cache_root(self.cache_dir))
         self.rows = readable(self.crops.failed, len(records))

@@ -13,6 +13,7 @@ import numpy as np
 
 from ldl import charts
 from ldl.data.faces.detectors import Detector
+from ldl.data.picture_folder import shows_faces
 from ldl.data.pictures import read_picture
 from ldl.data.tables.columns import Column, Encoding
 from ldl.errors import LDLError
@@ -218,7 +219,7 @@ class PicturePage:
 
     def __init__(self, predictor: Predictor, folder: Path, detector: Detector | None = None) -> None:
         self.predictor, self.folder, self.detector = predictor, folder, detector
-        self.of_faces = detector is not None or (predictor.task.preprocessing or {}).get("faces", True) is True
+        self.of_faces = detector is not None or shows_faces(predictor.task.preprocessing)
 
     def of_picture(self, picture: str | None, face: float | None) -> tuple[str, Table, str, Table]:
         """Return the image with its faces, a table with a row per face, and chart and evidence of one ``face``."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from ldl.backbones.base import Backbone
 from ldl.checkpoint import CHECKPOINT_KEY
 from ldl.data.base import LDLDataModule
-from ldl.data.picture_folder import PictureFolder
+from ldl.data.picture_folder import PictureFolder, shows_faces
 from ldl.engine.arguments import tokenize, words_of
 from ldl.engine.configs import class_name, read_config
 from ldl.errors import LDLError
@@ -201,8 +201,8 @@ def _class_for(described: dict[str, Any], path: str) -> type[LDLDataModule] | No
     known = described.get("preprocessing") or {}
     if "scaling" in known:
         return TableFile
-    of_faces = known.get("faces", True) is True
-    if of_faces and path.lower().endswith((".csv", ".json", ".txt")) and os.path.isfile(os.path.expanduser(path)):
+    a_list = path.lower().endswith((".csv", ".json", ".txt")) and os.path.isfile(os.path.expanduser(path))
+    if a_list and shows_faces(known):
         return None
     if "crop_size" in known:
         return PictureFolder

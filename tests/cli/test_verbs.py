@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import fake_edges
 import pytest
 from PIL import Image
+from places import load_script
 from scipy.io import loadmat
 
 from ldl.cli import main
@@ -33,11 +32,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run_test(path: Path) -> None:
     """Run all functions of a file of tests."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    tests = [part for name, part in vars(module).items() if name.startswith("test_")]
+    tests = [part for name, part in vars(load_script(path)).items() if name.startswith("test_")]
     assert tests
     for test in tests:
         test()

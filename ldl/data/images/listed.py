@@ -47,7 +47,7 @@ def lists_images(path: Path) -> bool:
     if (table := open_named(path)) is None:
         return False
     keys = [key for key in _path_keys(table) if key in table.header]
-    first = [str(name).replace("\\", "/") for key in keys for name in table.frame([key])[key][:1]]
+    first = [_spelled(str(name), path.parent) for key in keys for name in table.frame([key])[key][:1]]
     return any(name.lower().endswith(SUFFIXES) and (path.parent / name).is_file() for name in first)
 
 
@@ -78,7 +78,12 @@ def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, lis
         raise LDLError(
             f"{place}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
         )
-    return column, [_spelled(file, place if place.is_dir() else place.parent) for file in files]
+    return column, [_spelled(file, _folder_of(place)) for file in files]
+
+
+def _folder_of(place: Path) -> Path:
+    """Return the folder that paths in a list are relative to; a list in Parquet may be a folder of files."""
+    return place if place.is_dir() else place.parent
 
 
 def _spelled(file: str, folder: Path) -> str:
@@ -215,7 +220,7 @@ class ListedImages(Images):
         for name in filter(None, (split, group)):
             frame[name] = table.groups(name)
         frame[column] = files
-        return Listing(frame, place if place.is_dir() else place.parent, str(place), column, split, group, table)
+        return Listing(frame, _folder_of(place), str(place), column, split, group, table)
 
     def _of_folder(self, folder: Path) -> Listing:
         import pandas as pd  # takes a second

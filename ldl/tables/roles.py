@@ -10,7 +10,19 @@ Role = Literal["image", "item", "rater", "vote", "value", "group", "split", "bag
 
 USUAL: dict[Role, tuple[str, ...]] = {
     "image": ("path", "image", "image_path", "file", "file_name", "filename", "file_path", "filepath", "img_path"),
-    "item": ("item", "task", "image", "path", "file", "instance", "example", "id", "image_path", "file_name", "filename")
+    "item": (
+        "item",
+        "task",
+        "image",
+        "path",
+        "file",
+        "instance",
+        "example",
+        "id",
+        "image_path",
+        "file_name",
+        "filename",
+    )
     + ("item_id", "task_id", "instance_id", "example_id", "sample_id", "image_id", "uid", "uuid"),
     "rater": ("rater", "annotator", "worker", "reader", "reading", "user", "performer", "coder", "judge")
     + ("rater_id", "annotator_id", "worker_id", "reader_id", "user_id", "coder_id", "judge_id", "user_name"),

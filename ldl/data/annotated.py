@@ -91,13 +91,13 @@ class Annotated(LDLDataModule):
         """Return the columns of votes in a table with this header. Raises LDLError if no layout fits."""
         return find_columns(header, source, item_column=self.item_column, **self._column_options)
 
-    def votes_apart(self, table: Path | None = None) -> VoteColumns | None:
+    def votes_apart(self, table: Path) -> VoteColumns | None:
         """Return the columns of the file ``votes``; None if there is none, or if it is the file of the ``table``.
 
         Raises:
             LDLError: The file cannot be read, or no layout fits.
         """
-        if self.votes is None or (file := self.find(self.votes)).resolve() == (table and table.resolve()):
+        if self.votes is None or (file := self.find(self.votes)).resolve() == table.resolve():
             return None
         header = _header(file)
         item = self.votes_item_column or (self.item_column if self.item_column in header else None)
@@ -116,24 +116,22 @@ class Annotated(LDLDataModule):
         source: str,
         item: str | None = None,
         spell: Callable[[str], str] | None = None,
-        apart: VoteColumns | None = None,
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
         Args:
-            table: A DataFrame of the instances, with the columns of votes; unused with ``apart``.
+            table: A DataFrame of the instances, with the columns of votes unless they stand in another file.
             keys: Item of every instance; unused if each row is an instance.
-            source: Name of the table, for messages.
+            source: Path of the table.
             item: Column of the keys in ``table``, which may then have any layout, such as one row a vote; None if each
                 row is an instance.
             spell: Returns the spelling in ``keys`` of an item in the file ``votes``; None compares them as they are.
-            apart: Columns of the file ``votes`` (:meth:`votes_apart`); None if the votes stand in ``table``.
 
         Raises:
             LDLError: Votes are wrong or do not join.
         """
         votes: Any
-        if apart is not None:
+        if (apart := self.votes_apart(Path(source))) is not None:
             votes, columns = self.find(str(self.votes)), apart
         else:
             votes, columns = table.assign(), self.vote_columns(table.columns, source)

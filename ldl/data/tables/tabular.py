@@ -93,7 +93,7 @@ class TabularLDL(Annotated, GroupedRows):
         """Return the rows of a table that have votes. Raises LDLError."""
         item = table.votes.item if table.votes is not None and table.votes.layout == "long" else None
         keys: Any = [] if table.items is None else table.items
-        found, rows = self.annotate(table.target, keys, str(self.file), item, apart=self.votes_apart(self.file))
+        found, rows = self.annotate(table.target, keys, str(self.file), item)
         self._check_sums(found, rows)
         if len(rows) < len(table.features):
             if isinstance(table.features, RowFile):

@@ -52,7 +52,13 @@ def plain_name(name: Any) -> str:
 
 
 def usual_columns(header: Iterable[Any], role: Role) -> list[Any]:
-    """Return the columns whose names are usual for a role, the most usual first."""
-    order = {name: place for place, name in enumerate(USUAL[role])}
+    """Return the columns whose names are usual for a role, the most usual first.
+
+    Any other name that ends in ``_id``, such as ``film_id``, may be an item.
+    """
+    header, order = list(header), {name: place for place, name in enumerate(USUAL[role])}
+    if role == "item":
+        others = {plain_name(name) for name in header} - {name for names in USUAL.values() for name in names}
+        order |= {name: len(order) for name in others if name.endswith("_id")}
     present = [(order[plain_name(name)], name) for name in header if plain_name(name) in order]
     return [name for _, name in sorted(present, key=lambda pair: pair[0])]

@@ -105,7 +105,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("name", ["id", "item", "task_id", "Image", "example"])
+@pytest.mark.parametrize("name", ["id", "item", "task_id", "Image", "film_id"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_an_item_stay_together_and_its_name_is_no_feature(kind: str, name: str, tmp_path: Path) -> None:
     target, module, options = KINDS[kind]

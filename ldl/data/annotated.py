@@ -161,10 +161,10 @@ class Annotated(LDLDataModule):
                 unlabelled=self.unlabelled,
                 spell=spell,
             )
+            found, rows = read.join(keys, source, self.unlabelled, self.unknown_items)
         if process_rank() == 0:
-            for note in read.notes:
+            for note in found.notes:
                 print(note, flush=True)
-        found, rows = read.join(keys, source, self.unlabelled, self.unknown_items)
         known = self.trained_labels
         if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
             found = found.over(known)  # these items have no vote for some label of training

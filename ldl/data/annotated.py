@@ -19,6 +19,7 @@ from ldl.data.names import find_group
 from ldl.errors import LDLError
 from ldl.options import option, options
 from ldl.tables import open_named
+from ldl.tables.roles import usual_columns
 
 Weighting = Literal["equal", "votes", "dirichlet"]
 
@@ -89,8 +90,18 @@ class Annotated(LDLDataModule):
         return any(bool(getattr(self, name)) for name in COLUMNS)
 
     def vote_columns(self, header: Iterable[Any], source: str) -> VoteColumns:
-        """Return the columns of votes in a table with this header. Raises LDLError if no layout fits."""
-        return find_columns(header, source, item_column=self.item_column, **self._column_options)
+        """Return the columns of votes in a table with this header. Raises LDLError if no layout fits.
+
+        If ``vote_column`` is given, and no column names an item or a rater, each row is an item.
+        """
+        header, item = list(header), self.item_column
+        if (
+            self.vote_column is not None
+            and item is None
+            and not (usual_columns(header, "item") or usual_columns(header, "rater") or self.rater_column)
+        ):
+            header, item = [*header, ROW], ROW
+        return find_columns(header, source, item_column=item, **self._column_options)
 
     def votes_apart(self, table: Path) -> VoteColumns | None:
         """Return the columns of the file ``votes``; None if there is none, or if it is the file of the ``table``.

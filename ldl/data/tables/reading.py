@@ -30,13 +30,13 @@ from ldl.data.names import (
 )
 from ldl.data.storage import OBJECTS, USUAL, RowFile, Storage
 from ldl.data.tables.checks import check_distributions, check_matrix
-from ldl.data.tables.column_roles import ColumnRoles, Selection, copies_of_labels, find_roles
+from ldl.data.tables.column_roles import Selection, find_roles
 from ldl.data.tables.columns import column_kind, is_plain, typed
 from ldl.data.tables.item_rows import check_constant, first_rows, take_rows
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
-from ldl.tables.entries import as_text, is_frame, to_names
+from ldl.tables.entries import is_frame, to_names
 from ldl.tables.roles import usual_columns
 from ldl.validation.archive import check_archive, check_mat
 from ldl.validation.files import ABSENT, check_file, visible
@@ -183,8 +183,6 @@ class TableReader:
         roles = find_roles(table, chosen, target, votes, self.group_key, needed)
         self._check_parts(table, chosen, target, roles.features)
         features = self._features(table, roles.features)
-        if not self.values:
-            features, roles = self._without_labels(table, features, roles, votes, target)
         found: Any
         if votes is not None or chosen.apart is not None:
             found = table.texts([name for name in table.header if name in (votes.all if votes else ())])
@@ -198,7 +196,7 @@ class TableReader:
         keys |= {"group_key": roles.group, "split_column": roles.split}
         keys |= {} if items is None else {"item_column": roles.item}
         read = Table(features, found, groups, names, roles.features, keys, items, sets, roles.left_out, votes)
-        if votes is not None and votes.layout == "long":
+        if votes is not None and votes.layout == "long" and items is not None:
             read = self._one_row_an_item(read, str(table.path))
         elif items is not None and groups is None and len(np.unique(items)) < len(items):
             read = replace(read, groups=items, keys=keys | {"group_key": roles.item})
@@ -206,7 +204,8 @@ class TableReader:
 
     def _one_row_an_item(self, table: Table, source: str) -> Table:
         """Return a table without the further rows of its items, which hold further votes. Raises LDLError."""
-        if table.items is None or isinstance(table.features, RowFile):
+        assert table.items is not None
+        if isinstance(table.features, RowFile):
             raise LDLError(
                 f"{source} has one row a vote and stays on disk; read it into memory with a larger --data.in_memory, "
                 "or give the votes in a file of their own with --data.votes"
@@ -264,33 +263,6 @@ class TableReader:
             f"{table.path}: needs rows, feature columns, and {needed}; it has {len(table)} rows, its columns are "
             f"{some(table.header)}{otherwise}"
         )
-
-    def _without_labels(
-        self,
-        table: CsvTable | Parquet,
-        features: Any,
-        roles: ColumnRoles,
-        votes: VoteColumns | None,
-        target: Sequence[str],
-    ) -> tuple[Any, ColumnRoles]:
-        """Leave out features that repeat the labels, such as the most frequent one, unless an option names them."""
-        candidates: list[str] = usual_columns(roles.features, "vote")
-        if is_frame(features):
-            candidates += [name for name, column in features.items() if column_kind(column) == "category"]
-        candidates = [name for name in dict.fromkeys(candidates) if name not in roles.named]
-        if isinstance(features, RowFile) or not (candidates and target):
-            return features, roles
-        if votes is None or votes.layout == "counts":
-            labels = [_label_name(name) for name in target]
-        else:
-            labels = sorted(set(table.texts(target).stack().map(as_text)) - {""})
-        copies = copies_of_labels(table, candidates, labels)
-        kept = [name for name in roles.features if name not in copies]
-        if not copies:
-            return features, roles
-        places = [roles.features.index(name) for name in kept]
-        features = features[kept] if is_frame(features) else features[:, places]
-        return features, replace(roles, features=kept, left_out=[*roles.left_out, *copies])
 
     def _features(self, table: CsvTable | Parquet, columns: list[str]) -> Any:
         """Return the features as a matrix, in memory or on disk, or as a typed frame. Raises LDLError."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from ldl.annotations.answers import Duplicates, Multiple, answers_of, check_choice, heading_rows
-from ldl.annotations.columns import Layout, VoteColumns, find_columns
+from ldl.annotations.columns import Layout, VoteColumns, find_columns, listed_names
 from ldl.annotations.counting import counts_of, place_of
 from ldl.annotations.labels import LabelType, label_space, look_alikes, natural_order, unused
 from ldl.annotations.votes import Annotations, spellings
@@ -107,13 +107,11 @@ def read_annotations(
     )
     given = {"item_column": item_column, "rater_column": rater_column, "vote_column": vote_column}
     notes = _unclear_columns(table, columns, given, name)
-    listed = [order] if isinstance(order, str) else list(order)
+    listed = listed_names(order)
     table = _without_headings(table, columns, bool(listed), name, notes)
-    excluded = [no_vote] if isinstance(no_vote, str) or not isinstance(no_vote, Sequence) else list(no_vote)
-    reader = _Reader(
-        name, table, columns, spell, label_type, listed or _category_order(table, columns, name), excluded,
-        duplicates, multiple, notes,
-    )  # fmt: skip
+    listed = listed or _category_order(table, columns, name)
+    excluded = [spelling(answer, numeral=True) for answer in listed_names(no_vote)]
+    reader = _Reader(name, table, columns, spell, label_type, listed, excluded, duplicates, multiple, notes)
     made = reader.from_counts() if columns.layout == "counts" else reader.from_votes()
     if not len(made):
         raise LDLError(f"{name}: none of {made.left_out} items has a vote; give votes, or correct the columns")
@@ -127,71 +125,73 @@ def read_annotations(
     return made
 
 
+@dataclass
 class _Reader:
-    """One table that is read, with its options; ``notes`` is filled while reading."""
+    """One table that is read, with its options; ``notes`` is filled while reading.
 
-    def __init__(
-        self,
-        name: str,
-        table: pd.DataFrame,
-        columns: VoteColumns,
-        spell: Callable[[str], str] | None,
-        label_type: LabelType,
-        order: list[Any],
-        no_vote: list[Any],
-        duplicates: Duplicates,
-        multiple: Multiple,
-        notes: list[str],
-    ) -> None:
-        self.name, self.table, self.columns, self.label_type, self.order = name, table, columns, label_type, order
-        self.no_vote = [spelling(answer, numeral=True) for answer in no_vote]
-        self.duplicates, self.multiple, self.notes = duplicates, multiple, notes
-        self.spell = spell
-        item = np.arange(len(table)) if columns.item is None else table[columns.item].to_numpy()
-        if spell is not None and columns.item is not None:
-            item = _objects(spell(key.strip()) if isinstance(key, str) else key for key in item)
-        self.items, self.keys = item, spellings(item)
+    Attributes:
+        items: (N,) item of each row, as it is.
+        keys: (N,) its spelling.
+    """
+
+    name: str
+    table: pd.DataFrame
+    columns: VoteColumns
+    spell: Callable[[str], str] | None
+    label_type: LabelType
+    order: list[Any]
+    no_vote: list[str]
+    duplicates: Duplicates
+    multiple: Multiple
+    notes: list[str]
+
+    def __post_init__(self) -> None:
+        spell, item = self.spell, self.columns.item
+        self.items: np.ndarray = np.arange(len(self.table)) if item is None else self.table[item].to_numpy()
+        if spell is not None and item is not None:
+            self.items = _objects(spell(key.strip()) if isinstance(key, str) else key for key in self.items)
+        self.keys = spellings(self.items)
 
     def from_counts(self) -> Annotations:
-        columns = list(self.columns.labels)
+        """Read counts or shares in label columns."""
+        columns, total = list(self.columns.labels), self.columns.total
         kept = self._check_items()
-        counts, percent = counts_of(self.table, columns, self.columns.total, self.name, self.notes)
+        counts, percent = counts_of(self.table, columns, total, self.name, self.notes)
         names = [column.removeprefix(LABEL_PREFIX) if isinstance(column, str) else column for column in columns]
         names = [spelling(name, numeral=True) for name in names]
-        if len(set(names)) < len(names):
-            raise LDLError(
-                f"{self.name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up"
-            )
+        counted = total is not None or not percent and bool((counts == np.round(counts)).all())
         use = np.array([name not in self.no_vote for name in names])
         self.notes += unused(self.no_vote, names, "no_vote", self.name)
         if dropped := counts[:, ~use].sum():
-            self.notes.append(f"{self.name}: {dropped:.10g} votes for {some(self.no_vote)} are no votes and left out")
-        counts, names = counts[:, use], [name for name, is_label in zip(names, use) if is_label]
+            what = "votes" if counted else "shares"
+            self.notes.append(f"{self.name}: {dropped:.10g} {what} of {some(self.no_vote)} are no votes and left out")
+        sums, names, counts = counts.sum(1), [name for name, is_label in zip(names, use) if is_label], counts[:, use]
+        if not counted and dropped:
+            counts *= np.divide(sums, counts.sum(1), out=np.zeros_like(sums), where=counts.sum(1) > 0)[:, None]
+        doubled = f"{self.name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up"
+        if len(set(names)) < len(names):
+            raise LDLError(doubled)
         labels, places, notes = label_space(names, counts.sum(0), self.name, self.label_type, self.order)
+        if len(set(places[places >= 0])) < (places >= 0).sum():
+            raise LDLError(doubled)
         self.notes += notes
         if wrong := [name for name, place in zip(names, places) if place < 0]:
             raise LDLError(
                 f"{self.name}: the label columns {some(wrong)} are not in the order "
                 f"{some(list(map(str, self.order)))}; give the order all labels"
             )
-        if len(set(places)) < len(places):
-            raise LDLError(
-                f"{self.name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up"
-            )
-        placed = np.zeros((len(counts), len(labels)))
-        placed[:, places] = counts
-        placed, codes, first = placed[kept], *_codes(self.keys[kept])
-        if len(first) < len(placed) and not (self.columns.total is not None or (placed == np.round(placed)).all()):
+        codes, first = _codes(self.keys[kept])
+        if len(first) < len(codes) and not counted:
             raise LDLError(
                 f"{self.name}: several rows of an item hold shares, which do not add up; pass duplicates first or last"
             )
         summed = np.zeros((len(first), len(labels)))
-        np.add.at(summed, codes, placed)
+        np.add.at(summed, (codes[:, None], places), counts[kept])
         voted = summed.sum(1) > 0
-        items = _as_keys(self.items[kept][first])[voted]
-        total = self.columns.total is not None
-        left_out = int((~voted).sum())
-        return Annotations(items, labels, summed[voted], "counts", None, left_out, total, percent=percent)
+        items, left_out = _as_keys(self.items[kept][first])[voted], int((~voted).sum())
+        return Annotations(
+            items, labels, summed[voted], "counts", left_out=left_out, totals=total is not None, percent=percent
+        )
 
     def from_votes(self) -> Annotations:
         """Read single votes, in the long layout or in a matrix."""
@@ -201,8 +201,8 @@ class _Reader:
         places = self._check_votes(places, rows, raters)
         texts = np.array([text for place in places for text in answers[place]], object)
         if not len(texts):
-            votes = [self.columns.vote] if self.columns.layout == "long" else self.columns.raters
-            raise LDLError(f"{self.name} has no vote; fill in {', '.join(map(str, votes[:8]))}")
+            columns = [self.columns.vote] if self.columns.layout == "long" else self.columns.raters
+            raise LDLError(f"{self.name} has no vote; fill in {', '.join(map(str, columns[:8]))}")
         owners = np.repeat(places, [len(answers[place]) for place in places])
         rows = rows[owners]
         names = natural_order(dict.fromkeys(texts))
@@ -276,6 +276,7 @@ class _Reader:
                 raise LDLError(
                     f"{self.name}: {count} items {what} {column}, the first is {item!r}; give every item one group"
                 )
+        self.notes += look_alikes(dict.fromkeys(first["group"], "a group"), "groups", self.name, case=False)
         row = first.index.to_numpy()[first["item"].argsort()]
         return to_names(self.table[column].to_numpy()[row], f"{self.name}: the group, column {column!r},")
 

@@ -397,6 +397,6 @@ def _unclear_columns(table: pd.DataFrame, columns: VoteColumns, given: dict[str,
             )
     if columns.beside:
         notes.append(
-            f"{name}: {some(list(map(str, columns.beside)))} stand beside votes and are neither votes nor features"
+            f"{name}: {some(list(map(str, columns.beside)))} describe votes; they are neither votes nor features"
         )
     return notes

@@ -27,6 +27,7 @@ from ldl.inference.data import TableFile, WholePictures
 from ldl.options import options_of
 from ldl.protocols import Fold
 from ldl.spec import from_spec
+from ldl.tables.csv_table import MARKS
 
 KEY = "options"
 """Entry of a checkpoint: the configuration of its run."""
@@ -201,7 +202,7 @@ def _class_for(described: dict[str, Any], path: str) -> type[LDLDataModule] | No
     known = described.get("preprocessing") or {}
     if "scaling" in known:
         return TableFile
-    a_list = path.lower().endswith((".csv", ".json", ".txt")) and os.path.isfile(os.path.expanduser(path))
+    a_list = path.lower().endswith((*MARKS, ".json", ".txt")) and os.path.isfile(os.path.expanduser(path))
     if a_list and shows_faces(known):
         return None
     if "crop_size" in known:

@@ -134,6 +134,24 @@ def random_split(size: int, test_fraction: float, seed: int) -> tuple[np.ndarray
     return train, test
 
 
+def published(sets: np.ndarray) -> Fold:
+    """Return the rows of a published split, in which the validation set may be empty.
+
+    Args:
+        sets: (size,) set of each row: ``train``, ``val`` or ``test``.
+
+    Raises:
+        LDLError: No row is in train, or none in test.
+    """
+    train, val, test = (np.flatnonzero(sets == name) for name in ("train", "val", "test"))
+    if lacking := [name for name, rows in (("train", train), ("test", test)) if not len(rows)]:
+        raise LDLError(
+            f"the published split has no row in {lacking[0]}; a run needs train and test: add rows of both, or choose "
+            "another data.protocol"
+        )
+    return Fold(train, val, test)
+
+
 def leak(fold: Fold, groups: np.ndarray) -> float:
     """Return the share of test instances whose group is also in training or validation, in [0, 1]."""
     known = groups[np.concatenate([fold.train, fold.val])]

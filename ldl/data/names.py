@@ -109,11 +109,6 @@ def split_sets(path: Path, column: str, entries: Iterable[Any]) -> np.ndarray:
     return np.array([SPLIT_SETS[text] for text in texts], str)
 
 
-def is_reserved(name: str) -> bool:
-    """Return whether a column has the name of distributions or groups, in upper or lower case."""
-    return name.lower().startswith(LABEL_PREFIX) or bool(usual_columns([name], "group"))
-
-
 def label_columns(path: Path, header: Sequence[str]) -> list[str]:
     """Return the columns named ``label:NAME``. Raises LDLError for a prefix with upper-case letters."""
     labels = [name for name in header if name.lower().startswith(LABEL_PREFIX)]

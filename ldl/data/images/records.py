@@ -11,7 +11,7 @@ import numpy as np
 
 from ldl.data.pictures import units
 from ldl.errors import LDLError
-from ldl.protocols import Fold, kfold, leave_one_group_out, random_split, stratified_kfold
+from ldl.protocols import Fold, kfold, leave_one_group_out, published, random_split, stratified_kfold
 
 TrainTest = tuple[np.ndarray, np.ndarray]
 """Training and test rows."""
@@ -176,14 +176,8 @@ FIRST_FOLDERS = (0, 2, 4, 5, 6)
 
 
 def _parts(request: SplitRequest) -> TrainTest | Fold:
-    part = request.fact("part", "train, val or test")
-    train, val, test = (np.flatnonzero(part == name) for name in ("train", "val", "test"))
-    if lacking := [name for name, rows in (("train", train), ("test", test)) if not len(rows)]:
-        raise LDLError(
-            f"no image of the list is in part {lacking[0]!r}; this protocol needs train and test: list images of "
-            "both, or choose another protocol"
-        )
-    return Fold(train, val, test) if len(val) else (train, test)
+    fold = published(request.fact("part", "train, val or test"))
+    return fold if len(fold.val) else (fold.train, fold.test)
 
 
 def _folders(request: SplitRequest) -> Fold:

@@ -234,7 +234,7 @@ def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
             "list.csv has no rater_column and vote_column; pass the names, or label_columns",
         ),
         (["path,label:a,label:b,split", "0.png,1,2,train", "1.png,1,2,tset"], {}, "the first is 1.png in 'tset'; ren"),
-        (["path,label:a,label:b,split", "0.png,1,2,train"], {}, "no image of the list is in part 'test'"),
+        (["path,label:a,label:b,split", "0.png,1,2,train"], {}, "has no row in test"),
         (["path,rater,label,group", "0.png,a,x,1", "0.png,b,y,2"], {}, "1 images have several entries of 'group'"),
         (["path,label:a,label:b", "0.png,1,2"], {"split_column": "splt"}, "no key 'splt'"),
         (["path,label:a,label:b,Split", "0.png,1,2,train"], {}, "no split under split; .* pass --data.split_column"),

@@ -30,7 +30,8 @@ class FaceRecords:
         sigmas: (N,) standard deviation of each label distribution in the labels' unit; None uses one for all.
         facts: Further columns, (N,) each, that protocols use, such as ``race`` and ``gender``.
         extra: (N,) whether an image is from another data set, in the training set of every fold and in no test set.
-        taken: Summary of the columns of a list that are used and ignored.
+        columns: Column of the list that holds each part, by the part, such as ``person``.
+        left_out: Columns of the list without a use.
     """
 
     folder: Path
@@ -41,7 +42,8 @@ class FaceRecords:
     sigmas: np.ndarray | None = None
     facts: dict[str, np.ndarray] = field(default_factory=dict)
     extra: np.ndarray | None = None
-    taken: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.files)

@@ -18,7 +18,7 @@ from ldl.data.tables.module import ScaledRows
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
 from ldl.options import options
-from ldl.protocols import Fold, leak, leave_one_group_out, published, stratified_kfold, with_validation
+from ldl.protocols import Fold, leave_one_group_out, published_split, stratified_kfold, with_validation
 from ldl.tables.csv_table import CsvTable, read_csv
 from ldl.tables.roles import Role, plain_name, usual_columns
 from ldl.validation.files import ABSENT, check_file
@@ -221,6 +221,7 @@ class Bags(ScaledRows):
         if self.protocol is None:
             usual = "kfold" if table.groups is None else "group_exclusive"
             self.protocol = usual if table.sets is None else "published"
+        self.leaky = None if table.groups is None else self.protocol in ("kfold", "published")
         unused = table.sets is not None and self.protocol != "published"
         self.tell_taken(table.taken + f"; protocol {self.protocol} does not use the split" * unused)
         self.chosen = table.keys
@@ -237,19 +238,13 @@ class Bags(ScaledRows):
         """Return the bags of one fold. Raises LDLError if the file lacks the groups or sets of the protocol."""
         table, fold, seed = self.table, self.fold, self.fold_seed
         if self.protocol == "published":
-            split = published(self._sets)
-            if fold:
-                raise LDLError(f"fold {fold} must be 0: a published split is one fold")
-            parts = split.train, split.test
-        elif self.protocol == "leave_one_group_out":
+            return published_split(self._sets, self.val_fraction, seed, fold, table.groups)
+        if self.protocol == "leave_one_group_out":
             parts = leave_one_group_out(self._groups, fold)
         else:
             groups = self._groups if self.protocol == "group_exclusive" else None
             parts = stratified_kfold(table.label, self.folds, fold, seed, groups, width=1)
-        if self.protocol != "published" or not len(split.val):
-            split = with_validation(*parts, self.val_fraction, seed, fold, table.groups)
-        self.leaky = None if table.groups is None else self.protocol == "kfold" or leak(split, table.groups) > 0
-        return split
+        return with_validation(*parts, self.val_fraction, seed, fold, table.groups)
 
     @property
     def num_folds(self) -> int:

@@ -174,12 +174,12 @@ def test_a_column_of_sets_is_the_published_split(name: str, tmp_path: Path, caps
     assert left.protocol == "kfold"
 
 
-def test_a_published_split_that_leaks_is_marked(tmp_path: Path) -> None:
-    for patients, leaky in ((12, True), (24, False)):
+def test_a_published_split_counts_its_leaks(tmp_path: Path) -> None:
+    for patients, leak in ((12, 1), (24, 0)):
         sets = [f"{('train', 'test')[bag // 12]},{bag % patients}" for bag in range(24)]
         data = Bags(str(grouped(tmp_path / "t.csv", "split,patient", sets.__getitem__)), val_fraction=0.25)
         data.setup()
-        assert data.leaky is leaky and len(data.split.val) == 3 and len(data.split.test) == 12
+        assert (data.leak, data.leaky, len(data.split.val), len(data.split.test)) == (leak, True, 3, 12)
 
 
 @pytest.mark.parametrize(

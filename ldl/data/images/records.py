@@ -11,7 +11,7 @@ import numpy as np
 
 from ldl.data.pictures import units
 from ldl.errors import LDLError
-from ldl.protocols import Fold, kfold, leave_one_group_out, published, random_split, stratified_kfold
+from ldl.protocols import Fold, kfold, leave_one_group_out, published_split, random_split, stratified_kfold
 
 TrainTest = tuple[np.ndarray, np.ndarray]
 """Training and test rows."""
@@ -178,7 +178,7 @@ FIRST_FOLDERS = (0, 2, 4, 5, 6)
 
 
 def _parts(request: SplitRequest) -> TrainTest | Fold:
-    fold = published(request.fact("part", "train, val or test"))
+    fold = published_split(request.fact("part", "train, val or test"), 0, 0)
     return fold if len(fold.val) else (fold.train, fold.test)
 
 

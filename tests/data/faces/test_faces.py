@@ -178,7 +178,7 @@ def test_a_column_of_persons_keeps_them_apart(name: str, tmp_path: Path) -> None
         (["path,age,x0,y0,x1,y1", "a.png,3,9,0,0,9"], {}, "line 2: the box x0 9, y0 0, x1 0, y1 9 ends before it"),
         (["path,age", "a.png,3"], {"train_transforms": [A.RandomCrop(64, 64)]}, "RandomCrop cannot take an image of"),
         (["path,age", "a.png,3"], {"protocol": "startified"}, "stratified"),
-        (["path,age,part", "a.png,3,train", "b.png,4,val"], {"protocol": "parts"}, "has no row in test"),
+        (["path,age,part", "a.png,3,train", "b.png,4,val"], {"protocol": "parts"}, "no instance is in the set 'test'"),
         (["path,age", "a.png,3"], {"split_list": "x.txt"}, "protocol stratified follows no list"),
         (["path,age,person", "a.png,3,ann", "b.png,4,"], {}, "line 3, column 'person' is '', which is no name"),
         (["path,age", "a.png,3", "b.png,4", "./a.png,3"], {}, r"line 4 lists \./a\.png again, after line 2; keep one"),

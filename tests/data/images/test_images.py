@@ -239,10 +239,10 @@ def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
             {},
             "column 'split' .* 1 entries are no train, .* 'tset'; re",
         ),
-        (["path,label:a,label:b,split", "0.png,1,2,train"], {}, "has no row in test"),
+        (["path,label:a,label:b,split", "0.png,1,2,train"], {}, "no instance is in the set 'test'"),
         (["path,rater,label,group", "0.png,a,x,1", "0.png,b,y,2"], {}, "1 images have several entries of 'group'"),
         (["path,label:a,label:b", "0.png,1,2"], {"split_column": "splt"}, "no key 'splt'"),
-        (["path,label:a,label:b,Split", "0.png,1,2,train"], {}, "has no row in test"),
+        (["path,label:a,label:b,Split", "0.png,1,2,train"], {}, "no instance is in the set 'test'"),
         (["path,label:a,label:b,fold", "0.png,1,2,3"], {}, "column 'fold' is named like a published split, .* is '3';"),
         (
             ["path,label:a,label:b,split,set", "0.png,1,2,a,b"],

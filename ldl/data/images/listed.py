@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from ldl.annotations.columns import find_columns
+from ldl.annotations import Annotations
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.data.images.module import Images
@@ -38,14 +38,20 @@ ImageProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "
 
 def lists_images(table: CsvTable | Parquet, given: str | None = None) -> bool:
     """Return whether one of the image files that a table names, in the ``given`` or a usual column, is there."""
-    columns = _image_columns(table) if given is None else [given] if given in table.header else []
     folder = _folder_of(table.path)
-    return any((folder / _spelled(name, folder)).is_file() for column in columns for name in _images_in(table, column))
+    return any((folder / name).is_file() for name in listed_names(table, given))
+
+
+def listed_names(table: CsvTable | Parquet, given: str | None = None) -> list[str]:
+    """Return the entries that end as image files do, in the ``given`` or usual columns, as paths below the folder."""
+    columns = _image_columns(table) if given is None else [given] if given in table.header else []
+    return [_spelled(name, _folder_of(table.path)) for column in columns for name in _images_in(table, column)]
 
 
 def _images_in(table: CsvTable | Parquet, column: str) -> list[str]:
     """Return the entries of a column that end as image files do."""
-    return [name for name in map(str, table.frame([column])[column]) if name.strip().lower().endswith(SUFFIXES)]
+    names = [str(entry).strip() for entry in table.frame([column])[column]]
+    return [name for name in names if name.lower().endswith(SUFFIXES)]
 
 
 def _image_columns(table: CsvTable | Parquet) -> list[str]:
@@ -215,18 +221,23 @@ class ListedImages(Images):
         """Return the images of a table. Raises LDLError for a missing column, or an entry without a name."""
         place, header = table.path, table.others()
         column, files = listed_files(table, self.path_column)
-        others = [name for name in header if name not in {column, *self.columns_of_votes(header, str(place))}]
+        others = [name for name in header if name not in {column, *self.columns_of_votes(header, place)}]
         split = find_split(place, others, self.split_column, self._needed)
-        group = find_group(place, [name for name in others if name != split], self.group_key, self._needed)
-        frame = table.frame(header)
+        group = find_group(place, [name for name in others if name != split], self.group_key, self.group_needed)
+        frame = table.texts(header)
         for name in filter(None, (split, group)):
             frame[name] = table.groups(name)
         frame[column] = files
         return Listing(frame, _folder_of(place), str(place), column, split, group, table)
 
-    def columns_of_votes(self, header: list[str], source: str) -> list[Any]:
+    def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
         """Return the columns that are votes, or describe votes; none by default."""
         return []
+
+    @property
+    def group_needed(self) -> bool:
+        """Whether a given ``group_key`` must be in the list."""
+        return self._needed
 
     def _of_folder(self, folder: Path) -> Listing:
         import pandas as pd  # takes a second
@@ -259,11 +270,6 @@ class ListedImages(Images):
         if listing.split is not None:
             facts["part"] = split_sets(Path(listing.source), listing.split, firsts[listing.split])
         groups = None if listing.group is None else np.array(firsts[listing.group], str)
-        found = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
-        if listing.table is not None:
-            self.chosen = {**self.chosen, **found}
-            for name, value in found.items():
-                setattr(self, name, value)
         return FaceRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
 
     def settle(self, listing: Listing, records: FaceRecords, content: str) -> None:
@@ -272,6 +278,11 @@ class ListedImages(Images):
             usual: ImageProtocol = "random_kfold" if records.persons is None else "group_exclusive"
             self.protocol = "published" if listing.split else usual
         self.leaky, published = self._protocol.leaky, self.protocol == "published"
+        if listing.table is not None:
+            found = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
+            self.chosen = {**self.chosen, **found}
+            for name, value in found.items():
+                setattr(self, name, value)
         named = {"images": listing.column, "split": listing.split if published else None, "group": listing.group}
         columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
         unused = "" if published or not listing.split else f"; protocol {self.protocol} does not use {listing.split!r}"
@@ -301,48 +312,58 @@ class ImageLDL(Annotated, ListedImages):
     groups). Copies of an image stay in one part, except in ``published``.
     """
 
-    def columns_of_votes(self, header: list[str], source: str) -> list[Any]:
-        """Return the columns that are votes, or describe votes; none if votes stand in a file of their own."""
-        if self.votes is not None:
-            return []
-        names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
-        with suppress(LDLError):  # annotate reports it
-            found = find_columns(header, source, **{name: getattr(self, name) for name in names})
-            return [name for name in found.all if name not in (found.item, found.group)]
-        return []
-
     def load(self) -> Loaded:
         """Read the list and the votes, and make or find the crops. Raises LDLError."""
         listing = self.read()
+        apart = self.votes_apart(None if listing.table is None else listing.table.path)
         records = self.records_of(listing)
         frame = listing.frame
-        if listing.table is None and self.votes is None:
+        if listing.table is None and apart is None:
             if (loose := frame["folder"] == "").any():
                 raise LDLError(
                     f"{listing.source}: {loose.sum()} images lie in no sub-folder, which would be their class, the "
                     f"first is {frame['path'][loose].iloc[0]}; move them, or give their votes with --data.votes FILE"
                 )
-            frame = frame.rename(columns={"folder": "label"}).assign(rater="folder")
-        if self.votes is not None:
+            frame = frame[["path"]].assign(label=frame["folder"])
+        if apart is not None:
             listing.check_repeats()
-        annotations, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell)
-        sums = annotations.votes
-        if not annotations.counted and np.ptp(sums) > 0.01 * sums.max():
-            first, last = (records.files[rows[row]] for row in (sums.argmin(), sums.argmax()))
-            raise LDLError(
-                f"{listing.source}: the shares of {first} sum to {sums.min():g}, and those of {last} to "
-                f"{sums.max():g}; correct them, or name the column with the number of votes with --data.votes_column"
-            )
-        records = replace(records.take(rows), values=annotations.shares)
-        if records.persons is None and annotations.groups is not None:
-            records = replace(records, persons=np.array(list(map(str, annotations.groups))))
-        self.settle(listing, records, str(annotations))
+        votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell, apart)
+        records = replace(records.take(rows), values=votes.shares)
+        if records.persons is None and votes.groups is not None:
+            records, listing.group = replace(records, persons=np.array(list(map(str, votes.groups)))), apart.group
+        self._check(votes, records, listing.source)
+        self.settle(listing, records, str(votes))
         copies = self.cut_out(records, self.side(records), None)
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
-        if annotations.counted:
-            columns["votes"] = torch.tensor(annotations.votes[self.rows], dtype=torch.float32)
+        if votes.counted:
+            columns["votes"] = torch.tensor(votes.votes[self.rows], dtype=torch.float32)
         known = self.records
-        return Loaded(annotations.labels, columns, groups=known.persons, names=known.files, copies=copies)
+        return Loaded(votes.labels, columns, groups=known.persons, names=known.files, copies=copies)
+
+    def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
+        """Return the columns that are votes, or describe votes; none if votes stand in a file of their own."""
+        with suppress(LDLError):  # annotate reports it
+            if self.votes_apart(table) is None:
+                columns = self.vote_columns(header, str(table))
+                return [name for name in columns.all if name not in (columns.item, columns.group)]
+        return []
+
+    @property
+    def group_needed(self) -> bool:
+        """Whether a given ``group_key`` must be in the list: it may be in a file of votes."""
+        return super().group_needed and self.votes is None
+
+    def _check(self, votes: Annotations, records: FaceRecords, source: str) -> None:
+        """Raise LDLError for shares of different sums, and for a ``group_key`` that no file has."""
+        sums = votes.votes
+        if not votes.counted and np.ptp(sums) > 0.01 * sums.max():
+            first, last = (records.files[row] for row in (sums.argmin(), sums.argmax()))
+            raise LDLError(
+                f"{source}: the shares of {first} sum to {sums.min():g}, and those of {last} to {sums.max():g}; "
+                "correct them, or name the column with the number of votes with --data.votes_column"
+            )
+        if records.persons is None and self.group_key is not None and self._needed:
+            raise LDLError(f"neither {source} nor {self.votes} has a column {self.group_key!r}; correct data.group_key")
 
 
 @options

@@ -56,6 +56,7 @@ class Annotations:
     left_out: int = 0
     totals: bool = False
     groups: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def votes(self) -> np.ndarray:
@@ -84,7 +85,11 @@ class Annotations:
         return replace(self, labels=labels, counts=counts)
 
     def join(
-        self, keys: Sequence[Any] | np.ndarray, source: str, unlabelled: Literal["drop", "error"] = "drop"
+        self,
+        keys: Sequence[Any] | np.ndarray,
+        source: str,
+        unlabelled: Literal["drop", "error"] = "drop",
+        unknown_items="error",
     ) -> tuple[Annotations, np.ndarray]:
         """Return the annotations in the order of a table, and the numbers (n,) of its rows that have votes, rising.
 
@@ -150,6 +155,7 @@ def read_annotations(
     unlabelled: Literal["drop", "error"] = "drop",
     group_column: str | None = None,
     spell: Callable[[str], str] | None = None,
+    **_: Any,
 ) -> Annotations:
     """Read annotations from a CSV or Parquet file or a DataFrame.
 
@@ -196,7 +202,7 @@ def read_annotations(
         votes = votes.assign(item=_keys(table, item, name)[votes.index])
         made = _from_votes(votes[votes["vote"].notna()], "item", "rater", "vote", "matrix", order, name)
         made = replace(made, left_out=len(table) - len(made))
-    elif layout == "long" and item and rater and vote:
+    elif layout == "long" and item and vote:
         made = _from_votes(table[table[vote].notna()], item, rater, vote, "long", order, name)
         made = replace(made, left_out=table[item].nunique() - len(made))
     else:

@@ -10,7 +10,19 @@ Role = Literal["image", "item", "rater", "vote", "value", "group", "split", "bag
 
 USUAL: dict[Role, tuple[str, ...]] = {
     "image": ("path", "image", "image_path", "file", "file_name", "filename", "file_path", "filepath", "img_path"),
-    "item": ("item", "task", "image", "path", "file", "instance", "example", "id", "image_path", "file_name", "filename")
+    "item": (
+        "item",
+        "task",
+        "image",
+        "path",
+        "file",
+        "instance",
+        "example",
+        "id",
+        "image_path",
+        "file_name",
+        "filename",
+    )
     + ("item_id", "task_id", "instance_id", "example_id", "sample_id", "image_id", "uid", "uuid"),
     "rater": ("rater", "annotator", "worker", "reader", "reading", "user", "performer", "coder", "judge")
     + ("rater_id", "annotator_id", "worker_id", "reader_id", "user_id", "coder_id", "judge_id", "user_name"),
@@ -40,7 +52,13 @@ def plain_name(name: Any) -> str:
 
 
 def usual_columns(header: Iterable[Any], role: Role) -> list[Any]:
-    """Return the columns whose names are usual for a role, the most usual first."""
-    order = {name: place for place, name in enumerate(USUAL[role])}
+    """Return the columns whose names are usual for a role, the most usual first.
+
+    Any other name that ends in ``_id``, such as ``film_id``, may be an item.
+    """
+    header, order = list(header), {name: place for place, name in enumerate(USUAL[role])}
+    if role == "item":
+        others = {plain_name(name) for name in header} - {name for names in USUAL.values() for name in names}
+        order |= {name: len(order) for name in others if name.endswith("_id")}
     present = [(order[plain_name(name)], name) for name in header if plain_name(name) in order]
     return [name for _, name in sorted(present, key=lambda pair: pair[0])]

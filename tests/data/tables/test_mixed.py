@@ -89,7 +89,8 @@ def test_columns_are_chosen_by_names_and_patterns(tmp_path: Path) -> None:
         "mpaa=missing"
     ]
     assert data.has_missing
-    assert "id" in opened(path, **OF_FILMS, item_column="length").feature_names
+    assert "id" not in opened(path, **OF_FILMS, item_column="length").feature_names
+    assert "id" in opened(path, **OF_FILMS, item_column="length", feature_columns=["id", "year"]).feature_names
 
 
 def test_names_may_hold_brackets_and_labels_may_be_dropped(tmp_path: Path) -> None:

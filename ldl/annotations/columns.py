@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -9,7 +10,7 @@ from typing import Any, Literal
 
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX
-from ldl.tables.roles import Role, usual_columns
+from ldl.tables.roles import Role, plain_name, usual_columns
 
 Layout = Literal["counts", "long", "matrix"]
 
@@ -62,31 +63,59 @@ def find_columns(
 ) -> VoteColumns:
     """Find the columns of annotations by names that are given, or else by usual names.
 
-    Without ``layout``, it is ``counts`` if there are label columns, ``matrix`` with ``rater_columns``, and ``long`` if
-    there is a column of votes. See :func:`ldl.annotations.read_annotations` for the options.
+    Without ``layout``, it is ``counts`` with ``label_columns``, ``matrix`` with ``rater_columns``, and ``long`` with
+    ``vote_column``; otherwise ``counts`` if columns have the prefix ``label:``, and ``long`` if there is a column of
+    votes. See :func:`ldl.annotations.read_annotations` for the options.
 
     Raises:
-        LDLError: A given column is absent, or no layout fits.
+        LDLError: A given column is absent, a pattern for numbered columns matches others too, or no layout fits.
     """
     header = list(header)
 
-    def single(given: Any, role: Role | None) -> Any:
+    def single(given: Any) -> Any:
         if given is not None and given not in header:
             raise LDLError(f"{source} has no column {given!r}{did_you_mean(str(given), map(str, header))}")
-        return given if given is not None or role is None else next(iter(usual_columns(header, role)), None)
+        return given
 
-    labels = _label_columns(header, label_columns, source)
-    raters = matching_columns(header, rater_columns, source)
-    item, rater, vote = single(item_column, "item"), single(rater_column, "rater"), single(vote_column, "vote")
-    total, group = single(votes_column, None), single(group_column, None)
+    total, group = single(votes_column), single(group_column)
+    given = [single(item_column), single(rater_column), single(vote_column), total, group]
+    free = [column for column in header if column not in given]
+    labels, raters = (
+        _without(columns, matching_columns(header, patterns, source), patterns)
+        for columns, patterns in (
+            ([given[0], total, group], label_columns),
+            ([given[0], total, group, *usual_columns(header, "item")], rater_columns),
+        )
+    )
+    if labels and raters and layout is None:
+        raise LDLError(f"{source}: label_columns are for counts and rater_columns for a matrix; pass one of them")
+    _check_numbers(labels, label_columns, "label", source)
+    named = [column for column in header if str(column).startswith(LABEL_PREFIX) and column not in given]
+    described = describing(raters, raters, names=_listed(rater_columns))
+    raters = [column for column in raters if column not in described]
+    _check_numbers(raters, rater_columns, "rater", source)
     if layout is None:
-        layout = "counts" if labels else "matrix" if raters else "long"
+        layout = (
+            "counts" if labels else "matrix" if raters else "long" if vote_column is not None or not named else "counts"
+        )
+    labels = labels or named
+
+    def usual(given: Any, role: Role) -> Any:
+        columns = [column for column in usual_columns(free, role) if column not in {*labels, *raters, *described}]
+        return given if given is not None else next(iter(columns), None)
+
+    item, rater, vote = usual(item_column, "item"), usual(rater_column, "rater"), usual(vote_column, "vote")
     if layout == "counts" and labels:
-        return VoteColumns(layout, item, labels=tuple(labels), total=total, group=group)
+        beside = tuple(column for column in named if column not in labels)
+        return VoteColumns(layout, item, labels=tuple(labels), total=total, group=group, beside=beside)
     if layout == "matrix" and raters:
-        return VoteColumns(layout, item, raters=tuple(raters), group=group)
+        rest = [column for column in header if column not in {item, group, *raters, *named}]
+        beside = *named, *describing(rest, raters)
+        return VoteColumns(layout, item, raters=tuple(raters), group=group, beside=beside)
     if layout == "long" and item is not None and vote is not None:
-        return VoteColumns(layout, item, rater, vote, group=group)
+        rest = [column for column in header if column not in {item, rater, vote, group, *named}]
+        beside = *named, *describing(rest, [column for column in (rater, vote) if column is not None])
+        return VoteColumns(layout, item, rater, vote, group=group, beside=beside)
     absent = [name for name, column in (("item_column", item), ("vote_column", vote)) if column is None]
     missing = {
         "counts": "label columns; name them label:NAME, or pass label_columns",
@@ -98,26 +127,59 @@ def find_columns(
 
 def matching_columns(header: Iterable[Any], patterns: Sequence[Any] | Any, source: str) -> list[Any]:
     """Return the columns that match a name or pattern, in the order of the header. Raises LDLError for other names."""
-    header, patterns = list(header), [patterns] if isinstance(patterns, str) else list(patterns)
-    for pattern in patterns:
-        if not any(_matches(column, pattern) for column in header):
+    header, matches = list(header), set()
+    for pattern in _listed(patterns):
+        # A name may contain [, ] and ?, and a column of this name alone is meant.
+        columns = [column for column in header if column == pattern or str(column) == str(pattern)]
+        columns = columns or [column for column in header if fnmatchcase(str(column), str(pattern))]
+        if not columns:
             raise LDLError(f"{source} has no column {pattern!r}{did_you_mean(str(pattern), map(str, header))}")
-    return [column for column in header if any(_matches(column, pattern) for pattern in patterns)]
+        matches.update(columns)
+    return [column for column in header if column in matches]
 
 
-def _matches(column: Any, pattern: Any) -> bool:
-    # The name of a column may contain [ and ].
-    return bool(column == pattern) or str(column) == str(pattern) or fnmatchcase(str(column), str(pattern))
+def describing(columns: Iterable[Any], votes: Sequence[Any], names: Sequence[Any] = ()) -> list[Any]:
+    """Return the columns that describe votes, such as ``rater1_confidence`` beside ``rater1``.
+
+    Args:
+        columns: Columns to choose from.
+        votes: Columns of raters or votes. The name of a description is one of theirs with a word behind it, or, beside
+            two of them, with the same word before it.
+        names: Columns that describe nothing.
+    """
+    stems = {plain_name(column) for column in votes}
+    fronts = Counter(front for column in columns for front, stem in _cuts(column) if stem in stems)
+    return [
+        column
+        for column in columns
+        if column not in names
+        and any(
+            (front in stems and not rest.replace("_", "").isdigit()) or (rest in stems and fronts[front] > 1)
+            for front, rest in _cuts(column)
+        )
+    ]
 
 
-def _label_columns(header: list[Any], patterns: Sequence[Any] | Any, source: str) -> list[Any]:
-    """Return the columns of labels. Raises LDLError if a pattern for numbered columns matches others too."""
-    matches = matching_columns(header, patterns, source)
-    names = [patterns] if isinstance(patterns, str) else list(patterns)
-    others = [str(column) for column in matches if column not in names and not str(column)[-1:].isdigit()]
+def _cuts(column: Any) -> list[tuple[str, str]]:
+    """Return all ways to cut a name into two between its words."""
+    words = plain_name(column).split("_")
+    return [("_".join(words[:place]), "_".join(words[place:])) for place in range(1, len(words))]
+
+
+def _listed(patterns: Sequence[Any] | Any) -> list[Any]:
+    return list(patterns) if isinstance(patterns, Iterable) and not isinstance(patterns, str) else [patterns]
+
+
+def _without(others: list[Any], matches: list[Any], patterns: Sequence[Any] | Any) -> list[Any]:
+    """Return the columns that match, without those of another role that a pattern such as ``*`` matches."""
+    return [column for column in matches if column not in others or column in _listed(patterns)]
+
+
+def _check_numbers(matches: list[Any], patterns: Sequence[Any] | Any, role: str, source: str) -> None:
+    """Raise LDLError if a pattern for numbered columns matches others too."""
+    others = [str(column) for column in matches if column not in _listed(patterns) and not str(column)[-1:].isdigit()]
     if others and len(matches) - len(others) > 1:
         raise LDLError(
-            f"{source}: the label columns {some([str(column) for column in matches])} are numbered, except "
+            f"{source}: the {role} columns {some([str(column) for column in matches])} are numbered, except "
             f"{some(others)}; give a narrower pattern, such as 'r[0-9]*', or the names"
         )
-    return matches or [column for column in header if str(column).startswith(LABEL_PREFIX)]

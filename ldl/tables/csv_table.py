@@ -16,8 +16,10 @@ import numpy as np
 
 from ldl.errors import LDLError, did_you_mean
 from ldl.tables.entries import LARGEST, MISSING, as_text, is_text, read_number
-from ldl.validation.files import read_text
+from ldl.validation.files import kind_of, read_text
 
+MARKS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+"""Separators of fields, by the suffixes of files."""
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """Separators of other programs, which a message suggests to replace."""
 SPELLED = [*MISSING, *map(str.upper, MISSING), "NaN", "NaT", "None", "Null"]
@@ -169,7 +171,10 @@ class CsvTable:
 
 
 def read_csv(
-    path: Path, has_header: Callable[[list[str]], bool] = lambda row: True, blanks: bool = False, mark: str = ","
+    path: Path,
+    has_header: Callable[[list[str]], bool] = lambda row: True,
+    blanks: bool = False,
+    mark: str | None = None,
 ) -> CsvTable:
     """Read a CSV file.
 
@@ -177,12 +182,13 @@ def read_csv(
         path: The file, in UTF-8.
         has_header: Returns whether the first row names the columns.
         blanks: Accept blanks between fields if the first row has no comma.
-        mark: Separator of the fields.
+        mark: Separator of the fields; None takes the tab for .tsv and .tab files, else the comma.
 
     Raises:
         LDLError: The file cannot be read, has another separator, has rows of different lengths, or has two columns of
             one name.
     """
+    mark = MARKS.get(kind_of(path), ",") if mark is None else mark
     text = re.sub(r"\r*\n|\r", "\n", read_text(path))
     commas = "," in next(filter(str.strip, text.split("\n")), "")
     if blanks and not commas:
@@ -194,8 +200,11 @@ def read_csv(
         found_rows.append((record, line, len(row)))
     records, lines, widths = np.array(found_rows, np.int64).reshape(-1, 3).T
     named = has_header(first)
-    alone = named and mark == "," and len(first) == 1
-    if alone and (found := next((other for other in SEPARATORS if other in first[0]), None)):
+    alone = named and mark in MARKS.values() and len(first) == 1
+    others = SEPARATORS if mark == "," else {",": "commas"}
+    if alone and (found := next((other for other in others if other in first[0]), None)):
+        if mark != ",":
+            raise LDLError(f"{path}: {others[found]} stand between its fields; name it .csv, or write it with tabs")
         fix = f"pandas.read_csv(file, sep={found!r}, decimal=',').to_csv(file, index=False)"
         raise LDLError(f"{path}: {SEPARATORS[found]} stand between its fields; write it with commas, as by {fix}")
     if len(wrong := np.flatnonzero(widths != len(first))):

@@ -10,20 +10,10 @@ Role = Literal["image", "item", "rater", "vote", "value", "group", "split", "bag
 
 USUAL: dict[Role, tuple[str, ...]] = {
     "image": ("path", "image", "image_path", "file", "file_name", "filename", "file_path", "filepath", "img_path"),
-    "item": (
-        "item",
-        "task",
-        "image",
-        "path",
-        "file",
-        "instance",
-        "example",
-        "id",
-        "image_path",
-        "file_name",
-        "filename",
-    )
-    + ("item_id", "task_id", "instance_id", "example_id", "sample_id", "image_id", "uid", "uuid"),
+    # A column "id" beside one of these often numbers the rows.
+    "item": ("item", "task", "image", "path", "file", "instance", "example")
+    + ("item_id", "task_id", "instance_id", "example_id", "sample_id", "image_id")
+    + ("id", "image_path", "file_name", "filename", "uid", "uuid"),
     "rater": ("rater", "annotator", "worker", "reader", "reading", "user", "performer", "coder", "judge")
     + ("rater_id", "annotator_id", "worker_id", "reader_id", "user_id", "coder_id", "judge_id", "user_name"),
     "vote": ("label", "vote", "answer", "rating", "response", "class", "annotation", "judgment", "judgement"),

@@ -105,7 +105,7 @@ def test_ordinal_votes_and_an_order_of_ones_own() -> None:
         ),
         ({"item": ["x"], "rater": [None], "label": ["a"]}, {}, "some votes have no item or no rater"),
         ({"item": ["x"], "rater": ["r"], "label": [None]}, {}, "has no vote; fill in label"),
-        ({"item": ["x"], "number": [1]}, {}, "has no rater_column and vote_column; pass the names, or label_columns"),
+        ({"item": ["x"], "number": [1]}, {}, "has no vote_column; pass the names, or label_columns"),
         ({"item": ["x"], "cat": [1]}, {"label_columns": ["cats"]}, r"has no column 'cats'; did you mean 'cat'"),
         ({"item": ["x"], "label:a": [1]}, {"layout": "matrix"}, "has no rater columns; pass rater_columns"),
         ({"label:a": [1]}, {"votes_column": "vote"}, "has no column 'vote'"),
@@ -153,12 +153,16 @@ def test_blanks_around_names_labels_and_items_do_not_count(tmp_path: Path) -> No
 
 
 def test_words_for_gaps_beside_numbers(tmp_path: Path) -> None:
-    """R writes NA for a gap. Beside numbers it is no label, beside text it is."""
+    """R writes NA for a gap. It is no label, unless an order lists it."""
     (tmp_path / "a.csv").write_text("item,w1,w2\na,1,NA\nb,2,1.0\nc,NA,nan\n")
     found = read_annotations(tmp_path / "a.csv", rater_columns="w*")
     assert found.labels.axes == ((1.0, 2.0),) and found.counts.tolist() == [[1, 0], [1, 1]] and found.left_out == 1
     (tmp_path / "a.csv").write_text("item,w1,w2\na,yes,NA\nb,no,yes\n")
-    assert read_annotations(tmp_path / "a.csv", rater_columns="w*").labels.names == ("NA", "no", "yes")
+    found = read_annotations(tmp_path / "a.csv", rater_columns="w*")
+    assert found.labels.names == ("no", "yes") and "the entries 'NA' (1) are read as gaps" in found.notes[0]
+    listed = {"order": ["yes", "no", "NA"], "label_type": "nominal"}
+    found = read_annotations(tmp_path / "a.csv", rater_columns="w*", **listed)
+    assert found.labels.names == ("yes", "no", "NA") and found.labels.kind == "nominal" and not found.notes
     (tmp_path / "a.csv").write_text("item,label:a,label:b\nx,NA,3\n")
     assert read_annotations(tmp_path / "a.csv").counts.tolist() == [[0, 3]]
 

@@ -232,7 +232,7 @@ def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["path,size", "0.png,3"],
             {},
-            "list.csv has no rater_column and vote_column; pass the names, or label_columns",
+            "list.csv has no vote_column; pass the names, or label_columns",
         ),
         (
             ["path,label:a,label:b,split", "0.png,1,2,train", "1.png,1,2,tset"],

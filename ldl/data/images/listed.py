@@ -315,7 +315,7 @@ class ImageLDL(Annotated, ListedImages):
     def load(self) -> Loaded:
         """Read the list and the votes, and make or find the crops. Raises LDLError."""
         listing = self.read()
-        apart = self.votes_apart(None if listing.table is None else listing.table.path)
+        apart = self.votes_apart(Path(listing.source))
         records = self.records_of(listing)
         frame = listing.frame
         if listing.table is None and apart is None:
@@ -327,7 +327,7 @@ class ImageLDL(Annotated, ListedImages):
             frame = frame[["path"]].assign(label=frame["folder"])
         if apart is not None:
             listing.check_repeats()
-        votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell, apart)
+        votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell)
         records = replace(records.take(rows), values=votes.shares)
         if records.persons is None and votes.groups is not None:
             records, listing.group = replace(records, persons=np.array(list(map(str, votes.groups)))), apart.group

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,10 @@ from ldl.cli.audit import audit
 from ldl.data import ImageLDL
 from ldl.validation.files import as_stored
 
-pytestmark = [
-    pytest.mark.usefixtures("own_cache"),
-    pytest.mark.filterwarnings("ignore:.*read as:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*label_type:UserWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.filterwarnings("ignore:.*label_type:UserWarning")]
 ITEMS, RATERS = 12, 5
 LABELS = (("bright", "dark", "grey"), ("1", "2", "10"), ("star-1", "star-2", "star-3"), ("0", "4", "7"))
-SPELLED = ("{}", "./{}", "images//{}", ".\\{}")
+SPELLED = ("images/{}.png", "./images/{}.png", "images//{}.png", ".\\images\\{}.png")
 Votes = dict[str, Counter[str]]
 
 
@@ -65,7 +61,7 @@ def drawn(seed: int, root: Path) -> Drawn:
     options |= {"votes_item_column": "photo"} if column == "photo" else {}
 
     def spelt(row: int) -> str:
-        return SPELLED[rng.integers(4)].format(items[row]) if "//" not in SPELLED[seed % 4] else f"images//{row}.png"
+        return SPELLED[rng.integers(4)].format(row)
 
     rows: list[dict[str, Any]] = []
     votes: Votes = {item: Counter(filter(None, answers)) for item, answers in zip(items, by_rater)}
@@ -122,18 +118,7 @@ def python(found: Drawn, root: Path) -> Annotations:
     file = found.apart or found.file
     header = (pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)).columns
     group = next((name for name in ("patient", "subject_id") if name in header), None)
-    return read_annotations(file, group_column=group, spell=lambda name: spelling(name, root), **options)
-
-
-def spelling(name: str, root: Path) -> str:
-    from os.path import normpath
-
-    return as_stored(normpath(name), root)
-
-
-@pytest.fixture
-def quiet() -> Iterator[None]:
-    yield
+    return read_annotations(file, group_column=group, spell=lambda name: as_stored(normpath(name), root), **options)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -154,7 +139,11 @@ def test_drawn_lists(seed: int, images: Path, capsys: pytest.CaptureFixture[str]
         assert dict(zip(read.items, read.groups)) == groups
 
     capsys.readouterr()
-    flags = [word for name, value in options.items() for word in (f"--{name}", *([value] if isinstance(value, str) else value))]
+    flags = [
+        word
+        for name, value in options.items()
+        for word in (f"--{name}", *([value] if isinstance(value, str) else value))
+    ]
     audit([str(found.file), *flags])
     said = capsys.readouterr().out
     assert f"images      {len(expected(found))} can be read, 0 cannot\n" in said

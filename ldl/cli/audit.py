@@ -186,10 +186,11 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
     """
     columns = {name: options[name] for name in (*COLUMNS, *ANSWERS) if name in options}
     table, group = open_named(file), options.get("group_key")
-    with suppress(LDLError):  # read_annotations reports it
-        if table is not None and group is None:
+    if table is not None and group is None:
+        known: list[Any] = []
+        with suppress(LDLError):  # read_annotations reports it
             known = _vote_columns(table, options).all
-            group = find_group(file, [name for name in table.header if name not in known], None)
+        group = find_group(file, [name for name in table.header if name not in known], None)
     votes = read_annotations(file, layout, group_column=group, order=options.get("label_order", ()), **columns)
     shown = [str(file), *summarize(votes), *(f"note        {note}" for note in votes.notes)]
     if table is not None and (names := listed_names(table, options.get("path_column"))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from argparse import Namespace
 from contextlib import suppress
 from pathlib import Path
@@ -191,7 +192,9 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
         with suppress(LDLError):  # read_annotations reports it
             known = _vote_columns(table, options).all
         group = find_group(file, [name for name in table.header if name not in known], None)
-    votes = read_annotations(file, layout, group_column=group, order=options.get("label_order", ()), **columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # they are the notes
+        votes = read_annotations(file, layout, group_column=group, order=options.get("label_order", ()), **columns)
     shown = [str(file), *summarize(votes), *(f"note        {note}" for note in votes.notes)]
     if table is not None and (names := listed_names(table, options.get("path_column"))):
         shown.append(f"images      none of {len(names)} is there, the first is {names[0]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -142,27 +143,30 @@ class Annotated(LDLDataModule):
                 votes[ROW] = keys
             votes.attrs["source"] = source  # for messages
             columns = replace(columns, item=item, group=None)
-        read = read_annotations(
-            votes,
-            columns.layout,
-            item_column=columns.item,
-            rater_column=columns.rater,
-            vote_column=columns.vote,
-            label_columns=columns.labels,
-            rater_columns=columns.raters,
-            votes_column=columns.total,
-            group_column=columns.group,
-            order=self.label_order,
-            label_type=self.label_type,
-            no_vote=self.no_vote,
-            duplicates=self.duplicates,
-            multiple=self.multiple,
-            unlabelled=self.unlabelled,
-            spell=spell,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the notes are printed once, below
+            read = read_annotations(
+                votes,
+                columns.layout,
+                item_column=columns.item,
+                rater_column=columns.rater,
+                vote_column=columns.vote,
+                label_columns=columns.labels,
+                rater_columns=columns.raters,
+                votes_column=columns.total,
+                group_column=columns.group,
+                order=self.label_order,
+                label_type=self.label_type,
+                no_vote=self.no_vote,
+                duplicates=self.duplicates,
+                multiple=self.multiple,
+                unlabelled=self.unlabelled,
+                spell=spell,
+            )
+            found, rows = read.join(keys, source, self.unlabelled, self.unknown_items)
         if process_rank() == 0:
-            print(*(f"{source}: {note}" for note in read.notes), sep="\n", end="\n" if read.notes else "", flush=True)
-        found, rows = read.join(keys, source, self.unlabelled, self.unknown_items)
+            for note in found.notes:
+                print(note, flush=True)
         known = self.trained_labels
         if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
             found = found.over(known)  # these items have no vote for some label of training

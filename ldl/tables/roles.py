@@ -10,7 +10,7 @@ Role = Literal["image", "item", "rater", "vote", "value", "group", "split", "bag
 
 USUAL: dict[Role, tuple[str, ...]] = {
     "image": ("path", "image", "image_path", "file", "file_name", "filename", "file_path", "filepath", "img_path"),
-    # A column "id" beside one of these often numbers the rows.
+    # A column "id" beside one of those before it, or beside another name that ends in _id, often numbers the rows.
     "item": ("item", "task", "image", "path", "file", "instance", "example")
     + ("item_id", "task_id", "instance_id", "example_id", "sample_id", "image_id")
     + ("id", "image_path", "file_name", "filename", "uid", "uuid"),
@@ -49,6 +49,6 @@ def usual_columns(header: Iterable[Any], role: Role) -> list[Any]:
     header, order = list(header), {name: place for place, name in enumerate(USUAL[role])}
     if role == "item":
         others = {plain_name(name) for name in header} - {name for names in USUAL.values() for name in names}
-        order |= {name: len(order) for name in others if name.endswith("_id")}
-    present = [(order[plain_name(name)], name) for name in header if plain_name(name) in order]
-    return [name for _, name in sorted(present, key=lambda pair: pair[0])]
+        order |= {name: order["id"] for name in others if name.endswith("_id")}
+    present = [name for name in header if plain_name(name) in order]
+    return sorted(present, key=lambda name: (order[plain_name(name)], plain_name(name) == "id"))

@@ -47,7 +47,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def drawn(seed: int, root: Path) -> Drawn:
-    """A list of a layout, kind of label, place of the votes and place of the group, with gaps, repeats and spellings."""
+    """A list of a layout, kind of label, place of votes and groups, with gaps, repeats and spellings."""
     rng = np.random.default_rng(seed)
     layout = ("counts", "long", "single", "matrix")[seed % 4]
     labels = LABELS[rng.integers(len(LABELS))]

@@ -59,7 +59,8 @@ def test_a_table_of_films(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     data = opened(save(tmp_path, table, kind), **OF_FILMS)
     said = capsys.readouterr().out
     assert "votes an item; 2 items without a vote are left out), item 'id', 6 features" in " ".join(said.split()), said
-    assert "category 'mpaa', gaps of 'budget' filled with medians and marked" in said and said.count("\n") == 1
+    assert "category 'mpaa', gaps of 'budget' filled with medians and marked" in said and said.count("\n") == 2
+    assert "read as numbers on a scale; if they are codes of classes, pass label_type nominal" in said
     assert data.labels.axes == (tuple(map(float, range(1, 11))),) and data.size == 118
     shares = table[RATINGS].to_numpy()[:118]
     # Counts are whole, so shares differ from the rounded ones of the file by less than a vote.

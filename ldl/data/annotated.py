@@ -60,6 +60,7 @@ class Annotated(LDLDataModule):
         smooth: Replace training targets by their posterior mean under the Dirichlet prior of the training set.
 
     Attributes:
+        annotations: The votes of all instances, after ``setup``; None if labels are no votes.
         prior: The Dirichlet prior that is fitted to the votes of the training set.
     """
 
@@ -81,6 +82,7 @@ class Annotated(LDLDataModule):
     weighting: Weighting = option(default="equal")
     smooth: bool = False
 
+    annotations = None  # type: Annotations | None
     _observed = None  # type: torch.Tensor | None
     _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
 
@@ -179,6 +181,7 @@ class Annotated(LDLDataModule):
         known = self.trained_labels
         if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
             found = found.over(known)  # these items have no vote for some label of training
+        self.annotations = found
         return found, rows
 
     def prepare_fold(self) -> None:

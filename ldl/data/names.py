@@ -72,20 +72,40 @@ def find_group(path: Path, names: Iterable[str], given: str | None, needed: bool
     Raises:
         LDLError: A given name is absent, or none is given and several names are usual.
     """
-    return _find_usual(path, list(names), "group", "group_key", given, needed)
+    return _find_role(path, list(names), "group", "group_key", given, needed)
 
 
 def find_split(path: Path, names: Iterable[str], given: str | None, needed: bool = True) -> str | None:
     """Return the column of the sets of a published split, or None; as :func:`find_group`."""
-    return _find_usual(path, list(names), "split", "split_column", given, needed)
+    return _find_role(path, list(names), "split", "split_column", given, needed)
 
 
-def _find_usual(path: Path, names: list[str], role: Role, option: str, given: str | None, needed: bool) -> str | None:
-    if given is not None and (needed or given in names):
-        return find_name(path, names, role, option, given, USUAL[role])
-    usual = [] if given is not None else usual_columns(names, role)
+def _find_role(path: Path, names: list[str], role: Role, option: str, given: str | None, needed: bool) -> str | None:
+    if given is not None and not needed and given not in names:
+        return None
+    return find_usual(path, usual_columns(names, role), role, option, given, names)
+
+
+def find_usual(
+    path: Path, usual: Sequence[str], what: str, option: str, given: str | None, names: Sequence[str]
+) -> str | None:
+    """Return the given name, or the only usual one, or None.
+
+    Args:
+        path: The file, for messages.
+        usual: Those of its names that are usual for the content.
+        what: Content under the name, for messages.
+        option: Option that sets the name, for messages.
+        given: The name, or None.
+        names: All its names that may hold the content.
+
+    Raises:
+        LDLError: A given name is absent, or none is given and several names are usual.
+    """
+    if given is not None:
+        return find_name(path, names, what, option, given, ())
     if len(usual) > 1:
-        raise LDLError(f"{path}: each of {some(usual)} may be the {role}; choose one with --data.{option} NAME")
+        raise LDLError(f"{path}: each of {some(usual)} may be the {what}; choose one with --data.{option} NAME")
     return usual[0] if usual else None
 
 
@@ -107,11 +127,6 @@ def split_sets(path: Path, column: str, entries: Iterable[Any]) -> np.ndarray:
             f"test, the first is {other[0]!r}; rename or remove the column, or correct it"
         )
     return np.array([SPLIT_SETS[text] for text in texts], str)
-
-
-def is_reserved(name: str) -> bool:
-    """Return whether a column has the name of distributions or groups, in upper or lower case."""
-    return name.lower().startswith(LABEL_PREFIX) or bool(usual_columns([name], "group"))
 
 
 def label_columns(path: Path, header: Sequence[str]) -> list[str]:

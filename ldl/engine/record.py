@@ -49,7 +49,16 @@ SAMPLED = 1000
 LABELLING = {
     f"--data.{name}"
     for name in (
-        *("group_key", "target_key", "value_key", "normalize", "label_names", "label_values", "label_unit"),
+        *(
+            "group_key",
+            "split_column",
+            "target_key",
+            "value_key",
+            "normalize",
+            "label_names",
+            "label_values",
+            "label_unit",
+        ),
         *("low", "high", "step", "unit", "sigma", "encoder", "balance"),
     )
 }

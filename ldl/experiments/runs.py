@@ -29,7 +29,7 @@ FOLD_OPTIONS = tuple(
     for name in (
         *("class_path", "path", "root", "protocol", "split_list", "folds", "fold_seed", "group_key", "value_key"),
         *("low", "high", "step", "detector", "skip_unreadable", "pictures", "draw_seed", "turns", "train_fraction"),
-        *("digit", "positive_digits", "faces", "target_key"),
+        *("digit", "positive_digits", "faces", "target_key", "split_column"),
     )
 )
 """Options that decide which rows are in which fold."""

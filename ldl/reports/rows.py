@@ -88,8 +88,8 @@ class Report(pl.Callback):
 
     def _columns(self, trainer: pl.Trainer, task: Any) -> dict[str, np.ndarray]:
         data, levels = data_of(trainer), INTERVAL_LEVELS if trainer.predicting else ()
-        names, facts = getattr(data, "names", None), getattr(data, "facts", None)
-        return tabulate(self.rows, task.labels, names, levels, facts, task.calibration)
+        names, facts, groups = (getattr(data, name, None) for name in ("names", "facts", "group_names"))
+        return tabulate(self.rows, task.labels, names, levels, facts, task.calibration, groups)
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
@@ -249,6 +249,7 @@ def tabulate(
     levels: Sequence[int] = (),
     facts: dict[str, np.ndarray] | None = None,
     calibration: Conformal | None = None,
+    groups: list[str] | None = None,
 ) -> dict[str, np.ndarray]:
     """Return the columns of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
@@ -261,13 +262,14 @@ def tabulate(
             ``set_90``.
         facts: Further columns, with one entry per instance of the data set.
         calibration: Calibration of the intervals, or None.
+        groups: Name of each group by its number in ``rows``; None keeps the numbers.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
         columns["name"] = np.array(names, dtype=object)[rows["index"]]
     columns.update({name: fact[rows["index"]] for name, fact in (facts or {}).items()})
     if "group" in rows:
-        columns["group"] = rows["group"]
+        columns["group"] = rows["group"] if groups is None else np.array(groups, dtype=object)[rows["group"]]
     for name in ("value", "predicted_value"):
         if name in rows:
             columns.update(_by_axis(name, rows[name], labels))

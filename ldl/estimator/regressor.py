@@ -36,7 +36,7 @@ from ldl.estimator.inputs import (
     read_weights,
 )
 from ldl.estimator.parameters import HeadParameters, make_head, restored_on_error, takes_missing
-from ldl.estimator.training import ArrayRows, cross_calibrate, seeded, train, truth_of
+from ldl.estimator.training import ArrayRows, cross_calibrate, seeded, split_calibrate, train, truth_of
 from ldl.head import Head
 from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
@@ -305,10 +305,13 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
                 mixup=self.mixup,
                 decoder=self.decoder,
                 calibrate=self.calibrate,
-                conformal="groups" if self.conformal == "split" else "none",
+                conformal="none",
             )
             train(task, data, self.epochs, self.accelerator, self.verbose)
-        return Predictor(task)
+        predictor = Predictor(task)
+        if self.conformal == "split":
+            task.calibration = split_calibrate(predictor, rows, loaded, data.split.val)
+        return predictor
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

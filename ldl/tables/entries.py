@@ -224,8 +224,12 @@ def as_text(entry: Any) -> str:
 
 
 def is_date(entry: Any) -> bool:
-    """Return whether an object is a date."""
-    return isinstance(entry, date | np.datetime64) and not _is_missing(entry)
+    """Return whether an object is a date, or a period of pandas."""
+    return (isinstance(entry, date | np.datetime64) or _is_period(entry)) and not _is_missing(entry)
+
+
+def _is_period(entry: Any) -> bool:
+    return type(entry).__name__ == "Period"
 
 
 def _name(entry: Any) -> str:
@@ -236,7 +240,7 @@ def _name(entry: Any) -> str:
         entry = entry.decode(errors="replace")
     if isinstance(entry, str):
         return entry.strip()
-    if _is_missing(entry) or not (_is_real(entry) or isinstance(entry, date | np.datetime64)):
+    if _is_missing(entry) or not (_is_real(entry) or is_date(entry)):
         return ""
     # 1.0 becomes 1, as in a column of integers.
     whole = isinstance(entry, Real | Decimal) and not isinstance(entry, bool) and entry == entry // 1

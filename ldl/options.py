@@ -24,13 +24,13 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from types import UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, did_you_mean
 
 C = TypeVar("C", bound=type)
 OPTIONS = "__ldl_options__"
@@ -139,6 +139,10 @@ def _text(number: Any) -> str:
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
+class UnknownOption(LDLError, TypeError):
+    """An argument that a class does not have; Python raises a TypeError."""
+
+
 def option(
     *,
     default: Any = inspect.Parameter.empty,
@@ -204,6 +208,8 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
     signature = inspect.Signature([own, *parameters], return_annotation=None)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if unknown := next((name for name in kwargs if name not in found), ""):
+            raise UnknownOption(f"{cls.__name__} got an unexpected keyword argument {unknown!r}{_near(unknown, found)}")
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         base = next(base for base in cls.__mro__[1:] if "__init__" in base.__dict__ and OPTIONS not in base.__dict__)
@@ -221,6 +227,14 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
     __init__.__module__, __init__.__qualname__ = module, f"{cls.__qualname__}.__init__"
     __init__.__doc__ = "Store the options."
     return __init__
+
+
+def _near(unknown: str, found: Mapping[str, Option]) -> str:
+    """Return the end of a message about an unknown option."""
+    owner, _, inner = unknown.partition("__")
+    if inner and owner in found:
+        return f"; give {owner} as an object with {inner} among its arguments, or call set_params({unknown}=...)"
+    return f"{did_you_mean(unknown, found)}; it has {', '.join(found) or 'none'}"
 
 
 def options_of(component: object) -> dict[str, Option]:

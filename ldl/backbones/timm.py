@@ -148,9 +148,24 @@ class Timm(TimmNetwork):
         import timm
 
         check_archive(file, packed=False)
-        network: Any = timm.create_model(self.model, checkpoint_path=str(file), **(self.options or {}))
+        sizes = {} if file.suffix in (".npz", ".npy") else self._sizes(timm.models.load_state_dict(str(file)))
+        network: Any = timm.create_model(self.model, checkpoint_path=str(file), **sizes, **(self.options or {}))
+        classes = sizes.get("num_classes", 0)
+        if classes not in (0, self.network.pretrained_cfg["num_classes"]):  # timm's own is never mentioned
+            self.pretrained_from = f"{file}, without its classifier of {classes} classes"
         network.reset_classifier(0)
         return network.state_dict()
+
+    def _sizes(self, saved: dict[str, Tensor]) -> dict[str, int]:
+        """Return the numbers of classes and of channels of a weights file; 0 classes without a classifier."""
+        config = self.network.pretrained_cfg
+
+        def shape(layers: str | Sequence[str]) -> tuple[int, ...]:
+            first = layers if isinstance(layers, str) else layers[0]
+            return tuple(saved[f"{first}.weight"].shape) if f"{first}.weight" in saved else (0, 0)
+
+        channels = shape(config["first_conv"])[1]
+        return {"num_classes": shape(config["classifier"])[0], **({"in_chans": channels} if channels else {})}
 
     def _freeze(self) -> None:
         if self.freeze:

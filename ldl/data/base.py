@@ -221,6 +221,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
         """Take over the labels of a trained task, before ``setup``, with the order of their names."""
         self.trained_labels = labels
 
+    def follow_labels(self, labels: LabelSpace) -> None:
+        """Take over the labels of a trained task with the order of their names, also after ``setup``."""
+        self.trained_labels = labels
+        if self._ready and self.labels != labels and self.labels.kind == labels.kind == "nominal":
+            self._ready, self._cut_fold = False, -1
+            self.setup()
+
     def tell_taken(self, taken: str) -> None:
         """Keep and print the description of the names found in the file."""
         self.taken = taken

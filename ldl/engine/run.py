@@ -134,9 +134,11 @@ def make_task(
     if resumes:
         check_same_model(checkpoint, task.head, task.backbone)
         check_resumed(checkpoint, config.ckpt_path, yaml.safe_load(cli.dump(config)))
-        data.trained_labels = labels_of(checkpoint, config.ckpt_path)
+        data.follow_labels(labels_of(checkpoint, config.ckpt_path))
     elif config.stage in ("test", "predict"):
         task = _saved_task(cli, config, data, task, checkpoint)
+    else:
+        task.follow_start(data)
     data.setup()
     if checkpoint:
         restore_data(data, checkpoint, config.ckpt_path)

@@ -164,9 +164,15 @@ class ScaledRows(LDLDataModule):
 
     def _arrange(self, names: list[str] | None) -> None:
         """Put the features into the order of ``names``. Raises LDLError if the table has others."""
-        if names is None or self.feature_names is None or self.feature_names == names:
+        if self.feature_names is None or self.feature_names == names:
             return
-        places = self._places(names, self.feature_names)
+        if names is None:  # unless columns have numbers, they keep their order
+            places = FeatureColumns(len(self.feature_names)).pick(self.feature_names, self.path)
+            names = [self.feature_names[place] for place in places]
+        else:
+            places = self._places(names, self.feature_names)
+        if places == list(range(len(places))):
+            return
         if isinstance(self.features, RowFile):
             raise LDLError(
                 f"{self.path}: columns stand in another order than in training, and the table stays on disk; write "

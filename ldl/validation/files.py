@@ -15,6 +15,8 @@ from ldl.validation.archive import most_unpacked
 
 ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
 """Fix for a data file that is absent."""
+POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
+"""Beginning and largest size in bytes of the text that Git LFS leaves in place of a file that was not fetched."""
 
 
 def check_file(path: Path, what: str = "file", fix: str = "correct the path") -> Path:
@@ -26,15 +28,19 @@ def check_file(path: Path, what: str = "file", fix: str = "correct the path") ->
         fix: What to do if it is absent, for messages.
 
     Raises:
-        LDLError: The path leads to nothing, its name is impossible, or it is not a regular file, such as a pipe, on
-            which reading waits forever, or a device, whose content has no end.
+        LDLError: The path leads to nothing, its name is impossible, it is not a regular file, such as a pipe, on which
+            reading waits forever, or a device, whose content has no end; or it holds only a pointer of Git LFS.
     """
     reason = ""
     try:
-        mode = path.stat().st_mode
-        if stat.S_ISREG(mode):
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode):
+            if status.st_size <= LARGEST_POINTER and path.read_bytes().startswith(POINTER):
+                raise LDLError(f"{path} is a pointer of Git LFS and not the {what} itself; fetch it with: git lfs pull")
             return path
-        reason = f", which is {'a folder' if stat.S_ISDIR(mode) else 'no regular file'}"
+        reason = f", which is {'a folder' if stat.S_ISDIR(status.st_mode) else 'no regular file'}"
+    except LDLError:
+        raise
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, ValueError) as error:

@@ -15,6 +15,8 @@ from ldl.validation.archive import most_unpacked
 
 ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
 """Fix for a data file that is absent."""
+LARGEST_TEXT = 2**26
+"""Unpacked size that any text may have, in bytes; text takes several times as much memory."""
 POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 """Beginning and largest size in bytes of the text that Git LFS leaves in place of a file that was not fetched."""
 
@@ -110,8 +112,8 @@ def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> 
     try:
         content = check_file(path, what, fix).read_bytes()
         if path.suffix.lower() == ".gz":
-            content, most = _unpacked(content), most_unpacked(len(content))
-            if len(content) > most:
+            most = most_unpacked(len(content), LARGEST_TEXT)
+            if len(content := _unpacked(content, most)) > most:
                 raise LDLError(f"{path} unpacks to more than {most} bytes; give another file")
     except (OSError, EOFError, zlib.error) as error:
         raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
@@ -126,9 +128,9 @@ def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> 
     return text
 
 
-def _unpacked(packed: bytes) -> bytes:
+def _unpacked(packed: bytes, most: int) -> bytes:
     with gzip.open(io.BytesIO(packed)) as file:
-        return file.read(most_unpacked(len(packed)) + 1)
+        return file.read(most + 1)
 
 
 def _place(content: bytes, byte: int) -> str:

@@ -25,13 +25,13 @@ from ldl.data.names import (
     find_name,
     label_columns,
 )
-from ldl.data.storage import OBJECTS, USUAL, RowFile, Storage, blocks_of, origin
+from ldl.data.storage import USUAL, RowFile, Storage, blocks_of, origin
 from ldl.data.tables.columns import column_kind, is_plain, typed
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
 from ldl.tables.entries import LARGEST, as_full, is_frame, to_names, to_numbers
-from ldl.validation.archive import check_archive, check_mat
+from ldl.validation.archive import check_archive, check_mat, check_npy
 from ldl.validation.files import ABSENT, check_file, visible
 
 NORMALIZE = "correct the file, or pass --data.normalize true to divide rows by their sums"
@@ -138,7 +138,15 @@ class TableReader:
                 probability; a row that does not sum to 1; unequal numbers of rows.
         """
         named = open_named(path)
-        table = self._of_arrays(path, open_arrays(path, self.storage)) if named is None else self._of_columns(named)
+        if named is not None:
+            return self._checked(path, self._of_columns(named))
+
+        def of_arrays(arrays: Mapping[str, Any]) -> Table:
+            return self._checked(path, self._of_arrays(path, arrays))
+
+        return of_arrays(open_arrays(path, self.storage, of_arrays))
+
+    def _checked(self, path: Path, table: Table) -> Table:
         what = "values" if self.values else "distributions"
         features = table.features
         if not is_frame(features):
@@ -319,10 +327,15 @@ class Members(Mapping[str, Any]):
         return len(self._openers)
 
 
-def open_arrays(path: Path, storage: Storage = ALL) -> Mapping[str, Any]:
+def open_arrays(
+    path: Path, storage: Storage = ALL, check: Callable[[Mapping[str, Any]], object] = lambda arrays: None
+) -> Mapping[str, Any]:
     """Return the matrices in a .mat or .npz file, or in a folder of .npy files, by their names.
 
-    A .npz file that is too large for memory is unpacked into the cache.
+    Args:
+        path: The file or folder.
+        storage: Place of the numbers. A .npz file that is too large for memory is unpacked into its cache.
+        check: Raises LDLError for matrices that are not accepted; those do not stay in the cache.
 
     Raises:
         LDLError: The file is absent, cannot be read, unpacks to far more than its size, or is of another kind.
@@ -346,7 +359,7 @@ def open_arrays(path: Path, storage: Storage = ALL) -> Mapping[str, Any]:
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
         if sum(member.file_size for member in members) > storage.in_memory * 2**20:
-            return _open_folder(_unpacked(path, storage))
+            return _unpacked(path, storage, check)
         return Members({member.filename[:-4]: partial(_member, path, member.filename[:-4]) for member in members})
 
 
@@ -370,23 +383,36 @@ def _open_folder(folder: Path) -> Members:
 
 
 def _member(path: Path, name: str) -> np.ndarray:
-    with _refuses_damage(path), np.load(path, allow_pickle=False) as arrays:
-        try:
+    with _refuses_damage(path):
+        with zipfile.ZipFile(path) as archive, archive.open(member := archive.getinfo(f"{name}.npy")) as stream:
+            check_npy(f"{path}: {name!r}", stream, member.file_size)
+        with np.load(path, allow_pickle=False) as arrays:
             return np.asarray(arrays[name])
-        except ValueError as error:
-            if "allow_pickle" not in str(error):
-                raise
-            raise LDLError(OBJECTS.format(place=f"{path}: {name!r}")) from None
 
 
-def _unpacked(path: Path, storage: Storage) -> Path:
+def _unpacked(path: Path, storage: Storage, check: Callable[[Mapping[str, Any]], object]) -> Members:
+    """Return the matrices of a .npz file as rows in the cache, where they are kept if they pass the ``check``."""
+
     def unpack(folder: Path) -> None:
-        with zipfile.ZipFile(path) as archive:
+        with _refuses_damage(path), zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
-                with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
-                    shutil.copyfileobj(packed, file, 2**22)
+                if member.filename.endswith(".npy"):
+                    with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
+                        shutil.copyfileobj(packed, file, 2**22)
+        check(_members_in(folder, path))
 
-    return cached_folder(storage.tables / files_key([path], "npz"), unpack, f"unpacking {path}")
+    folder = storage.tables / files_key([path], "npz")
+    return _members_in(cached_folder(folder, unpack, f"unpacking {path}"), path)
+
+
+def _members_in(folder: Path, path: Path) -> Members:
+    def opened(file: Path) -> RowFile:
+        try:
+            return RowFile.open(file)
+        except LDLError as error:
+            raise LDLError(str(error).replace(str(file), f"{path}: {file.stem!r}")) from None
+
+    return Members({file.stem: partial(opened, file) for file in visible(folder, "*.npy")})
 
 
 def check_matrix(path: Path | str, what: str, array: Any, missing: bool = False) -> Any:

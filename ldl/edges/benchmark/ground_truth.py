@@ -64,8 +64,8 @@ def read_ground_truth(path: Path) -> GroundTruth:
     check_file(path, "ground truth", "correct its folder")
     if path.suffix == ".png":
         return _read_drawn(path)
+    check_mat(path)
     try:
-        check_mat(path)
         cells = loadmat(path, variable_names=["groundTruth"])["groundTruth"].ravel()
     except KeyError:
         raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed") from None

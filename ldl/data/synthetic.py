@@ -311,9 +311,8 @@ def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             images, digits = file["x_train"], file["y_train"].astype(np.int64)
     except Exception as error:  # numpy, zip and zlib have no common exception
-        raise LDLError(
-            f"{path} is not MNIST as Keras has it (x_train, y_train): {' '.join(str(error).split())}"
-        ) from None
+        reason = " ".join((str(error) or type(error).__name__).split())[:200]
+        raise LDLError(f"{path} is not MNIST as Keras has it (x_train, y_train): {reason}") from None
     if images.shape[1:] != (MNIST_SIDE, MNIST_SIDE) or images.dtype != np.uint8:
         raise LDLError(f"{path} has images {images.shape} {images.dtype}; MNIST's are (N, 28, 28) uint8")
     return images, digits

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.io
 
 from ldl.annotations.columns import VoteColumns, matching_columns
-from ldl.data.cache import cached_folder, files_key
 from ldl.data.names import (
     TARGET_KEYS,
     VALUE_KEYS,
@@ -28,7 +22,8 @@ from ldl.data.names import (
     label_columns,
     split_sets,
 )
-from ldl.data.storage import OBJECTS, USUAL, RowFile, Storage
+from ldl.data.storage import USUAL, RowFile, Storage
+from ldl.data.tables.arrays import open_arrays
 from ldl.data.tables.checks import check_distributions, check_matrix
 from ldl.data.tables.column_roles import Selection, find_roles
 from ldl.data.tables.columns import column_kind, is_plain, typed
@@ -38,12 +33,9 @@ from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
 from ldl.tables.entries import is_frame, to_names
 from ldl.tables.roles import usual_columns
-from ldl.validation.archive import check_archive, check_mat
-from ldl.validation.files import ABSENT, check_file, visible
 
 OF_VALUES = "; one value a row is for TabularValues, with --data.value_key COLUMN"
 OF_VOTES = "; for votes, name columns with data.label_columns, data.rater_columns, or data.vote_column"
-ALL = Storage(np.inf)
 Keys = dict[str, str | None]
 """Names in a file by the options that set them; None for an absent part."""
 
@@ -135,7 +127,15 @@ class TableReader:
                 probability; a row that does not sum to 1; unequal numbers of rows.
         """
         named = open_named(path)
-        table = self._of_arrays(path, open_arrays(path, self.storage)) if named is None else self._of_columns(named)
+        if named is not None:
+            return self._checked(path, self._of_columns(named))
+
+        def of_arrays(arrays: Mapping[str, Any]) -> Table:
+            return self._checked(path, self._of_arrays(path, arrays))
+
+        return of_arrays(open_arrays(path, self.storage, of_arrays))
+
+    def _checked(self, path: Path, table: Table) -> Table:
         what = "values" if self.values else "distributions"
         features = table.features
         if not is_frame(features):
@@ -329,89 +329,3 @@ def read_table(path: Path, **options: Any) -> Table:
 def read_values(path: Path, **options: Any) -> Table:
     """Return features and one value per row; ``options`` are those of :class:`TableReader`. Raises LDLError."""
     return TableReader(values=True, **options).read(path)
-
-
-class Members(Mapping[str, Any]):
-    """Matrices by name, each opened on access: a file may hold other content beside them."""
-
-    def __init__(self, openers: dict[str, Callable[[], np.ndarray | RowFile]]) -> None:
-        self._openers = openers
-
-    def __getitem__(self, name: str) -> np.ndarray | RowFile:
-        return self._openers[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._openers)
-
-    def __len__(self) -> int:
-        return len(self._openers)
-
-
-def open_arrays(path: Path, storage: Storage = ALL) -> Mapping[str, Any]:
-    """Return the matrices in a .mat or .npz file, or in a folder of .npy files, by their names.
-
-    A .npz file that is too large for memory is unpacked into the cache.
-
-    Raises:
-        LDLError: The file is absent, cannot be read, unpacks to far more than its size, or is of another kind.
-    """
-    if os.path.isdir(path):  # ``Path.is_dir`` raises for impossible names
-        return _open_folder(path)
-    check_file(path, "data file", ABSENT)
-    kind = path.suffix.lower()
-    if kind == ".npy":
-        raise LDLError(f"{path} is one matrix of a table; give the folder, with the others as .npy files beside it")
-    if kind not in (".mat", ".npz"):
-        raise LDLError(
-            f"{path}: unknown kind of file {path.suffix!r}; save a table as .csv with commas between fields, or as "
-            ".parquet, .npz or .mat"
-        )
-    with _refuses_damage(path):
-        if kind == ".mat":
-            check_mat(path)
-            return scipy.io.loadmat(str(path))
-        check_archive(path)
-        with zipfile.ZipFile(path) as archive:
-            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        if sum(member.file_size for member in members) > storage.in_memory * 2**20:
-            return _open_folder(_unpacked(path, storage))
-        return Members({member.filename[:-4]: partial(_member, path, member.filename[:-4]) for member in members})
-
-
-@contextlib.contextmanager
-def _refuses_damage(path: Path) -> Iterator[None]:
-    """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
-    try:
-        yield
-    except (LDLError, MemoryError):
-        raise
-    except Exception as error:
-        raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
-
-
-def _open_folder(folder: Path) -> Members:
-    if not (files := visible(folder, "*.npy")):
-        raise LDLError(
-            f"{folder} holds no table; give .npy files, such as features.npy and labels.npy, or Parquet files"
-        )
-    return Members({path.stem: partial(RowFile.open, path) for path in files})
-
-
-def _member(path: Path, name: str) -> np.ndarray:
-    with _refuses_damage(path), np.load(path, allow_pickle=False) as arrays:
-        try:
-            return np.asarray(arrays[name])
-        except ValueError as error:
-            if "allow_pickle" not in str(error):
-                raise
-            raise LDLError(OBJECTS.format(place=f"{path}: {name!r}")) from None
-
-
-def _unpacked(path: Path, storage: Storage) -> Path:
-    def unpack(folder: Path) -> None:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
-                    shutil.copyfileobj(packed, file, 2**22)
-
-    return cached_folder(storage.tables / files_key([path], "npz"), unpack, f"unpacking {path}")

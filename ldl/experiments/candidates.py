@@ -11,11 +11,10 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 import torch
-import yaml
 
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
-from ldl.engine.arguments import Given, dotted, last_value, plain, tokenize, words_of
+from ldl.engine.arguments import Given, dotted, last_value, plain, tokenize, typed, words_of
 from ldl.engine.configs import find_config, has_key, read_config
 from ldl.engine.messages import no_option_of
 from ldl.engine.parser import LDLCLI
@@ -34,6 +33,7 @@ from ldl.experiments.identity import (
 from ldl.experiments.selection import Candidate, Selection, Setting
 from ldl.options import Option
 from ldl.task import Task
+from ldl.validation.yaml_text import dump, resolved
 
 T = TypeVar("T")
 
@@ -100,8 +100,8 @@ class ComparisonFile:
 
     def command(self, entry: Entry, setting: Setting) -> list[str]:
         """Return the command line of a run that trains a candidate in a setting."""
-        run = entry.run if isinstance(entry.run, str) else yaml.safe_dump(entry.run)
-        common = ["-c", yaml.safe_dump(self.common)] if self.common else []
+        run = entry.run if isinstance(entry.run, str) else dump(entry.run)
+        common = ["-c", dump(self.common)] if self.common else []
         # Another class of data starts from its own defaults, to which the candidate's options are added.
         data = words_of(option for option in tokenize(self.args) if option.name == "--data")
         rest = words_of(option for option in tokenize(self.args) if option.name != "--data")
@@ -170,7 +170,7 @@ def read_comparison(args: list[str]) -> ComparisonFile | None:
     rest = words_of(option for option in given if option.name not in ("--stage", "--run_dir") and option is not file)
     path = Path(find_config(file.value))
     content = read_config(path)
-    entries, choose = content.pop("candidates"), content.pop("choose", None) or {}
+    entries, choose = content.pop("candidates"), resolved(content.pop("choose", None) or {})
     content.pop("stage", None)
     if not isinstance(entries, dict) or not entries:
         raise LDLError(f"{path}: candidates is {entries!r}, but must be a mapping of names to run configurations")
@@ -185,6 +185,9 @@ def read_comparison(args: list[str]) -> ComparisonFile | None:
 
 
 def _read_entry(where: str, given: Any) -> Entry:
+    if isinstance(given, dict):
+        settings = {name: given[name] for name in ("options", "tuning", "grid") if name in given}
+        given = {**given, **typed(where, settings)}
     entry = Entry(given) if isinstance(given, str) else read_part(Entry, given, where, {})
     if not entry.run:
         raise LDLError(f"{where} is {given!r}, but must name a run, such as run: tabular/ldlf")

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from jsonargparse import Namespace
 
 from ldl.backbones.timm_network import local_weights
@@ -30,6 +29,7 @@ from ldl.data.storage import pieces
 from ldl.engine.record import DISPLAY_OPTIONS, PLACE_OPTIONS
 from ldl.errors import LDLError
 from ldl.protocols import Fold
+from ldl.validation.yaml_text import load_values
 
 DATA_PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers", "prefetch")
 """Options of data modules that change no result while the content is the same."""
@@ -44,7 +44,7 @@ OTHER_WORKER = (
 
 def data_text(text: str) -> str:
     """Return the data part of a YAML configuration without the fold."""
-    content = yaml.safe_load(text)["data"]
+    content = load_values(text)["data"]
     content.get("init_args", {}).pop("fold", None)
     return json.dumps(content, sort_keys=True)
 
@@ -54,7 +54,7 @@ def deciding_options(text: str) -> dict[str, Any]:
 
     The fold and the content of the data are left out.
     """
-    content: dict[str, Any] = yaml.safe_load(text)
+    content: dict[str, Any] = load_values(text)
     for name in ("fold", *DATA_PLACES):
         content["data"].get("init_args", {}).pop(name, None)
     for name in DISPLAY_OPTIONS:

@@ -20,6 +20,7 @@ from ldl.experiments.statistics import p_value
 from ldl.metrics.registry import higher_is_better
 from ldl.plugins import discover
 from ldl.tables.entries import read_number
+from ldl.validation.yaml_text import load_values
 
 SHOWN = ("kl", "mae", "accuracy", "ods")
 """Metrics that the table shows if any run has them."""
@@ -36,7 +37,6 @@ FOLD_OPTIONS = tuple(
 NOT_COMPARED = ("run_dir.", "wandb.", "data.fold.", "stage.", "trainer.logger.", "trainer.default_root_dir.")
 """Options that a comparison of two runs leaves out."""
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, StopIteration)
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def read_run(folder: Path) -> Run:
     file = folder / ("comparison.json" if is_comparison else "results.json")
     first = folder if (folder / "config.yaml").is_file() else folder / "fold_0"
     content = _read_mapping(file, json.loads)
-    config = {} if is_comparison else _read_mapping(first / "config.yaml", lambda text: yaml.load(text, LOADER))  # noqa: S506
+    config = {} if is_comparison else _read_mapping(first / "config.yaml", load_values)
     if not config and not content:
         raise LDLError(f"{folder}: neither config.yaml nor results.json; is it a run directory?")
     try:

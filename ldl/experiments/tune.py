@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytorch_lightning as pl
-import yaml
 from filelock import FileLock
 
 from ldl.charts.drawing import captioned, spared
@@ -55,6 +54,7 @@ from ldl.metrics import higher_is_better, metrics_for
 from ldl.options import check_options
 from ldl.reports.files import write_json
 from ldl.task import Task
+from ldl.validation.yaml_text import load_values
 
 if TYPE_CHECKING:
     import optuna
@@ -173,7 +173,7 @@ def _checked(dimension: Dimension, file: TuneFile, parse: Parse, data: LDLDataMo
 
 def _identity(cli: LDLCLI, file: TuneFile, parse: Parse, data: LDLDataModule) -> str:
     tried = [parse(file.command({each.name: value})) for each in file.space for value in each.values]
-    models = [yaml.safe_load(run.dump(run.config))["model"] for run in tried]
+    models = [load_values(run.dump(run.config))["model"] for run in tried]
     files = file_digests([models, [each.values for each in file.space]]) | source_digests(models)
     options = deciding_options(cli.dump(cli.config)), file.plan.deciding_options()
     return short_digest("search 2", options, list(map(str, file.space)), files, content_digest(data), version("ldl"))

@@ -45,15 +45,15 @@ class Annotated(LDLDataModule):
         prior: The Dirichlet prior that is fitted to the votes of the training set.
     """
 
-    label_columns: Sequence[str] | str = ()
-    votes_column: str | None = None
-    votes: str | None = None
-    item_column: str | None = None
-    rater_column: str | None = None
-    vote_column: str | None = None
-    rater_columns: Sequence[str] | str = ()
-    label_order: Sequence[str] = ()
-    unlabelled: Literal["drop", "error"] = "drop"
+    label_columns: Sequence[str] | str = option(default=(), role="label")
+    votes_column: str | None = option(default=None, role="label")
+    votes: str | None = option(default=None, role="label")
+    item_column: str | None = option(default=None, role="label")
+    rater_column: str | None = option(default=None, role="label")
+    vote_column: str | None = option(default=None, role="label")
+    rater_columns: Sequence[str] | str = option(default=(), role="label")
+    label_order: Sequence[str] = option(default=(), role="label")
+    unlabelled: Literal["drop", "error"] = option(default="drop", role="fold")
     weighting: Weighting = option(default="equal")
     smooth: bool = False
 

@@ -341,12 +341,28 @@ def identities(candidates: list[RunCandidate], selection: Selection) -> dict[str
 
 
 def _have_same_rows(data: LDLDataModule, other: LDLDataModule) -> bool:
-    """Return whether the targets and the test rows of all folds are equal."""
+    """Return whether the labels, the targets and the test rows of all folds are equal."""
     if data is other:
         return True
-    if (data.num_folds, data.size) != (other.num_folds, other.size):
+    if not have_same_tests(data, other):
         return False
-    folds = range(data.num_folds)
-    same_tests = all(np.array_equal(split_of(data, fold).test, split_of(other, fold).test) for fold in folds)
     targets = zip(*(pieces(each.columns["target"]) for each in (data, other)))
-    return same_tests and all(torch.equal(ours, others) for ours, others in targets)
+    return all(torch.equal(ours, others) for ours, others in targets)
+
+
+def have_same_tests(data: LDLDataModule, other: LDLDataModule) -> bool:
+    """Return whether two data modules have the same labels, test rows in all folds, and tests of the current fold."""
+    if (data.labels, data.num_folds, data.size) != (other.labels, other.num_folds, other.size):
+        return False
+    folds = range(data.num_folds) or [data.fold]
+    if not all(np.array_equal(split_of(data, fold).test, split_of(other, fold).test) for fold in folds):
+        return False
+    rows = torch.from_numpy(np.sort(data.split.test))
+    names = {name for each in (data, other) for name in ("target", "value", "votes") if name in each.columns}
+    if not all(name in each.columns for each in (data, other) for name in names):
+        return False
+    return all(_equal(data.columns[name][rows], other.columns[name][rows]) for name in names)
+
+
+def _equal(ours: torch.Tensor, others: torch.Tensor) -> bool:
+    return ours.shape == others.shape and torch.allclose(ours, others, rtol=0, atol=0, equal_nan=True)

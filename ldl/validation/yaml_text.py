@@ -205,9 +205,7 @@ for _tag in TAGS.values():
 _Loader.add_constructor(f"{TAG}seq", yaml.SafeLoader.construct_yaml_seq)
 _Loader.add_constructor(f"{TAG}map", yaml.SafeLoader.construct_yaml_map)
 _Loader.add_constructor(None, yaml.SafeLoader.construct_undefined)
-_Dumper.add_representer(
-    Scalar, lambda dumper, scalar: dumper.represent_scalar(TAGS[type(scalar.value)], scalar.text)
-)
+_Dumper.add_representer(Scalar, lambda dumper, scalar: dumper.represent_scalar(TAGS[type(scalar.value)], scalar.text))
 _Dumper.add_representer(Quoted, lambda dumper, text: dumper.represent_scalar(TAGS[str], str(text), style="'"))
 # Defaults of Lightning's callbacks are such members, as in ``Timer``; YAML cannot write them.
 _Dumper.add_multi_representer(StrEnum, lambda dumper, member: dumper.represent_str(member.value))

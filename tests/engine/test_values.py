@@ -159,7 +159,9 @@ def test_no_number_is_one_line(name: str, text: str, tmp_path: Path) -> None:
 
 
 PLAIN = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), max_size=12)
-SCALARS = st.one_of(st.sampled_from([*WORDS, *MARKS, "null"]), PLAIN, st.from_regex(r"[-+0-9.:eE_xo]{1,8}", fullmatch=True))
+SCALARS = st.one_of(
+    st.sampled_from([*WORDS, *MARKS, "null"]), PLAIN, st.from_regex(r"[-+0-9.:eE_xo]{1,8}", fullmatch=True)
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -195,7 +197,9 @@ def test_text_of_a_scalar_survives_merging_of_files(tmp_path: Path) -> None:
 def test_run_options_and_lightning(tmp_path: Path) -> None:
     config = LDLCLI([*BASE, "--run_dir=#1", "--wandb.project=010", "--trainer.max_time=00:01:00:00"]).config
     assert (config.run_dir, config.wandb.project, config.trainer.max_time) == ("#1", "010", "00:01:00:00")
-    (tmp_path / "a.yaml").write_text("trainer: {max_time: 00:01:00:00, val_check_interval: 1.0, limit_val_batches: 1}\n")
+    (tmp_path / "a.yaml").write_text(
+        "trainer: {max_time: 00:01:00:00, val_check_interval: 1.0, limit_val_batches: 1}\n"
+    )
     trainer = LDLCLI([*BASE, "-c", str(tmp_path / "a.yaml")]).config.trainer
     assert trainer.max_time == "00:01:00:00"
     assert same(trainer.val_check_interval, 1.0) and same(trainer.limit_val_batches, 1)

@@ -64,21 +64,21 @@ class Annotated(LDLDataModule):
         prior: The Dirichlet prior that is fitted to the votes of the training set.
     """
 
-    label_columns: Sequence[str] | str = ()
-    votes_column: str | None = None
-    votes: str | None = None
-    item_column: str | None = None
-    votes_item_column: str | None = None
-    rater_column: str | None = None
-    vote_column: str | None = None
-    rater_columns: Sequence[str] | str = ()
-    label_order: Sequence[str] = ()
-    label_type: Literal["auto", "nominal", "ordinal"] = "auto"
-    no_vote: Sequence[str] | str = ()
-    duplicates: Literal["error", "first", "last", "keep"] = "error"
-    multiple: Literal["error", "count"] = "error"
-    unlabelled: Literal["drop", "error"] = "drop"
-    unknown_items: Literal["drop", "error"] = "error"
+    label_columns: Sequence[str] | str = option(default=(), role="label")
+    votes_column: str | None = option(default=None, role="label")
+    votes: str | None = option(default=None, role="label")
+    item_column: str | None = option(default=None, role="label")
+    votes_item_column: str | None = option(default=None, role="label")
+    rater_column: str | None = option(default=None, role="label")
+    vote_column: str | None = option(default=None, role="label")
+    rater_columns: Sequence[str] | str = option(default=(), role="label")
+    label_order: Sequence[str] = option(default=(), role="label")
+    label_type: Literal["auto", "nominal", "ordinal"] = option(default="auto", role="label")
+    no_vote: Sequence[str] | str = option(default=(), role="label")
+    duplicates: Literal["error", "first", "last", "keep"] = option(default="error", role="label")
+    multiple: Literal["error", "count"] = option(default="error", role="label")
+    unlabelled: Literal["drop", "error"] = option(default="drop", role="fold")
+    unknown_items: Literal["drop", "error"] = option(default="error", role="label")
     weighting: Weighting = option(default="equal")
     smooth: bool = False
 

@@ -28,6 +28,7 @@ from ldl.options import options_of
 from ldl.protocols import Fold
 from ldl.spec import from_spec
 from ldl.tables.csv_table import MARKS
+from ldl.validation.yaml_text import resolved
 
 KEY = "options"
 """Entry of a checkpoint: the configuration of its run."""
@@ -124,7 +125,7 @@ def _pairs(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, Any, A
 def _saved(checkpoint: dict[str, Any], path: str) -> dict[str, Any]:
     """Return the configuration of a checkpoint's run; empty if it is unknown."""
     kept, beside = checkpoint.get(KEY), Path(path).parent.parent / "config.yaml"
-    saved = kept.get("given") if isinstance(kept, dict) else read_config(beside) if beside.is_file() else {}
+    saved = kept.get("given") if isinstance(kept, dict) else resolved(read_config(beside)) if beside.is_file() else {}
     return saved if isinstance(saved, dict) else {}
 
 

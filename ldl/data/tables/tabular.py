@@ -23,7 +23,7 @@ from ldl.data.tables.module import GroupedRows, GroupProtocol
 from ldl.data.tables.reading import Table
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.options import options
+from ldl.options import option, options
 from ldl.tables.entries import is_frame
 
 
@@ -55,12 +55,12 @@ class TabularLDL(Annotated, GroupedRows):
     """
 
     feature_key: str | None = None
-    target_key: str | None = None
-    normalize: bool = False
-    protocol: GroupProtocol | None = None  # a name after load
-    label_names: Sequence[str] | None = None
-    label_values: Sequence[float] | None = None
-    label_unit: str = ""
+    target_key: str | None = option(default=None, role="label")
+    normalize: bool = option(default=False, role="label")
+    protocol: GroupProtocol | None = option(default=None, role="fold")  # a name after load
+    label_names: Sequence[str] | None = option(default=None, role="label")
+    label_values: Sequence[float] | None = option(default=None, role="label")
+    label_unit: str = option(default="", role="label")
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""

@@ -24,18 +24,28 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from types import UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
-from ldl.errors import LDLError
+from ldl.errors import LDLError, did_you_mean
 
 C = TypeVar("C", bound=type)
 OPTIONS = "__ldl_options__"
 PATHS = {"path", "root", "cache_dir", "boxes", "split_list", "detector", "weights", "votes"}
 """Names of options that are paths in every class, in which ``~`` is the home of the user."""
+
+ROLES = {
+    "path": "the file or folder of the instances",
+    "fold": "which instances there are, and which of them are tested",
+    "validation": "which instances are validated",
+    "label": "the labels and targets of the instances",
+    "place": "where and how files are read, which changes no result",
+    "": "anything else",
+}
+"""Roles of the options of data modules, by which runs, comparisons and searches treat them alike in every class."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,8 @@ class Option:
         what: Meaning of the number, such as ``a share of the rows``, for messages.
         null: Meaning of None, for messages.
         may_change: Whether a run may resume with another value.
+        role: What the option decides, one of :data:`ROLES`. An option of a subclass without a role has that of the
+            base class.
         annotation: Type; a string if its import is only for type checkers.
         module: Module of the declaration, in which the names of the type are defined.
     """
@@ -63,6 +75,7 @@ class Option:
     what: str = ""
     null: str = ""
     may_change: bool = False
+    role: str = ""
     annotation: Any = Any
     module: str = ""
 
@@ -139,6 +152,10 @@ def _text(number: Any) -> str:
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
+class UnknownOption(LDLError, TypeError):
+    """An argument that a class does not have; Python raises a TypeError."""
+
+
 def option(
     *,
     default: Any = inspect.Parameter.empty,
@@ -149,10 +166,11 @@ def option(
     what: str = "",
     null: str = "",
     may_change: bool = False,
+    role: str = "",
     kw_only: bool = False,
 ) -> Any:
     """Declare an option with a range; see :class:`Option`. ``kw_only`` marks a required option for type checkers."""
-    return Option(default, least, most, above, below, what, null, may_change)
+    return Option(default, least, most, above, below, what, null, may_change, role)
 
 
 def buffer(*, init: Literal[False] = False) -> Any:
@@ -178,7 +196,13 @@ def options(cls: C) -> C:
         # An attribute of the class would hide a module or buffer of this name.
         delattr(cls, name)
         if given is not buffer:
-            given = given if isinstance(given, Option) else replace(found.get(name, Option()), default=given)
+            before = found.get(name, Option())
+            given = given if isinstance(given, Option) else replace(before, default=given)
+            if given.role not in ROLES:
+                raise LDLError(
+                    f"{cls.__name__}.{name}: role {given.role!r} must be one of {', '.join(filter(None, ROLES))}"
+                )
+            given = given if given.role else replace(given, role=before.role)
             if given.default is None and not isinstance(annotation, str):
                 annotation = annotation | None
             found[name] = replace(given, annotation=annotation, module=cls.__module__)
@@ -204,6 +228,8 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
     signature = inspect.Signature([own, *parameters], return_annotation=None)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        if unknown := next((name for name in kwargs if name not in found), ""):
+            raise UnknownOption(f"{cls.__name__} got an unexpected keyword argument {unknown!r}{_near(unknown, found)}")
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         base = next(base for base in cls.__mro__[1:] if "__init__" in base.__dict__ and OPTIONS not in base.__dict__)
@@ -223,11 +249,31 @@ def _make_init(cls: type, found: dict[str, Option]) -> Any:
     return __init__
 
 
+def _near(unknown: str, found: Mapping[str, Option]) -> str:
+    """Return the end of a message about an unknown option."""
+    owner, _, inner = unknown.partition("__")
+    if inner and owner in found:
+        return f"; give {owner} as an object with {inner} among its arguments, or call set_params({unknown}=...)"
+    return f"{did_you_mean(unknown, found)}; it has {', '.join(found) or 'none'}"
+
+
 def options_of(component: object) -> dict[str, Option]:
     """Return the options of an object or class by name; none if its class defines its own ``__init__``."""
     cls = component if isinstance(component, type) else type(component)
     owner = next(base for base in cls.__mro__ if "__init__" in base.__dict__)
     return getattr(cls, OPTIONS, {}) if OPTIONS in owner.__dict__ else {}
+
+
+def role_of(component: object, name: str) -> str:
+    """Return the role of an option of an object or class; empty for no role, or no such option."""
+    known = getattr(component, OPTIONS, {}).get(name)
+    return known.role if known else ""
+
+
+def names_with_role(base: type, *roles: str) -> set[str]:
+    """Return the names of the options that have one of some roles in a class or in any imported class below it."""
+    names = {name for name, known in options_of(base).items() if known.role in roles}
+    return names.union(*(names_with_role(cls, *roles) for cls in base.__subclasses__()))
 
 
 def check_options(component: object) -> None:

@@ -17,6 +17,8 @@ from ldl.errors import LDLError, did_you_mean
 
 LENGTHS = ("T_max", "total_steps")
 """Names of the length of a schedule, here and in torch."""
+LR_MONITOR = "val_kl"
+"""Metric that ReduceLROnPlateau monitors by default."""
 BEGINS = ("total_iters", "step_size")
 """Names in torch of the length of a warm-up, or of the first learning rate."""
 
@@ -107,7 +109,7 @@ class Optimised(pl.LightningModule):
         optimizer: Makes the optimiser.
         lr_scheduler: Makes the scheduler, or None.
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
-        lr_monitor: Metric that ReduceLROnPlateau monitors.
+        lr_monitor: Metric that ReduceLROnPlateau monitors, unless it has a ``monitor`` of its own, as Lightning's does.
         backbone: A ``Backbone``, which may have a learning rate of its own.
     """
 
@@ -172,12 +174,18 @@ def schedule(
     a warning names both.
 
     Raises:
-        LDLError: The length is to follow a run without end, or OneCycleLR would end before the run.
+        LDLError: The length is to follow a run without end, OneCycleLR would end before the run, or ``monitor`` and
+            that of the scheduler differ.
     """
     if isinstance(scheduler, WarmupCosine):
         interval = "step"
     elif isinstance(scheduler, ReduceLROnPlateau):
-        interval = "epoch"
+        interval, own = "epoch", getattr(scheduler, "monitor", monitor)
+        if monitor not in (own, LR_MONITOR):
+            raise LDLError(
+                f"model.lr_monitor {monitor!r} and model.lr_scheduler.monitor {own!r} differ; leave one of them out"
+            )
+        monitor = own
     if trainer is not None:
         _fit_length(scheduler, interval, trainer)
     return {"scheduler": scheduler, "interval": interval, "monitor": monitor}
@@ -239,19 +247,22 @@ def run_batches(trainer: pl.Trainer) -> float:
     return by_epochs if steps == -1 else min(by_epochs, steps * trainer.accumulate_grad_batches)
 
 
-def step_plateau(scheduler: ReduceLROnPlateau, monitor: str, trainer: pl.Trainer) -> None:
-    """Step by the current metric at the end of an epoch.
+def step_plateau(trainer: pl.Trainer) -> None:
+    """Step ReduceLROnPlateau, if it is the scheduler, by the current metric at the end of an epoch.
 
     Raises:
         LDLError: There is no metric of that name, and the run has not just resumed.
     """
     metrics = trainer.callback_metrics
-    if not trainer.is_last_batch:
+    config = next(iter(trainer.lr_scheduler_configs), None)
+    if config is None or not isinstance(config.scheduler, ReduceLROnPlateau) or not trainer.is_last_batch:
         return
+    scheduler, monitor = config.scheduler, str(config.monitor)
     if monitor in metrics:
         scheduler.step(metrics[monitor])
     elif not trainer.fit_loop.restarting:
         if trainer.barebones:
             raise LDLError("trainer.barebones logs nothing for ReduceLROnPlateau to watch; take another scheduler")
+        option = "model.lr_scheduler.monitor" if hasattr(scheduler, "monitor") else "model.lr_monitor"
         near = did_you_mean(monitor, metrics)
-        raise LDLError(f"model.lr_monitor {monitor!r} is not measured{near}; there are {', '.join(metrics)}")
+        raise LDLError(f"{option} {monitor!r} is not measured{near}; there are {', '.join(metrics)}")

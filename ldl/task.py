@@ -10,7 +10,6 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.cli import LRSchedulerCallable, OptimizerCallable
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from ldl.backbones.base import Backbone, Identity, WholeImages
 from ldl.backbones.frozen import serve_frozen
@@ -28,7 +27,7 @@ from ldl.methods.temperature import temper
 from ldl.methods.torch_utils import library_defaults
 from ldl.metrics.ordinal import train_counts
 from ldl.metrics.stage import LossMeans, StageMetrics
-from ldl.schedule import Optimised, step_plateau
+from ldl.schedule import LR_MONITOR, Optimised, step_plateau
 from ldl.spec import from_spec
 from ldl.validation.contract import check_built, check_features, check_forward, check_losses, check_made, check_output
 from ldl.validation.finite import DeferredChecks, note_loss, note_prediction
@@ -56,14 +55,15 @@ class Task(Optimised):
         optimizer: Any torch optimiser. A backbone with a learning rate of its own is a second parameter group.
         lr_scheduler: Any torch scheduler, or None.
         lr_interval: Whether the scheduler steps once an ``epoch`` or at every ``step``.
-        lr_monitor: Metric that ReduceLROnPlateau monitors.
+        lr_monitor: Metric that torch's ReduceLROnPlateau monitors; Lightning's has its own ``monitor``.
         mixup: Mix pairs of training instances, not of bags, with weights from Beta(mixup, mixup); 0 for none.
         decoder: Point prediction from a distribution, for metrics: ``expectation``, ``argmax`` or ``median``.
         check_finite: Stop before the next step if a loss is not finite or a prediction is not a distribution.
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation set.
         conformal: Units that calibrate intervals and sets: ``groups``, such as subjects, ``rows``, or ``none``.
         compile: Compile the training step of the ``head`` or of ``all`` with torch, or of ``none``.
-        start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from.
+        start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. Nominal labels
+            in another order are put into its order.
         crisp: Pixels beside the model's own ridges on maps that learn the first label; 0 trains on the votes.
 
     Example:
@@ -80,7 +80,7 @@ class Task(Optimised):
         optimizer: OptimizerCallable = torch.optim.AdamW,
         lr_scheduler: LRSchedulerCallable | None = None,
         lr_interval: Literal["epoch", "step"] = "epoch",
-        lr_monitor: str = "val_kl",
+        lr_monitor: str = LR_MONITOR,
         mixup: float = 0.0,
         decoder: Decoder = "expectation",
         check_finite: bool = True,
@@ -147,11 +147,18 @@ class Task(Optimised):
         self.val_metrics = StageMetrics(labels, "val_", self.gives_maps, details=False)
         self.test_metrics = StageMetrics(labels, "test_", self.gives_maps)
 
+    def follow_start(self, data: Any) -> None:
+        """Let a data module put its labels into the order of the checkpoint ``start``, before ``build``."""
+        if self.start and self.input_shape is None and hasattr(data, "follow_labels"):
+            described = read_checkpoint(self.start)[CHECKPOINT_KEY]
+            data.follow_labels(LabelSpace.from_dict(described["labels"]))
+
     def setup(self, stage: str) -> None:
         """Build the task for the trainer's data module, unless ``build`` was called before."""
         keep_truth(self.trainer.precision_plugin)
         data = getattr(self.trainer, "datamodule", None)
         if data is not None and hasattr(data, "labels"):
+            self.follow_start(data)
             self.build(data.labels, data.input_shape)
             check_missing(self.head, getattr(data, "has_missing", False))
             data.prepare_as(None if stage == "fit" else self.preprocessing)
@@ -215,8 +222,7 @@ class Task(Optimised):
         self.log_dict(means, sync_dist=False, rank_zero_only=False, logger=False)
         log_epoch(self.trainer, means)
         self.train_means.reset()
-        if isinstance(scheduler := self.lr_schedulers(), ReduceLROnPlateau):
-            step_plateau(scheduler, self.lr_monitor, self.trainer)
+        step_plateau(self.trainer)
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
         return self._evaluate(batch, self.val_metrics, batch_idx)

@@ -148,8 +148,10 @@ def test_the_signature_says_everything() -> None:
     head = Bent(2.0, widths=[3])
     assert (head.scale, head.shift, head.widths, head.mode) == (2.0, 0.0, [3], None)
     assert not hasattr(Bent, "scale") and "layer" not in options_of(Bent) and Bent.kind == "line"
-    with pytest.raises(TypeError, match="unexpected keyword argument 'depth'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'depth'; it has scale, "):
         Bent(depth=3)  # type: ignore[call-arg]
+    with pytest.raises(LDLError, match="Bent got an unexpected keyword argument 'shfit'; did you mean 'shift'"):
+        Bent(shfit=3)  # type: ignore[call-arg]
 
 
 def test_what_is_given_without_a_type_is_fixed_also_below() -> None:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 import pytorch_lightning as pl
 import torch
-from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR
+from pytorch_lightning.cli import ReduceLROnPlateau as Plateau
+from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau
 
 from ldl.backbones.base import Identity
 from ldl.data import RotatedDigits
@@ -138,3 +139,32 @@ def test_a_schedule_that_ends_before_the_run_or_never_is_refused(tmp_path: Path)
             _run(tmp_path, make, max_epochs=-1)
     with pytest.raises(LDLError, match="Cosine T_max 0 must be at least 1"):
         Cosine(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0), T_max=0)
+
+
+def _plateau(folder: Path, make: Any, **options: Any) -> tuple[float, float]:
+    """The best metric of a scheduler in a run without learning, and the metric at the end."""
+    torch.manual_seed(0)
+    task = Task(
+        Softmax(),
+        Identity(flatten=True),
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.0),
+        lr_scheduler=make,
+        **options,
+    )
+    trainer = pl.Trainer(max_epochs=1, default_root_dir=folder, accelerator="cpu", limit_train_batches=1, **QUIET)
+    trainer.fit(task, datamodule=RotatedDigits(turns=1, batch_size=100))
+    (config,) = trainer.lr_scheduler_configs
+    return config.scheduler.best, float(trainer.callback_metrics["val_cosine"])
+
+
+def test_the_plateau_of_lightning_has_its_own_monitor(tmp_path: Path) -> None:
+    own = _plateau(tmp_path, lambda optimizer: Plateau(optimizer, "val_cosine", mode="max"))
+    assert own[0] == pytest.approx(own[1]) and 0 < own[0] < 1
+    of_torch = _plateau(tmp_path, lambda optimizer: ReduceLROnPlateau(optimizer, "max"), lr_monitor="val_cosine")
+    assert own == of_torch
+    with pytest.raises(LDLError, match="model.lr_scheduler.monitor 'val_cosin' is not measured; did you mean 'val_cos"):
+        _plateau(tmp_path, lambda optimizer: Plateau(optimizer, "val_cosin"))
+    with pytest.raises(LDLError, match="ReduceLROnPlateau.mode min takes the worst val_cosine"):
+        _plateau(tmp_path, lambda optimizer: Plateau(optimizer, "val_cosine"))
+    with pytest.raises(LDLError, match="lr_monitor 'val_mae' and model.lr_scheduler.monitor 'val_kl' differ; leave"):
+        _plateau(tmp_path, lambda optimizer: Plateau(optimizer, "val_kl"), lr_monitor="val_mae")

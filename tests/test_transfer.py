@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+import pytorch_lightning as pl
 import torch
 from small_tasks import AGES, EMOTIONS, WIDTH, saved, small_task
 
 from ldl.backbones import Timm
+from ldl.data import TabularLDL
 from ldl.errors import LDLError
 from ldl.head import Head
 from ldl.heads import LDLF, MeanPredictor, Softmax
@@ -85,3 +89,22 @@ def test_another_network_is_refused(tmp_path: Path) -> None:
 def test_no_file_is_refused() -> None:
     with pytest.raises(LDLError, match="no checkpoint at nowhere.ckpt"):
         Task(Softmax(), start="nowhere.ckpt").build(AGES, (WIDTH,))
+
+
+def test_labels_in_another_order_are_put_in_that_of_the_checkpoint(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(40, 2)), columns=["x", "y"])
+    target = pd.DataFrame(rng.dirichlet(np.ones(3), 40), columns=["label:a", "label:b", "label:c"])
+    table.join(target).to_csv(tmp_path / "first.csv", index=False)
+    table.join(target[["label:c", "label:a", "label:b"]]).to_csv(tmp_path / "then.csv", index=False)
+    quiet: dict[str, Any] = {"logger": False, "enable_progress_bar": False, "enable_checkpointing": False}
+    file, ended = tmp_path / "a.ckpt", []
+    for name, start in (("first", None), ("then", str(file))):
+        torch.manual_seed(0)
+        task = Task(Softmax(), optimizer=lambda groups: torch.optim.SGD(groups, lr=0.0), start=start)
+        data = TabularLDL(str(tmp_path / f"{name}.csv"))
+        pl.Trainer(max_epochs=1, accelerator="cpu", default_root_dir=tmp_path, **quiet).fit(task, datamodule=data)
+        assert task.labels.names == data.labels.names == ("a", "b", "c")
+        ended.append((task(data.scaled), data.columns["target"]))
+        saved(task, file)
+    torch.testing.assert_close(ended[0], ended[1])

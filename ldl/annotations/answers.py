@@ -21,6 +21,8 @@ Duplicates = Literal["error", "first", "last", "keep"]
 Multiple = Literal["error", "count"]
 SEPARATORS = ";|,"
 """Characters between several labels in one vote."""
+PLAIN_SEPARATORS = ";|"
+"""Those that few labels contain."""
 HEADINGS = 3
 """First rows of a table in which exports of surveys explain the header."""
 
@@ -46,14 +48,14 @@ def answers_of(
     Raises:
         LDLError: A cell holds several labels, or something else than labels.
     """
+    labels = {spelling(label, numeral=True) for label in order}
     known: dict[str, tuple[str, ...]] = {}
     answers = []
     for cell in cells:
         if type(cell) is str:
-            answers.append(known[cell] if cell in known else known.setdefault(cell, _labels(cell, source)))
+            answers.append(known[cell] if cell in known else known.setdefault(cell, _labels(cell, labels, source)))
         else:
-            answers.append(_labels(cell, source))
-    labels = {spelling(label, numeral=True) for label in order}
+            answers.append(_labels(cell, labels, source))
     votes = Counter(answers)
     shown = {answer: _pieces(answer, votes, labels, multiple) for answer in votes}
     if several := {answer for answer, pieces in shown.items() if len(pieces) > 1}:
@@ -64,6 +66,11 @@ def answers_of(
                 f"{_text(first)!r}; pass multiple count to count each label, or list it in order if it is one label"
             )
         notes.append(f"{source}: {sum(votes[answer] for answer in several)} votes hold several labels, and each counts")
+    elif cut := [answer[0] for answer in votes if len(answer) == 1 and answer[0] not in labels and _is_cut(answer[0])]:
+        notes.append(
+            f"{source}: {some(cut, 3)} and such are read as one label each; if a vote holds several labels, pass "
+            "multiple count"
+        )
     final, words, dropped = {}, Counter[str](), Counter[str]()
     for answer, pieces in shown.items():
         gaps = [label for label in pieces if label.lower() in MISSING and label not in labels]
@@ -141,9 +148,9 @@ def check_choice(option: str, given: Any, choices: Any) -> None:
         )
 
 
-def _labels(cell: Any, source: str) -> tuple[str, ...]:
-    """Return the labels in a cell."""
-    if isinstance(cell, str) and cell.strip()[:1] == "[" and cell.strip()[-1:] == "]":
+def _labels(cell: Any, labels: set[str], source: str) -> tuple[str, ...]:
+    """Return the labels in a cell. Text that is one of ``labels`` is no list."""
+    if isinstance(cell, str) and (text := cell.strip()) not in labels and text[:1] + text[-1:] == "[]":
         cell = _parsed(cell)
     if isinstance(cell, dict):
         raise LDLError(f"{source}: the vote {str(cell)[:80]!r} is no label; give text, a number or a list of them")
@@ -169,14 +176,21 @@ def _parsed(text: str) -> Any:
 def _pieces(
     answer: tuple[str, ...], votes: Counter[tuple[str, ...]], labels: set[str], multiple: Multiple
 ) -> tuple[str, ...]:
-    """Return the labels of an answer; text is cut if each piece is a label of other votes."""
+    """Return the labels of an answer: text is cut if each piece is a label of other votes, or several are expected."""
     if len(answer) != 1 or answer[0] in labels:
         return answer
     for mark in SEPARATORS:
         pieces = tuple(dict.fromkeys(spelling(piece, numeral=True) for piece in answer[0].split(mark)))
-        if len(pieces) > 1 and all((piece,) in votes or piece in labels for piece in pieces):
-            return pieces
+        if len(pieces) > 1:
+            if multiple == "count" and mark in PLAIN_SEPARATORS:
+                return tuple(filter(None, pieces))
+            if all((piece,) in votes or piece in labels for piece in pieces):
+                return pieces
     return answer
+
+
+def _is_cut(text: str) -> bool:
+    return any(mark in text for mark in PLAIN_SEPARATORS)
 
 
 def _text(answer: tuple[str, ...]) -> str:

@@ -91,7 +91,7 @@ def find_columns(
         raise LDLError(f"{source}: label_columns are for counts and rater_columns for a matrix; pass one of them")
     _check_numbers(labels, label_columns, "label", source)
     named = [column for column in header if str(column).startswith(LABEL_PREFIX) and column not in given]
-    described = describing(raters, raters, names=_listed(rater_columns))
+    described = describing(raters, raters, names=listed_names(rater_columns))
     raters = [column for column in raters if column not in described]
     _check_numbers(raters, rater_columns, "rater", source)
     if layout is None:
@@ -128,7 +128,7 @@ def find_columns(
 def matching_columns(header: Iterable[Any], patterns: Sequence[Any] | Any, source: str) -> list[Any]:
     """Return the columns that match a name or pattern, in the order of the header. Raises LDLError for other names."""
     header, matches = list(header), set()
-    for pattern in _listed(patterns):
+    for pattern in listed_names(patterns):
         # A name may contain [, ] and ?, and a column of this name alone is meant.
         columns = [column for column in header if column == pattern or str(column) == str(pattern)]
         columns = columns or [column for column in header if fnmatchcase(str(column), str(pattern))]
@@ -166,18 +166,21 @@ def _cuts(column: Any) -> list[tuple[str, str]]:
     return [("_".join(words[:place]), "_".join(words[place:])) for place in range(1, len(words))]
 
 
-def _listed(patterns: Sequence[Any] | Any) -> list[Any]:
-    return list(patterns) if isinstance(patterns, Iterable) and not isinstance(patterns, str) else [patterns]
+def listed_names(names: Sequence[Any] | Any) -> list[Any]:
+    """Return the names that an option gives: one name, or several."""
+    return list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
 
 
 def _without(others: list[Any], matches: list[Any], patterns: Sequence[Any] | Any) -> list[Any]:
     """Return the columns that match, without those of another role that a pattern such as ``*`` matches."""
-    return [column for column in matches if column not in others or column in _listed(patterns)]
+    return [column for column in matches if column not in others or column in listed_names(patterns)]
 
 
 def _check_numbers(matches: list[Any], patterns: Sequence[Any] | Any, role: str, source: str) -> None:
     """Raise LDLError if a pattern for numbered columns matches others too."""
-    others = [str(column) for column in matches if column not in _listed(patterns) and not str(column)[-1:].isdigit()]
+    others = [
+        str(column) for column in matches if column not in listed_names(patterns) and not str(column)[-1:].isdigit()
+    ]
     if others and len(matches) - len(others) > 1:
         raise LDLError(
             f"{source}: the {role} columns {some([str(column) for column in matches])} are numbered, except "

@@ -49,6 +49,7 @@ def label_space(
         return labels, _places(names, listed, source), notes + more
     if values is not None:
         axis, places = np.unique(values, return_inverse=True)
+        notes += _odd_number(axis, np.bincount(places, votes), source)
         if label_type == "auto":
             notes.append(
                 f"{source}: the labels {some(list(names), 4)} are read as numbers on a scale; if they are codes of "
@@ -148,6 +149,19 @@ def _places(names: Sequence[str], listed: list[str], source: str) -> np.ndarray:
     return np.array([known.get(name, -1) for name in names], np.int64)
 
 
+def _odd_number(axis: np.ndarray, votes: np.ndarray, source: str) -> list[str]:
+    """Return a note about a number that may be a code for no answer, such as -1 or 99."""
+    for odd, others in ((0, axis[1:]), (-1, axis[:-1])):
+        far = len(others) > 2 and np.abs(others - axis[odd]).min() >= np.ptp(others)
+        negative = odd == 0 and len(others) > 2 and axis[0] < 0 <= others.min() and others.max() > -axis[0]
+        if far or negative:
+            return [
+                f"{source}: the label {axis[odd]:.10g} ({votes[odd]:g} of {votes.sum():g} votes) stands apart from the "
+                f"others, {others[0]:.10g} to {others[-1]:.10g}; if it is no vote, pass it as no_vote"
+            ]
+    return []
+
+
 def _words_beside_numbers(
     names: Sequence[str], words: list[str], votes: Sequence[float] | np.ndarray, source: str
 ) -> list[str]:
@@ -157,7 +171,8 @@ def _words_beside_numbers(
         ]
         return [
             f"{source}: labels are nominal because {', '.join(counts[:8])} {'is' if len(words) == 1 else 'are'} no "
-            "number, and the others are; if that is no vote, pass it as no_vote; otherwise pass order or label_type"
+            "number, and the others are; if that is no vote, pass it as no_vote; for a scale, pass order; for classes, "
+            "pass label_type nominal"
         ]
     if len(names) > 2 and all(re.match(r"[+-]?[0-9]", name) for name in names):
         return [

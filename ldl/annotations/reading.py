@@ -14,8 +14,8 @@ Labels, raters and items are compared by their :func:`ldl.tables.entries.spellin
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,17 +23,15 @@ import numpy as np
 import pandas as pd
 
 from ldl.annotations.answers import Duplicates, Multiple, answers_of, check_choice, heading_rows
-from ldl.annotations.columns import Layout, VoteColumns, find_columns
+from ldl.annotations.columns import Layout, VoteColumns, find_columns, listed_names
+from ldl.annotations.counting import counts_of, place_of
 from ldl.annotations.labels import LabelType, label_space, look_alikes, natural_order, unused
 from ldl.annotations.votes import Annotations, spellings
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
-from ldl.tables import CsvTable, open_named
+from ldl.tables import open_named
 from ldl.tables.entries import MISSING, spelling, to_names
 from ldl.tables.roles import Role, usual_columns
-
-TINY = 1e-9
-"""Largest distance of a count from 0, or from a whole number, that is an error of rounding."""
 
 
 def read_annotations(
@@ -109,13 +107,11 @@ def read_annotations(
     )
     given = {"item_column": item_column, "rater_column": rater_column, "vote_column": vote_column}
     notes = _unclear_columns(table, columns, given, name)
-    listed = [order] if isinstance(order, str) else list(order)
+    listed = listed_names(order)
     table = _without_headings(table, columns, bool(listed), name, notes)
-    excluded = [no_vote] if isinstance(no_vote, str) or not isinstance(no_vote, Sequence) else list(no_vote)
-    reader = _Reader(
-        name, table, columns, spell, label_type, listed or _category_order(table, columns, name), excluded,
-        duplicates, multiple, notes,
-    )  # fmt: skip
+    listed = listed or _category_order(table, columns, name)
+    excluded = [spelling(answer, numeral=True) for answer in listed_names(no_vote)]
+    reader = _Reader(name, table, columns, spell, label_type, listed, excluded, duplicates, multiple, notes)
     made = reader.from_counts() if columns.layout == "counts" else reader.from_votes()
     if not len(made):
         raise LDLError(f"{name}: none of {made.left_out} items has a vote; give votes, or correct the columns")
@@ -129,192 +125,160 @@ def read_annotations(
     return made
 
 
+@dataclass
 class _Reader:
-    """One table that is read, with its options; ``notes`` is filled while reading."""
+    """One table that is read, with its options; ``notes`` is filled while reading.
 
-    def __init__(
-        self,
-        name: str,
-        table: pd.DataFrame,
-        columns: VoteColumns,
-        spell: Callable[[str], str] | None,
-        label_type: LabelType,
-        order: list[Any],
-        no_vote: list[Any],
-        duplicates: Duplicates,
-        multiple: Multiple,
-        notes: list[str],
-    ) -> None:
-        self.name, self.table, self.columns, self.label_type, self.order = name, table, columns, label_type, order
-        self.no_vote = [spelling(answer, numeral=True) for answer in no_vote]
-        self.duplicates, self.multiple, self.notes = duplicates, multiple, notes
-        self.spell = spell
-        item = np.arange(len(table)) if columns.item is None else table[columns.item].to_numpy()
-        if spell is not None and columns.item is not None:
-            item = np.array([spell(key) if isinstance(key, str) else key for key in item], object)
-        self.items, self.keys = item, spellings(item)
+    Attributes:
+        items: (N,) item of each row, as it is.
+        keys: (N,) its spelling.
+    """
+
+    name: str
+    table: pd.DataFrame
+    columns: VoteColumns
+    spell: Callable[[str], str] | None
+    label_type: LabelType
+    order: list[Any]
+    no_vote: list[str]
+    duplicates: Duplicates
+    multiple: Multiple
+    notes: list[str]
+
+    def __post_init__(self) -> None:
+        spell, item = self.spell, self.columns.item
+        self.items: np.ndarray = np.arange(len(self.table)) if item is None else self.table[item].to_numpy()
+        if spell is not None and item is not None:
+            self.items = _objects(spell(key.strip()) if isinstance(key, str) else key for key in self.items)
+        self.keys = spellings(self.items)
 
     def from_counts(self) -> Annotations:
-        columns = list(self.columns.labels)
+        """Read counts or shares in label columns."""
+        columns, total = list(self.columns.labels), self.columns.total
         kept = self._check_items()
-        given = np.nan_to_num(np.stack([_numbers(self.table[column], self.name) for column in columns], 1))
-        counts, percent = self._as_counts(given)
+        counts, percent = counts_of(self.table, columns, total, self.name, self.notes)
         names = [column.removeprefix(LABEL_PREFIX) if isinstance(column, str) else column for column in columns]
         names = [spelling(name, numeral=True) for name in names]
-        if len(set(names)) < len(names):
-            raise LDLError(
-                f"{self.name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up"
-            )
+        counted = total is not None or not percent and bool((counts == np.round(counts)).all())
         use = np.array([name not in self.no_vote for name in names])
         self.notes += unused(self.no_vote, names, "no_vote", self.name)
         if dropped := counts[:, ~use].sum():
-            self.notes.append(f"{self.name}: {dropped:.10g} votes for {some(self.no_vote)} are no votes and left out")
-        counts, names = counts[:, use], [name for name, is_label in zip(names, use) if is_label]
+            what = "votes" if counted else "shares"
+            self.notes.append(f"{self.name}: {dropped:.10g} {what} of {some(self.no_vote)} are no votes and left out")
+        sums, names, counts = counts.sum(1), [name for name, is_label in zip(names, use) if is_label], counts[:, use]
+        if not counted and dropped:
+            counts *= np.divide(sums, counts.sum(1), out=np.zeros_like(sums), where=counts.sum(1) > 0)[:, None]
+        doubled = f"{self.name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up"
+        if len(set(names)) < len(names):
+            raise LDLError(doubled)
         labels, places, notes = label_space(names, counts.sum(0), self.name, self.label_type, self.order)
+        if len(set(places[places >= 0])) < (places >= 0).sum():
+            raise LDLError(doubled)
         self.notes += notes
         if wrong := [name for name, place in zip(names, places) if place < 0]:
             raise LDLError(
                 f"{self.name}: the label columns {some(wrong)} are not in the order "
                 f"{some(list(map(str, self.order)))}; give the order all labels"
             )
-        if len(set(places)) < len(places):
-            raise LDLError(
-                f"{self.name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up"
-            )
-        placed = np.zeros((len(counts), len(labels)))
-        placed[:, places] = counts
-        placed, codes, first = placed[kept], *_codes(self.keys[kept])
-        if len(first) < len(placed) and not (self.columns.total is not None or (placed == np.round(placed)).all()):
+        codes, first = _codes(self.keys[kept])
+        if len(first) < len(codes) and not counted:
             raise LDLError(
                 f"{self.name}: several rows of an item hold shares, which do not add up; pass duplicates first or last"
             )
         summed = np.zeros((len(first), len(labels)))
-        np.add.at(summed, codes, placed)
+        np.add.at(summed, (codes[:, None], places), counts[kept])
         voted = summed.sum(1) > 0
-        items = _as_items(self.items[kept][first])[voted]
-        total = self.columns.total is not None
-        left_out = int((~voted).sum())
-        return Annotations(items, labels, summed[voted], "counts", None, left_out, total, percent=percent)
-
-    def _as_counts(self, given: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Return the votes (N, C) by the entries (N, C) of label columns, and whether they are percentages."""
-        near = np.round(given)
-        if (np.abs(given - near) <= TINY * near.clip(1)).all():
-            given = near
-        sums, whole = given.sum(1), bool((given == near).all())
-        voted = sums > 0
-        if self.columns.total is None:
-            if whole and voted.any() and (np.abs(sums[voted] - 100) <= 1).all():
-                self.notes.append(
-                    f"{self.name}: whole numbers that sum to {sums[voted].min():g} to {sums[voted].max():g} in every "
-                    "row are read as percentages, so the number of votes is unknown; give it in a column, votes_column"
-                )
-                return given / sums.clip(1)[:, None], True
-            ones = np.abs(sums - 1) <= 0.02
-            if not whole and ones.any() and (voted & ~ones).any():
-                self.notes.append(
-                    f"{self.name}: {int(ones.sum())} rows sum to 1, as shares do, and {int((voted & ~ones).sum())} to "
-                    f"up to {sums.max():g}; all are read as shares; give the number of votes in a column, votes_column"
-                )
-            return given, False
-        votes = np.nan_to_num(_numbers(self.table[self.columns.total], self.name))
-        off = voted & (votes > 0) & (sums != votes)
-        if whole and off.any() and not (np.ptp(sums[voted]) == 0 or (np.abs(sums[voted] - 100) <= 1).all()):
-            self.notes.append(
-                f"{self.name}: the counts of {int(off.sum())} rows do not sum to {self.columns.total}, the first sums "
-                f"to {sums[off][0]:g} with {votes[off][0]:g}; they are read as shares of that number of votes"
-            )
-        voted &= votes > 0
-        counts = np.zeros_like(given)
-        counts[voted] = given[voted] * (votes / sums.clip(1e-300))[voted, None]
-        return (_rounded(counts) if (votes == np.round(votes)).all() else counts), False
+        items, left_out = _as_keys(self.items[kept][first])[voted], int((~voted).sum())
+        return Annotations(
+            items, labels, summed[voted], "counts", left_out=left_out, totals=total is not None, percent=percent
+        )
 
     def from_votes(self) -> Annotations:
-        columns, table = self.columns, self.table
-        if columns.layout == "matrix":
-            kept = self._check_items()
-            cells = [entry for row in zip(*(table[column] for column in columns.raters)) for entry in row]
-            rows = np.repeat(np.arange(len(table)), len(columns.raters))
-            raters = np.tile(np.array(columns.raters, object), len(table))
-            use = kept[rows]
-            cells, rows, raters = [cell for cell, used in zip(cells, use) if used], rows[use], raters[use]
-        else:
-            cells, rows = list(table[columns.vote]), np.arange(len(table))
-            raters = None if columns.rater is None else table[columns.rater].to_numpy(object)  # type: ignore[assignment]
+        """Read single votes, in the long layout or in a matrix."""
+        cells, rows, raters = self._cells()
         answers = answers_of(cells, self.order, self.no_vote, self.multiple, self.name, self.notes)
-        given = np.array([bool(answer) for answer in answers], bool)
-        rater_keys = None if raters is None else spellings(raters)
-        nameless = (self.keys[rows] == "") | (False if rater_keys is None else rater_keys == "")
-        if (nameless & given).any():
-            who = "" if columns.layout == "matrix" or columns.rater is None else f" or no {columns.rater}"
-            raise LDLError(
-                f"{self.name}: some votes have no {columns.item}{who}, the first in "
-                f"{self._place(rows[(nameless & given).argmax()])}; fill them in, or remove the rows"
-            )
-        if rater_keys is not None:
-            given = self._check_raters(given, rows, rater_keys)
-        picked = np.flatnonzero(given)
-        sizes = [len(answers[place]) for place in picked]
-        texts = np.array([text for place in picked for text in answers[place]], object)
+        places = np.flatnonzero([bool(answer) for answer in answers])
+        places = self._check_votes(places, rows, raters)
+        texts = np.array([text for place in places for text in answers[place]], object)
         if not len(texts):
-            column = columns.vote if columns.layout == "long" else ", ".join(map(str, columns.raters[:8]))
-            raise LDLError(f"{self.name} has no vote; fill in {column}")
-        owners = np.repeat(picked, sizes)
+            columns = [self.columns.vote] if self.columns.layout == "long" else self.columns.raters
+            raise LDLError(f"{self.name} has no vote; fill in {', '.join(map(str, columns[:8]))}")
+        owners = np.repeat(places, [len(answers[place]) for place in places])
+        rows = rows[owners]
         names = natural_order(dict.fromkeys(texts))
-        number = pd.Index(names).get_indexer(texts)
-        labels, places, notes = label_space(
-            names, np.bincount(number, minlength=len(names)), self.name, self.label_type, self.order
-        )
+        codes = pd.Index(names).get_indexer(texts)
+        votes = np.bincount(codes, minlength=len(names))
+        labels, numbers, notes = label_space(names, votes, self.name, self.label_type, self.order)
         self.notes += notes
-        number = places[number]
-        if (number < 0).any():
+        if (lost := numbers[codes] < 0).any():
             raise LDLError(
-                f"{self.name}: {int((number < 0).sum())} votes are for no label of the order, the first is "
-                f"{texts[number < 0][0]!r}; the labels are {some([str(label) for label in labels.names])}; correct the "
-                "vote, or pass it as no_vote"
+                f"{self.name}: {int(lost.sum())} votes are for no label of the order, the first is {texts[lost][0]!r}; "
+                f"the labels are {some(list(labels.names))}; correct the vote, or pass it as no_vote"
             )
-        codes, first = _codes(self.keys[rows[owners]])
+        items, first = _codes(self.keys[rows])
         counts = np.zeros((len(first), len(labels)))
-        np.add.at(counts, (codes, number), 1.0)
-        self._check_spellings(codes, first, rows[owners], None if rater_keys is None else rater_keys[owners])
-        if rater_keys is None and len(first) < len(texts):
+        np.add.at(counts, (items, numbers[codes]), 1.0)
+        total = len(self.table) if self.columns.item is None else len(set(self.keys) - {""})
+        keys, known = _as_keys(self.items[rows][first]), None
+        self._note_names("items", self.keys[rows])
+        if raters is not None:
+            spelled = spellings(raters[owners])
+            self._note_names("raters", spelled)
+            voters, first_vote = _codes(spelled)
+            known = _as_keys(raters[owners][first_vote])[voters]
+        elif len(first) < len(texts):
             self.notes.append(
                 f"{self.name}: no column names the rater, so each row is a vote of its own; name it with rater_column"
             )
-        known = None
-        if rater_keys is not None:
-            rater_codes, rater_first = _codes(rater_keys[owners])
-            known = _as_items(raters[owners][rater_first])[rater_codes]
-        total = len(set(self.keys) - {""}) if columns.item is not None else len(table)
-        items = _as_items(self.items[rows[owners]][first])
-        return Annotations(items, labels, counts, columns.layout, known, total - len(first))
+        return Annotations(keys, labels, counts, self.columns.layout, known, total - len(first))
+
+    def _cells(self) -> tuple[list[Any], np.ndarray, np.ndarray | None]:
+        """Return the cells of votes, with the row and the rater of each; raters are None if they are unknown."""
+        columns, table = self.columns, self.table
+        if columns.layout == "long":
+            raters = None if columns.rater is None else table[columns.rater].to_numpy(object)
+            return list(table[columns.vote]), np.arange(len(table)), raters
+        kept = np.flatnonzero(self._check_items())
+        cells = [cell for row in zip(*(table[column].iloc[kept] for column in columns.raters)) for cell in row]
+        raters = np.empty(len(columns.raters), object)
+        raters[:] = columns.raters
+        return cells, np.repeat(kept, len(raters)), np.tile(raters, len(kept))
+
+    def _check_votes(self, places: np.ndarray, rows: np.ndarray, raters: np.ndarray | None) -> np.ndarray:
+        """Return those of the votes at ``places`` that count, by ``duplicates``. Raises LDLError."""
+        keys = self.keys[rows[places]]
+        names = None if raters is None else spellings(raters[places])
+        nameless = (keys == "") if names is None else (keys == "") | (names == "")
+        if nameless.any():
+            who = f"no {self.columns.item}" + ("" if names is None else f" or no {self.columns.rater}")
+            raise LDLError(
+                f"{self.name}: some votes have {who}, the first in {self._place(rows[places[nameless.argmax()]])}; "
+                "fill them in, or remove the rows"
+            )
+        if names is None:
+            return places
+        items, voters = _codes(keys)[0], _codes(names)[0]
+        what = "votes are by a rater who has voted on the item before, the first by"
+        pairs = pd.Series(items.astype(np.int64) * (voters.max(initial=0) + 1) + voters)
+        return places[self._chosen(pairs, what, lambda vote: f"{names[vote]!r} on {keys[vote]!r}")]
 
     def groups(self, items: np.ndarray) -> np.ndarray:
-        """Return the group of each item (N,)."""
-        column = self.columns.group
+        """Return the group of each item (N,). Raises LDLError for an item without a group, or with several."""
+        column, wanted = self.columns.group, pd.Index(spellings(items), dtype=object)
+        places = wanted.get_indexer(pd.Index(self.keys, dtype=object))
         names = spellings(self.table[column].to_numpy(object))
-        wanted = {key: place for place, key in enumerate(spellings(items))}
-        places = np.full(len(items), -1)
-        for row, (key, group) in enumerate(zip(self.keys, names)):
-            if (place := wanted.get(key)) is None:
-                continue
-            first = places[place]
-            missing = group.lower() in MISSING
-            if missing or (first >= 0 and names[first] != group):
-                wrong = "have no" if missing else "are in several groups of"
-                count = self._count_wrong(names, wanted, missing)
+        rows = pd.DataFrame({"item": places, "group": names})[places >= 0]
+        first = rows.drop_duplicates()
+        missing, several = first["group"].str.lower().isin(MISSING), first["item"].duplicated()
+        for wrong, what in ((missing, "have no"), (several, "are in several groups of")):
+            if wrong.any():
+                count, item = first["item"][wrong].nunique(), wanted[first["item"][wrong].iloc[0]]
                 raise LDLError(
-                    f"{self.name}: {count} items {wrong} {column}, the first is {key!r}; give every item one group"
+                    f"{self.name}: {count} items {what} {column}, the first is {item!r}; give every item one group"
                 )
-            places[place] = row if first < 0 else first
-        return to_names(self.table[column].to_numpy()[places], f"{self.name}: the group, column {column!r},")
-
-    def _count_wrong(self, names: np.ndarray, wanted: dict[str, int], missing: bool) -> int:
-        pairs = {(key, name) for key, name in zip(self.keys, names) if key in wanted}
-        if missing:
-            return len({key for key, name in pairs if name.lower() in MISSING})
-        keys = [key for key, _ in pairs]
-        return sum(keys.count(key) > 1 for key in set(keys))
+        self.notes += look_alikes(dict.fromkeys(first["group"], "a group"), "groups", self.name, case=False)
+        row = first.index.to_numpy()[first["item"].argsort()]
+        return to_names(self.table[column].to_numpy()[row], f"{self.name}: the group, column {column!r},")
 
     def _check_items(self) -> np.ndarray:
         """Return the rows (N,) that count, by ``duplicates``. Raises LDLError for a row without an item."""
@@ -327,16 +291,6 @@ class _Reader:
         return self._chosen(
             pd.Series(keys), f"rows repeat an item of {item}, the first is", lambda row: repr(keys[row])
         )
-
-    def _check_raters(self, given: np.ndarray, rows: np.ndarray, raters: np.ndarray) -> np.ndarray:
-        """Return the votes (V,) that count, by ``duplicates``."""
-        places = np.flatnonzero(given)
-        pairs = pd.Series(list(zip(self.keys[rows[places]], raters[places])), dtype=object)
-        what = "votes are by a rater who has voted on the item before, the first by"
-        shown = lambda row: f"{pairs[row][1]!r} on {pairs[row][0]!r}"  # noqa: E731
-        use = np.zeros(len(given), bool)
-        use[places[self._chosen(pairs, what, shown)]] = True
-        return use
 
     def _chosen(self, keys: pd.Series, what: str, shown: Callable[[int], str]) -> np.ndarray:
         """Return which of repeated keys count. Raises LDLError if none may repeat."""
@@ -353,23 +307,18 @@ class _Reader:
         self.notes.append(f"{said}; the {self.duplicates} counts")
         return ~keys.duplicated(keep=self.duplicates).to_numpy()
 
-    def _check_spellings(
-        self, codes: np.ndarray, first: np.ndarray, rows: np.ndarray, raters: np.ndarray | None
-    ) -> None:
-        for what, keys in (("items", self.keys[rows]), ("raters", raters)):
-            if keys is None:
-                continue
-            names, sizes = np.unique(keys.astype(str), return_counts=True)
-            texts = {str(name): f"{size} votes" for name, size in zip(names, sizes)}
-            self.notes += look_alikes(texts, what, self.name, case=False)
-            if odd := [text for text in texts if text.lower() in MISSING]:
-                self.notes.append(
-                    f"{self.name}: {some(odd)} among the {what} is taken as a name ({texts[odd[0]]}); if it is a gap, "
-                    "leave the field empty"
-                )
+    def _note_names(self, what: str, keys: np.ndarray) -> None:
+        """Note names of items or raters that look alike, or look like gaps."""
+        names = {str(name): f"{count} votes" for name, count in pd.Series(keys).value_counts(sort=False).items()}
+        self.notes += look_alikes(names, what, self.name, case=False)
+        if gaps := [name for name in names if name.lower() in MISSING]:
+            self.notes.append(
+                f"{self.name}: {some(gaps)} among the {what} is taken as a name ({names[gaps[0]]}); if it is a gap, "
+                "leave the field empty"
+            )
 
     def _place(self, row: int) -> str:
-        return _place(int(self.table.index[row]), self.name)
+        return place_of(int(self.table.index[row]), self.name)
 
 
 def _codes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -378,11 +327,16 @@ def _codes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return codes, np.flatnonzero(~pd.Series(codes).duplicated().to_numpy())
 
 
-def _as_items(entries: np.ndarray) -> np.ndarray:
+def _as_keys(entries: np.ndarray) -> np.ndarray:
     """Return keys as they are, but text in its spelling."""
     if entries.dtype.kind != "O":
         return entries
-    return np.array([spelling(entry) if isinstance(entry, str) else entry for entry in entries], object)
+    return _objects(spelling(entry) if isinstance(entry, str) else entry for entry in entries)
+
+
+def _objects(entries: Iterable[Any]) -> np.ndarray:
+    """Return entries, which may be tuples, as an array of objects (N,)."""
+    return pd.Series(list(entries), dtype=object).to_numpy()
 
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -406,38 +360,6 @@ def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return table, name
 
 
-def _place(row: int, name: str) -> str:
-    """Return the line of a row, from 0, in a CSV file, or the row in another table."""
-    opened = open_named(Path(name)) if Path(name).is_file() else None
-    return f"line {opened.lines[row]}" if isinstance(opened, CsvTable) else f"row {row}"
-
-
-def _numbers(column: pd.Series, name: str) -> np.ndarray:
-    """Return a column of counts as float64, NaN for gaps."""
-    column = column.mask(column.astype(str).str.strip().str.lower().isin(MISSING))
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    wrong = (~np.isfinite(numbers) & column.notna().to_numpy()) | (numbers < -TINY)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise LDLError(
-            f"{name}: {int(wrong.sum())} entries of {column.name!r} are no counts, the first is "
-            f"{str(column.iloc[row])!r} in {_place(int(column.index[row]), name)}; counts are finite numbers of at "
-            "least 0"
-        )
-    return np.maximum(numbers, 0)
-
-
-def _rounded(counts: np.ndarray) -> np.ndarray:
-    """Round counts (N, C) to whole votes of the same sums, by the largest remainder method.
-
-    Published shares are rounded, so their products with the numbers of votes are not whole.
-    """
-    whole = np.floor(counts + TINY)
-    missing = np.round(counts.sum(1) - whole.sum(1))
-    rank = np.argsort(np.argsort(whole - counts, axis=1, kind="stable"), axis=1)
-    return whole + (rank < missing[:, None])
-
-
 def _category_order(table: pd.DataFrame, columns: VoteColumns, name: str) -> list[Any]:
     """Return the categories of the votes if they are ordered. Raises LDLError for several orders."""
     votes = columns.raters or ([columns.vote] if columns.layout == "long" else [])
@@ -456,7 +378,7 @@ def _without_headings(
     if headings.any():
         notes.append(
             f"{name}: {int(headings.sum())} rows repeat or explain the header, the first is "
-            f"{_place(int(headings.argmax()), name)}; they are left out"
+            f"{place_of(int(headings.argmax()), name)}; they are left out"
         )
     return table[~headings]
 
@@ -475,6 +397,6 @@ def _unclear_columns(table: pd.DataFrame, columns: VoteColumns, given: dict[str,
             )
     if columns.beside:
         notes.append(
-            f"{name}: {some(list(map(str, columns.beside)))} stand beside votes and are neither votes nor features"
+            f"{name}: {some(list(map(str, columns.beside)))} describe votes; they are neither votes nor features"
         )
     return notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytorch_lightning as pl
@@ -15,12 +16,13 @@ from pytorch_lightning.callbacks import (
     StochasticWeightAveraging,
     WeightAveraging,
 )
+from pytorch_lightning.trainer.states import TrainerFn
 
 from ldl.callbacks.averages import FeatureSmoothing
 from ldl.callbacks.compile import Compile
 from ldl.callbacks.fit_head import FitHead
 from ldl.callbacks.leaf_update import LeafUpdate
-from ldl.errors import LDLError
+from ldl.errors import LDLError, did_you_mean
 from ldl.head import AlternatingHead, FittedHead, Head
 from ldl.metrics import directions
 
@@ -54,6 +56,20 @@ class Build(pl.Callback):
         """Raise LDLError if a scheduler watches a metric in the wrong direction."""
         for config in trainer.lr_scheduler_configs:
             _check_direction(config.scheduler, config.monitor, pl_module)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        """Raise LDLError if a callback monitors a metric of the validation that is not measured."""
+        metrics = trainer.callback_metrics
+        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking:
+            return
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            monitor = getattr(callback, "monitor", None) or ""
+            lost = monitor not in metrics and getattr(callback, "strict", True)
+            if lost and monitor.startswith(("val_", "test_")):
+                raise LDLError(
+                    f"{type(callback).__name__}.monitor {monitor!r} is not measured{did_you_mean(monitor, metrics)}; "
+                    f"there are {', '.join(metrics)}"
+                )
 
 
 def drivers(head: Head, compiled: Compile, trainer: Any = None) -> list[pl.Callback]:
@@ -123,9 +139,13 @@ def _check_averages(callback: pl.Callback, task: Any) -> None:
 
 
 def _check_direction(watcher: Any, monitor: str | None, task: Any) -> None:
-    """Raise LDLError for ``mode: min``, the default of Lightning and torch, of a metric that is better if higher."""
-    name = (monitor or "").removeprefix("val_").removeprefix("test_")
-    higher = directions(task.labels, task.gives_maps).get(name)
+    """Raise LDLError for ``mode: min``, the default of Lightning and torch, of a metric that is better if higher.
+
+    So does ``max`` of a loss, or of a metric that is better if lower.
+    """
+    name = re.sub("^(train|val|test)_", "", monitor or "")
+    known = {"loss": False, "kl_calibrated": False, **directions(task.labels, task.gives_maps)}
+    higher = known.get(name)
     right = None if higher is None else "max" if higher else "min"
     if right is not None and getattr(watcher, "mode", right) in {"min", "max"} - {right}:
         raise LDLError(

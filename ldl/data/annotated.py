@@ -19,6 +19,7 @@ from ldl.data.names import find_group
 from ldl.errors import LDLError
 from ldl.options import option, options
 from ldl.tables import open_named
+from ldl.tables.roles import usual_columns
 
 Weighting = Literal["equal", "votes", "dirichlet"]
 
@@ -63,21 +64,21 @@ class Annotated(LDLDataModule):
         prior: The Dirichlet prior that is fitted to the votes of the training set.
     """
 
-    label_columns: Sequence[str] | str = ()
-    votes_column: str | None = None
-    votes: str | None = None
-    item_column: str | None = None
-    votes_item_column: str | None = None
-    rater_column: str | None = None
-    vote_column: str | None = None
-    rater_columns: Sequence[str] | str = ()
-    label_order: Sequence[str] = ()
-    label_type: Literal["auto", "nominal", "ordinal"] = "auto"
-    no_vote: Sequence[str] | str = ()
-    duplicates: Literal["error", "first", "last", "keep"] = "error"
-    multiple: Literal["error", "count"] = "error"
-    unlabelled: Literal["drop", "error"] = "drop"
-    unknown_items: Literal["drop", "error"] = "error"
+    label_columns: Sequence[str] | str = option(default=(), role="label")
+    votes_column: str | None = option(default=None, role="label")
+    votes: str | None = option(default=None, role="label")
+    item_column: str | None = option(default=None, role="label")
+    votes_item_column: str | None = option(default=None, role="label")
+    rater_column: str | None = option(default=None, role="label")
+    vote_column: str | None = option(default=None, role="label")
+    rater_columns: Sequence[str] | str = option(default=(), role="label")
+    label_order: Sequence[str] = option(default=(), role="label")
+    label_type: Literal["auto", "nominal", "ordinal"] = option(default="auto", role="label")
+    no_vote: Sequence[str] | str = option(default=(), role="label")
+    duplicates: Literal["error", "first", "last", "keep"] = option(default="error", role="label")
+    multiple: Literal["error", "count"] = option(default="error", role="label")
+    unlabelled: Literal["drop", "error"] = option(default="drop", role="fold")
+    unknown_items: Literal["drop", "error"] = option(default="error", role="label")
     weighting: Weighting = option(default="equal")
     smooth: bool = False
 
@@ -91,8 +92,18 @@ class Annotated(LDLDataModule):
         return any(bool(getattr(self, name)) for name in COLUMNS)
 
     def vote_columns(self, header: Iterable[Any], source: str) -> VoteColumns:
-        """Return the columns of votes in a table with this header. Raises LDLError if no layout fits."""
-        return find_columns(header, source, item_column=self.item_column, **self._column_options)
+        """Return the columns of votes in a table with this header. Raises LDLError if no layout fits.
+
+        If ``vote_column`` is given, and no column names an item or a rater, each row is an item.
+        """
+        header, item = list(header), self.item_column
+        if (
+            self.vote_column is not None
+            and item is None
+            and not (usual_columns(header, "item") or usual_columns(header, "rater") or self.rater_column)
+        ):
+            header, item = [*header, ROW], ROW
+        return find_columns(header, source, item_column=item, **self._column_options)
 
     def votes_apart(self, table: Path) -> VoteColumns | None:
         """Return the columns of the file ``votes``; None if there is none, or if it is the file of the ``table``.

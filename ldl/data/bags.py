@@ -17,7 +17,7 @@ from ldl.data.names import find_group, find_split, split_sets
 from ldl.data.tables.module import ScaledRows
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
-from ldl.options import options
+from ldl.options import option, options
 from ldl.protocols import Fold, leave_one_group_out, published_split, stratified_kfold, with_validation
 from ldl.tables.csv_table import CsvTable, read_csv
 from ldl.tables.roles import Role, plain_name, usual_columns
@@ -198,9 +198,9 @@ class Bags(ScaledRows):
     batch_size: int = 32
     val_fraction: float = 0.0
     download = False
-    protocol: BagProtocol | None = None  # type: ignore[assignment]  # a name after load
-    group_key: str | None = None
-    split_column: str | None = None
+    protocol: BagProtocol | None = option(default=None, role="fold")  # a name after load
+    group_key: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="fold")
     feature_columns: Sequence[str] | str = ()
     drop: Sequence[str] | str = ()
     unserved = (*ScaledRows.unserved, "table")

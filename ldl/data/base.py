@@ -143,13 +143,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     """
 
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
-    num_workers: int = option(default=0, least=0, most=256)
-    prefetch: int = option(default=2, least=1, most=1024)
-    root: str | None = None
-    folds: int = option(default=10, least=2, most=10_000)
-    fold: int = option(default=0, least=0)
-    fold_seed: int = option(default=0, least=0, most=2**32 - 1)
-    val_fraction: float = option(default=0.1, least=0, below=1)
+    num_workers: int = option(default=0, least=0, most=256, role="place")
+    prefetch: int = option(default=2, least=1, most=1024, role="place")
+    root: str | None = option(default=None, role="path")
+    folds: int = option(default=10, least=2, most=10_000, role="fold")
+    fold: int = option(default=0, least=0, role="fold")
+    fold_seed: int = option(default=0, least=0, most=2**32 - 1, role="fold")
+    val_fraction: float = option(default=0.1, least=0, below=1, role="validation")
     balance: float = option(default=0.0, least=0, most=1)
 
     labels: LabelSpace = buffer()
@@ -220,6 +220,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     ) -> None:
         """Take over the labels of a trained task, before ``setup``, with the order of their names."""
         self.trained_labels = labels
+
+    def follow_labels(self, labels: LabelSpace) -> None:
+        """Take over the labels of a trained task with the order of their names, also after ``setup``."""
+        self.trained_labels = labels
+        if self._ready and self.labels != labels and self.labels.kind == labels.kind == "nominal":
+            self._ready, self._cut_fold = False, -1
+            self.setup()
 
     def tell_taken(self, taken: str) -> None:
         """Keep and print the description of the names found in the file."""

@@ -13,13 +13,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 
 from ldl.data.base import Loaded
-from ldl.data.names import label_places
+from ldl.data.names import label_places, matching
 from ldl.data.tables.checks import check_distributions
 from ldl.data.tables.columns import is_plain, typed
+from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.tabular_values import choose_grid, choose_sigma
 from ldl.errors import LDLError
 from ldl.labels import LABEL_PREFIX, Encoder, LabelSpace
-from ldl.tables.entries import EntryError, as_pandas, column_names, is_frame, to_names, to_numbers
+from ldl.tables.entries import EntryError, as_pandas, column_names, is_frame, is_numbered, to_names, to_numbers
 
 HINTS = {
     "X": ", or give a data frame, which ColumnTransformer returns after .set_output(transform='pandas')",
@@ -38,7 +39,20 @@ def read_features(estimator: BaseEstimator, X: Any, missing: bool) -> Any:
         X = as_pandas(X)
         _note_columns(estimator, X, reset=False)
         return X
-    return _validate(estimator, X, missing, reset=False)
+    rows = _validate(estimator, X, missing, reset=False)
+    names = column_names(X)
+    if names is None or hasattr(estimator, "feature_names_in_"):  # whose order scikit-learn checks
+        return rows
+    task = estimator.predictor_.task
+    return rows[:, FeatureColumns.of_model(estimator.n_features_in_, task.preprocessing).pick(names, "X")]
+
+
+def feature_names(estimator: BaseEstimator, X: Any) -> list[str] | None:
+    """Return the names of the features: those that scikit-learn stored, or numbers if a frame has them in disorder."""
+    names = column_names(X)
+    if names is None or hasattr(estimator, "feature_names_in_"):
+        return list(estimator.feature_names_in_) if hasattr(estimator, "feature_names_in_") else None
+    return None if is_numbered(names) else names
 
 
 def read_rows(estimator: BaseEstimator, X: Any, y: Any, missing: bool) -> tuple[Any, np.ndarray]:
@@ -149,14 +163,17 @@ def in_order(y: np.ndarray, given: Any, labels: LabelSpace | None) -> np.ndarray
     names = column_names(given)
     if names is None or labels is None or y.ndim != 2 or y.shape[1] == 1:
         return y
+    names = [name.removeprefix(LABEL_PREFIX) for name in names]
     if has_values(y, labels):
         if not labels.axis_names:
             return y
         labels = LabelSpace.nominal(labels.axis_names)
     if len(names) != len(labels):
         return y  # its shape raises an error later
+    if is_numbered(names) and matching(names, labels) is None:
+        return y  # pandas has numbered columns without names
     fix = "name them so, or give an array with its columns in this order"
-    return y[:, label_places([name.removeprefix(LABEL_PREFIX) for name in names], labels, "y", fix)]
+    return y[:, label_places(names, labels, "y", fix)]
 
 
 def read_distributions(y: np.ndarray, names: Sequence[str] | None, labels: LabelSpace | None) -> Loaded:

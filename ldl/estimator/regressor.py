@@ -24,6 +24,7 @@ from ldl.estimator.inputs import (
     as_numbers,
     choose_labels,
     draw_seed,
+    feature_names,
     has_values,
     in_order,
     read_distributions,
@@ -35,7 +36,7 @@ from ldl.estimator.inputs import (
     read_weights,
 )
 from ldl.estimator.parameters import HeadParameters, make_head, restored_on_error, takes_missing
-from ldl.estimator.training import ArrayRows, cross_calibrate, seeded, train, truth_of
+from ldl.estimator.training import ArrayRows, cross_calibrate, seeded, split_calibrate, train, truth_of
 from ldl.head import Head
 from ldl.inference import Predictions, Predictor
 from ldl.labels import Decoder, Encoder, LabelSpace
@@ -44,7 +45,7 @@ from ldl.metrics import directions
 from ldl.metrics.functional import kl
 from ldl.metrics.stage import row_metrics
 from ldl.options import check_options, option, options
-from ldl.tables.entries import column_names
+from ldl.tables.entries import check_same_order, column_names
 from ldl.task import Task
 
 Calibration = Literal["split", "cross"]
@@ -56,8 +57,9 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
 
     ``y`` is either distributions, (N, C) with rows that sum to 1, or values, (N,), which are encoded as distributions.
     ``predict`` returns the same kind. Named columns of ``y``, as in a data frame, are matched by name to the labels or
-    the axes of a grid, in any order. Predicted distributions are in the order of ``labels_``. Options of the head are
-    parameters, such as ``head__depth``, also in a grid search.
+    the axes of a grid, in any order. Predicted distributions are in the order of ``labels_``. Rows of all arguments are
+    matched by position, as in scikit-learn; pandas objects with one index in different orders raise an error. Options
+    of the head are parameters, such as ``head__depth``, also in a grid search.
 
     Args:
         head: A head, which every fit copies, or the class name of a head, with its defaults.
@@ -144,7 +146,9 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         self._check()
         self.__dict__.pop("sigma_", None)
+        check_same_order(X=X, y=y, sample_weight=sample_weight, groups=groups)
         rows, target = read_rows(self, X, y, takes_missing(self.head))
+        self._names = feature_names(self, X)
         target = in_order(target, y, self.labels)
         groups = read_groups(groups, rows)
         weight = None
@@ -212,6 +216,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         Raises LDLError for rows that are no distributions.
         """
         check_is_fitted(self)
+        check_same_order(X=X, y=y, sample_weight=sample_weight)
         true = self._truth(y)
         if sample_weight is not None:
             sample_weight = read_weights(sample_weight, true)
@@ -229,6 +234,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
         distributions are NaN for rows with a value outside the labels. Raises LDLError for rows that are no
         distributions, or values that are not finite. ``sample_weight`` (N,) weighs the rows in all means.
         """
+        check_same_order(X=X, y=y, sample_weight=sample_weight)
         found, labels, values = self._predict(X), self.labels_, self._of_values
         true = self._truth(y)
         truth = (
@@ -285,7 +291,7 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
             data = ArrayRows(
                 rows,
                 loaded,
-                names=getattr(self, "feature_names_in_", None),
+                names=self._names,
                 missing="keep" if takes_missing(self.head) else "fill",
                 scaling=self.scaling,
                 clip=self.clip,
@@ -299,10 +305,13 @@ class LDLRegressor(HeadParameters, RegressorMixin, BaseEstimator):
                 mixup=self.mixup,
                 decoder=self.decoder,
                 calibrate=self.calibrate,
-                conformal="groups" if self.conformal == "split" else "none",
+                conformal="none",
             )
             train(task, data, self.epochs, self.accelerator, self.verbose)
-        return Predictor(task)
+        predictor = Predictor(task)
+        if self.conformal == "split":
+            task.calibration = split_calibrate(predictor, rows, loaded, data.split.val)
+        return predictor
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -22,6 +22,7 @@ from ldl.data.base import LDLDataModule, Loaded
 from ldl.data.tables.module import ScaledRows
 from ldl.engine.output import WARNINGS
 from ldl.engine.training import seed_everything
+from ldl.errors import LDLError
 from ldl.inference import Predictor
 from ldl.methods.conformal import Conformal
 from ldl.protocols import Fold, kfold, with_validation
@@ -150,11 +151,31 @@ def cross_calibrate(
     Raises:
         LDLError: There are fewer rows, or groups, than folds.
     """
+    units = len(rows) if loaded.groups is None else len(np.unique(loaded.groups))
+    if folds > units:
+        what = "rows" if loaded.groups is None else "groups"
+        raise LDLError(f"LDLRegressor.conformal_folds {folds} must be in 2..{units}, the number of {what}")
     predicted = np.empty((len(rows), len(loaded.labels)), np.float32)
     for number in range(folds):
         fold = kfold(len(rows), folds, number, seed, groups=loaded.groups)
         model = train(_safe_indexing(rows, fold.train), part_of(loaded, fold.train))
         predicted[fold.test] = model.predict(_safe_indexing(rows, fold.test)).distribution
+    return _calibrated(predicted, loaded)
+
+
+def split_calibrate(model: Predictor, rows: Any, loaded: Loaded, held: np.ndarray) -> Conformal:
+    """Calibrate on the rows that a model was not trained on.
+
+    Args:
+        model: The model.
+        rows: (N, F) features, or a frame of N rows.
+        loaded: Labels, targets, and optional values and groups. A group counts as one row.
+        held: (n,) numbers of the held-out rows.
+    """
+    return _calibrated(model.predict(_safe_indexing(rows, held)).distribution, part_of(loaded, held))
+
+
+def _calibrated(predicted: np.ndarray, loaded: Loaded) -> Conformal:
     weight = loaded.columns.get("weight")
     weights = None if weight is None else weight.numpy()
     return Conformal.fit(loaded.labels, predicted, truth_of(loaded), loaded.groups, weights)

@@ -19,6 +19,7 @@ from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 from ldl.methods.conformal.scores import HAIR, LEAST
 from ldl.methods.temperature import temper
+from ldl.tables.entries import LARGEST
 from ldl.task import Task
 
 LEVELS = (0.5, 0.8, 0.9)
@@ -104,12 +105,14 @@ class Deployed(nn.Module):
         """Return whether each row or bag has features for which ``Predictor`` raises an error, (B,) bool."""
         if not prepared.is_floating_point():
             return (prepared != inputs).flatten(1).any(1)
-        known = inputs.float().isfinite() & prepared.isfinite()
+        known = (inputs.abs() <= LARGEST) & prepared.isfinite()
+        absent = inputs.isnan().all(-1, keepdim=True)
         if self.head.takes_missing:
             known = known | inputs.isnan()
         elif inputs.ndim == 3:  # bags may have fewer instances
-            known = known | inputs.isnan().all(-1, keepdim=True)
-        return ~known.flatten(1).all(1)
+            known = known | absent
+        invalid = ~known.flatten(1).all(1)
+        return invalid | absent.flatten(1).all(1) if inputs.ndim == 3 else invalid
 
     def _prepared(self, inputs: Tensor) -> Tensor:
         if self.takes_pictures:

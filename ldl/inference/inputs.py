@@ -169,6 +169,8 @@ def _present(columns: FeatureColumns, bag: Any, source: str) -> np.ndarray:
     array = as_array(bag)
     if array.ndim == 2 and array.dtype.kind == "f":
         array = array[~np.isnan(array).all(1)]
+        if not len(array):
+            raise LDLError(f"{source} has no instance; leave the bag out")
     return columns.of_array(array, source)
 
 

@@ -213,7 +213,10 @@ class Predictor:
     def _batch(self, inputs: Inputs, index: np.ndarray) -> dict[str, np.ndarray]:
         batch = {"input": inputs.make(index), "index": torch.from_numpy(index), "weight": torch.ones(len(index))}
         batch = {name: column.to(self.device) for name, column in batch.items()}
-        found = self.task.eval().predict_step(batch, 0)
+        with warnings.catch_warnings():
+            # A step computes intervals of all levels; ``Predictions`` warns about the chosen one.
+            warnings.filterwarnings("ignore", message="level .* calibration rows or groups")
+            found = self.task.eval().predict_step(batch, 0)
         return {name: column.float().cpu().numpy() for name, column in found.items() if name != "index"}
 
     def _inputs(self, given: Any, faces: pictures.Faces, detector: str | Path | Detector | None) -> Inputs:

@@ -23,6 +23,7 @@ from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.reports.files import below, log_images, log_table, write_csv
 from ldl.reports.rows import TABLE_ROWS, caption, data_of, draw_learning, head_charts, instances, name_of
+from ldl.validation.pictures import open_picture
 
 SHOWN = 4
 """Images on a sheet."""
@@ -199,8 +200,7 @@ def write_plane(path: Path, plane: np.ndarray, labels: LabelSpace, axis: int = 0
 
 def read_plane(path: Path, labels: LabelSpace, axis: int = 0) -> np.ndarray:
     """Return the plane of a file of :func:`write_plane`, (H, W), as exact as the file."""
-    with Image.open(path) as image:
-        plane = np.asarray(image)
+    plane = np.asarray(open_picture(path))
     if labels.has_values:
         low, high = labels.axes[axis][0], labels.axes[axis][-1]
         return low + (high - low) * (plane / DEEPEST)

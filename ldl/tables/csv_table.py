@@ -181,7 +181,7 @@ def read_csv(
     Args:
         path: The file, in UTF-8.
         has_header: Returns whether the first row names the columns.
-        blanks: Accept blanks between fields if the first row has no comma.
+        blanks: Accept blanks between fields if the first row has no separator.
         mark: Separator of the fields; None takes the tab for .tsv and .tab files, else the comma.
 
     Raises:
@@ -190,9 +190,8 @@ def read_csv(
     """
     mark = MARKS.get(kind_of(path), ",") if mark is None else mark
     text = re.sub(r"\r*\n|\r", "\n", read_text(path))
-    commas = "," in next(filter(str.strip, text.split("\n")), "")
-    if blanks and not commas:
-        text = "\n".join(",".join(line.split()) for line in text.split("\n"))
+    if blanks and mark not in next(filter(str.strip, text.split("\n")), ""):
+        text = "\n".join(mark.join(line.split()) for line in text.split("\n"))
     first: list[str] = []
     found_rows = []
     for record, line, row in _rows(path, text, mark):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from numbers import Real
@@ -51,8 +52,35 @@ class EntryError(LDLError, TypeError):
 
 
 def as_pandas(given: Any) -> Any:
-    """Convert a frame or a column of polars or pyarrow to pandas; return all else unchanged."""
-    return given.to_pandas() if hasattr(given, "to_pandas") else given
+    """Convert a frame or a column of polars or pyarrow, and an array with named fields, to pandas.
+
+    Masked entries become missing (:func:`unmasked`). All else is returned unchanged.
+    """
+    if isinstance(given, np.ndarray) and given.dtype.names:
+        import pandas
+
+        return pandas.DataFrame({name: unmasked(np.ravel(given[name])) for name in given.dtype.names})
+    return given.to_pandas() if hasattr(given, "to_pandas") else unmasked(given)
+
+
+def unmasked(given: Any) -> Any:
+    """Return a masked array of numpy or torch, or a list of them, as a plain one; return all else unchanged.
+
+    Masked entries become NaN, and among other objects than numbers None. An array without masked entries keeps its
+    type.
+    """
+    if isinstance(given, list | tuple):
+        masked = any(isinstance(each, np.ma.MaskedArray | torch.masked.MaskedTensor) for each in given)
+        return [unmasked(each) for each in given] if masked else given
+    if isinstance(given, torch.masked.MaskedTensor):
+        values, present = given.get_data(), given.get_mask()
+        return values if present.all() else values.double().masked_fill(~present, torch.nan)
+    if not isinstance(given, np.ma.MaskedArray):
+        return given
+    if not np.ma.is_masked(given):
+        return given.data
+    plain = given.dtype.kind in "fiub"
+    return given.astype(np.float64 if plain else object).filled(np.nan if plain else None)
 
 
 def is_frame(given: Any) -> bool:
@@ -61,14 +89,37 @@ def is_frame(given: Any) -> bool:
 
 
 def column_names(given: Any) -> list[str] | None:
-    """Return the column names of a pandas or polars data frame or a pyarrow table, else None.
-
-    The numbers 0, 1, 2, ... that pandas gives to columns without names do not count as names.
-    """
+    """Return the column names of a data frame, a table of pyarrow or an array with named fields as text, else None."""
+    if isinstance(given, np.ndarray | Tensor):
+        return list(given.dtype.names) if isinstance(given, np.ndarray) and given.dtype.names else None
     names = getattr(given, "column_names", None) or getattr(given, "columns", None)
-    if names is None or isinstance(given, np.ndarray | Tensor) or list(names) == list(range(len(names))):
-        return None
-    return [str(name) for name in names]
+    return None if names is None else [str(name) for name in names]
+
+
+def is_numbered(names: Sequence[str] | None) -> bool:
+    """Return whether names are 0, 1, 2, ... in this order, which pandas gives to columns without names."""
+    return names is not None and list(names) == [str(number) for number in range(len(names))]
+
+
+def check_same_order(**given: Any) -> None:
+    """Raise LDLError if two pandas objects have the same index in different orders.
+
+    Rows are matched by position, as in scikit-learn, and other indices are ignored.
+
+    Args:
+        **given: The objects by their names in messages; those without an index do not count.
+    """
+    indices = {name: each.index for name, each in given.items() if hasattr(each, "iloc")}
+    first = next(iter(indices), "")
+    for name, index in indices.items():
+        own = indices[first]
+        if len(own) != len(index) or own.equals(index) or not (own.is_unique and index.is_unique):
+            continue
+        if own.isin(index).all():
+            raise LDLError(
+                f"{name} has the index of {first} in another order, and rows are matched by position; order it with "
+                f"{name}.loc[{first}.index], or pass {name}.to_numpy() if the positions are right"
+            )
 
 
 def as_full(given: Any, what: str) -> Any:
@@ -96,7 +147,7 @@ def as_array(given: Any) -> np.ndarray:
         LDLError: Lists have unequal lengths, or the object is no array.
     """
     try:
-        given = as_full(given, "inputs")
+        given = as_full(unmasked(given), "inputs")
         if isinstance(given, Tensor):
             given = given.detach().cpu()
             return (given.float() if given.dtype == torch.bfloat16 else given).numpy()
@@ -197,8 +248,12 @@ def spelling(entry: Any, numeral: bool = False) -> str:
 
 
 def is_date(entry: Any) -> bool:
-    """Return whether an object is a date."""
-    return isinstance(entry, date | np.datetime64) and not _is_missing(entry)
+    """Return whether an object is a date, or a period of pandas."""
+    return (isinstance(entry, date | np.datetime64) or _is_period(entry)) and not _is_missing(entry)
+
+
+def _is_period(entry: Any) -> bool:
+    return type(entry).__name__ == "Period"
 
 
 def _name(entry: Any) -> str:
@@ -209,7 +264,7 @@ def _name(entry: Any) -> str:
         entry = entry.decode(errors="replace")
     if isinstance(entry, str):
         return entry.strip()
-    if _is_missing(entry) or not (_is_real(entry) or isinstance(entry, date | np.datetime64)):
+    if _is_missing(entry) or not (_is_real(entry) or is_date(entry)):
         return ""
     return _decimal(entry)
 

@@ -13,7 +13,7 @@ USUAL: dict[Role, tuple[str, ...]] = {
     # A column "id" beside one of those before it, or beside another name that ends in _id, often numbers the rows.
     "item": ("item", "task", "image", "path", "file", "instance", "example")
     + ("item_id", "task_id", "instance_id", "example_id", "sample_id", "image_id")
-    + ("id", "image_path", "file_name", "filename", "uid", "uuid"),
+    + ("id", "image_path", "file_name", "filename", "uid", "uuid", "unnamed_0"),
     "rater": ("rater", "annotator", "worker", "reader", "reading", "user", "performer", "coder", "judge")
     + ("rater_id", "annotator_id", "worker_id", "reader_id", "user_id", "coder_id", "judge_id", "user_name"),
     "vote": ("label", "vote", "answer", "rating", "response", "class", "annotation", "judgment", "judgement"),

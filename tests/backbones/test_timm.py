@@ -193,3 +193,19 @@ def test_a_weights_file_is_loaded(weights: Path) -> None:
     loaded = backbone.network.state_dict()
     assert set(saved) - set(loaded) == {"classifier.weight", "classifier.bias"}
     assert all(torch.equal(tensor, saved[name]) for name, tensor in loaded.items() if "num_batches" not in name)
+
+
+@pytest.mark.parametrize(("classes", "channels"), [(7, 3), (0, 3), (1000, 1)])
+def test_the_classifier_of_own_weights_is_left_out(classes: int, channels: int, tmp_path: Path) -> None:
+    network = timm.create_model("test_resnet", num_classes=classes, in_chans=channels)
+    torch.save(network.state_dict(), tmp_path / "own.pth")
+    backbone = Timm("test_resnet", weights=str(tmp_path / "own.pth"))
+    backbone.build((channels, 32, 32))
+    network.reset_classifier(0)
+    torch.testing.assert_close(backbone.network.state_dict(), network.state_dict(), rtol=0, atol=0)
+    left_out = f", without its classifier of {classes} classes" if classes == 7 else ""
+    assert backbone.pretrained_from == f"{tmp_path / 'own.pth'}{left_out}"
+    # Anything else that differs is an error.
+    torch.save({**network.state_dict(), "head.scale": torch.ones(1)}, tmp_path / "own.pth")
+    with pytest.raises(LDLError, match=r"own.pth holds no weights that fit test_resnet: .*head\.scale"):
+        backbone.build((channels, 32, 32))

@@ -122,6 +122,7 @@ def test_a_callback_without_effect_is_refused(callback: Any, head: Any, options:
     [
         (EarlyStopping("val_cosine"), None, "EarlyStopping.mode min takes the worst val_cosine .* set its mode to max"),
         (ModelCheckpoint(monitor="val_kl", mode="max"), None, "ModelCheckpoint.mode max takes the worst val_kl"),
+        (EarlyStopping("train_loss", mode="max"), None, "EarlyStopping.mode max takes the worst train_loss"),
         (None, ReduceLROnPlateau, "ReduceLROnPlateau.mode min takes the worst val_intersection"),
     ],
 )
@@ -132,3 +133,12 @@ def test_a_metric_that_is_watched_in_the_wrong_direction_is_refused(
     task = Task(Softmax(), Identity(flatten=True), lr_scheduler=scheduler, lr_monitor="val_intersection")
     with pytest.raises(LDLError, match=message):
         pl.Trainer(callbacks=[callback] if callback else [], **options).fit(task, digits())
+
+
+@pytest.mark.parametrize("callback", [EarlyStopping("val_nope"), ModelCheckpoint(monitor="val_nope", every_n_epochs=9)])
+def test_a_metric_that_is_not_measured_is_refused(callback: Any, tmp_path: Path) -> None:
+    options = {**QUIET, "enable_checkpointing": True, "max_epochs": 1, "default_root_dir": tmp_path}
+    with pytest.raises(
+        LDLError, match=f"{type(callback).__name__}.monitor 'val_nope' is not measured; did you mean 'val_"
+    ):
+        pl.Trainer(callbacks=[callback], **options).fit(Task(Softmax(), Identity(flatten=True)), digits())

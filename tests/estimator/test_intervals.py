@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
-from ldl.heads import StructRF
+from ldl.heads import MeanPredictor, StructRF
 from ldl.labels import LabelSpace
 from ldl.methods.conformal import Conformal
 
@@ -70,3 +71,27 @@ def test_sets_hold_true_mass() -> None:
     chosen = estimator.predict_set(X[300:], 0.8)
     assert chosen.any(1).all() and not chosen.all()
     assert 0.78 < (D[300:] * chosen).sum(1).mean() < 0.95
+
+
+@pytest.mark.parametrize("options", [{"conformal": "cross", "conformal_folds": 3}, {"conformal": "split"}])
+def test_few_rows_calibrate_low_levels(options: dict[str, Any], recwarn: pytest.WarningsRecorder) -> None:
+    X, value = problem(6)
+    estimator = LDLRegressor(MeanPredictor(), labels=LABELS, val_fraction=0.5, **options).fit(X, value)
+    units = 6 if "cross" in options.values() else 3
+    calibration = estimator.predictor_.task.calibration
+    assert calibration is not None and calibration.units == units
+    ends = estimator.predict_interval(X, 0.5)
+    assert np.array_equal(ends, calibration.interval(estimator.predict_distribution(X), 0.5).astype(np.float32))
+    assert (ends[:, 1] - ends[:, 0] < 100).all() and not recwarn.list
+    with pytest.warns(UserWarning, match=f"level 0.9 needs 9 calibration rows or groups, and there are {units}"):
+        assert np.array_equal(estimator.predict_interval(X, 0.9), np.tile([0, 100], (6, 1)))
+
+
+def test_split_calibration_is_that_of_the_held_out_rows() -> None:
+    X, value = problem(60)
+    estimator = LDLRegressor(FOREST, labels=LABELS, conformal="split", val_fraction=0.5).fit(X, value)
+    assert estimator.predictor_.task.calibration.units == 30
+    with pytest.raises(LDLError, match=r"LDLRegressor.conformal_folds 5 must be in 2\.\.4, the number of rows"):
+        LDLRegressor(FOREST, labels=LABELS, conformal="cross").fit(X[:4], value[:4])
+    with pytest.raises(LDLError, match=r"conformal_folds 5 must be in 2\.\.3, the number of groups"):
+        LDLRegressor(FOREST, labels=LABELS, conformal="cross").fit(X, value, groups=np.arange(60) % 3)

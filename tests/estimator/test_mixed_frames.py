@@ -122,3 +122,25 @@ def test_what_is_wrong_is_refused() -> None:
             LDLRegressor(SMALL).fit(table, Y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         LDLRegressor(SMALL).fit(X, Y[:-1])
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_columns_of_every_backend_of_pandas_are_the_same(backend: Any) -> None:
+    plain = LDLRegressor(SMALL).fit(X, Y)
+    frame = X.convert_dtypes(dtype_backend=backend)
+    for text in ("language", "mpaa"):
+        frame[text] = frame[text].astype("string[pyarrow]" if backend == "pyarrow" else "string").astype(X[text].dtype)
+    frame["language"] = X["language"].convert_dtypes(dtype_backend=backend)
+    fitted = LDLRegressor(SMALL).fit(frame, Y.convert_dtypes(dtype_backend=backend))
+    assert np.array_equal(fitted.predict(X), plain.predict(X))
+    assert np.array_equal(plain.predict(frame), plain.predict(X))
+    assert np.array_equal(fitted.predictor_.predict(frame).distribution, plain.predict(X))
+
+
+def test_a_period_is_the_date_of_its_start() -> None:
+    months = X.assign(day=X["day"].dt.to_period("M"))
+    fitted = LDLRegressor(SMALL).fit(months, Y)
+    starts = months.assign(day=months["day"].dt.to_timestamp())
+    assert np.array_equal(fitted.predict(months), LDLRegressor(SMALL).fit(starts, Y).predict(starts))
+    assert np.array_equal(fitted.predict(months.astype({"day": object})), fitted.predict(starts))
+    LDLRegressor(SMALL).fit(X, Y, groups=months["day"])

@@ -91,3 +91,13 @@ def built() -> Softmax:
 def test_heads_that_take_no_rows_are_refused(head: Any, words: str) -> None:
     with pytest.raises(LDLError, match=words):
         LDLRegressor(head).fit(np.eye(3), np.eye(3))
+
+
+def test_an_unknown_parameter_is_named_in_one_line() -> None:
+    with pytest.raises(LDLError, match=r"give head as an object with trees .*, or call set_params\(head__trees=...\)"):
+        LDLRegressor("StructRF", head__trees=50)  # type: ignore[call-arg]
+    with pytest.raises(
+        LDLError, match="LDLRegressor got an unexpected keyword argument 'scalling'; did you mean 'scal"
+    ):
+        LDLRegressor(scalling="none")  # type: ignore[call-arg]
+    assert LDLRegressor("StructRF").set_params(head__trees=50).head.trees == 50  # type: ignore[union-attr]

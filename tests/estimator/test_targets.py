@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
-from ldl.heads import MaxEnt, MeanPredictor, StructRF
+from ldl.heads import BoostedTrees, MaxEnt, MeanPredictor, StructRF
 from ldl.labels import LabelSpace
 
 RNG = np.random.default_rng(0)
@@ -111,3 +111,81 @@ def test_a_level_is_one_number(ask: str, target: np.ndarray, level: Any) -> None
 def test_other_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         LDLRegressor(MeanPredictor(), **options).fit(X, D)
+
+
+@pytest.mark.parametrize("order", [[2, 0, 3, 1], [0, 1, 2, 3], [3, 2, 1, 0]])
+@pytest.mark.parametrize("trained", [[1, 3, 0, 2], [0, 1, 2, 3]])
+def test_numbers_name_the_columns_of_distributions(trained: list[int], order: list[int]) -> None:
+    frame = pd.DataFrame(D)
+    estimator = LDLRegressor(MaxEnt(l2=1e-3)).fit(X, frame[trained])
+    assert estimator.labels_.names == tuple(map(str, trained))
+    assert estimator.score(X, frame[order]) == estimator.score(X, frame[trained])
+    named = LDLRegressor(MaxEnt(l2=1e-3), labels=estimator.labels_).fit(X, frame[order])
+    np.testing.assert_allclose(named.predict(X), estimator.predict(X), atol=1e-6)
+    # Columns without names keep their order.
+    unnamed = LDLRegressor(MeanPredictor(), labels=LabelSpace.nominal("wxyz")).fit(X, frame)
+    np.testing.assert_allclose(unnamed.predict(X)[0], D.mean(0), atol=1e-6)
+
+
+@pytest.mark.parametrize("trained", [[1, 2, 0], [0, 1, 2]])
+def test_numbers_name_the_columns_of_features(trained: list[int]) -> None:
+    frame = pd.DataFrame(X)
+    estimator = LDLRegressor(StructRF(trees=3)).fit(frame[trained], D)
+    wanted = estimator.predict(frame[trained])
+    for order in ([2, 0, 1], [0, 1, 2], [1, 2, 0]):
+        assert np.array_equal(estimator.predict(frame[order]), wanted)
+        assert np.array_equal(estimator.predictor_.predict(frame[order]).distribution, wanted)
+    assert np.array_equal(estimator.predict(X[:, trained]), wanted)
+    unnamed = LDLRegressor(StructRF(trees=3)).fit(X, D)
+    assert np.array_equal(unnamed.predict(frame[[2, 0, 1]]), unnamed.predict(X))
+
+
+def test_an_array_with_named_fields_is_a_frame() -> None:
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    estimator = LDLRegressor(StructRF(trees=3)).fit(table, D)
+    fields = table.to_records(index=False)
+    assert np.array_equal(estimator.predict(fields), estimator.predict(table))
+    reordered = table[["c", "a", "b"]].to_records(index=False)
+    assert np.array_equal(estimator.predictor_.predict(reordered).distribution, estimator.predict(table))
+    named = pd.DataFrame(D, columns=list("wxyz"))
+    assert LDLRegressor(MeanPredictor()).fit(X, named.to_records(index=False)).labels_.names == tuple("wxyz")
+
+
+def test_masked_entries_are_missing() -> None:
+    hidden = np.zeros(len(X), bool)
+    hidden[5] = True
+    estimator = LDLRegressor(MeanPredictor())
+    table = np.ma.array(X, mask=np.repeat(hidden[:, None], 3, 1))
+    for given in (table, list(table)):
+        with pytest.raises(ValueError, match="X contains NaN"):
+            estimator.fit(given, D)
+    with pytest.raises(ValueError, match="y contains NaN"):
+        estimator.fit(X, np.ma.array(D, mask=np.repeat(hidden[:, None], 4, 1)))
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        estimator.fit(X, D, np.ma.array(np.arange(40), mask=hidden))
+    for groups in (np.arange(40), np.arange(40).astype(str)):
+        with pytest.raises(ValueError, match="group of row 5 is missing"):
+            estimator.fit(X, D, groups=np.ma.array(groups, mask=hidden))
+    gaps = LDLRegressor(BoostedTrees(rounds=2)).fit(table, D)
+    filled = np.where(hidden[:, None], np.nan, X)
+    assert np.array_equal(gaps.predict(table), LDLRegressor(BoostedTrees(rounds=2)).fit(filled, D).predict(filled))
+    unhidden = np.ma.array(X, mask=False)
+    assert np.array_equal(estimator.fit(unhidden, D).predict(unhidden), estimator.fit(X, D).predict(X))
+
+
+def test_an_index_in_another_order_is_refused() -> None:
+    frame, target, weight = pd.DataFrame(X), pd.Series(VALUES), pd.Series(np.ones(40))
+    estimator = LDLRegressor(MeanPredictor()).fit(frame, target, weight)
+    shuffled = target.sample(frac=1, random_state=0)
+    with pytest.raises(LDLError, match=r"y has the index of X in another order, .* y\.loc\[X\.index\]"):
+        estimator.fit(frame, shuffled)
+    with pytest.raises(LDLError, match="sample_weight has the index of X in another order"):
+        estimator.fit(frame, target, weight[::-1])
+    with pytest.raises(LDLError, match="sample_weight has the index of y in another order"):
+        estimator.score(X, target, weight[::-1])
+    with pytest.raises(LDLError, match="groups has the index of X in another order"):
+        estimator.fit(frame, target, groups=shuffled)
+    # Any other index is ignored, as in scikit-learn.
+    other = estimator.fit(frame, target.set_axis(range(100, 140)))
+    assert np.array_equal(other.predict(X), estimator.fit(X, VALUES).predict(X))
+    assert estimator.score(frame[10:], target[10:].reset_index(drop=True)) == estimator.score(X[10:], VALUES[10:])

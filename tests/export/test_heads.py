@@ -36,6 +36,7 @@ from ldl.heads import (
     StructRF,
     Trained,
 )
+from ldl.inference import Predictor
 from ldl.inference.export import Deployed, draw, export, measure
 from ldl.inference.export_formats import FORMATS, quietly, write_onnx
 from ldl.labels import LabelSpace
@@ -89,8 +90,18 @@ def check(name: str, task: Task, run: Callable[[np.ndarray], list[np.ndarray]]) 
     assert parity.rows == 72 and parity.apart == 0 and parity.largest <= 1e-5, (name, parity)
     some = draw(task, 4, np.random.default_rng(0))
     some[1, ..., 0], some[2, ..., 0] = np.inf, np.nan
-    refused = np.isnan(run(some)[0]).any(1).tolist()
-    assert refused == [False, True, not task.head.takes_missing, False], name
+    some[3] = np.nan  # a bag without instances, or a row without features
+    answers = run(some)
+    refused = np.isnan(answers[0]).any(1).tolist()
+    assert refused == [False, True, not task.head.takes_missing, not task.head.takes_missing], name
+    assert all(np.isnan(answer[refused]).all() for answer in answers), name
+    for number, row in enumerate(some):
+        try:
+            Predictor(task).predict(row[None])
+        except LDLError:
+            assert refused[number], name
+        else:
+            assert not refused[number], name
 
 
 @pytest.mark.parametrize("name", MADE)

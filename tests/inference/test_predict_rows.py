@@ -133,6 +133,34 @@ def test_a_table_without_names_is_taken_in_order(tmp_path: Path) -> None:
         predictor(FRAME.assign(more=1))
 
 
+def test_numbers_name_columns_without_names(tmp_path: Path) -> None:
+    predictor, wanted = trained(tmp_path, named=False, feature_key="mine")
+    for first in (0, 1):
+        numbered = pd.DataFrame(X, columns=range(first, first + 3))[[first + 2, first, first + 1]]
+        np.testing.assert_allclose(predictor(numbered).distribution, wanted, atol=1e-6)
+        for kind in ("csv", "parquet"):
+            file = save(tmp_path, kind, numbered.rename(columns=str))
+            np.testing.assert_allclose(predictor(file).distribution, wanted, atol=1e-6)
+    numbered.rename(columns=str).join(LABELLED.filter(like="label:")).to_csv(tmp_path / "test.csv", index=False)
+    tested = TabularLDL(tmp_path / "test.csv")  # type: ignore[arg-type]
+    tested.setup()
+    tested.prepare_as(predictor.task.preprocessing)
+    np.testing.assert_allclose(predictor.task(tested.scaled).detach(), wanted, atol=1e-6)
+    # The first row of a file without names is a row.
+    (tmp_path / "rows.csv").write_text("\n".join(",".join(map(str, row)) for row in X))
+    with pytest.raises(LDLError, match="rows.csv: its columns are the numbers .*; a .csv needs a row of names"):
+        predictor(tmp_path / "rows.csv")
+
+
+def test_masked_entries_are_missing(model: tuple[Predictor, Any]) -> None:
+    predictor, wanted = model
+    masked = np.ma.array(X, mask=X > 80)
+    np.testing.assert_allclose(predictor(np.ma.array(X, mask=False)).distribution, wanted, atol=1e-6)
+    for given in (masked, list(masked), torch.masked.as_masked_tensor(torch.from_numpy(X), torch.from_numpy(X <= 80))):
+        with pytest.raises(LDLError, match=r"features row .*, column 2 is nan"):
+            predictor(given)
+
+
 def test_missing_features_go_to_heads_that_take_them(tmp_path: Path) -> None:
     LABELLED.assign(height=FRAME["height"].where(FRAME.index > 5)).to_csv(tmp_path / "t.csv", index=False)
     data = TabularLDL(tmp_path / "t.csv", missing="keep")  # type: ignore[arg-type]

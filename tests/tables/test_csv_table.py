@@ -100,3 +100,11 @@ def test_what_cannot_be_parted_or_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(LDLError, match=r"no file at .*folder.csv, which is a folder"):
         read_csv(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_all_readers_read_tabs(reader: str, tmp_path: Path) -> None:
+    read, header, rows = READERS[reader]
+    path = tmp_path / "t.tsv"
+    path.write_text("\n".join([header, *rows]).replace(",", "\t"))
+    read(path)

@@ -48,8 +48,8 @@ class FaceAges(Faces):
 
     age_range: ClassVar[tuple[int, int]] = (0, 100)
 
-    min_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual")
-    max_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual")
+    min_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual", role="label")
+    max_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual", role="label")
     extra: str | None = None
     extra_limit: int | None = option(default=None, least=1, most=2**31 - 1, null="all")
     extra_share: float | None = option(default=None, above=0, below=1, null="as they come")
@@ -210,9 +210,9 @@ class FaceFolder(FaceAges):
     age_range = (0, 100)
     unused = ("boxes",)
 
-    detector: str | None = None
-    group_key: str | None = None
-    split_column: str | None = None
+    detector: str | None = option(default=None, role="fold")
+    group_key: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="fold")
 
     def __post_init__(self) -> None:
         if self.protocol is not None:  # else the list decides

@@ -184,13 +184,13 @@ class ListedImages(Images):
         "random_kfold": FaceProtocol(_random, True),
     }
 
-    path: str = option(kw_only=True)
-    protocol: ImageProtocol | None = None  # a name after load
+    path: str = option(kw_only=True, role="path")
+    protocol: ImageProtocol | None = option(default=None, role="fold")  # a name after load
     crop_size: int | None = option(default=128, least=8, most=4096, what="in pixels", null="the size of the images")
     channels: Literal[1, 3] = 3
-    path_column: str | None = None
-    split_column: str | None = None
-    group_key: str | None = None
+    path_column: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="fold")
+    group_key: str | None = option(default=None, role="fold")
 
     _needed = True
 
@@ -380,7 +380,7 @@ class ImageValues(Valued, ListedImages):
         value_key: Column of the values; None takes ``value``, ``age`` or another usual name.
     """
 
-    value_key: str | None = None
+    value_key: str | None = option(default=None, role="label")
 
     def load(self) -> Loaded:
         """Read the list, and make or find the crops. Raises LDLError."""

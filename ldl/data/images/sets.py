@@ -8,7 +8,7 @@ from ldl.collective import process_rank
 from ldl.data.images.listed import ImageLDL, ListedImages, Listing
 from ldl.data.sources import absent
 from ldl.errors import LDLError
-from ldl.options import options
+from ldl.options import option, options
 from ldl.tables.csv_table import read_csv
 
 EMOTIONS = ("neutral", "happiness", "surprise", "sadness", "anger", "disgust", "fear", "contempt")
@@ -38,8 +38,8 @@ class FERPlus(ImageLDL):
 
     path: str = "ferplus"
     crop_size: int = 48
-    extra_labels: Literal["remove", "keep"] = "remove"
-    missing_images: Literal["leave_out", "error"] = "leave_out"
+    extra_labels: Literal["remove", "keep"] = option(default="remove", role="label")
+    missing_images: Literal["leave_out", "error"] = option(default="leave_out", role="fold")
     protocols = {"published": ListedImages.protocols["published"]}
     protocol = "published"
     path_column = split_column = group_key = None

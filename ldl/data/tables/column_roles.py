@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from ldl.annotations.columns import VoteColumns, matching_columns
 from ldl.data.names import find_group, find_split
 from ldl.errors import LDLError, some
 from ldl.tables import CsvTable, Parquet
-from ldl.tables.entries import as_text
 from ldl.tables.roles import Role, usual_columns
 
 
@@ -45,6 +44,15 @@ class Selection:
     apart: Sequence[str] | None = None
 
     @property
+    def explicit(self) -> set[str]:
+        """Columns that are features because an option names them.
+
+        A pattern such as ``*`` only chooses among columns that may be features.
+        """
+        listed = ([names] if isinstance(names, str) else names for names in (self.features, self.categories))
+        return {name for names in listed for name in names} | {*self.trained}
+
+    @property
     def names_columns(self) -> bool:
         """Whether an option names a column, which a table of matrices does not have."""
         return bool(self.features or self.drop or self.categories or self.item or self.annotated)
@@ -60,7 +68,6 @@ class ColumnRoles:
         group: Column of the groups, or None.
         split: Column of the sets of a published split, or None.
         left_out: Columns that are no features because of their role or their name.
-        named: Columns that are features because an option names them.
     """
 
     features: list[str]
@@ -68,7 +75,6 @@ class ColumnRoles:
     group: str | None = None
     split: str | None = None
     left_out: list[str] = field(default_factory=list)
-    named: Collection[str] = ()
 
 
 def find_roles(
@@ -96,10 +102,8 @@ def find_roles(
     path, header = table.path, table.header
     drop = matching_columns(header, selection.drop, str(path))
     chosen = matching_columns(header, selection.features, str(path))
-    # A pattern such as * chooses among columns, and only a name makes a feature of a column that looks like a group.
-    explicit = {*_listed(selection.features), *_listed(selection.categories), *selection.trained}
     of_votes = [*(votes.all if votes else ()), *(selection.apart or ())]
-    free = [name for name in header if name not in {*target, *of_votes, *explicit}]
+    free = [name for name in header if name not in {*target, *of_votes, *selection.explicit}]
     item = _find_item(table, selection, votes, [name for name in free if name != group_key])
     free = [name for name in free if name != item]
     group = find_group(path, header if group_key else free, group_key, needed)
@@ -115,7 +119,7 @@ def find_roles(
     named = {name for role in roles for name in usual_columns([name for name in free if name in rest], role)}
     named |= {name for name in (*(votes.beside if votes else ()), *(selection.apart or ())) if name not in taken}
     left_out = [name for name in header if name in named]
-    return ColumnRoles([name for name in rest if name not in named], item, group, split, left_out, explicit)
+    return ColumnRoles([name for name in rest if name not in named], item, group, split, left_out)
 
 
 def _find_item(
@@ -125,7 +129,7 @@ def _find_item(
     if selection.item is not None:
         return str(matching_columns(table.header, [selection.item], str(table.path))[0])
     if votes is not None and votes.layout == "long":
-        return None if votes.item is None else str(votes.item)
+        return votes.item if votes.item in table.header else None
     usual = [str(name) for name in usual_columns([*free, *([votes.item] if votes and votes.item else [])], "item")]
     if selection.apart is not None:
         # The item of the votes is among their columns.
@@ -141,24 +145,3 @@ def _find_item(
     # Rows of one item must stay together, so a repeated item counts more than a number of the row.
     repeated = [name for name in full if not columns[name].is_unique]
     return next(iter([*repeated, *full]), None)
-
-
-def copies_of_labels(table: CsvTable | Parquet, names: Sequence[str], labels: Sequence[str]) -> list[str]:
-    """Return those of some columns whose entries are all names of labels, such as the most frequent label of each row.
-
-    Args:
-        table: The table.
-        names: The columns.
-        labels: Names of the labels. The entries of a column with a usual name may also be their numbers from 0.
-    """
-    usual, numbers = usual_columns(names, "vote"), set(map(str, range(len(labels))))
-    copies = []
-    for name in names:
-        entries = set(map(as_text, table.texts([name])[name])) - {""}
-        if len(entries) > 1 and (entries <= {*labels} or (name in usual and entries <= numbers)):
-            copies.append(name)
-    return copies
-
-
-def _listed(patterns: Sequence[str] | str) -> Sequence[str]:
-    return [patterns] if isinstance(patterns, str) else patterns

@@ -24,6 +24,8 @@ UNIQUE_ROWS = 50
 """Rows from which a column of mostly distinct text is an error."""
 PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week"}
 """Features of a date, and the attributes of pandas that hold them. Monday is 0."""
+TEXT = "OUS"
+"""Kinds of dtypes of columns with text: of Python's objects, and of pyarrow's texts and bytes."""
 ZONE = re.compile(r"(:\d\d(?:\.\d+)?) ?(?:Z|[+-]\d\d(?::?\d\d)?)$")
 """The end of a time of day in text, and its time zone. Features are those of the local time, as of other dates."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?")
@@ -231,7 +233,7 @@ def _found_kind(entries: Any) -> Kind:
         return "date"
     if entries.dtype.name == "category":
         return "category"
-    if entries.dtype.kind != "O":
+    if entries.dtype.kind not in TEXT:
         return "number"
     known = entries[entries.notna()]
     if len(known) and known.map(is_date).all():
@@ -288,14 +290,20 @@ def as_kind(kind: Kind, entries: Any, said: str) -> Any:
 def _dates(entries: Any, said: str) -> Any:
     import pandas
 
-    if entries.dtype.kind not in "MO" and entries.notna().any():
+    if entries.dtype.kind not in f"M{TEXT}" and entries.notna().any():
         raise EntryError(f"{said} {entries.dtype}, not dates as in training; give dates such as 2024-05-31")
     if entries.dtype.kind != "M":
-        entries = entries.map(lambda entry: ZONE.sub(r"\1", as_text(entry)) or None)
+        entries = entries.map(_date_text)
     found = pandas.to_datetime(entries, errors="coerce", format=None if entries.dtype.kind == "M" else "ISO8601")
     if (wrong := found.isna() & entries.notna()).any():
         raise EntryError(f"{said} {entries[wrong].iloc[0]!r}, not a date as in training; give dates such as 2024-05-31")
     return found.dt.tz_localize(None)
+
+
+def _date_text(entry: Any) -> str | None:
+    """Return the text of a date, or of the start of a period of pandas; None if it is missing."""
+    start = entry.to_timestamp() if hasattr(entry, "to_timestamp") else entry
+    return ZONE.sub(r"\1", as_text(start)) or None
 
 
 def _median(numbers: np.ndarray, weight: np.ndarray) -> float:

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ldl.data.names import FEATURE_KEYS, find_name
+from ldl.data.names import FEATURE_KEYS, as_number, find_name
+from ldl.data.tables.arrays import open_arrays
 from ldl.data.tables.checks import check_matrix
 from ldl.data.tables.columns import Encoding
-from ldl.data.tables.reading import open_arrays
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
@@ -113,7 +113,8 @@ class FeatureColumns:
     def pick(self, header: Sequence[str], source: str) -> list[int]:
         """Return the positions of the features among named columns.
 
-        If the names of the features are unknown, all columns not named ``label:NAME`` are features.
+        If the names of the features are unknown, all columns not named ``label:NAME`` are features, in their order, or
+        by their numbers if these are 0, 1, 2, ... or 1, 2, 3, ... in any order.
 
         Args:
             header: Names of the columns.
@@ -129,7 +130,7 @@ class FeatureColumns:
                     f"{source}: {len(places)} columns ({some(header)}), but the model takes {self.count} features, "
                     "whose names are unknown; give these columns alone, in the order of training"
                 )
-            return places
+            return self._by_number(places, header, source)
         counts = Counter(header)
         if lacking := [name for name in self.names if name not in counts]:
             near = did_you_mean(lacking[0], [name for name in header if name not in self.names])
@@ -140,3 +141,16 @@ class FeatureColumns:
             raise LDLError(f"{source}: column {doubled[0]!r} is there twice; give every column a name of its own")
         place_of = {name: place for place, name in enumerate(header)}
         return [place_of[name] for name in self.names]
+
+    def _by_number(self, places: list[int], header: Sequence[str], source: str) -> list[int]:
+        """Return positions in the order of numbers that name the columns. Raises LDLError if numbers are no count."""
+        numbers = {place: as_number(header[place]) for place in places}
+        if None in numbers.values():
+            return places
+        in_order = sorted(places, key=numbers.__getitem__)
+        if [numbers[place] for place in in_order] not in (list(range(len(places))), list(range(1, len(places) + 1))):
+            raise LDLError(
+                f"{source}: its columns are the numbers {some(header)}, and the features were trained without names; "
+                "a .csv needs a row of names, and numbers count the features from 0 or 1"
+            )
+        return in_order

@@ -59,11 +59,11 @@ class ScaledRows(LDLDataModule):
         scaled: (rows, F) scaled, float32, after ``setup``; computed on demand for features on disk.
     """
 
-    path: str = option(kw_only=True)
+    path: str = option(kw_only=True, role="path")
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
     missing: Literal["fill", "keep", "refuse"] = "fill"
-    download: bool = False
+    download: bool = option(default=False, role="place")
 
     features: np.ndarray | RowFile = buffer()
     feature_names = None  # type: list[str] | None
@@ -164,9 +164,15 @@ class ScaledRows(LDLDataModule):
 
     def _arrange(self, names: list[str] | None) -> None:
         """Put the features into the order of ``names``. Raises LDLError if the table has others."""
-        if names is None or self.feature_names is None or self.feature_names == names:
+        if self.feature_names is None or self.feature_names == names:
             return
-        places = self._places(names, self.feature_names)
+        if names is None:  # unless columns have numbers, they keep their order
+            places = FeatureColumns(len(self.feature_names)).pick(self.feature_names, self.path)
+            names = [self.feature_names[place] for place in places]
+        else:
+            places = self._places(names, self.feature_names)
+        if places == list(range(len(places))):
+            return
         if isinstance(self.features, RowFile):
             raise LDLError(
                 f"{self.path}: columns stand in another order than in training, and the table stays on disk; write "
@@ -248,10 +254,10 @@ class GroupedRows(ScaledRows):
     groups_needed = True
     sets = None  # type: np.ndarray | None
 
-    group_key: str | None = None
-    split_column: str | None = None
-    in_memory: float = option(default=256.0, least=0)
-    cache_dir: str | None = None
+    group_key: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="fold")
+    in_memory: float = option(default=256.0, least=0, role="place")
+    cache_dir: str | None = option(default=None, role="place")
     feature_columns: Sequence[str] | str = ()
     drop: Sequence[str] | str = ()
     category_columns: Sequence[str] | str = ()

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +10,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.io
 
 from ldl.annotations.columns import VoteColumns, matching_columns
-from ldl.data.cache import cached_folder, files_key
 from ldl.data.names import (
     TARGET_KEYS,
     VALUE_KEYS,
@@ -28,22 +22,20 @@ from ldl.data.names import (
     label_columns,
     split_sets,
 )
-from ldl.data.storage import OBJECTS, USUAL, RowFile, Storage
+from ldl.data.storage import USUAL, RowFile, Storage
+from ldl.data.tables.arrays import open_arrays
 from ldl.data.tables.checks import check_distributions, check_matrix
-from ldl.data.tables.column_roles import ColumnRoles, Selection, copies_of_labels, find_roles
+from ldl.data.tables.column_roles import Selection, find_roles
 from ldl.data.tables.columns import column_kind, is_plain, typed
 from ldl.data.tables.item_rows import check_constant, first_rows, take_rows
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
-from ldl.tables.entries import as_text, is_frame, to_names
+from ldl.tables.entries import is_frame, to_names
 from ldl.tables.roles import usual_columns
-from ldl.validation.archive import check_archive, check_mat
-from ldl.validation.files import ABSENT, check_file, visible
 
 OF_VALUES = "; one value a row is for TabularValues, with --data.value_key COLUMN"
 OF_VOTES = "; for votes, name columns with data.label_columns, data.rater_columns, or data.vote_column"
-ALL = Storage(np.inf)
 Keys = dict[str, str | None]
 """Names in a file by the options that set them; None for an absent part."""
 
@@ -135,7 +127,15 @@ class TableReader:
                 probability; a row that does not sum to 1; unequal numbers of rows.
         """
         named = open_named(path)
-        table = self._of_arrays(path, open_arrays(path, self.storage)) if named is None else self._of_columns(named)
+        if named is not None:
+            return self._checked(path, self._of_columns(named))
+
+        def of_arrays(arrays: Mapping[str, Any]) -> Table:
+            return self._checked(path, self._of_arrays(path, arrays))
+
+        return of_arrays(open_arrays(path, self.storage, of_arrays))
+
+    def _checked(self, path: Path, table: Table) -> Table:
         what = "values" if self.values else "distributions"
         features = table.features
         if not is_frame(features):
@@ -183,8 +183,6 @@ class TableReader:
         roles = find_roles(table, chosen, target, votes, self.group_key, needed)
         self._check_parts(table, chosen, target, roles.features)
         features = self._features(table, roles.features)
-        if not self.values:
-            features, roles = self._without_labels(table, features, roles, votes, target)
         found: Any
         if votes is not None or chosen.apart is not None:
             found = table.texts([name for name in table.header if name in (votes.all if votes else ())])
@@ -198,7 +196,7 @@ class TableReader:
         keys |= {"group_key": roles.group, "split_column": roles.split}
         keys |= {} if items is None else {"item_column": roles.item}
         read = Table(features, found, groups, names, roles.features, keys, items, sets, roles.left_out, votes)
-        if votes is not None and votes.layout == "long":
+        if votes is not None and votes.layout == "long" and items is not None:
             read = self._one_row_an_item(read, str(table.path))
         elif items is not None and groups is None and len(np.unique(items)) < len(items):
             read = replace(read, groups=items, keys=keys | {"group_key": roles.item})
@@ -206,7 +204,8 @@ class TableReader:
 
     def _one_row_an_item(self, table: Table, source: str) -> Table:
         """Return a table without the further rows of its items, which hold further votes. Raises LDLError."""
-        if table.items is None or isinstance(table.features, RowFile):
+        assert table.items is not None
+        if isinstance(table.features, RowFile):
             raise LDLError(
                 f"{source} has one row a vote and stays on disk; read it into memory with a larger --data.in_memory, "
                 "or give the votes in a file of their own with --data.votes"
@@ -264,33 +263,6 @@ class TableReader:
             f"{table.path}: needs rows, feature columns, and {needed}; it has {len(table)} rows, its columns are "
             f"{some(table.header)}{otherwise}"
         )
-
-    def _without_labels(
-        self,
-        table: CsvTable | Parquet,
-        features: Any,
-        roles: ColumnRoles,
-        votes: VoteColumns | None,
-        target: Sequence[str],
-    ) -> tuple[Any, ColumnRoles]:
-        """Leave out features that repeat the labels, such as the most frequent one, unless an option names them."""
-        candidates: list[str] = usual_columns(roles.features, "vote")
-        if is_frame(features):
-            candidates += [name for name, column in features.items() if column_kind(column) == "category"]
-        candidates = [name for name in dict.fromkeys(candidates) if name not in roles.named]
-        if isinstance(features, RowFile) or not (candidates and target):
-            return features, roles
-        if votes is None or votes.layout == "counts":
-            labels = [_label_name(name) for name in target]
-        else:
-            labels = sorted(set(table.texts(target).stack().map(as_text)) - {""})
-        copies = copies_of_labels(table, candidates, labels)
-        kept = [name for name in roles.features if name not in copies]
-        if not copies:
-            return features, roles
-        places = [roles.features.index(name) for name in kept]
-        features = features[kept] if is_frame(features) else features[:, places]
-        return features, replace(roles, features=kept, left_out=[*roles.left_out, *copies])
 
     def _features(self, table: CsvTable | Parquet, columns: list[str]) -> Any:
         """Return the features as a matrix, in memory or on disk, or as a typed frame. Raises LDLError."""
@@ -357,89 +329,3 @@ def read_table(path: Path, **options: Any) -> Table:
 def read_values(path: Path, **options: Any) -> Table:
     """Return features and one value per row; ``options`` are those of :class:`TableReader`. Raises LDLError."""
     return TableReader(values=True, **options).read(path)
-
-
-class Members(Mapping[str, Any]):
-    """Matrices by name, each opened on access: a file may hold other content beside them."""
-
-    def __init__(self, openers: dict[str, Callable[[], np.ndarray | RowFile]]) -> None:
-        self._openers = openers
-
-    def __getitem__(self, name: str) -> np.ndarray | RowFile:
-        return self._openers[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._openers)
-
-    def __len__(self) -> int:
-        return len(self._openers)
-
-
-def open_arrays(path: Path, storage: Storage = ALL) -> Mapping[str, Any]:
-    """Return the matrices in a .mat or .npz file, or in a folder of .npy files, by their names.
-
-    A .npz file that is too large for memory is unpacked into the cache.
-
-    Raises:
-        LDLError: The file is absent, cannot be read, unpacks to far more than its size, or is of another kind.
-    """
-    if os.path.isdir(path):  # ``Path.is_dir`` raises for impossible names
-        return _open_folder(path)
-    check_file(path, "data file", ABSENT)
-    kind = path.suffix.lower()
-    if kind == ".npy":
-        raise LDLError(f"{path} is one matrix of a table; give the folder, with the others as .npy files beside it")
-    if kind not in (".mat", ".npz"):
-        raise LDLError(
-            f"{path}: unknown kind of file {path.suffix!r}; save a table as .csv with commas between fields, or as "
-            ".parquet, .npz or .mat"
-        )
-    with _refuses_damage(path):
-        if kind == ".mat":
-            check_mat(path)
-            return scipy.io.loadmat(str(path))
-        check_archive(path)
-        with zipfile.ZipFile(path) as archive:
-            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        if sum(member.file_size for member in members) > storage.in_memory * 2**20:
-            return _open_folder(_unpacked(path, storage))
-        return Members({member.filename[:-4]: partial(_member, path, member.filename[:-4]) for member in members})
-
-
-@contextlib.contextmanager
-def _refuses_damage(path: Path) -> Iterator[None]:
-    """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
-    try:
-        yield
-    except (LDLError, MemoryError):
-        raise
-    except Exception as error:
-        raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
-
-
-def _open_folder(folder: Path) -> Members:
-    if not (files := visible(folder, "*.npy")):
-        raise LDLError(
-            f"{folder} holds no table; give .npy files, such as features.npy and labels.npy, or Parquet files"
-        )
-    return Members({path.stem: partial(RowFile.open, path) for path in files})
-
-
-def _member(path: Path, name: str) -> np.ndarray:
-    with _refuses_damage(path), np.load(path, allow_pickle=False) as arrays:
-        try:
-            return np.asarray(arrays[name])
-        except ValueError as error:
-            if "allow_pickle" not in str(error):
-                raise
-            raise LDLError(OBJECTS.format(place=f"{path}: {name!r}")) from None
-
-
-def _unpacked(path: Path, storage: Storage) -> Path:
-    def unpack(folder: Path) -> None:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
-                    shutil.copyfileobj(packed, file, 2**22)
-
-    return cached_folder(storage.tables / files_key([path], "npz"), unpack, f"unpacking {path}")

@@ -18,11 +18,12 @@ from ldl.data.names import label_places
 from ldl.data.storage import Column, LazyColumn, RowFile
 from ldl.data.tables.checks import divided
 from ldl.data.tables.column_roles import Selection
+from ldl.data.tables.label_copies import label_copies
 from ldl.data.tables.module import GroupedRows, GroupProtocol
 from ldl.data.tables.reading import Table
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.options import options
+from ldl.options import option, options
 from ldl.tables.entries import is_frame
 
 
@@ -54,20 +55,21 @@ class TabularLDL(Annotated, GroupedRows):
     """
 
     feature_key: str | None = None
-    target_key: str | None = None
-    normalize: bool = False
-    protocol: GroupProtocol | None = None  # a name after load
-    label_names: Sequence[str] | None = None
-    label_values: Sequence[float] | None = None
-    label_unit: str = ""
+    target_key: str | None = option(default=None, role="label")
+    normalize: bool = option(default=False, role="label")
+    protocol: GroupProtocol | None = option(default=None, role="fold")  # a name after load
+    label_names: Sequence[str] | None = option(default=None, role="label")
+    label_values: Sequence[float] | None = option(default=None, role="label")
+    label_unit: str = option(default="", role="label")
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
         table = self.reader(self.target_key, normalize=self.normalize).read(self.file)
         if is_frame(table.target):
             return self._load_votes(table)
-        self.note(table)
         labels, places = self._label_space(table.names, table.target.shape[1])
+        table = self._without_labels(table, labels, table.target)
+        self.note(table)
         subjects = None
         if isinstance(table.features, np.ndarray) and table.groups is None:
             subjects = known_subjects(table.features)
@@ -91,7 +93,8 @@ class TabularLDL(Annotated, GroupedRows):
 
     def _load_votes(self, table: Table) -> Loaded:
         """Return the rows of a table that have votes. Raises LDLError."""
-        item = table.votes.item if table.votes is not None and table.votes.layout == "long" else None
+        votes = table.votes
+        item = votes.item if votes is not None and votes.layout == "long" and table.items is not None else None
         keys: Any = [] if table.items is None else table.items
         found, rows = self.annotate(table.target, keys, str(self.file), item)
         self._check_sums(found, rows)
@@ -107,6 +110,7 @@ class TabularLDL(Annotated, GroupedRows):
             raise LDLError(
                 f"neither {self.file} nor {self.votes} has a column {self.group_key!r}; correct data.group_key"
             )
+        table = self._without_labels(table, found.labels, found.shares)
         self.note(table, f"votes ({found})")
         labels, places = replace(found.labels, unit=self.label_unit), list(range(len(found.labels)))
         if self.label_names is not None or self.label_values is not None:
@@ -116,6 +120,18 @@ class TabularLDL(Annotated, GroupedRows):
             columns["votes"] = torch.tensor(found.votes, dtype=torch.float32)
         groups = self._choose_groups(table, groups)
         return Loaded(labels, columns, groups=groups, names=table.row_names).arranged(labels, places)
+
+    def _without_labels(self, table: Table, labels: LabelSpace, target: Any) -> Table:
+        """Return a table without the columns that repeat its labels, unless an option names them."""
+        if table.columns is None or isinstance(table.features, RowFile) or isinstance(target, RowFile):
+            return table
+        copies = label_copies(table.features, table.columns, labels, target, self.selection.explicit)
+        kept = [place for place, name in enumerate(table.columns) if name not in copies]
+        if not copies or not kept:
+            return table
+        features = table.features.iloc[:, kept] if is_frame(table.features) else table.features[:, kept]
+        columns = [table.columns[place] for place in kept]
+        return replace(table, features=features, columns=columns, left_out=[*table.left_out, *copies])
 
     def _check_sums(self, found: Annotations, rows: np.ndarray) -> None:
         """Raise LDLError for shares whose sum is not 1 if the number of votes is unknown."""

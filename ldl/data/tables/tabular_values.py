@@ -147,12 +147,12 @@ class Valued(LDLDataModule):
 
     grid: LabelGrid = buffer()
 
-    low: float | None = None
-    high: float | None = None
-    step: float | None = option(default=None, above=0, null="one from the values")
-    unit: str = ""
-    sigma: float | None = option(default=None, above=0, null="one from the step")
-    encoder: Encoder = "gaussian"
+    low: float | None = option(default=None, role="fold")
+    high: float | None = option(default=None, role="fold")
+    step: float | None = option(default=None, above=0, null="one from the values", role="fold")
+    unit: str = option(default="", role="label")
+    sigma: float | None = option(default=None, above=0, null="one from the step", role="label")
+    encoder: Encoder = option(default="gaussian", role="label")
 
     _trained = None  # type: LabelSpace | None
 
@@ -219,8 +219,8 @@ class TabularValues(Valued, GroupedRows):
     """
 
     feature_key: str | None = None
-    value_key: str | None = None
-    protocol: GroupProtocol | None = None  # a name after load
+    value_key: str | None = option(default=None, role="label")
+    protocol: GroupProtocol | None = option(default=None, role="fold")  # a name after load
 
     def read(self) -> Table:
         """Read the table. Raises LDLError."""

@@ -23,6 +23,7 @@ from ldl.methods.conformal.scores import (
     marginals,
 )
 from ldl.metrics.registry import INTERVAL_LEVELS
+from ldl.tables.entries import as_array
 from ldl.validation.checkpoint import CALIBRATION_KEY, check_calibration
 from ldl.validation.tensors import off_simplex
 
@@ -120,7 +121,7 @@ class Conformal:
 
 def true_scores(labels: LabelSpace, prediction: np.ndarray, truth: np.ndarray) -> list[np.ndarray]:
     """Return the scores of the truth, (N,) per axis, or (N, C) for nominal labels. Raises LDLError for bad input."""
-    prediction, truth = np.asarray(prediction), np.asarray(truth)
+    prediction, truth = as_array(prediction), as_array(truth)
     if prediction.ndim != 2 or prediction.shape[1] != len(labels) or len(prediction) != len(truth):
         raise LDLError(
             f"predictions {prediction.shape} and {len(truth)} true rows do not match; they must be (N, {len(labels)}) "

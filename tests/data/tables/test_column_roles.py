@@ -191,3 +191,21 @@ def test_a_column_that_repeats_the_labels_is_no_feature(kind: str, tmp_path: Pat
     assert data.feature_names == ["a", "b"] and "'label'" in data.taken
     kept = opened(tmp_path / "t.csv", table, module, category_columns="consensus", **options)
     assert "consensus=low" in kept.feature_names
+
+
+@pytest.mark.parametrize("kind", ["counts", "distributions", "matrix"])
+def test_votes_and_their_mean_beside_labels_are_no_features(kind: str, tmp_path: Path) -> None:
+    target, module, options = KINDS[kind]
+    values = {} if kind != "distributions" else {"label_values": [1, 2, 3]}
+    table = FEATURES.assign(mean=VOTES.mean(1).round(2), annotator_2=VOTES[:, 1], grade=VOTES[:, 1]).join(target)
+    data = opened(tmp_path / "t.csv", table, module, **options, **values)
+    assert data.feature_names == ["a", "b", "grade"] and "'mean', 'annotator_2'" in data.taken
+
+
+def test_each_row_is_an_item_if_nothing_else_names_one(tmp_path: Path) -> None:
+    table = FEATURES.assign(kind=np.array(["x", "y", "z"])[VOTES[:, 0] - 1])
+    data = opened(tmp_path / "t.csv", table, vote_column="kind")
+    assert data.size == ROWS and data.labels.names == ("x", "y", "z") and data.feature_names == ["a", "b"]
+    assert np.array_equal(shares_of(data).argmax(1), VOTES[:, 0] - 1)
+    with pytest.raises(LDLError, match="has no item_column"):
+        opened(tmp_path / "t.csv", table.assign(worker="w"), vote_column="kind")

@@ -102,7 +102,7 @@ def test_a_run_python_and_the_estimator_agree(drawn: tuple[Truth, str, str], suf
     if kind in VALUES:
         assert data.labels.axes == (VALUES[kind],)
     else:
-        assert labels == LABELS["words"]
+        assert [label.removeprefix("n_") for label in labels] == LABELS["words"]
     assert np.array_equal(own, expected) and np.array_equal(aligned, expected)
     if truth.groups is not None:
         assert data.leak == 0 and data.group_names is not None

@@ -7,6 +7,7 @@ import re
 import warnings
 from argparse import Namespace
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +18,7 @@ from ldl.annotations.columns import VoteColumns, find_columns, matching_columns
 from ldl.charts.votes import rater_equivalence
 from ldl.cli.options import CommandParser, add_options
 from ldl.data.annotated import Annotated
-from ldl.data.images.listed import ImageLDL, ImageValues, ListedImages, listed_names, lists_images
+from ldl.data.images.listed import ImageLDL, ImageValues, ListedImages, listed_names, lists_images, spelled
 from ldl.data.names import find_group
 from ldl.data.pictures import SUFFIXES, describe
 from ldl.data.row_order import OrderAudit, audit_order, row_ids
@@ -44,6 +45,8 @@ COLUMNS = ("item_column", "rater_column", "vote_column", "label_columns", "rater
 """Options of the columns of votes."""
 ANSWERS = ("label_type", "no_vote", "duplicates", "multiple", "unlabelled")
 """Options of the meaning of votes."""
+OF_VOTES = {*COLUMNS, *ANSWERS, "label_order", "group_key", "drop", "root"}
+"""Options of votes without features and images."""
 NO_FEATURES: tuple[Role, ...] = ("item", "image", "rater", "group", "split")
 """Roles of columns that are no features beside votes."""
 
@@ -83,6 +86,11 @@ def _report(given: Namespace, options: dict[str, Any]) -> list[str]:
     table = open_named(file)
     kind = KINDS[given.data] if given.data else None if given.layout else _kind(file, table, options)
     if kind is None:
+        if unused := [name for name in options if name not in OF_VOTES]:
+            raise LDLError(
+                f"{file} is read as votes without features, which have no use for --{unused[0]}; leave it out, or name "
+                "the data class with --data"
+            )
         return lines_of_votes(file, given.layout, options, given.out)
     try:
         data = _set_up(kind, given.file, options)
@@ -104,7 +112,7 @@ def _kind(file: Path, table: CsvTable | Parquet | None, options: dict[str, Any])
         folder = os.path.isdir(file) and not visible(file, "*.npy")
         pictures = folder and any(path.suffix.lower() in SUFFIXES for path in visible(file, "**/*"))
         return ImageLDL if pictures else TabularValues if values else TabularLDL
-    if lists_images(table, options.get("path_column")):
+    if "path_column" in options or lists_images(table):
         return ImageValues if values else ImageLDL
     if values:
         return TabularValues
@@ -163,12 +171,13 @@ def _set_up(kind: type[Data], file: str, options: dict[str, Any]) -> Data:
 
 def _images(data: ImageLDL | ImageValues) -> list[str]:
     """Return the audit of a list of images that is set up."""
-    votes = data.annotations if isinstance(data, ImageLDL) else None
+    votes = getattr(data, "annotations", None)
     copies = np.arange(data.size) if data.copies is None else data.copies
     return [
         f"images      {data.size} can be read, {len(data.crops.failed)} cannot",
         f"copies      {describe(copies, data.records.files) or 'none'}",
-        *([f"labels      {data.grid}"] if isinstance(data, ImageValues) else summarize(votes)),
+        *([f"labels      {data.grid}"] if isinstance(data, ImageValues) else []),
+        *([] if votes is None else summarize(votes)),
         *_groups(data),
     ]
 
@@ -192,12 +201,14 @@ def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], o
         with suppress(LDLError):  # read_annotations reports it
             known = _vote_columns(table, options).all
         group = find_group(file, [name for name in table.header if name not in known], None)
+    images = [] if table is None else listed_names(table)
+    columns["spell"] = partial(spelled, folder=file.parent) if images else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are the notes
         votes = read_annotations(file, layout, group_column=group, order=options.get("label_order", ()), **columns)
     shown = [str(file), *summarize(votes), *(f"note        {note}" for note in votes.notes)]
-    if table is not None and (names := listed_names(table, options.get("path_column"))):
-        shown.append(f"images      none of {len(names)} is there, the first is {names[0]}")
+    if table is not None and images and not lists_images(table):
+        shown.append(f"images      none of {len(set(images))} is there, the first is {images[0]}")
     if votes.groups is None:
         shown.append("groups      unknown; pass their column, such as --group_key patient, or folds may leak them")
     else:

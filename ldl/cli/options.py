@@ -51,12 +51,14 @@ def add_options(parser: Any, classes: Iterable[type], names: Collection[str], ot
         names: Names of their options.
         others: Option of further names, such as ``label_order`` of ``--order``.
     """
-    known = {name: (option, option_texts(cls)) for cls in classes for name, option in options_of(cls).items()}
+    known: dict[str, Option] = {}
+    texts: dict[str, str] = {}
+    for cls in classes:
+        known, texts = options_of(cls) | known, option_texts(cls) | texts
     for name in names:
-        option, texts = known[name]
         text = " ".join(texts.get(name, "").replace("``", "").replace("%", "%%").split())
         further = [other for other, owner in others.items() if owner == name]
-        parser.add_argument(*further, f"--{name}", dest=name, help=text, **_form(option))
+        parser.add_argument(*further, f"--{name}", dest=name, help=text, **_form(known[name]))
 
 
 def _form(known: Option) -> dict[str, Any]:

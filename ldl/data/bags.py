@@ -106,7 +106,8 @@ def read_bags(path: Path, chosen: BagColumns | None = None) -> BagTable:
     labels = table.numbers([label], hint)[:, 0]
     if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):
         table.refuse(wrong[0], label, "no label: these are 0 or -1 (negative) and 1 (positive)")
-    columns, keys, taken = table.others(label, bag), {}, "label in column 1, bag in column 2"  # type: Any
+    columns, taken = table.others(label, bag), "label in column 1, bag in column 2"
+    keys: dict[str, str | None] = {}
     if headed:
         columns, keys, taken = _choose(table, label, bag, chosen or BagColumns())
     group, split = keys.get("group_key"), keys.get("split_column")
@@ -219,7 +220,7 @@ class Bags(ScaledRows):
         self.table = table = read_bags(self.file, chosen)
         self.features, self.feature_names = table.features, table.columns
         if self.protocol is None:
-            usual = "kfold" if table.groups is None else "group_exclusive"
+            usual: BagProtocol = "kfold" if table.groups is None else "group_exclusive"
             self.protocol = usual if table.sets is None else "published"
         self.leaky = None if table.groups is None else self.protocol in ("kfold", "published")
         unused = table.sets is not None and self.protocol != "published"

@@ -145,11 +145,8 @@ def test_groups_of_votes_are_found(votes: Path, capsys: pytest.CaptureFixture[st
     ("header", "options", "message"),
     [
         ("task,worker,label", ["--group_key", "worker"], "items are in several groups of"),
-        (
-            "task,worker,label",
-            ["--path_column", "tsk"],
-            "TabularLDL, which has no option path_column; leave it out, or pass --da",
-        ),
+        ("task,worker,label", ["--protocol", "random_kfold"], "without features, which have no use for --protocol; "),
+        ("task,worker,label", ["--path_column", "tsk"], "no key 'tsk'"),
         ("task,worker,label", ["--group_key", "patient"], "no key 'patient'"),
         ("task,worker,label,patient,subject", [], "each of 'patient', 'subject' may be the group; choose one with --g"),
         ("task,worker,label", ["--path_column", "tsk", "--data", "ImageLDL"], "no key 'tsk'"),

@@ -56,7 +56,7 @@ def read_face_list(
     facts = {} if split is None else {"part": split_sets(file, split, table.groups(split))}
     if "folder" in known:
         facts["folder"] = _folders(table)
-    columns = {name: name for name in ("path", "age", "sigma", "folder") if name in known}
+    columns: dict[str, str] = {name: name for name in ("path", "age", "sigma", "folder") if name in known}
     columns |= {part: column for part, column in (("person", person), ("part", split)) if column is not None}
     columns |= {name: name for name in table.header if anchors and name in CORNERS}
     return FaceRecords(

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 ImageProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "random_kfold"]
 
 
-def lists_images(table: CsvTable | Parquet, given: str | None = None) -> bool:
-    """Return whether one of the image files that a table names, in the ``given`` or a usual column, is there."""
+def lists_images(table: CsvTable | Parquet) -> bool:
+    """Return whether one of the image files that a table names in a usual column is there."""
     folder = _folder_of(table.path)
-    return any((folder / name).is_file() for name in listed_names(table, given))
+    return any((folder / name).is_file() for name in listed_names(table))
 
 
-def listed_names(table: CsvTable | Parquet, given: str | None = None) -> list[str]:
-    """Return the entries that end as image files do, in the ``given`` or usual columns, as paths below the folder."""
-    columns = _image_columns(table) if given is None else [given] if given in table.header else []
-    return [_spelled(name, _folder_of(table.path)) for column in columns for name in _images_in(table, column)]
+def listed_names(table: CsvTable | Parquet) -> list[str]:
+    """Return the entries of usual columns that end as image files do, as paths below the folder of the table."""
+    folder = _folder_of(table.path)
+    return [spelled(name, folder) for column in _image_columns(table) for name in _images_in(table, column)]
 
 
 def _images_in(table: CsvTable | Parquet, column: str) -> list[str]:
@@ -87,7 +87,7 @@ def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, lis
         raise LDLError(
             f"{place}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
         )
-    return column, [_spelled(file, _folder_of(place)) for file in files]
+    return column, [spelled(file, _folder_of(place)) for file in files]
 
 
 def _folder_of(place: Path) -> Path:
@@ -95,7 +95,8 @@ def _folder_of(place: Path) -> Path:
     return place if place.is_dir() else place.parent
 
 
-def _spelled(file: str, folder: Path) -> str:
+def spelled(file: str, folder: Path) -> str:
+    """Return the one spelling of a path below a folder by which images are compared."""
     return as_stored(normpath(file), folder)
 
 
@@ -143,7 +144,7 @@ class Listing:
 
     def spell(self, file: str) -> str:
         """Return a path under the one spelling by which images are compared."""
-        return _spelled(file, self.folder)
+        return spelled(file, self.folder)
 
     def check_repeats(self) -> None:
         """Raise LDLError if an image is listed twice."""
@@ -329,7 +330,7 @@ class ImageLDL(Annotated, ListedImages):
             listing.check_repeats()
         votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell)
         records = replace(records.take(rows), values=votes.shares)
-        if records.persons is None and votes.groups is not None:
+        if records.persons is None and apart is not None and votes.groups is not None:
             records, listing.group = replace(records, persons=np.array(list(map(str, votes.groups)))), apart.group
         self._check(votes, records, listing.source)
         self.settle(listing, records, str(votes))

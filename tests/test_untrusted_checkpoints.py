@@ -150,9 +150,7 @@ GIANTS: list[tuple[str, str, Change, str]] = [
 
 
 @pytest.mark.parametrize(("name", "change", "words"), [pytest.param(*case[1:], id=case[0]) for case in GIANTS])
-def test_shapes_are_compared_before_memory_is_taken(
-    name: str, change: Change, words: str, tmp_path: Path
-) -> None:
+def test_shapes_are_compared_before_memory_is_taken(name: str, change: Change, words: str, tmp_path: Path) -> None:
     """What a model would take is counted where torch allocates it; the weights in the files have a few kilobytes."""
     checkpoint = torch.load(FOLDER / f"{name}.ckpt", weights_only=True)
     change(checkpoint)

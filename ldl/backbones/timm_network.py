@@ -34,14 +34,16 @@ HUB = re.compile(r"hf[-_]hub:")
 """Beginning of the name of a model that a repository of the hub describes."""
 FIXED = ("pretrained", "in_chans", "num_classes", "drop_rate", "checkpoint_path", "features_only")
 """Arguments of timm's models that are invalid in ``options``, because ldl sets them."""
-PASSED = frozenset(
-    "act_layer aa_layer always_partition attn_drop_rate channels class_token depth depths dims drop_block_rate "
-    "drop_path_rate dynamic_img_pad dynamic_img_size embed_dim embed_dims fc_norm final_norm global_pool head_dim "
-    "head_hidden_size head_init_scale img_size init_values layer_scale_init_value layers ls_init_value mlp_ratio "
-    "mlp_ratios no_embed_class norm_eps norm_layer num_heads output_stride pad_type patch_drop_rate patch_size "
-    "pos_drop_rate pos_embed pre_norm proj_bias proj_drop_rate qk_norm qkv_bias reg_tokens scale_attn_norm "
-    "scale_mlp_norm stem_size stem_type strict_img_size use_fc_norm weight_init window_size zero_init_last".split()
-)
+PASSED = frozenset((
+    "act_layer", "aa_layer", "always_partition", "attn_drop_rate", "channels", "class_token", "depth", "depths",
+    "dims", "drop_block_rate", "drop_path_rate", "dynamic_img_pad", "dynamic_img_size", "embed_dim", "embed_dims",
+    "fc_norm", "final_norm", "global_pool", "head_dim", "head_hidden_size", "head_init_scale", "img_size",
+    "init_values", "layer_scale_init_value", "layers", "ls_init_value", "mlp_ratio", "mlp_ratios", "no_embed_class",
+    "norm_eps", "norm_layer", "num_heads", "output_stride", "pad_type", "patch_drop_rate", "patch_size",
+    "pos_drop_rate", "pos_embed", "pre_norm", "proj_bias", "proj_drop_rate", "qk_norm", "qkv_bias", "reg_tokens",
+    "scale_attn_norm", "scale_mlp_norm", "stem_size", "stem_type", "strict_img_size", "use_fc_norm", "weight_init",
+    "window_size", "zero_init_last",
+))  # fmt: skip
 """Arguments of timm's models that are valid in ``options``: they shape a network, and reach no file or network."""
 LAYERS, MOST_LAYERS, LARGEST_OPTION = ("depth", "depths", "layers"), 256, 16384
 """Arguments that count layers, the largest sum of their numbers, and that of the numbers of another argument."""

@@ -160,8 +160,8 @@ def _check_version_4(path: Path, content: memoryview) -> None:
         end = at + 20 + letters + size * (1 + (is_complex == 1 and not sparse))
         if min(rows, columns, letters, size) < 0 or end > len(content):
             raise LDLError(
-                f"{path} cannot be read as .mat, it is damaged: a variable claims {rows} by {columns} numbers, more than "
-                "the file has; take another copy"
+                f"{path} cannot be read as .mat, it is damaged: a variable claims {rows} by {columns} numbers, more "
+                "than the file has; take another copy"
             )
         at = end
 

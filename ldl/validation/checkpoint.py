@@ -118,7 +118,9 @@ def check_memory(module: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Raise LDLError if a model takes far more memory than its saved state, whose buffers may have other shapes."""
     taken = sum(tensor.nbytes for tensor in (*module.parameters(), *module.buffers()))
     saved = sum(tensor.nbytes for tensor in state.values())
-    _must(taken <= MAX_MODEL + MODEL_PER_STATE * saved, f"the model takes {taken} bytes, and its state_dict has {saved}")
+    _must(
+        taken <= MAX_MODEL + MODEL_PER_STATE * saved, f"the model takes {taken} bytes, and its state_dict has {saved}"
+    )
 
 
 def check_calibration(saved: Any, axes: int) -> list[tuple[np.ndarray, np.ndarray, int]]:

@@ -88,7 +88,9 @@ def _check_chunks(stream: IO[bytes]) -> None:
         for size in (*[CHUNK] * (length // CHUNK), length % CHUNK):
             checksum = zlib.crc32(stream.read(size), checksum)
         if stream.read(4) != checksum.to_bytes(4):
-            raise LDLError(f"it is damaged or truncated, the checksum of its part {kind.decode('ascii', 'replace')} is wrong")
+            raise LDLError(
+                f"it is damaged or truncated, the checksum of its part {kind.decode('ascii', 'replace')} is wrong"
+            )
     stream.seek(start)
 
 

@@ -168,33 +168,40 @@ def test_shapes_are_compared_before_memory_is_taken(name: str, change: Change, w
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('{"architecture": "test_resnet", "num_classes": 1000000000}', ""),
+        (
+            '{"architecture": "test_resnet", "num_classes": 1000000000, "pretrained_cfg": {}, '
+            '"model_args": {"in_chans": 9}}',
+            "",
+        ),
         ('{"architecture": "test_resnet", "model_args": {"cache_dir": "PWNED"}}', "model_args has 'cache_dir'"),
         ('{"architecture": "test_resnet", "model_args": 3}', "describes no model of timm"),
         ("[]", "describes no model of timm"),
         (None, "its cache has no copy, and loading a checkpoint contacts no server"),
     ],
 )
+@pytest.mark.parametrize("name", ["timm", "pixel_features"])
 def test_a_network_of_the_hub_is_made_from_its_cache(
-    content: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, content: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("socket.socket.connect", lambda *arguments: pytest.fail("it contacted a server"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    checkpoint = torch.load(FOLDER / f"{name}.ckpt", weights_only=True)
+    described = checkpoint["ldl"]["backbone"]["init_args"]
     if content is not None:
         repository = tmp_path / "hub" / "models--me--net"
-        for name, text in (("refs/main", "abc"), ("snapshots/abc/config.json", content)):
-            (repository / name).parent.mkdir(parents=True)
-            (repository / name).write_text(text)
-    checkpoint = torch.load(FOLDER / "timm.ckpt", weights_only=True)
-    checkpoint["ldl"]["backbone"]["init_args"]["name"] = "hf-hub:me/net"
+        files = {"refs/main": "abc", "snapshots/abc/config.json": content.replace("test_resnet", described["name"])}
+        for place, text in files.items():
+            (repository / place).parent.mkdir(parents=True)
+            (repository / place).write_text(text)
+    described["name"] = "hf-hub:me/net"
     torch.save(checkpoint, file := tmp_path / "a.ckpt")
     if words:
         with pytest.raises(LDLError, match=words):
             Task.load_from_checkpoint(file)
     else:
-        images = torch.zeros(2, *checkpoint["ldl"]["input_shape"], dtype=torch.uint8)
-        before = Task.load_from_checkpoint(FOLDER / "timm.ckpt")(images)
-        torch.testing.assert_close(Task.load_from_checkpoint(file)(images), before)
+        before, after = (Task.load_from_checkpoint(each).state_dict() for each in (FOLDER / f"{name}.ckpt", file))
+        torch.testing.assert_close(after, before)
     assert not Path("PWNED").exists()
 
 

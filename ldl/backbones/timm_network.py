@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -100,7 +100,8 @@ class TimmNetwork(Backbone):
         from_hub = from_hub and not (self.pretrained == "auto" and self.name in not_on_hub)
         model = self.model
         if HUB.match(model) and not online:
-            model, options = described_in_cache(model), {**options, "num_classes": 1}  # of any number, and removed
+            options |= {"num_classes": 1}  # the repository may claim any number, and ldl removes them
+            model = described_in_cache(model, options)
         try:
             network = timm.create_model(model, **{**(self.options or {}), "pretrained": from_hub, **options})
             self.pretrained_from = "timm's hub, or its cache" if from_hub else ""
@@ -152,10 +153,15 @@ def check_arguments(place: str, given: dict[str, Any]) -> None:
             )
 
 
-def described_in_cache(model: str) -> str:
-    """Return the folder of the hub's cache that describes a ``model`` of the hub, as timm names it.
+def described_in_cache(model: str, given: Collection[str]) -> str:
+    """Return the folder of the hub's cache that describes a network, as timm names it.
 
-    Raises LDLError if the cache does not have it, or it passes other arguments to the network than ``options`` may.
+    Args:
+        model: Name of the network on the hub.
+        given: Names of arguments that take precedence over those of the repository.
+
+    Raises:
+        LDLError: The cache does not have it, or it passes other arguments to the network than ``options`` may.
     """
     from huggingface_hub import errors, try_to_load_from_cache
 
@@ -164,9 +170,9 @@ def described_in_cache(model: str) -> str:
         file = try_to_load_from_cache(repository, "config.json", revision=revision or None)
         if isinstance(file, str):
             try:
-                given = json.loads(read_text(Path(file))).get("model_args") or {}
-                check_arguments(f"{file}: model_args", given)
-            except (ValueError, AttributeError, RecursionError) as error:
+                own = json.loads(read_text(Path(file))).get("model_args") or {}
+                check_arguments(f"{file}: model_args", {name: own[name] for name in own if name not in given})
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 kind = "" if isinstance(error, LDLError) else f"{file} describes no model of timm: "
                 raise LDLError(f"{kind}{error}") from None
             return f"local-dir:{Path(file).parent}"

@@ -114,7 +114,7 @@ def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> 
         if path.suffix.lower() == ".gz":
             most = most_unpacked(len(content), LARGEST_TEXT)
             if len(content := _unpacked(content, most)) > most:
-                raise LDLError(f"{path} unpacks to more than {most} bytes; give another file")
+                raise LDLError(f"{path} unpacks to more than {most} bytes; if you trust it, unpack it first")
     except (OSError, EOFError, zlib.error) as error:
         raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:

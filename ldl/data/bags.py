@@ -198,7 +198,7 @@ class Bags(ScaledRows):
     batch_size: int = 32
     val_fraction: float = 0.0
     download = False
-    protocol: BagProtocol | None = option(default=None, role="fold")  # a name after load
+    protocol: BagProtocol | None = option(default=None, role="fold")  # type: ignore[assignment]  # a name after load
     group_key: str | None = option(default=None, role="fold")
     split_column: str | None = option(default=None, role="fold")
     feature_columns: Sequence[str] | str = ()

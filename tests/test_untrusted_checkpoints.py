@@ -87,14 +87,14 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("rectangles without end", "haar", argument("pool", 10**9, "backbone"), "Haar.pool 1000000000 must be in"),
     ("another network", "timm", argument("name", "resnet10t", "backbone"), "has more than the model: backbone.network"),
     ("no such network", "timm", argument("name", "resnet1e9", "backbone"), "timm has no model"),
-    ("a folder of the file's choice", "timm", argument("options", {"cache_dir": "PWNED"}, "backbone"), "has 'cache_dir'"),
+    ("a folder of the file's choice", "timm", argument("options", {"cache_dir": "PWNED"}, "backbone"), "has 'cache_d"),
     ("weights of the file's choice", "timm", argument("options", {
         "pretrained_cfg_overlay": {"url": "http://localhost:9"},
     }, "backbone"), "has 'pretrained_cfg_overlay'.*; ldl passes on aa_layer, "),
-    ("options with a dict", "timm", argument("options", {"act_layer": {"a": 1}}, "backbone"), "act_layer is {'a': 1}; a"),
+    ("options with a dict", "timm", argument("options", {"act_layer": {"a": 1}}, "backbone"), "act_layer is {'a': 1}"),
     ("options with a path", "timm", argument("options", {"act_layer": "/etc"}, "backbone"), "act_layer is /etc; a num"),
-    ("layers without end", "timm", argument("options", {"layers": [10**9]}, "backbone"), r"layers is \[1000000000\]; a"),
-    ("networks of the hub", "timm", argument("name", "hf-hub:evil/net", "backbone"), "run: hf download evil/net config.j"),
+    ("layers without end", "timm", argument("options", {"layers": [10**9]}, "backbone"), r"layers is \[1000000000\]"),
+    ("networks of the hub", "timm", argument("name", "hf-hub:evil/net", "backbone"), "run: hf download evil/net con"),
     ("networks of the hub, hidden", "pixel_features", argument("name", "timm/hf_hub:evil/net@main", "backbone"),
      "contacts no server"),
     ("no repository of the hub", "timm", argument("name", "hf-hub:../../etc", "backbone"), "contacts no server"),
@@ -138,14 +138,14 @@ def test_changed_checkpoint_is_refused(name: str, change: Change, words: str, tm
 
 
 GIANTS: list[tuple[str, str, Change, str]] = [
-    ("a network", "timm", argument("name", "vit_giant_patch14_dinov2", "backbone"), "vit_giant_patch14_dinov2 does not"),
+    ("a network", "timm", argument("name", "vit_giant_patch14_dinov2", "backbone"), "vit_giant_patch14_dinov2 doe"),
     ("another network", "timm", argument("name", "convnext_xxlarge", "backbone"), "its state_dict lacks backbone"),
     ("images of a network", "timm", put([3, 4_000, 4_000], "ldl", "input_shape"), ""),
     ("maps", "pixel_features", put([3, 4_000, 4_000], "ldl", "input_shape"), ""),
     ("images", "timm", put([3, 20_000, 20_000], "ldl", "input_shape"), "input_shape is [3, 20000, 20000], not the"),
     ("layers", "softmax", argument("hidden", [30_000, 30_000]), "its state_dict lacks head"),
     ("rows", "ldlf", put([2**26], "ldl", "input_shape"), "but the model's has (5, 67108864)"),
-    ("weights", "maxent", put([2**26], "ldl", "input_shape"), "the model takes 1073741844 bytes, and its state_dict has"),
+    ("weights", "maxent", put([2**26], "ldl", "input_shape"), "the model takes 1073741844 bytes, and its state_dict"),
 ]  # fmt: skip
 
 

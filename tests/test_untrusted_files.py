@@ -179,6 +179,20 @@ def test_headers_of_npy_are_held_against_the_file(header: str, kind: str, tmp_pa
     assert not list((tmp_path / "cache").rglob("*.npy"))
 
 
+def test_parquet_files_are_bounded(tmp_path: Path, no_slack: None) -> None:
+    """A column of equal numbers takes a few bytes, however long it is."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for rows, sound in ((2_000_000, False), (1_000, True)):
+        table = {"a": np.ones(rows, np.float32), "label:x": np.full(rows, 0.25), "label:y": np.full(rows, 0.75)}
+        parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+        if sound:
+            assert len(read_table(tmp_path / "a.parquet").target) == rows
+        else:
+            with pytest.raises(LDLError, match=r"a.parquet has \d+ bytes and unpacks to 48000000 or more"):
+                read_table(tmp_path / "a.parquet", storage=Storage(1, str(tmp_path / "cache")))
+            assert not (tmp_path / "cache").exists()
+
+
 @pytest.mark.parametrize("rows", [np.full((900, 2), 0.2), np.full((900, 2), np.nan), np.ones((3, 2)) / 2])
 def test_a_refused_archive_leaves_nothing_in_the_cache(rows: np.ndarray, tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", features=np.ones((900, 3)), labels=rows, more=np.array([{}]))

@@ -108,8 +108,9 @@ def heading_rows(table: pd.DataFrame, columns: VoteColumns, source: str, listed:
         return found
     named = [column for column in columns.all if column not in columns.beside]
     if columns.item in texts and len(named) > 1:
-        same = [[_is_name(cell, column) for cell in table[column]] for column in named]
-        found |= np.all(same, 0)
+        items = table[columns.item].to_numpy(object)
+        for row in [row for row, cell in enumerate(items) if isinstance(cell, str) and cell.strip() == columns.item]:
+            found[row] = all(_is_name(cell, column) for column, cell in table[named].iloc[row].items())
     head = [[str(cell) for cell in row] for row in table[texts].head(HEADINGS).to_numpy(object)]
     for row, cells in enumerate(head):
         if any(cell.strip().startswith('{"ImportId"') for cell in cells):

@@ -105,22 +105,19 @@ def look_alikes(names: dict[str, str], what: str, source: str, case: bool = True
     """
     alike: dict[str, list[str]] = {}
     for name in names:
-        shown = "".join(
-            letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf"
-        )
+        shown = name
+        if not name.isascii():
+            shown = "".join(
+                letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf"
+            )
         shown = " ".join(shown.split())
         alike.setdefault(shown.casefold() if case else shown, []).append(name)
     return [
-        f"{source}: the {what} {' and '.join(f'{_visible(name)} ({names[name]})' for name in same)} look alike and are "
+        f"{source}: the {what} {' and '.join(f'{ascii(name)} ({names[name]})' for name in same)} look alike and are "
         "kept apart; write them in one way if they are the same"
         for same in alike.values()
         if len(same) > 1
     ]
-
-
-def _visible(name: str) -> str:
-    # ascii() shows what NFC, NFD and invisible characters differ in.
-    return ascii(name) if not name.isascii() else repr(name)
 
 
 def _ordered(

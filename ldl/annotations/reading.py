@@ -188,7 +188,8 @@ class _Reader:
         summed = np.zeros((len(first), len(labels)))
         np.add.at(summed, (codes[:, None], places), counts[kept])
         voted = summed.sum(1) > 0
-        items, left_out = _as_keys(self.items[kept][first])[voted], int((~voted).sum())
+        items = _as_keys(self.items[kept][first], self.keys[kept][first])[voted]
+        left_out = int((~voted).sum())
         return Annotations(
             items, labels, summed[voted], "counts", left_out=left_out, totals=total is not None, percent=percent
         )
@@ -198,7 +199,8 @@ class _Reader:
         cells, rows, raters = self._cells()
         answers = answers_of(cells, self.order, self.no_vote, self.multiple, self.name, self.notes)
         places = np.flatnonzero([bool(answer) for answer in answers])
-        places = self._check_votes(places, rows, raters)
+        voters = None if raters is None else spellings(raters)
+        places = self._check_votes(places, rows, voters)
         texts = np.array([text for place in places for text in answers[place]], object)
         if not len(texts):
             columns = [self.columns.vote] if self.columns.layout == "long" else self.columns.raters
@@ -219,13 +221,13 @@ class _Reader:
         counts = np.zeros((len(first), len(labels)))
         np.add.at(counts, (items, numbers[codes]), 1.0)
         total = len(self.table) if self.columns.item is None else len(set(self.keys) - {""})
-        keys, known = _as_keys(self.items[rows][first]), None
+        keys, known = _as_keys(self.items[rows[first]], self.keys[rows[first]]), None
         self._note_names("items", self.keys[rows])
-        if raters is not None:
-            spelled = spellings(raters[owners])
-            self._note_names("raters", spelled)
-            voters, first_vote = _codes(spelled)
-            known = _as_keys(raters[owners][first_vote])[voters]
+        if raters is not None and voters is not None:
+            self._note_names("raters", voters[owners])
+            number, first_vote = _codes(voters[owners])
+            chosen = owners[first_vote]
+            known = _as_keys(raters[chosen], voters[chosen])[number]
         elif len(first) < len(texts):
             self.notes.append(
                 f"{self.name}: no column names the rater, so each row is a vote of its own; name it with rater_column"
@@ -237,17 +239,18 @@ class _Reader:
         columns, table = self.columns, self.table
         if columns.layout == "long":
             raters = None if columns.rater is None else table[columns.rater].to_numpy(object)
-            return list(table[columns.vote]), np.arange(len(table)), raters
+            return list(table[columns.vote].to_numpy(object)), np.arange(len(table)), raters
         kept = np.flatnonzero(self._check_items())
-        cells = [cell for row in zip(*(table[column].iloc[kept] for column in columns.raters)) for cell in row]
+        matrix = [table[column].to_numpy(object)[kept] for column in columns.raters]
+        cells = [cell for row in zip(*matrix) for cell in row]
         raters = np.empty(len(columns.raters), object)
         raters[:] = columns.raters
         return cells, np.repeat(kept, len(raters)), np.tile(raters, len(kept))
 
-    def _check_votes(self, places: np.ndarray, rows: np.ndarray, raters: np.ndarray | None) -> np.ndarray:
+    def _check_votes(self, places: np.ndarray, rows: np.ndarray, voters: np.ndarray | None) -> np.ndarray:
         """Return those of the votes at ``places`` that count, by ``duplicates``. Raises LDLError."""
         keys = self.keys[rows[places]]
-        names = None if raters is None else spellings(raters[places])
+        names = None if voters is None else voters[places]
         nameless = (keys == "") if names is None else (keys == "") | (names == "")
         if nameless.any():
             who = f"no {self.columns.item}" + ("" if names is None else f" or no {self.columns.rater}")
@@ -257,9 +260,9 @@ class _Reader:
             )
         if names is None:
             return places
-        items, voters = _codes(keys)[0], _codes(names)[0]
+        items, raters = _codes(keys)[0], _codes(names)[0]
         what = "votes are by a rater who has voted on the item before, the first by"
-        pairs = pd.Series(items.astype(np.int64) * (voters.max(initial=0) + 1) + voters)
+        pairs = pd.Series(items.astype(np.int64) * (raters.max(initial=0) + 1) + raters)
         return places[self._chosen(pairs, what, lambda vote: f"{names[vote]!r} on {keys[vote]!r}")]
 
     def groups(self, items: np.ndarray) -> np.ndarray:
@@ -327,11 +330,11 @@ def _codes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return codes, np.flatnonzero(~pd.Series(codes).duplicated().to_numpy())
 
 
-def _as_keys(entries: np.ndarray) -> np.ndarray:
-    """Return keys as they are, but text in its spelling."""
+def _as_keys(entries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Return entries as they are, but text in its spelling."""
     if entries.dtype.kind != "O":
         return entries
-    return _objects(spelling(entry) if isinstance(entry, str) else entry for entry in entries)
+    return _objects(key if isinstance(entry, str) else entry for entry, key in zip(entries, keys))
 
 
 def _objects(entries: Iterable[Any]) -> np.ndarray:

@@ -147,7 +147,7 @@ def spellings(entries: Any) -> np.ndarray:
     """Return the :func:`ldl.tables.entries.spelling` of each entry, (N,) object."""
     known: dict[str, str] = {}
     spelled = np.empty(len(entries), object)
-    for place, entry in enumerate(pd.Series(entries).astype(object)):
+    for place, entry in enumerate(pd.Series(entries).astype(object).to_numpy()):
         if type(entry) is str:
             spelled[place] = known[entry] if entry in known else known.setdefault(entry, spelling(entry))
         else:

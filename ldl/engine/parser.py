@@ -68,6 +68,12 @@ RUN_OPTIONS: dict[str, tuple[Any, Any, str]] = {
         "Precision of float32 matrix products: highest is float32 throughout, high is TF32 and medium bfloat16, on "
         "GPUs that have these.",
     ),
+    "quote_formulas": (
+        bool,
+        False,
+        "Write names in predictions.csv that begin with =, +, - or @ with an apostrophe before them, for spreadsheet "
+        "programs, which read such cells as formulas. Numbers stay as they are.",
+    ),
     "wandb": (WandbOptions, WandbOptions(), "Weights & Biases."),
 }
 """Options of a run besides ``model``, ``data`` and ``trainer``: type, default, description."""

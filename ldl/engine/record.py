@@ -34,7 +34,7 @@ KEY = "options"
 """Entry of a checkpoint: the configuration of its run."""
 DISPLAY_OPTIONS = ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary")
 """Options of a trainer that change no result."""
-PLACE_OPTIONS = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler")
+PLACE_OPTIONS = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler", "quote_formulas")
 """Options of a run that change no result."""
 RESTORED = ("optimizer", "lr_scheduler", "start", "backbone")
 """Parts of ``model`` that a resumed run takes from its checkpoint; of the backbone, only ``BEGINNINGS``."""

@@ -64,7 +64,8 @@ def run(cli: LDLCLI) -> None:
     with run_dir_lock(folder, read_by(config, data)), cleanup_on_error(folder), refusals():
         trainer = make_trainer(cli, config, data, folder, checkpoint)
         launch = Launch(launch_of(text), checkpoint.get("global_step", -1))
-        trainer.callbacks += [launch, report_for(task, data, folder)]  # type: ignore[attr-defined]
+        report = report_for(task, data, folder, quote=config.quote_formulas)
+        trainer.callbacks += [launch, report]  # type: ignore[attr-defined]
         content: dict[str, Any] = {}
 
         def write(entry: dict[str, Any], seconds: float) -> None:

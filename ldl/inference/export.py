@@ -211,9 +211,9 @@ def _apart(found: np.ndarray, wanted: np.ndarray, span: float) -> np.ndarray:
 
 def _unscaled(normal: np.ndarray, scaling: dict[str, Any]) -> np.ndarray:
     """Return features that the scaling maps to about these numbers, or to others within the range of training."""
-    if scaling["kind"] == "none":
+    if "quantiles" not in scaling and "mean" not in scaling:
         return normal
-    if "quantiles" not in scaling:
+    if "mean" in scaling:
         features = normal * scaling["scale"].numpy() + scaling["mean"].numpy()
         return np.square(features.clip(0)) if scaling["kind"] == "hellinger" else features
     quantiles = scaling["quantiles"].numpy()

@@ -63,7 +63,7 @@ class Deployed(nn.Module):
         self.encoding = Encoding.from_state(known["encoding"]) if "encoding" in known else None
         self.head, self.backbone, self.labels = task.head.eval(), task.backbone.eval(), task.labels
         self.decoder, self.temperature, self.calibration = task.decoder, task.temperature, task.calibration
-        self.scaling, self.clip = "none", None
+        self.scaling, self.clip, self.learned = "none", None, list[str]()
         if (scaling := known.get("scaling")) is not None:
             self.scaling, self.clip = scaling["kind"], scaling["clip"]
             self.learned = [name for name, value in scaling.items() if isinstance(value, Tensor)]
@@ -117,7 +117,7 @@ class Deployed(nn.Module):
     def _prepared(self, inputs: Tensor) -> Tensor:
         if self.takes_pictures:
             return inputs.movedim(-1, 1)
-        if self.scaling != "none" or self.clip is not None:
+        if self.learned or self.clip is not None:
             learned = {name: getattr(self, f"scaling_{name}") for name in self.learned}
             rows = inputs.reshape(-1, self.input_shape[-1])
             inputs = scale(rows, self.scaling, self.clip, learned).reshape(inputs.shape)

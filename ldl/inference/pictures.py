@@ -15,9 +15,11 @@ from torch import Tensor
 
 from ldl.data.faces.detection import face_columns
 from ldl.data.faces.detectors import Detector
+from ldl.data.images.listed import listed_files
 from ldl.data.pictures import list_pictures, read_picture, upright
 from ldl.errors import LDLError
 from ldl.inference.inputs import Inputs
+from ldl.tables import open_named
 from ldl.tables.entries import as_array
 
 Faces = Sequence[np.ndarray | None] | None
@@ -103,11 +105,15 @@ def check_one_size(images: Sequence[np.ndarray]) -> None:
 def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
     """Return the given images, and their names if all are files.
 
-    Accepts a file, a PIL image or an array (H, W, 3) or (H, W) uint8, or a list of these; a folder of images; an array
-    (N, H, W, 3), or a tensor (N, 3, H, W) or (3, H, W), uint8. Raises LDLError if there are no images.
+    Accepts a file, a PIL image or an array (H, W, 3) or (H, W) uint8, or a list of these; a folder of images; a .csv or
+    Parquet file that lists images, relative to its folder; an array (N, H, W, 3), or a tensor (N, 3, H, W) or (3, H, W),
+    uint8. Raises LDLError if there are no images.
     """
     if isinstance(given, str | Path):
         path = Path(given)
+        if path.is_file() and (table := open_named(path)) is not None:
+            files = listed_files(table, None)[1]
+            return [path.parent / file for file in files], files
         if not path.is_dir():
             return [path], [path.name]
         found = list_pictures(path)

@@ -38,11 +38,11 @@ class EachImage(pl.Callback, ABC):
     Args:
         folder: The run directory.
         draw: Draw charts.
+        quote: Write names that spreadsheet programs read as formulas with an apostrophe before them.
     """
 
-    def __init__(self, folder: Path, draw: bool = True) -> None:
-        self.folder = folder
-        self.draw = draw
+    def __init__(self, folder: Path, draw: bool = True, quote: bool = False) -> None:
+        self.folder, self.draw, self.quote = folder, draw, quote
         self.index = np.empty(0, int)
         self._done: list[tuple[float, float]] = []
 
@@ -112,7 +112,7 @@ class MapReport(EachImage):
             files = [self._files(data, row, labels)[axis] for row in index]
             columns[f"map_{plane}" if plane else "map"] = [file.relative_to(self.folder).as_posix() for file in files]
         table = [list(row) for row in zip(*columns.values())]
-        write_csv(self.folder / "predictions.csv", list(columns), table)
+        write_csv(self.folder / "predictions.csv", list(columns), table, self.quote)
         log_table(trainer.loggers, list(columns), table[:TABLE_ROWS])
 
     def sheets(self, trainer: pl.Trainer, task: Any) -> dict[str, Path]:

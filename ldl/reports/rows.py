@@ -44,6 +44,7 @@ class Report(pl.Callback):
     Args:
         folder: The run directory.
         draw: Draw charts.
+        quote: Write names that spreadsheet programs read as formulas with an apostrophe before them.
 
     Attributes:
         rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set: the
@@ -51,9 +52,8 @@ class Report(pl.Callback):
         raters: The comparison of the last test with annotators, or None; see :mod:`ldl.reports.votes`.
     """
 
-    def __init__(self, folder: Path, draw: bool = True) -> None:
-        self.folder = folder
-        self.draw = draw
+    def __init__(self, folder: Path, draw: bool = True, quote: bool = False) -> None:
+        self.folder, self.draw, self.quote = folder, draw, quote
         self.rows: dict[str, np.ndarray] = {}
         self.raters: dict[str, Any] | None = None
         self._batches: list[dict[str, Tensor]] = []
@@ -84,7 +84,7 @@ class Report(pl.Callback):
     def write(self, trainer: pl.Trainer, task: Any) -> None:
         """Write ``predictions.csv``; a subclass that only collects ``rows`` writes nothing."""
         columns = self._columns(trainer, task)
-        write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()))
+        write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()), self.quote)
 
     def _columns(self, trainer: pl.Trainer, task: Any) -> dict[str, np.ndarray]:
         data, levels = data_of(trainer), INTERVAL_LEVELS if trainer.predicting else ()

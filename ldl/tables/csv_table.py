@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -93,7 +94,11 @@ class CsvTable:
             )
         except pandas.errors.ParserError as error:
             raise LDLError(f"{self.path} cannot be read as CSV: {' '.join(str(error).split())[:200]}") from None
-        return frame.iloc[self.records - self.records[0]][places].set_axis(list(names), axis=1)
+        rows = self.records - self.records[0]
+        frame = frame if len(rows) == len(frame) else frame.iloc[rows]
+        # Selecting columns takes seconds if there are many.
+        frame = frame if list(frame.columns) == places else frame[places]
+        return frame.set_axis(list(names), axis=1)
 
     def column(self, name: str) -> list[str]:
         """Return the fields of one column without blanks around them. Raises LDLError if it is absent."""
@@ -137,13 +142,13 @@ class CsvTable:
         """
         frame = self.frame(names)
         # pandas keeps a column as text if a single field is not a number.
-        odd = [name for name in names if frame[name].dtype.kind not in "fiub"]
+        odd = [name for name, kind in zip(names, frame.dtypes) if kind.kind not in "fiub"]
         texts = self.frame(odd, dtype=str, na_filter=False) if odd else frame
         found = {name: np.array(list(map(read_number, texts[name]))) for name in odd}
         kept = {name for name in odd if text and is_text(found[name])}
         numbers = [name for name in names if name not in kept]
         matrix = np.empty((len(self), len(numbers)))
-        matrix[:] = frame.assign(**found)[numbers].to_numpy(np.float64)
+        matrix[:] = (frame.assign(**found)[numbers] if odd else frame).to_numpy(np.float64)
         wrong = ~(np.abs(matrix) <= LARGEST)
         if len(bad := np.argwhere(wrong & ~np.isnan(matrix) if missing else wrong)):
             row, column = bad[0]
@@ -167,7 +172,8 @@ class CsvTable:
                 f"{self.path}: column {self.header.index('') + 1} has no name; give it one, or leave it out: pandas "
                 "writes no row numbers with index=False"
             )
-        return [name for name in self.header if name not in names]
+        leave = frozenset(names)
+        return [name for name in self.header if name not in leave]
 
 
 def read_csv(
@@ -189,15 +195,16 @@ def read_csv(
             one name.
     """
     mark = MARKS.get(kind_of(path), ",") if mark is None else mark
-    text = re.sub(r"\r*\n|\r", "\n", read_text(path))
-    if blanks and mark not in next(filter(str.strip, text.split("\n")), ""):
+    text = read_text(path)
+    text = re.sub(r"\r*\n|\r", "\n", text) if "\r" in text else text
+    if blanks and mark not in next(filter(str.strip, io.StringIO(text)), ""):
         text = "\n".join(mark.join(line.split()) for line in text.split("\n"))
     first: list[str] = []
-    found_rows = []
+    found_rows = array("q")  # lists of numbers would take more memory than the text
     for record, line, row in _rows(path, text, mark):
         first = first or list(map(str.strip, row))
-        found_rows.append((record, line, len(row)))
-    records, lines, widths = np.array(found_rows, np.int64).reshape(-1, 3).T
+        found_rows.extend((record, line, len(row)))
+    records, lines, widths = np.array(found_rows, np.int64).reshape(-1, 3).T.copy()
     named = has_header(first)
     alone = named and mark in MARKS.values() and len(first) == 1
     others = SEPARATORS if mark == "," else {",": "commas"}

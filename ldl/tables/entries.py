@@ -278,7 +278,7 @@ def _decimal(entry: Any) -> str:
 
 def _plain(text: str) -> str:
     """Return the text of a number without an exponent, zeros at its end, and a plus."""
-    if not NUMBER.fullmatch(text) or abs((number := Decimal(text)).adjusted()) > MOST_DIGITS:
+    if text.isdecimal() or not NUMBER.fullmatch(text) or abs((number := Decimal(text)).adjusted()) > MOST_DIGITS:
         return text
     digits = format(number, "f")
     return "0" if number == 0 else digits.rstrip("0").rstrip(".") if "." in digits else digits

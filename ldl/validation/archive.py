@@ -52,12 +52,12 @@ def check_archive(path: Path, packed: bool = True) -> None:
             claimed = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise LDLError(f"{path} cannot be read as an archive: {error}") from None
-    size = path.stat().st_size
-    _check_size(path, claimed, most_unpacked(size) if packed else size)
+    check_unpacked(path, claimed, None if packed else path.stat().st_size)
 
 
-def _check_size(path: Path, claimed: int, most: int) -> None:
-    if claimed > most:
+def check_unpacked(path: Path, claimed: int, most: int | None = None) -> None:
+    """Raise LDLError for a file that claims more than ``most`` bytes, by default far more than its size."""
+    if claimed > (most_unpacked(path.stat().st_size) if most is None else most):
         size = path.stat().st_size
         raise LDLError(f"{path} has {size} bytes and unpacks to {claimed} or more; give another file")
 
@@ -129,7 +129,7 @@ def check_mat(path: Path) -> None:
                 raise _Damaged(f"a variable claims {size} bytes, more than the file has")
             if kind == COMPRESSED:
                 unpacked = zlib.decompressobj().decompress(data, left + 1)
-                _check_size(path, len(unpacked), left)
+                check_unpacked(path, len(unpacked), left)
                 left -= len(unpacked)
                 (kind, data), *_ = _elements(memoryview(unpacked), order)
             _check_variable(Element(kind, data), order, 0)
@@ -160,8 +160,8 @@ def _check_version_4(path: Path, content: memoryview) -> None:
         end = at + 20 + letters + size * (1 + (is_complex == 1 and not sparse))
         if min(rows, columns, letters, size) < 0 or end > len(content):
             raise LDLError(
-                f"{path} cannot be read as .mat, it is damaged: a variable claims {rows} by {columns} numbers, more than "
-                "the file has; take another copy"
+                f"{path} cannot be read as .mat, it is damaged: a variable claims {rows} by {columns} numbers, more "
+                "than the file has; take another copy"
             )
         at = end
 

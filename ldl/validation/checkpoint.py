@@ -35,6 +35,10 @@ SCALINGS: dict[str, dict[str, str]] = {
     "quantile_uniform": {"quantiles": "Q F", "references": "Q"},
 }
 """Tensors of each scaling of features, with their shapes; F is the number of features."""
+CENTERED = {"mean": "F", "scale": "F"}
+"""Tensors that the scaling ``none`` has if float32 would merge numbers."""
+DISTINCT = {"columns": "P", "knots": "K P", "offsets": "K P"}
+"""Tensors of a scaling that moves numbers of P features apart, which float32 would merge; see ``ldl.data.tables``."""
 
 
 def check_form(checkpoint: Any, key: str, size: int) -> None:
@@ -204,7 +208,9 @@ def _check_scaling(state: Any, features: int, where: str) -> None:
     clip = state.get("clip")
     right = clip is None or (type(clip) in (int, float) and 0 < clip < math.inf)
     _must(right, f"{where}.clip is {str(clip)[:80]}, not a number above 0")
-    shapes, lengths = SCALINGS[state["kind"]], {"F": features}
+    shapes, lengths = dict(SCALINGS[state["kind"]]), {"F": features}
+    for more in (CENTERED, DISTINCT):
+        shapes |= more if more.keys() & state.keys() else {}
     wrong = state.keys() ^ {"kind", "clip", *shapes}
     _must(not wrong, f"{where} lacks an entry, or has an unknown one: {min(map(str, wrong), default='')[:80]}")
     for name, letters in shapes.items():
@@ -215,7 +221,9 @@ def _check_scaling(state: Any, features: int, where: str) -> None:
         _must(fits, f"{where}.{name} has shape {tuple(tensor.shape)}, and there are {features} features")
         right = bool(tensor.isfinite().all())
         right &= name != "scale" or bool((tensor > 0).all())
-        right &= name not in ("quantiles", "references") or bool((tensor.diff(dim=0) >= 0).all())
+        right &= name not in ("quantiles", "references", "knots") or bool((tensor.diff(dim=0) >= 0).all())
+        places = torch.arange(features, dtype=tensor.dtype)
+        right &= name != "columns" or bool(torch.isin(tensor, places).all() and (tensor.diff() > 0).all())
         _must(right, f"{where}.{name} is no scaling; use another checkpoint")
 
 

@@ -23,7 +23,6 @@ from ldl.data.pictures import read_picture
 from ldl.data.synthetic import read_mnist
 from ldl.data.tables.reading import read_table, read_values
 from ldl.edges.benchmark.ground_truth import read_edge_map, read_ground_truth
-from ldl.engine.configs import read_config
 from ldl.errors import LDLError
 from ldl.tables.csv_table import read_csv
 from ldl.validation.files import check_file, read_text
@@ -63,7 +62,6 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "backbone of a checkpoint": ("a.ckpt", weights_of),
     "weights found": ("test_resnet.safetensors", found_weights_of),
     "detector": ("a.onnx", find_detector),
-    "configuration": ("a.yaml", read_config),
     "digits": ("mnist.npz", lambda path: read_mnist(path.parent)),
 }
 

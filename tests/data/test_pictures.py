@@ -145,7 +145,7 @@ def test_a_cut_file_of_any_format_is_named(
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
     with pytest.raises(LDLError, match=f"cut{suffix} cannot be read as an image: "):
         read_picture(path)
-    assert ImageFile.LOAD_TRUNCATED_IMAGES == by_user
+    assert by_user == ImageFile.LOAD_TRUNCATED_IMAGES
 
 
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif"])

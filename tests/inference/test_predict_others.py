@@ -120,6 +120,17 @@ def test_pictures(faces: tuple[Predictor, UTKFace], tmp_path: Path) -> None:
         np.testing.assert_allclose(found.distribution, wanted, atol=1e-6)
         np.testing.assert_allclose(found.value, wanted @ data.labels.points.numpy()[:, 0], rtol=1e-5)
     assert found.names == [f"{number}{file.suffix}" for number, file in enumerate(files)]
+    # A list names its images relative to its folder.
+    (tmp_path / "lists").mkdir()
+    listed = pd.DataFrame({"path": [f"../{name}" for name in found.names], "label:a": 1.0})
+    for kind, write in (("csv", pd.DataFrame.to_csv), ("parquet", pd.DataFrame.to_parquet)):
+        write(listed, tmp_path / "lists" / f"list.{kind}", index=False)
+        of_list = predictor(str(tmp_path / "lists" / f"list.{kind}"))
+        np.testing.assert_allclose(of_list.distribution, wanted, atol=1e-6)
+        assert of_list.names == [f"../{name}" for name in found.names]
+    listed.rename(columns={"path": "picture"}).to_csv(tmp_path / "lists" / "other.csv", index=False)
+    with pytest.raises(LDLError, match="other.csv: no image files under path, image, "):
+        predictor(tmp_path / "lists" / "other.csv")
     for one in (files[0], arrays[0], Image.open(files[0]), torch.from_numpy(arrays[0]).permute(2, 0, 1)):
         np.testing.assert_allclose(predictor(one).distribution, wanted[:1], atol=1e-6)
 

@@ -105,6 +105,7 @@ def test_frames_have_names(model: tuple[Predictor, Any]) -> None:
 
 CASES: list[tuple[str, Any, str]] = [
     ("fewer features", X[:, :2], "2 features a row, but the model takes 3 .'age', 'height', 'weight'.; give those of"),
+    ("transposed", X.T, r"shape \(3, 30\), and the model takes \(N, 3\) \('age', .*\), .* transpose them, features\.T"),
     ("one row", X[0], r"have shape \(3,\); a matrix with one row a sample is needed"),
     ("text", X.astype(str), "features are <U32, not numbers"),
     ("NaN", np.where(X > 80, np.nan, X), "features row .*, column 2 is nan; every entry must be a finite number"),

@@ -59,6 +59,11 @@ class FeatureColumns:
         array = np.asarray(check_matrix(source, "features", as_array(array), self.missing))
         if array.shape[1] != self.count:
             named = f" ({some(self.names)})" if self.names else ""
+            if len(array) == self.count:
+                raise LDLError(
+                    f"{source}: features have shape {array.shape}, and the model takes (N, {self.count}){named}, one row "
+                    "a sample; transpose them, features.T"
+                )
             raise LDLError(
                 f"{source}: {array.shape[1]} features a row, but the model takes {self.count}{named}; give those of "
                 "training, in the same order"

@@ -109,6 +109,7 @@ class ScaledRows(LDLDataModule):
         else:
             flags = None if self.encoding is None else self.encoding.flags
             scaler.fit(self.features[rows], self.weight_of(rows), flags)
+        scaler.keep_distinct(self.features, rows)
         self._scale_by(scaler)
         self._borrowed = False
 
@@ -124,7 +125,8 @@ class ScaledRows(LDLDataModule):
         """Scale as a checkpoint does, until a fit begins. Raises LDLError if the features cannot be scaled so."""
         scaler, before = copy.copy(self.scaler), self.scaler.learned
         scaler.load_state_dict(state_dict)
-        if any(not np.array_equal(learned, before.get(name, ())) for name, learned in scaler.learned.items()):
+        same = (np.array_equal(learned, before.get(name, ())) for name, learned in scaler.learned.items())
+        if scaler.learned.keys() != before.keys() or not all(same):
             self._scale_by(scaler)
             self._borrowed = True
             self._forget_features()

@@ -148,7 +148,9 @@ class TableReader:
         counts = {what: len(target), **({} if table.groups is None else {"groups": len(table.groups)})}
         for name, count in counts.items():
             if count != len(features):
-                raise LDLError(f"{path}: {len(features)} rows of features but {count} {name}")
+                raise LDLError(
+                    f"{path}: {len(features)} rows of features but {count} {name}{_transposed(features, target, what)}"
+                )
         target = target[:, 0] if self.values else check_distributions(target, str(path), self.normalize)
         return replace(table, features=features, target=target)
 
@@ -319,6 +321,14 @@ class TableReader:
 
 def _label_name(column: str) -> str:
     return column.removeprefix(LABEL_PREFIX)
+
+
+def _transposed(features: Any, target: Any, what: str) -> str:
+    """Return the end of a message about matrices whose rows differ, if transposing them makes the rows equal."""
+    (rows, width), (count, size) = features.shape, target.shape
+    turned = {"features.T": width == count, f"{what}.T": size == rows, f"features.T and {what}.T": width == size > 1}
+    fix = next((fix for fix, fits in turned.items() if fits), None)
+    return f"; features have shape {(rows, width)} and {what} {(count, size)}, so save {fix}" if fix else ""
 
 
 def read_table(path: Path, **options: Any) -> Table:

@@ -17,12 +17,15 @@ from sklearn.preprocessing import QuantileTransformer
 from torch import Tensor
 
 from ldl.data.storage import RowFile
+from ldl.data.tables.distinct import LARGEST, learn, merged, offset, offset_of, stack
 from ldl.errors import LDLError
+from ldl.validation.checkpoint import SCALINGS
 
 Scaling = Literal["standard", "hellinger", "quantile_normal", "quantile_uniform", "none"]
-LARGEST = float(np.finfo(np.float32).max)
 CONSTANT = 1e-12
 """A standard deviation below this share of the largest feature is rounding noise, not a scale."""
+CROWDED = 0.01
+"""Share of different numbers of a feature that rounding may merge without scaling before the feature is centred."""
 COLUMNS = 2**29
 """Bytes of the columns that are sorted at a time."""
 
@@ -36,7 +39,7 @@ class FeatureScaler:
             ``hellinger``: square roots, centred and divided by one number, so that Euclidean distances are Hellinger
             distances; for histograms and other non-negative features. ``quantile_normal``, ``quantile_uniform``: ranks
             mapped to a normal or uniform distribution of standard deviation 1, for skewed features. ``none``: no
-            scaling.
+            scaling, but a feature whose numbers float32 would merge, such as times in seconds, is centred.
         clip: Largest magnitude of scaled features, or None.
     """
 
@@ -133,6 +136,48 @@ class FeatureScaler:
             quantiles.append(self.learned["quantiles"])
         self.learned["quantiles"] = np.concatenate(quantiles, 1)
 
+    def keep_distinct(self, features: np.ndarray | RowFile, rows: np.ndarray) -> None:
+        """Keep different numbers of a feature different in float32; call it after ``fit`` or ``fit_file``.
+
+        With ``none``, a feature is centred if rounding merges more than one in a hundred of its numbers. What rounding
+        merges nevertheless is moved apart (:mod:`ldl.data.tables.distinct`). Features that lose nothing keep their bits.
+
+        Args:
+            features: (N, F); rows in a file are left as they are if their type fits into float32.
+            rows: (n,) rising numbers of the training rows.
+        """
+        if isinstance(features, RowFile) and np.can_cast(features.dtype, np.float32):
+            return
+        width, step = features.shape[1], max(1, COLUMNS // (8 * len(rows)))
+        found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        center = np.zeros(width)
+        for first in range(0, width, step):
+            part = slice(first, first + step)
+            numbers = np.sort(_columns(features, rows, part), axis=0)
+            scaled = self._part(part).transform(numbers)
+            equal = merged(numbers, scaled, self.clip)
+            if self.kind == "none":
+                crowded = equal.sum(0) > CROWDED * (np.diff(numbers, axis=0) > 0).sum(0)
+                middle = numbers[np.maximum((~np.isnan(numbers)).sum(0) - 1, 0) // 2, np.arange(numbers.shape[1])]
+                center[part] = np.where(crowded, middle, 0.0)
+                scaled = numbers - center[part]
+                scaled = scaled if self.clip is None else scaled.clip(-self.clip, self.clip)
+                equal = merged(numbers, scaled, self.clip)
+            for place in np.flatnonzero(equal.any(0)):
+                known = ~np.isnan(numbers[:, place])
+                column = (part[known, place] for part in (numbers, scaled))
+                found[first + place] = learn(*column, equal[known[1:], place])
+        if self.kind == "none" and (found or center.any()):
+            self.learned = {"mean": center, "scale": np.ones(width)}
+        if found:
+            self.learned |= stack(found)
+
+    def _part(self, part: slice) -> FeatureScaler:
+        """Return the scaler of some features."""
+        scaler = FeatureScaler(self.kind, self.clip)
+        scaler.learned = {n: array if n == "references" else array[..., part] for n, array in self.learned.items()}
+        return scaler
+
     def _learn_hellinger(self, mean: np.ndarray, scale: np.ndarray) -> None:
         self.learned = {"mean": mean, "scale": np.full_like(mean, scale if scale > 0 else 1.0)}
 
@@ -147,6 +192,7 @@ class FeatureScaler:
                 f"the data have {features.shape[1]} features, but the checkpoint was trained on {learned.shape[-1]}; "
                 "give the data it was trained on"
             )
+        numbers = features
         if self._distribution:
             transformer = QuantileTransformer(output_distribution=self._distribution).set_output(transform="default")
             transformer.quantiles_ = self.learned["quantiles"]
@@ -156,10 +202,11 @@ class FeatureScaler:
             features = transformer.transform(features)
             if self._distribution == "uniform":
                 features = (features - 0.5) * 12**0.5
-        elif self.kind != "none":
+        elif "mean" in self.learned:
             features = roots(features) if self.kind == "hellinger" else features
             features = (features - self.learned["mean"]) / self.learned["scale"]
-        return features if self.clip is None else features.clip(-self.clip, self.clip)
+        features = features if self.clip is None else features.clip(-self.clip, self.clip)
+        return features + offset(numbers, self.learned) if "knots" in self.learned else features
 
     def apply(self, features: np.ndarray, source: str, numbers: np.ndarray | None = None) -> Tensor:
         """Return scaled features (N, F) in float32; NaN stays NaN.
@@ -204,7 +251,7 @@ class FeatureScaler:
             if trained != mine:
                 raise LDLError(f"the checkpoint was trained with data.{option} {trained!r}, not {mine!r}; set it so")
         learned = _arrays(state)
-        for name in learned.keys() | self.learned.keys():
+        for name in learned.keys() | SCALINGS[self.kind].keys():
             saved = learned.get(name, np.array(np.nan))
             if not np.isfinite(saved).all() or (name == "scale" and not (saved > 0).all()):
                 raise LDLError(f"the checkpoint's {name} of the features is no scaling; take another checkpoint")
@@ -213,6 +260,14 @@ class FeatureScaler:
 
 def _arrays(state: dict[str, Any]) -> dict[str, np.ndarray]:
     return {name: value.cpu().numpy() for name, value in state.items() if isinstance(value, Tensor)}
+
+
+def _columns(features: np.ndarray | RowFile, rows: np.ndarray, part: slice) -> np.ndarray:
+    """Return some columns of the training rows, float64."""
+    if not isinstance(features, RowFile):
+        return np.asarray(features[rows, part], np.float64)
+    columns = [block[:, part].astype(np.float64) for _, block in features.blocks(rows)]
+    return np.concatenate(columns)
 
 
 def _add(total: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -259,13 +314,22 @@ def scale(features: Tensor, kind: str, clip: float | None, learned: dict[str, Te
         clip: Largest magnitude of scaled features, or None.
         learned: Arrays that the scaler has learned, float64.
     """
+    numbers = features
     if kind.startswith("quantile_"):
         ranks = _ranks(features, learned["quantiles"], learned["references"], kind == "quantile_normal")
         features = normal_quantile(ranks) if kind == "quantile_normal" else (ranks - 0.5) * 12**0.5
-    elif kind != "none":
+    elif "mean" in learned:
         features = features.sqrt() if kind == "hellinger" else features
         features = (features - learned["mean"]) / learned["scale"]
-    return features if clip is None else features.clamp(-clip, clip)
+    features = features if clip is None else features.clamp(-clip, clip)
+    if "knots" not in learned:
+        return features
+    columns = learned["columns"].long()
+    moved = numbers.index_select(1, columns)
+    added = offset_of(moved, _count(moved, learned["knots"], True), learned)
+    own = torch.arange(features.shape[1], device=columns.device)[:, None] == columns
+    places = torch.where(own.any(1), own.long().argmax(1), len(columns))
+    return features + torch.cat([added, torch.zeros_like(numbers[:, :1])], 1).index_select(1, places)
 
 
 def normal_quantile(share: Tensor) -> Tensor:

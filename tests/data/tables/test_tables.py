@@ -103,6 +103,9 @@ BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("t.npz", _npz(labels=D * 1.5), {}, r"distribution row 0 sums to 1.5, not 1 \(12 such rows\); .*--data.normalize"),
     ("t.npz", _npz(labels=D * (np.arange(12) != 7)[:, None]), {"normalize": True}, r"row 7 is all zero"),
     ("t.npz", _npz(labels=D[:-1]), {}, r"12 rows of features but 11 distributions"),
+    ("t.npz", _npz(features=X.T), {}, r"\d rows of features but 12 distributions; .* \(12, \d\), so save features\.T$"),
+    ("t.npz", _npz(labels=D.T), {}, r"but \d distributions; features have shape \(12, .*, so save distributions\.T$"),
+    ("t.npz", _npz(features=X.T, labels=D.T), {}, r"so save features\.T and distributions\.T$"),
     ("t.npz", _npz(features=X[:, 0]), {}, r"features have shape \(12,\); a matrix"),
     ("t.npz", _npz(features=X.astype(str)), {}, r"features are <U32, not numbers"),
     (

@@ -102,7 +102,7 @@ def read_bags(path: Path, chosen: BagColumns | None = None) -> BagTable:
     bags = table.groups(bag, NO_BAG)
     names: dict[str, int] = {}
     owner = np.array([names.setdefault(str(name), len(names)) for name in bags])
-    hint = "; leave the column out with --data.drop" if headed else "; a header must name the columns label and bag"
+    hint = "" if headed else "; a header must name the columns label and bag"
     labels = table.numbers([label], hint)[:, 0]
     if len(wrong := np.flatnonzero(~np.isin(labels, list(LABELS)))):
         table.refuse(wrong[0], label, "no label: these are 0 or -1 (negative) and 1 (positive)")
@@ -198,7 +198,7 @@ class Bags(ScaledRows):
     batch_size: int = 32
     val_fraction: float = 0.0
     download = False
-    protocol: BagProtocol | None = option(default=None, role="fold")  # a name after load
+    protocol: BagProtocol | None = option(default=None, role="fold")  # type: ignore[assignment]  # a name after load
     group_key: str | None = option(default=None, role="fold")
     split_column: str | None = option(default=None, role="fold")
     feature_columns: Sequence[str] | str = ()

@@ -194,7 +194,7 @@ def test_a_published_split_counts_its_leaks(tmp_path: Path) -> None:
             "label,bag,x,note",
             ["1,a,1,q"],
             {},
-            "'note' is 'q', not a finite number; leave the column out with --data.dr",
+            "'note' is 'q', not a finite number$",
         ),
         ("label,bag,x", ["1,a,1"], {"protocol": "group_exclusive"}, "no groups to keep apart; name their column"),
         ("label,bag,x", ["1,a,1"], {"protocol": "published"}, "no sets of a published split; name their column"),

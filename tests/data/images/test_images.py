@@ -269,3 +269,47 @@ def test_a_repeated_image_of_a_value_is_refused(tmp_path: Path) -> None:
         made(Path("absent.csv"))
     with pytest.raises(LDLError, match="a list of images is a .csv or Parquet file, or a folder"):
         made(write_lines(tmp_path / "list.txt", ["path"]))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("group", ["patient", "subject", "Patient ID", "case_id", "participant"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_usual_groups_keep_images_apart(group: str, apart: bool, tree: Path, tmp_path: Path) -> None:
+    root = shutil.copytree(tree, tmp_path / "tree")
+    lines = (root / "long.csv").read_text().splitlines()
+    votes_file = write_lines(root / "votes.csv", [f"path,user,label,{group}", *lines[1:]])
+    listed = write_lines(root / "list.csv", ["path", *(file for file, _, _ in votes())]) if apart else votes_file
+    data = made(listed, votes=str(votes_file) if apart else None)
+    assert (data.group_key, data.protocol, data.leak) == (group, "group_exclusive", 0)
+    assert data.groups.tolist() == [f"p{row // 2}" for row in range(24)] and data.annotations.raters is not None
+    assert made(listed, votes=str(votes_file) if apart else None, group_key=group).group_key == group
+    with pytest.raises(LDLError, match="no key 'who'|has a column 'who'; correct data.group_key"):
+        made(listed, votes=str(votes_file) if apart else None, group_key="who")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_votes_that_are_read_by_options(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = shutil.copytree(tree, tmp_path / "tree")
+    single = [f"{Path(file).name},{number % 3}" for number, (file, _, _) in enumerate(votes())]
+    file = write_lines(root / "images/labels.csv", ["filename,label", *single])
+    data = made(file, label_type="nominal")
+    assert (data.labels.kind, data.labels.names, data.size) == ("nominal", ("0", "1", "2"), 24)
+    assert data.columns["votes"].tolist() == [1] * 24 and data.columns["target"].sum(0).tolist() == [8, 8, 8]
+    assert "1 votes an item, raters unknown" in capsys.readouterr().out
+    assert made(file, no_vote="2").size == 16 and made(file, label_order=["2", "1", "0"]).labels.names[0] == "2"
+    again = write_lines(root / "images/again.csv", ["filename,label", *single, "absent.png,1", single[0]])
+    listed = write_lines(root / "images/list.csv", ["path", *(line.partition(",")[0] for line in single)])
+    with pytest.raises(LDLError, match="1 of 25 items with votes are not in .*list.csv, the first is 'absent.png'"):
+        made(listed, votes=str(again))
+    dropped = made(listed, votes=str(again), unknown_items="drop")
+    assert dropped.size == 24 and dropped.columns["votes"].tolist() == [2, *[1] * 23]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("names", "values"), [(("1", "2", "10"), (1, 2, 10)), (("star-1", "star-2"), (1, 2))])
+def test_folders_of_numbers_are_a_scale(names: tuple[str, ...], values: tuple[float, ...], tmp_path: Path) -> None:
+    for number in range(6):
+        image(tmp_path / names[number % len(names)] / f"{number}.png", number / 6, number)
+    data = made(tmp_path, folds=2, val_fraction=0.0)
+    assert data.labels.axes == (tuple(map(float, values)),)
+    assert made(tmp_path, folds=2, val_fraction=0.0, label_type="nominal").labels.kind == "nominal"

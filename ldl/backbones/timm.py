@@ -148,7 +148,9 @@ class Timm(TimmNetwork):
         import timm
 
         check_archive(file, packed=False)
-        sizes = {} if file.suffix in (".npz", ".npy") else self._sizes(timm.models.load_state_dict(str(file)))
+        sizes: dict[str, Any] = (
+            {} if file.suffix in (".npz", ".npy") else self._sizes(timm.models.load_state_dict(str(file)))
+        )
         network: Any = timm.create_model(self.model, checkpoint_path=str(file), **sizes, **(self.options or {}))
         classes = sizes.get("num_classes", 0)
         if classes not in (0, self.network.pretrained_cfg["num_classes"]):  # timm's own is never mentioned

@@ -25,7 +25,8 @@ class Timm(TimmNetwork):
     """Any timm network, up to its pooled features.
 
     Args:
-        weights: A local weights file (.safetensors, .pth), or a checkpoint of ldl (.ckpt), to load instead.
+        weights: A local weights file (.safetensors, .pth) with any classifier, or a checkpoint of ldl (.ckpt), to load
+            instead.
         freeze: Freeze the network including normalisation statistics. Its features are then computed once. This and
             ``freeze_groups`` raise an error if ``pretrained: auto`` finds no weights.
         freeze_groups: Freeze the first groups of layers, counted as timm does for layer-wise learning rates

@@ -21,7 +21,8 @@ from ldl.labels import LabelSpace
 from ldl.plugins import discover
 from ldl.spec import current_path, differences, to_spec
 from ldl.validation.archive import check_archive
-from ldl.validation.checkpoint import CALIBRATION_KEY, check_form, check_weights
+from ldl.validation.checkpoint import CALIBRATION_KEY, check_form, check_memory, check_weights
+from ldl.validation.files import check_file
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -43,8 +44,7 @@ def read_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     """
     discover()
     path = Path(os.path.expanduser(path))
-    if not os.path.isfile(path):
-        raise LDLError(f"no checkpoint at {path}; give --ckpt_path a file, such as RUN/checkpoints/last.ckpt")
+    check_file(path, "checkpoint", "give --ckpt_path a file, such as RUN/checkpoints/last.ckpt")
     check_archive(path, packed=False)
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
@@ -104,20 +104,40 @@ def load_model(path: str | Path, checkpoint: dict[str, Any], make: Callable[[], 
         make: Makes the model without its weights.
 
     Raises:
-        LDLError: The description is damaged, or the weights are of another model.
+        LDLError: The description is damaged, or the weights are of another model. Shapes are compared before memory is
+            taken for them.
     """
     state = checkpoint["state_dict"]
     try:
+        _compare_shapes(make, dict(state))
         model = make()
-        for name, module in model.named_modules():
-            if complete := getattr(module, "complete_state", None):
-                complete(state, f"{name}.")
+        _complete(model, state)
         check_weights(model, state)
         model.load_state_dict(state)
         return model
     except Exception as error:  # a class may accept arguments that it cannot be built with
         kind = "" if isinstance(error, LDLError) else f"{type(error).__name__} "
         raise LDLError(f"{path}: {kind}{' '.join(str(error).split())[:400]}") from error
+
+
+def _compare_shapes(make: Callable[[], nn.Module], state: dict[str, Any]) -> None:
+    """Raise LDLError if a model without numbers, which takes no memory, has other shapes than its saved weights."""
+    try:
+        with torch.device("meta"):
+            model = make()
+    except (RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, LDLError) or "meta" not in str(error):
+            raise
+        return  # a plugin's build computes with numbers
+    _complete(model, state)
+    check_weights(model, state)
+    check_memory(model, state)
+
+
+def _complete(model: nn.Module, state: dict[str, Any]) -> None:
+    for name, module in model.named_modules():
+        if complete := getattr(module, "complete_state", None):
+            complete(state, f"{name}.")
 
 
 def check_same_model(checkpoint: dict[str, Any], head: nn.Module, backbone: nn.Module) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -288,6 +288,8 @@ class LabelSpace:
             elif state["kind"] == "ordinal":
                 (axis,) = axes
                 made = cls.ordinal(axis, state["unit"])
+                if len(set(names)) == len(names) == len(made):
+                    made = replace(made, names=tuple(names))
             else:
                 made = cls._grid_of(axes, cells, state["unit"], state.get("axis_names", ()))
             if len(set(names)) < len(names) == len(made):

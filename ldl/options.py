@@ -37,6 +37,16 @@ OPTIONS = "__ldl_options__"
 PATHS = {"path", "root", "cache_dir", "boxes", "split_list", "detector", "weights", "votes"}
 """Names of options that are paths in every class, in which ``~`` is the home of the user."""
 
+ROLES = {
+    "path": "the file or folder of the instances",
+    "fold": "which instances there are, and which of them are tested",
+    "validation": "which instances are validated",
+    "label": "the labels and targets of the instances",
+    "place": "where and how files are read, which changes no result",
+    "": "anything else",
+}
+"""Roles of the options of data modules, by which runs, comparisons and searches treat them alike in every class."""
+
 
 @dataclass(frozen=True)
 class Option:
@@ -51,6 +61,8 @@ class Option:
         what: Meaning of the number, such as ``a share of the rows``, for messages.
         null: Meaning of None, for messages.
         may_change: Whether a run may resume with another value.
+        role: What the option decides, one of :data:`ROLES`. An option of a subclass without a role has that of the
+            base class.
         annotation: Type; a string if its import is only for type checkers.
         module: Module of the declaration, in which the names of the type are defined.
     """
@@ -63,6 +75,7 @@ class Option:
     what: str = ""
     null: str = ""
     may_change: bool = False
+    role: str = ""
     annotation: Any = Any
     module: str = ""
 
@@ -153,10 +166,11 @@ def option(
     what: str = "",
     null: str = "",
     may_change: bool = False,
+    role: str = "",
     kw_only: bool = False,
 ) -> Any:
     """Declare an option with a range; see :class:`Option`. ``kw_only`` marks a required option for type checkers."""
-    return Option(default, least, most, above, below, what, null, may_change)
+    return Option(default, least, most, above, below, what, null, may_change, role)
 
 
 def buffer(*, init: Literal[False] = False) -> Any:
@@ -182,7 +196,13 @@ def options(cls: C) -> C:
         # An attribute of the class would hide a module or buffer of this name.
         delattr(cls, name)
         if given is not buffer:
-            given = given if isinstance(given, Option) else replace(found.get(name, Option()), default=given)
+            before = found.get(name, Option())
+            given = given if isinstance(given, Option) else replace(before, default=given)
+            if given.role not in ROLES:
+                raise LDLError(
+                    f"{cls.__name__}.{name}: role {given.role!r} must be one of {', '.join(filter(None, ROLES))}"
+                )
+            given = given if given.role else replace(given, role=before.role)
             if given.default is None and not isinstance(annotation, str):
                 annotation = annotation | None
             found[name] = replace(given, annotation=annotation, module=cls.__module__)
@@ -242,6 +262,18 @@ def options_of(component: object) -> dict[str, Option]:
     cls = component if isinstance(component, type) else type(component)
     owner = next(base for base in cls.__mro__ if "__init__" in base.__dict__)
     return getattr(cls, OPTIONS, {}) if OPTIONS in owner.__dict__ else {}
+
+
+def role_of(component: object, name: str) -> str:
+    """Return the role of an option of an object or class; empty for no role, or no such option."""
+    known = getattr(component, OPTIONS, {}).get(name)
+    return known.role if known else ""
+
+
+def names_with_role(base: type, *roles: str) -> set[str]:
+    """Return the names of the options that have one of some roles in a class or in any imported class below it."""
+    names = {name for name, known in options_of(base).items() if known.role in roles}
+    return names.union(*(names_with_role(cls, *roles) for cls in base.__subclasses__()))
 
 
 def check_options(component: object) -> None:

@@ -86,6 +86,32 @@ def kfold(
     return with_validation(train_rows, test_rows, val_fraction, seed, fold, None if groups is None else unit)
 
 
+def published_split(
+    sets: np.ndarray, val_fraction: float, seed: int, fold: int = 0, groups: np.ndarray | None = None
+) -> Fold:
+    """Return the rows of a published split; without a validation set, one is split from the training rows.
+
+    Args:
+        sets: (size,) set of every instance: ``train``, ``val`` or ``test``.
+        val_fraction: As of :func:`with_validation`, as are ``seed`` and ``groups``.
+        seed: Random state.
+        fold: The test fold: there is one, 0.
+        groups: (size,) group of every instance, or None.
+
+    Raises:
+        LDLError: There is no instance of the training or the test set, or no such fold.
+    """
+    train, val, test = (np.flatnonzero(sets == name) for name in ("train", "val", "test"))
+    if lacking := [name for name, rows in (("train", train), ("test", test)) if not len(rows)]:
+        raise LDLError(
+            f"no instance is in the set {lacking[0]!r} of the published split, which needs train and test; give "
+            "both, or choose another protocol"
+        )
+    if fold:
+        raise LDLError(f"fold {fold} must be 0: a published split has one fold")
+    return Fold(train, val, test) if len(val) else with_validation(train, test, val_fraction, seed, fold, groups)
+
+
 def leave_one_group_out(groups: np.ndarray, fold: int) -> tuple[np.ndarray, np.ndarray]:
     """Return training and test rows with the ``fold``-th group, in rising order, as test set. Raises LDLError."""
     names = distinct(groups)

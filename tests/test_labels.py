@@ -278,6 +278,14 @@ def test_dict_round_trip_through_json(labels: LabelSpace) -> None:
     assert hash(again) == hash(labels)
 
 
+def test_ordinal_labels_may_have_names() -> None:
+    labels = LabelSpace("ordinal", ("low", "high"), ((0.0, 1.0),))
+    assert LabelSpace.from_dict(json.loads(json.dumps(labels.to_dict()))) == labels
+    for names in (["low"], ["low", "low", "high"], ["low", 1]):
+        with pytest.raises(LDLError, match="these are no labels"):
+            LabelSpace.from_dict(labels.to_dict() | {"names": names})
+
+
 @pytest.mark.parametrize("values", [[], [1, 1], [2, 1], [0, float("nan")], [float("nan")], [0, float("inf")]])
 def test_values_must_be_finite_and_rise(values: list[float]) -> None:
     with pytest.raises(LDLError, match="rise strictly"):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from checkpoints.make import FOLDER
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ldl.checkpoint import read_checkpoint
 from ldl.errors import LDLError
@@ -86,6 +87,20 @@ CASES: list[tuple[str, str, Change, str]] = [
     ("rectangles without end", "haar", argument("pool", 10**9, "backbone"), "Haar.pool 1000000000 must be in"),
     ("another network", "timm", argument("name", "resnet10t", "backbone"), "has more than the model: backbone.network"),
     ("no such network", "timm", argument("name", "resnet1e9", "backbone"), "timm has no model"),
+    ("a folder of the file's choice", "timm", argument("options", {"cache_dir": "PWNED"}, "backbone"), "has 'cache_d"),
+    ("weights of the file's choice", "timm", argument("options", {
+        "pretrained_cfg_overlay": {"url": "http://localhost:9"},
+    }, "backbone"), "has 'pretrained_cfg_overlay'.*; ldl passes on aa_layer, "),
+    ("options with a dict", "timm", argument("options", {"act_layer": {"a": 1}}, "backbone"), "act_layer is {'a': 1}"),
+    ("options with a path", "timm", argument("options", {"act_layer": "/etc"}, "backbone"), "act_layer is /etc; a num"),
+    ("layers without end", "timm", argument("options", {"layers": [10**9]}, "backbone"), r"layers is \[1000000000\]"),
+    ("networks of the hub", "timm", argument("name", "hf-hub:evil/net", "backbone"), "run: hf download evil/net con"),
+    ("networks of the hub, hidden", "pixel_features", argument("name", "timm/hf_hub:evil/net@main", "backbone"),
+     "contacts no server"),
+    ("no repository of the hub", "timm", argument("name", "hf-hub:../../etc", "backbone"), "contacts no server"),
+    ("a folder as network", "timm", argument("name", "local-dir:/tmp", "backbone"), "timm has no model"),
+    ("optimisers without end", "softmax", put([{"state": {0: torch.ones(1).expand(2**40)}}], "optimizer_states"),
+     "its tensors claim 4398046511"),
     ("lists without end", "ldlf", argument("hidden", endless()), "holds too many values"),
     ("another number of labels", "softmax", label("names", ["10", "20"]), "these are no labels"),
     ("labels without kind", "softmax", drop("ldl", "labels", "kind"), "these are no labels: 'kind'"),
@@ -120,6 +135,80 @@ def test_changed_checkpoint_is_refused(name: str, change: Change, words: str, tm
         Task.load_from_checkpoint(file)
     assert str(file) in str(refused.value) or name in ("softmax", "ldlf")
     assert len(str(refused.value)) < 700
+
+
+GIANTS: list[tuple[str, str, Change, str]] = [
+    ("a network", "timm", argument("name", "vit_giant_patch14_dinov2", "backbone"), "vit_giant_patch14_dinov2 doe"),
+    ("another network", "timm", argument("name", "convnext_xxlarge", "backbone"), "its state_dict lacks backbone"),
+    ("images of a network", "timm", put([3, 4_000, 4_000], "ldl", "input_shape"), ""),
+    ("maps", "pixel_features", put([3, 4_000, 4_000], "ldl", "input_shape"), ""),
+    ("images", "timm", put([3, 20_000, 20_000], "ldl", "input_shape"), "input_shape is [3, 20000, 20000], not the"),
+    ("layers", "softmax", argument("hidden", [30_000, 30_000]), "its state_dict lacks head"),
+    ("rows", "ldlf", put([2**26], "ldl", "input_shape"), "but the model's has (5, 67108864)"),
+    ("weights", "maxent", put([2**26], "ldl", "input_shape"), "the model takes 1073741844 bytes, and its state_dict"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "words"), [pytest.param(*case[1:], id=case[0]) for case in GIANTS])
+def test_shapes_are_compared_before_memory_is_taken(name: str, change: Change, words: str, tmp_path: Path) -> None:
+    """What a model would take is counted where torch allocates it; the weights in the files have a few kilobytes."""
+    checkpoint = torch.load(FOLDER / f"{name}.ckpt", weights_only=True)
+    change(checkpoint)
+    torch.save(checkpoint, file := tmp_path / "a.ckpt")
+    with Largest() as largest:
+        try:
+            Task.load_from_checkpoint(file)
+            message = ""
+        except LDLError as error:
+            message = str(error)
+    assert words in message and bool(words) == bool(message)
+    assert largest.bytes < 10**7
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"architecture": "test_resnet", "num_classes": 1000000000}', ""),
+        ('{"architecture": "test_resnet", "model_args": {"cache_dir": "PWNED"}}', "model_args has 'cache_dir'"),
+        ('{"architecture": "test_resnet", "model_args": 3}', "describes no model of timm"),
+        ("[]", "describes no model of timm"),
+        (None, "its cache has no copy, and loading a checkpoint contacts no server"),
+    ],
+)
+def test_a_network_of_the_hub_is_made_from_its_cache(
+    content: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    if content is not None:
+        repository = tmp_path / "hub" / "models--me--net"
+        for name, text in (("refs/main", "abc"), ("snapshots/abc/config.json", content)):
+            (repository / name).parent.mkdir(parents=True)
+            (repository / name).write_text(text)
+    checkpoint = torch.load(FOLDER / "timm.ckpt", weights_only=True)
+    checkpoint["ldl"]["backbone"]["init_args"]["name"] = "hf-hub:me/net"
+    torch.save(checkpoint, file := tmp_path / "a.ckpt")
+    if words:
+        with pytest.raises(LDLError, match=words):
+            Task.load_from_checkpoint(file)
+    else:
+        images = torch.zeros(2, *checkpoint["ldl"]["input_shape"], dtype=torch.uint8)
+        before = Task.load_from_checkpoint(FOLDER / "timm.ckpt")(images)
+        torch.testing.assert_close(Task.load_from_checkpoint(file)(images), before)
+    assert not Path("PWNED").exists()
+
+
+class Largest(TorchDispatchMode):
+    """The largest tensor on the CPU that an operation returns."""
+
+    bytes = 0
+
+    def __torch_dispatch__(self, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = call(*args, **(kwargs or {}))
+        for tensor in found if isinstance(found, list | tuple) else [found]:
+            if isinstance(tensor, torch.Tensor) and tensor.device.type == "cpu":
+                self.bytes = max(self.bytes, tensor.numel() * tensor.element_size())
+        return found
 
 
 class Evil:

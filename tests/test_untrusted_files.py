@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import struct
@@ -23,6 +24,7 @@ from ldl.backbones.pixel_features import PixelFeatures
 from ldl.backbones.timm import Timm
 from ldl.data.images.transforms import Pipeline, default_train_transforms
 from ldl.data.picture_folder import PictureFolder
+from ldl.data.storage import Storage
 from ldl.data.synthetic import read_mnist
 from ldl.data.tables.reading import read_table
 from ldl.data.tables.tabular import TabularLDL
@@ -136,6 +138,87 @@ def test_sound_mat_files_are_not_damaged(packed: bool, tmp_path: Path) -> None:
     scipy.io.savemat(file, variables, do_compression=packed)
     check_mat(file)
     assert read_table(file).features.shape == (3, 3)
+
+
+def npy(header: str) -> bytes:
+    """A .npy file with this header and no numbers."""
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+
+
+HEADERS = {
+    "brackets": "(" * 9000,
+    "signs": "-" * 9000 + "1",
+    "huge": "{'descr': '<f8', 'fortran_order': False, 'shape': (3000000000000, 1)}",
+    "huger": f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({10**30},)}}",
+    "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-3, -1)}",
+    "text": "{'descr': '<U2147483640', 'fortran_order': False, 'shape': (9, 1)}",
+    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (1, 1)}",
+}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("kind", ["folder", "npz", "large npz", "mnist"])
+def test_headers_of_npy_are_held_against_the_file(header: str, kind: str, tmp_path: Path) -> None:
+    """Numpy takes memory for the shape first, and evaluates the header with a recursive parser."""
+    content = npy(HEADERS[header])
+    if kind == "folder":
+        for name in ("features.npy", "labels.npy"):
+            (tmp_path / name).write_bytes(content)
+        path, place = tmp_path, "features.npy"
+    else:
+        path, place = tmp_path / "mnist.npz", r"mnist.npz"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in ("features", "labels", "x_train", "y_train"):
+                archive.writestr(f"{name}.npy", content)
+    storage = Storage(0 if kind == "large npz" else 256, str(tmp_path / "cache"))
+    words = "which only pickle reads" if header == "objects" else "cannot be read as "
+    words = "is not MNIST as Keras has it .x_train, y_train.: .*" if kind == "mnist" else words
+    with pytest.raises(LDLError, match=f"{place}.*{words}") as refused:
+        read_mnist(tmp_path) if kind == "mnist" else read_table(path, storage=storage)
+    assert len(str(refused.value).splitlines()) == 1 and len(str(refused.value)) < 600
+    assert not list((tmp_path / "cache").rglob("*.npy"))
+
+
+def test_parquet_files_are_bounded(tmp_path: Path, no_slack: None) -> None:
+    """A column of equal numbers takes a few bytes, however long it is."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for rows, sound in ((2_000_000, False), (1_000, True)):
+        table = {"a": np.ones(rows, np.float32), "label:x": np.full(rows, 0.25), "label:y": np.full(rows, 0.75)}
+        parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+        if sound:
+            assert len(read_table(tmp_path / "a.parquet").target) == rows
+        else:
+            with pytest.raises(LDLError, match=r"a.parquet has \d+ bytes and unpacks to 48000000 or more"):
+                read_table(tmp_path / "a.parquet", storage=Storage(1, str(tmp_path / "cache")))
+            assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("rows", [np.full((900, 2), 0.2), np.full((900, 2), np.nan), np.ones((3, 2)) / 2])
+def test_a_refused_archive_leaves_nothing_in_the_cache(rows: np.ndarray, tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", features=np.ones((900, 3)), labels=rows, more=np.array([{}]))
+    storage = Storage(1e-6, str(tmp_path / "cache"))
+    with pytest.raises(LDLError, match=r"^\S*a\.npz: "):
+        read_table(tmp_path / "a.npz", storage=storage)
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.suffix != ".lock" and path.is_file()]
+    np.savez(tmp_path / "a.npz", features=np.ones((900, 3)), labels=np.full((900, 2), 0.5), more=np.array([{}]))
+    assert read_table(tmp_path / "a.npz", storage=storage).target.shape == (900, 2)
+
+
+@pytest.mark.parametrize(("kind", "rows", "columns"), [(0, 2**31 - 1, 2**31 - 1), (51, 2**30, 2**20), (2, 2**30, 3)])
+def test_mat_files_of_version_4_are_held_against_the_file(kind: int, rows: int, columns: int, tmp_path: Path) -> None:
+    header = struct.pack("<5i", kind, rows, columns, 0, 9) + b"features\0"
+    for name, read in (("a.mat", read_table), ("gt.mat", read_ground_truth)):
+        (tmp_path / name).write_bytes(header)
+        with pytest.raises(LDLError, match=f"{name} .*claims {rows} by {columns} numbers, more than the file has"):
+            read(tmp_path / name)
+
+
+def test_text_is_bounded_below_other_files(tmp_path: Path) -> None:
+    """Text takes several times its size in memory."""
+    with gzip.open(tmp_path / "a.csv.gz", "wb") as packed:
+        packed.write(b"a,label:x,label:y\n" + b"1,0.5,0.5\n" * 10**7)
+    with pytest.raises(LDLError, match=r"a.csv.gz unpacks to more than 67108864 bytes; give another file"):
+        read_table(tmp_path / "a.csv.gz")
 
 
 @pytest.mark.parametrize("path", ["../SJAFFE.mat", "a/../../SJAFFE.mat", "{outside}/SJAFFE.mat", "link/SJAFFE.mat"])

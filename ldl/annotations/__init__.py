@@ -3,8 +3,9 @@
 from ldl.annotations.agreement import entropy_bias, krippendorff_alpha, majority_accuracy, vote_nll
 from ldl.annotations.dirichlet import DirichletMultinomial
 from ldl.annotations.equivalence import RaterEquivalence, held_out_nll, most_raters, rater_equivalence, worth
+from ldl.annotations.reading import read_annotations
 from ldl.annotations.summary import power_curve, summarize
-from ldl.annotations.votes import Annotations, Layout, read_annotations, vote_counts
+from ldl.annotations.votes import Annotations, Layout, vote_counts
 
 __all__ = [
     "Annotations",

@@ -66,7 +66,7 @@ class PixelFeatures(TimmNetwork):
         wanted = bool(self.pretrained) and load_weights
         if file := wanted and local_weights(self.model):
             options |= {"pretrained": True, "pretrained_cfg_overlay": {"file": str(file)}}
-        self.network = self._create(f"the feature maps of {self.name}", wanted and not file, **options)
+        self.network = self._create(f"the feature maps of {self.name}", wanted and not file, load_weights, **options)
         if file:
             self.pretrained_from = str(file)
             self._check_names(file)

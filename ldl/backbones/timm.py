@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ldl.backbones.timm_network import TimmNetwork, local_weights
@@ -18,6 +19,7 @@ from ldl.errors import LDLError
 from ldl.options import option, options
 from ldl.validation.archive import check_archive
 from ldl.validation.checkpoint import check_weights
+from ldl.validation.files import check_file
 
 
 @options
@@ -75,7 +77,8 @@ class Timm(TimmNetwork):
         options: dict[str, Any] = {"in_chans": input_shape[0], "drop_rate": self.drop_rate}
         options |= {"drop_path_rate": self.drop_path_rate} if self.drop_path_rate else {}
         file = (self.weights or (self.pretrained and local_weights(self.model))) if load_weights else None
-        self.network = self._create(self.name, bool(self.pretrained) and load_weights and not file, **options)
+        from_hub = bool(self.pretrained) and load_weights and not file
+        self.network = self._create(self.name, from_hub, load_weights, **options)
         self.network.reset_classifier(0)
         if file:
             self.pretrained_from = str(file)
@@ -110,8 +113,12 @@ class Timm(TimmNetwork):
     @torch.no_grad()
     def _width(self, input_shape: tuple[int, ...]) -> int:
         """Return the number of features of such images. Raises LDLError for an unsupported size."""
+        state = {**dict(self.network.named_parameters()), **dict(self.network.named_buffers())}
         try:
-            return int(self.network.eval()(self._scaled(torch.zeros(1, *input_shape))).shape[-1])
+            with torch.device("meta"):  # only the shape is needed, and large images would take memory
+                state = {name: torch.empty_like(tensor, device="meta") for name, tensor in state.items()}
+                inputs = self._scaled(torch.zeros(1, *input_shape))
+                return int(functional_call(self.network.eval(), state, inputs).shape[-1])
         except Exception as error:  # errors of timm's networks have no common base
             shape = "x".join(map(str, input_shape))
             raise LDLError(
@@ -122,8 +129,7 @@ class Timm(TimmNetwork):
 
     def _load(self, file: Path, channels: int) -> None:
         """Load a weights file or a checkpoint of ldl into the network without classifier. Raises LDLError."""
-        if not file.is_file():
-            raise LDLError(f"no weights file at {file}; correct model.backbone.weights")
+        check_file(file, "weights file", "correct model.backbone.weights")
         try:
             saved = self._of_checkpoint(file) if file.suffix == ".ckpt" else self._of_timm(file)
             _adapt(saved, self.network.pretrained_cfg["first_conv"], channels)

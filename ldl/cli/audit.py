@@ -1,192 +1,257 @@
-"""The audit of a file: a table or a list of images with its protocol and group leakage, or the votes of annotators."""
+"""The audit of a file: what a run reads from it, with its protocol and group leakage, and how annotators agree."""
 
 from __future__ import annotations
 
 import os
 import re
+import warnings
 from argparse import Namespace
-from collections.abc import Collection
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from ldl.annotations import Layout, power_curve, read_annotations, summarize
-from ldl.annotations.votes import ITEMS, RATERS, VOTES
+from ldl.annotations import Annotations, Layout, power_curve, read_annotations, summarize
+from ldl.annotations.columns import VoteColumns, find_columns, matching_columns
 from ldl.charts.votes import rater_equivalence
-from ldl.cli.options import CommandParser
-from ldl.data.images.listed import ImageLDL, ImageValues, lists_images
-from ldl.data.pictures import describe
+from ldl.cli.options import CommandParser, add_options
+from ldl.data.annotated import Annotated
+from ldl.data.images.listed import ImageLDL, ImageValues, ListedImages, listed_names, lists_images, spelled
+from ldl.data.names import find_group
+from ldl.data.pictures import SUFFIXES, describe
 from ldl.data.row_order import OrderAudit, audit_order, row_ids
 from ldl.data.tables.tabular import TabularLDL
 from ldl.data.tables.tabular_values import TabularValues
 from ldl.engine.output import silence
 from ldl.errors import LDLError
-from ldl.labels import LABEL_PREFIX, LabelSpace
+from ldl.labels import LabelSpace
 from ldl.options import options_of
-from ldl.tables import open_named
-from ldl.validation.files import find_path
+from ldl.tables import CsvTable, Parquet, open_named
+from ldl.tables.roles import Role, usual_columns
+from ldl.validation.files import find_path, visible
 
 Table = TabularLDL | TabularValues
 Data = Table | ImageLDL | ImageValues
-OF_VOTES = (
-    *("layout", "label_columns", "rater_columns", "votes_column", "item_column", "rater_column", "vote_column"),
-    "order",
-)
-"""Options of annotations."""
+KINDS: dict[str, type[Data]] = {kind.__name__: kind for kind in (TabularLDL, ImageLDL, TabularValues, ImageValues)}
+OF_TRAINING = {
+    *("path", "batch_size", "num_workers", "prefetch", "fold", "val_fraction", "balance", "scaling", "clip"),
+    *("weighting", "smooth", "augmentation", "train_transforms", "eval_transforms", "crop_size", "channels"),
+    "skip_unreadable",
+}
+"""Options of the data of a run that the audit lacks: they change neither rows nor labels, folds nor groups."""
+COLUMNS = ("item_column", "rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
+"""Options of the columns of votes."""
+ANSWERS = ("label_type", "no_vote", "duplicates", "multiple", "unlabelled")
+"""Options of the meaning of votes."""
+OF_VOTES = {*COLUMNS, *ANSWERS, "label_order", "group_key", "drop", "root"}
+"""Options of votes without features and images."""
+NO_FEATURES: tuple[Role, ...] = ("item", "image", "rater", "group", "split")
+"""Roles of columns that are no features beside votes."""
 
 
 def audit(args: list[str]) -> None:
-    """Report the content of a table or a list of images with its group leakage, or how annotators agree.
+    """Report what a run reads from a table or a list of images, its group leakage, and how annotators agree.
 
-    An option of votes makes it an audit of annotations, as do columns of an item, a rater and a label, or counts of
-    labels without features. A list of images has both.
+    The options are those of the run's data. A file of votes without features and images is read as annotations, as any
+    file is with --layout.
     """
     parser = CommandParser("audit", audit.__doc__)
     parser.add_argument(
         "file", help="a .mat, .npz, .csv or .parquet file, or a folder; relative paths are searched below LDL_DATA too"
     )
-    parser.add_argument("--group_key", help="name of the groups, such as persons: a key or a column")
-    parser.add_argument("--feature_key", help="name of the features in a .mat or .npz")
-    parser.add_argument("--target_key", help="name of the distributions in a .mat or .npz")
-    parser.add_argument("--value_key", help="name of the values, for a table of values instead of distributions")
-    parser.add_argument("--drop", nargs="+", default=[], metavar="NAME", help="columns that are left out")
-    parser.add_argument("--protocol", help="protocol whose folds are audited, instead of the default")
-    parser.add_argument("--normalize", action="store_true", help="divide distributions by their sums")
-    votes = parser.add_argument_group("annotations: votes of several annotators on each item")
-    votes.add_argument("--layout", choices=get_args(Layout), help="layout of the votes; found by default")
-    votes.add_argument(
-        "--label_columns", nargs="+", metavar="NAME", help="columns with counts of labels; r* is a pattern"
+    parser.add_argument("--data", choices=KINDS, help="data class of the run; found by default")
+    names = dict.fromkeys(name for kind in KINDS.values() for name in options_of(kind) if name not in OF_TRAINING)
+    votes = [name for name in names if name in options_of(Annotated)]
+    add_options(parser, KINDS.values(), [name for name in names if name not in votes], {})
+    group = parser.add_argument_group("annotations: votes of several annotators on each item")
+    add_options(group, KINDS.values(), votes, {"--order": "label_order"})
+    group.add_argument(
+        "--layout", choices=get_args(Layout), help="layout of the votes, which are then read without features"
     )
-    votes.add_argument("--rater_columns", nargs="+", metavar="NAME", help="columns with the votes of a rater each")
-    votes.add_argument("--votes_column", help="column with the number of votes, if labels have shares")
-    votes.add_argument("--item_column", help="column with the item; by default the first usual name, such as id")
-    votes.add_argument("--rater_column", help="column with the rater, in a table with a row per vote")
-    votes.add_argument("--vote_column", help="column with the label, in a table with a row per vote")
-    votes.add_argument("--order", nargs="+", metavar="LABEL", help="all labels from the lowest to the highest")
-    votes.add_argument("--out", metavar="FOLDER", help="folder for the chart of the power curve")
+    group.add_argument("--out", metavar="FOLDER", help="folder for the chart of the power curve")
     given = parser.parse_args(args)
     silence()
-    of_votes = {name: value for name in OF_VOTES if (value := getattr(given, name)) is not None}
-    file = find_path(given.file)
-    if os.path.isfile(file) and lists_images(file):
-        print("\n".join([str(file), *_images(given, of_votes)]))
-        return
-    if of_votes:
-        print("\n".join(lines_of_votes(file, given.group_key, given.out, of_votes)))
-        return
-    if given.out is not None:
-        raise LDLError("--out is the folder of the chart of votes, and this is the audit of a table; pass --layout too")
-    options = {"feature_key": given.feature_key, "missing": "keep", "drop": given.drop}
-    if given.value_key is None:
-        try:
-            data: Table = _set_up(TabularLDL, given, target_key=given.target_key, normalize=given.normalize, **options)
-        except LDLError:
-            if not _holds_votes(file, given.group_key):
-                raise
-            print("\n".join(lines_of_votes(file, given.group_key, given.out, of_votes)))
-            return
-    else:
-        data = _set_up(TabularValues, given, value_key=given.value_key, **options)
-    print("\n".join(lines(data)))
-
-
-def _holds_votes(file: Path, group_key: str | None) -> bool:
-    """Return whether a file has named columns with one vote a row, or with counts of labels and no features."""
-    if (table := open_named(file)) is None:
-        return False
-    header = {name.lower() for name in table.header if name != group_key}
-    counts = {name for name in header if name.startswith(LABEL_PREFIX)}
-    return not header - counts - {*ITEMS} if counts else all(header & {*usual} for usual in (ITEMS, RATERS, VOTES))
-
-
-D = TypeVar("D", TabularLDL, TabularValues, ImageLDL, ImageValues)
-
-
-def _set_up(kind: type[D], given: Namespace, **options: Any) -> D:
-    """Return the data of an audited file, with as many folds as a run has. Raises LDLError."""
-    # Every table has two folds; the number of rows, known after reading, limits their number.
-    options |= {"path": given.file, "group_key": given.group_key, "val_fraction": 0.0, "folds": 2}
-    options |= {} if given.protocol is None else {"protocol": given.protocol}
-    data = kind(**options)
+    options = {name: value for name in names if (value := getattr(given, name)) is not None}
     try:
-        data.setup()
+        print("\n".join(_report(given, options)))
     except LDLError as error:
-        raise LDLError(_in_own_options(str(error), vars(given))) from None
-    exclusive = data.rule == "group_exclusive" if isinstance(data, Table) else data.protocol == "group_exclusive"
-    units = data.groups if exclusive else None
-    usual = options_of(kind)["folds"].default
-    data.folds = min(usual, data.size if units is None else len(np.unique(units)))
+        raise LDLError(_in_own_options(str(error), {*names, "data"})) from None
+
+
+def _report(given: Namespace, options: dict[str, Any]) -> list[str]:
+    """Return the lines of the audit. Raises LDLError."""
+    file = find_path(given.file, given.root)
+    table = open_named(file)
+    kind = KINDS[given.data] if given.data else None if given.layout else _kind(file, table, options)
+    if kind is None:
+        if unused := [name for name in options if name not in OF_VOTES]:
+            raise LDLError(
+                f"{file} is read as votes without features, which have no use for --{unused[0]}; leave it out, or name "
+                "the data class with --data"
+            )
+        return lines_of_votes(file, given.layout, options, given.out)
+    try:
+        data = _set_up(kind, given.file, options)
+    except LDLError as error:
+        if given.data or table is None or not _describes_votes(kind, table, options):
+            raise
+        reason = f"run         stops, so these lines are about the votes alone: {error}"
+        return [*lines_of_votes(file, None, options, given.out), _in_own_options(reason, {*options_of(kind), "data"})]
+    shown = _images(data) if isinstance(data, ListedImages) else lines(data)
+    if given.out is not None:
+        shown.append(_chart(getattr(data, "annotations", None), given.out))
+    return [str(file), *shown]
+
+
+def _kind(file: Path, table: CsvTable | Parquet | None, options: dict[str, Any]) -> type[Data] | None:
+    """Return the data class of a run that reads a file; None for votes without features."""
+    values = "value_key" in options
+    if table is None:
+        folder = os.path.isdir(file) and not visible(file, "*.npy")
+        pictures = folder and any(path.suffix.lower() in SUFFIXES for path in visible(file, "**/*"))
+        return ImageLDL if pictures else TabularValues if values else TabularLDL
+    if "path_column" in options or lists_images(table):
+        return ImageValues if values else ImageLDL
+    if values:
+        return TabularValues
+    with suppress(LDLError):  # the data class reports it
+        columns = _vote_columns(table, options)
+        if "votes" not in options and not _beside_votes(table, columns, options):
+            return None
+    return TabularLDL
+
+
+def _vote_columns(table: CsvTable | Parquet, options: dict[str, Any]) -> VoteColumns:
+    """Return the columns of votes in a table. Raises LDLError if there are none."""
+    given = {name: options[name] for name in COLUMNS if name in options}
+    group = options.get("group_key")
+    return find_columns(table.header, str(table.path), group_column=group, **given)
+
+
+def _beside_votes(table: CsvTable | Parquet, columns: VoteColumns, options: dict[str, Any]) -> list[str]:
+    """Return the columns beside votes that may be features."""
+    drop = matching_columns(table.header, options.get("drop", ()), str(table.path))
+    others = [name for name in table.header if name not in {*columns.all, *drop, options.get("split_column")}]
+    return [name for name in others if not any(usual_columns([name], role) for role in NO_FEATURES)]
+
+
+def _describes_votes(kind: type[Data], table: CsvTable | Parquet, options: dict[str, Any]) -> bool:
+    """Return whether a table holds votes by an option, or single votes by the usual names, and no images."""
+    if kind is not TabularLDL or "votes" in options:
+        return False
+    try:
+        columns = _vote_columns(table, options)
+    except LDLError:
+        return False
+    return columns.layout == "long" or any(name in options for name in COLUMNS if name != "item_column")
+
+
+def _set_up(kind: type[Data], file: str, options: dict[str, Any]) -> Data:
+    """Return the data of an audited file, with as many folds as a run has. Raises LDLError."""
+    known = options_of(kind)
+    if others := [name for name in options if name not in known]:
+        kinds = [other for other, cls in KINDS.items() if others[0] in options_of(cls)]
+        raise LDLError(
+            f"{file} is read by {kind.__name__}, which has no option {others[0]}; leave it out, or pass --data "
+            f"{' or '.join(kinds)}"
+        )
+    # Small crops find images that cannot be read.
+    usual = {"missing": "keep"} if issubclass(kind, Table) else {"crop_size": 8, "skip_unreadable": True}
+    # Every table has two folds; the number of rows, known after reading, limits their number.
+    data = kind(**{**usual, "folds": 2, **options, "path": file, "val_fraction": 0.0})
+    data.setup()
+    if "folds" not in options:
+        exclusive = "group_exclusive" in (getattr(data, "rule", None), data.protocol)
+        units = data.groups if exclusive else None
+        data.folds = min(known["folds"].default, data.size if units is None else len(np.unique(units)))
     return data
 
 
-def _images(given: Namespace, of_votes: dict[str, Any]) -> list[str]:
-    """Return the audit of a list of images with votes, or with values."""
-    small = {"crop_size": 8, "skip_unreadable": True}  # small crops find images that cannot be read
-    data: ImageLDL | ImageValues
-    if given.value_key is None:
-        names = {"item_column": "path_column", "order": "label_order"}
-        options = {names.get(name, name): value for name, value in of_votes.items() if name != "layout"}
-        data = _set_up(ImageLDL, given, **small, **options)
-        columns = {**of_votes, "item_column": data.path_column}
-        said = summarize(read_annotations(find_path(given.file), **columns))
-    else:
-        data = _set_up(ImageValues, given, **small, value_key=given.value_key)
-        said = [f"labels      {data.grid}"]
+def _images(data: ImageLDL | ImageValues) -> list[str]:
+    """Return the audit of a list of images that is set up."""
+    votes = getattr(data, "annotations", None)
     copies = np.arange(data.size) if data.copies is None else data.copies
     return [
         f"images      {data.size} can be read, {len(data.crops.failed)} cannot",
         f"copies      {describe(copies, data.records.files) or 'none'}",
-        *said,
+        *([f"labels      {data.grid}"] if isinstance(data, ImageValues) else []),
+        *([] if votes is None else summarize(votes)),
         *_groups(data),
     ]
 
 
-def lines_of_votes(file: Path, group_key: str | None, out: str | None, options: dict[str, Any]) -> list[str]:
-    """Return the audit of annotations.
+def lines_of_votes(file: Path, layout: Layout | None, options: dict[str, Any], out: str | None = None) -> list[str]:
+    """Return the audit of annotations, without features and images.
 
     Args:
         file: The table.
-        group_key: Column of the groups, such as patients.
+        layout: Its layout; None finds it.
+        options: Options of the data of a run, such as ``group_key``.
         out: Folder for ``rater_equivalence.png``; None draws nothing.
-        options: Further options of :func:`ldl.annotations.read_annotations`.
+
+    Raises:
+        LDLError: The votes cannot be read, or there is a chart to draw and no item has two votes.
     """
-    found = read_annotations(file, group_column=group_key, **options)
-    shown = [str(file), *summarize(found)]
-    if found.groups is None:
+    columns = {name: options[name] for name in (*COLUMNS, *ANSWERS) if name in options}
+    table, group = open_named(file), options.get("group_key")
+    if table is not None and group is None:
+        known: list[Any] = []
+        with suppress(LDLError):  # read_annotations reports it
+            known = _vote_columns(table, options).all
+        group = find_group(file, [name for name in table.header if name not in known], None)
+    images = [] if table is None else listed_names(table)
+    columns["spell"] = partial(spelled, folder=file.parent) if images else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # they are the notes
+        votes = read_annotations(file, layout, group_column=group, order=options.get("label_order", ()), **columns)
+    shown = [str(file), *summarize(votes), *(f"note        {note}" for note in votes.notes)]
+    if table is not None and images and not lists_images(table):
+        shown.append(f"images      none of {len(set(images))} is there, the first is {images[0]}")
+    if votes.groups is None:
         shown.append("groups      unknown; pass their column, such as --group_key patient, or folds may leak them")
     else:
-        sizes = np.unique(found.groups, return_counts=True)[1]
-        shown.append(f"groups      {len(sizes)}, of {sizes.min()} to {sizes.max()} items")
-    if out is not None:
-        _, curve, items = power_curve(found.counts)
-        path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})
-        shown.append(f"chart       {path}")
-    return shown
+        sizes = np.unique(votes.groups, return_counts=True)[1]
+        column = "" if "group_key" in options else f" (column {group!r})"
+        shown.append(f"groups      {len(sizes)}, of {sizes.min()} to {sizes.max()} items{column}")
+    return shown if out is None else [*shown, _chart(votes, out)]
 
 
-def _in_own_options(message: str, known: Collection[str]) -> str:
+def _chart(votes: Annotations | None, out: str) -> str:
+    """Draw the power curve, and return a line about the chart. Raises LDLError for labels that are no votes."""
+    if votes is None:
+        raise LDLError("--out is the folder of the chart of votes, and this file has none; leave it out")
+    _, curve, items = power_curve(votes.counts)
+    path = rater_equivalence(Path(out) / "rater_equivalence.png", {"power": curve, "items": items})
+    return f"chart       {path}"
+
+
+def _in_own_options(message: str, known: set[str]) -> str:
     """Replace the names of options of a run in a message by those of the audit."""
 
     def named(match: re.Match[str]) -> str:
         return f"--{match[1]}" if match[1] in known else match[0]
 
+    message = re.sub(r"(?:--)?\bdata\.path\b", "FILE", message)
     return re.sub(r"(?:--)?\bdata\.(\w+)(?: true\b)?", named, message)
 
 
 def lines(data: Table) -> list[str]:
-    """Return the audit of a table that is set up."""
+    """Return the audit of a table that is set up, without its name."""
     features, labels = data.audited
     order = audit_order(features, labels)
     constant = int((features == features[:1]).all(0).sum())
     part = f"; the lines below are about {len(features)} of them" if len(features) < data.size else ""
+    votes = getattr(data, "annotations", None)
     return [
-        str(data.file),
         f"rows        {data.size}{part}",
         f"features    {features.shape[1]}" + (f", {constant} of them constant" if constant else ""),
         *_missing(features),
-        f"labels      {_labels(data.labels)}",
+        *([f"labels      {_labels(data.labels)}"] if votes is None else []),
         f"duplicates  {_duplicates(features, labels)}",
+        # The order of the rows is judged by features too.
+        *(line for line in ([] if votes is None else summarize(votes)) if not line.startswith("order ")),
         f"order       {order.verdict}",
         *_evidence(order),
         *_groups(data, order),

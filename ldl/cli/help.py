@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-from docstring_parser import parse
 
 from ldl.cli.command import SUBCOMMANDS
-from ldl.cli.options import CommandParser
+from ldl.cli.options import CommandParser, option_texts
 from ldl.data.sources import SOURCES
 from ldl.engine.arguments import tokenize
 from ldl.engine.classes import BASES, OURS, find_class, subclasses
@@ -181,10 +180,7 @@ def _summary(cls: type) -> str:
 
 
 def _options(cls: type, key: str, without: Iterable[str] = ()) -> list[str]:
-    texts: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        for doc in (base.__doc__, vars(base).get("__init__", base).__doc__):
-            texts |= {param.arg_name: param.description or "" for param in parse(doc or "").params}
+    texts = option_texts(cls)
     try:
         signature = inspect.signature(cls, eval_str=True)
     except NameError:  # types that are imported for type checkers alone

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from argparse import Namespace
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args, get_origin
+
+from docstring_parser import parse
 
 from ldl.errors import LDLError
+from ldl.options import Option, options_of
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -27,6 +31,52 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise LDLError(f"{message}; see {self.prog} --help")
+
+
+def option_texts(cls: type) -> dict[str, str]:
+    """Return the descriptions of the options of a class, from its docstring and those of its bases."""
+    texts: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        for doc in (base.__doc__, vars(base).get("__init__", base).__doc__):
+            texts |= {param.arg_name: param.description or "" for param in parse(doc or "").params}
+    return texts
+
+
+def add_options(parser: Any, classes: Iterable[type], names: Collection[str], others: dict[str, str]) -> None:
+    """Add options of classes to a parser, or a group of it, without defaults; text stays text.
+
+    Args:
+        parser: The parser or the group.
+        classes: The classes.
+        names: Names of their options.
+        others: Option of further names, such as ``label_order`` of ``--order``.
+    """
+    known: dict[str, Option] = {}
+    texts: dict[str, str] = {}
+    for cls in classes:
+        known, texts = options_of(cls) | known, option_texts(cls) | texts
+    for name in names:
+        text = " ".join(texts.get(name, "").replace("``", "").replace("%", "%%").split())
+        further = [other for other, owner in others.items() if owner == name]
+        parser.add_argument(*further, f"--{name}", dest=name, help=text, **_form(known[name]))
+
+
+def _form(known: Option) -> dict[str, Any]:
+    """Return how argparse reads an option."""
+    if bool in known.kinds:
+        return {"nargs": "?", "const": True, "type": _truth, "metavar": "true|false"}
+    if any(get_origin(kind) is Sequence for kind in known.kinds):
+        numbers = any(float in get_args(kind) for kind in known.kinds)
+        return {"nargs": "+", "metavar": "NAME", "type": float if numbers else str}
+    kind = next((kind for kind in (int, float) if kind in known.kinds), str)
+    shown = {"metavar": "{" + ",".join(map(str, known.choices)) + "}"} if known.choices else {}
+    return {"type": kind, **shown}
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
 
 
 def at_home(given: Namespace) -> Namespace:

@@ -6,21 +6,24 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ldl.checkpoint import CHECKPOINT_KEY, read_checkpoint
 from ldl.cli.help import help_page
 from ldl.collective import process_rank
 from ldl.engine import signals
 from ldl.engine.arguments import Given, last_value, tokenize
+from ldl.engine.beside import checkpoint_path, found_beside, read_beside
 from ldl.engine.classes import class_paths
-from ldl.engine.configs import configs_folder, read_config
+from ldl.engine.configs import configs_folder, has_key, read_config
 from ldl.engine.messages import refusals
 from ldl.engine.output import silence, stays_open
 from ldl.engine.parser import LDLCLI
 from ldl.engine.processes import lost_others, who_ended
 from ldl.engine.record import with_new_data
-from ldl.engine.resume import LAST, last_of, restarts
+from ldl.engine.resume import restarts
 from ldl.engine.run import run
 from ldl.engine.run_dir import RUN_DIR_VARIABLE
 from ldl.errors import LDLError, SharedError
@@ -31,6 +34,7 @@ from ldl.experiments.jobs import end_with_parent
 from ldl.experiments.search import read_tuning
 from ldl.experiments.tune import tune
 from ldl.plugins import discover
+from ldl.validation.yaml_text import dump
 
 PATIENCE = 10
 """Seconds after which a process no longer expects the first process to report its mistake too."""
@@ -82,7 +86,9 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _run(args: list[str]) -> None:
-    with class_paths(_found_beside(tokenize(args))):
+    given = tokenize(args)
+    beside = found_beside(given)
+    with class_paths(beside, _named(given) if beside else ()):
         if (comparison := read_comparison(args)) is not None:
             compare(comparison, parse_anew)
         elif (tuning := read_tuning(args)) is not None:
@@ -115,34 +121,38 @@ def _with_config(args: list[str]) -> list[str]:
     with no option of data but a path reads everything at that path.
     """
     given = tokenize(args)
-    path, stage = _checkpoint_of(given), last_value(given, "--stage") or "fit"
+    path, stage = checkpoint_path(given), last_value(given, "--stage") or "fit"
     new = None if last_value(given, "--data") else last_value(given, "--data.path")
     if stage == "predict" and path and new:
         args = with_new_data(args, read_checkpoint(path), new)
-    if any(option.is_config for option in given):
-        return args
-    if found := _found_beside(given):
+    named = [option.value for option in given if option.is_config]
+    if found := found_beside(given):
         # A file that the command line does not name does not decide where a run writes.
         place = str(found.parent) if stage == "fit" else "null"
-        return ["-c", str(found), *_protocol_of_older_run(found, given), "--run_dir", place, *args]
+        place_words = [] if any(has_key(each, "run_dir") for each in named) else ["--run_dir", place]
+        return ["-c", dump(read_beside(found)), *_protocol_of_older_run(found, given), *place_words, *args]
+    if named:
+        return args
     if path and stage in ("test", "predict"):
         args = ["--model.decoder", read_checkpoint(path)[CHECKPOINT_KEY]["decoder"], *args]
     default = configs_folder() / "default.yaml"
     return ["-c", str(default), *args] if default.is_file() else args
 
 
-def _found_beside(given: list[Given]) -> Path | None:
-    """Return the configuration of the checkpoint's run if the command line names none."""
-    path = None if any(option.is_config for option in given) else _checkpoint_of(given)
-    config = Path(path).parent.parent / "config.yaml" if path else None
-    return config if config and os.path.isfile(config) else None
+def _named(given: list[Given]) -> Iterator[str]:
+    """Yield all texts of a command line and of the configurations that it names."""
+    for option in given:
+        yield option.value
+        if option.is_config and option.value:
+            yield from _texts(read_config(option.value))
 
 
-def _checkpoint_of(given: list[Given]) -> str | None:
-    path, place = (os.path.expanduser(last_value(given, name) or "") or None for name in ("--ckpt_path", "--run_dir"))
-    if path == LAST:
-        return str(last_of(place)) if place else None
-    return path
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, dict | list):
+        for part in content.values() if isinstance(content, dict) else content:
+            yield from _texts(part)
+    elif isinstance(content, str):
+        yield content
 
 
 def _protocol_of_older_run(found: Path, given: list[Given]) -> list[str]:

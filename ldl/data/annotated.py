@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from ldl.annotations import Annotations, DirichletMultinomial, read_annotations, vote_counts
+from ldl.annotations.columns import VoteColumns, find_columns
+from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
+from ldl.data.names import find_group
 from ldl.errors import LDLError
 from ldl.options import option, options
+from ldl.tables import open_named
+from ldl.tables.roles import usual_columns
 
 Weighting = Literal["equal", "votes", "dirichlet"]
 
@@ -20,9 +28,10 @@ Weighting = Literal["equal", "votes", "dirichlet"]
 class Annotated(LDLDataModule):
     """Instances that several people have labelled; targets are the shares of their votes.
 
-    Votes stand in columns of the table of instances (``label_columns``), or in a file of their own (``votes``) in the
-    layout of counts, of single votes, or of a matrix (:func:`ldl.annotations.read_annotations`), which is joined by the
-    item. A subclass calls :meth:`annotate` in ``load`` and gives ``Loaded.columns`` the number of ``votes`` (size,).
+    Votes stand in columns of the table of instances, or in a file of their own (``votes``), which is joined by the
+    item, in the layout of counts (``label_columns``), of single votes (``vote_column``), or of a matrix
+    (``rater_columns``); see :func:`ldl.annotations.read_annotations`. A subclass calls :meth:`annotate` in ``load`` and
+    gives ``Loaded.columns`` the number of ``votes`` (size,).
 
     Weights apply to training rows, and their mean is 1. Validation and test rows count equally.
 
@@ -30,35 +39,89 @@ class Annotated(LDLDataModule):
         label_columns: Names or patterns, such as ``r*``, of the columns with counts or shares of the labels; by default
             those with the prefix ``label:``.
         votes_column: Column with the number of votes of an item, if the label columns hold shares.
-        votes: File of votes, as given or below the data folder; None takes the label columns.
-        item_column: Column that names the item in both files; None takes the first usual name.
-        rater_column: Column of the rater in a file with one vote per row; None takes a usual name.
-        vote_column: Column of the label in a file with one vote per row; None takes a usual name.
+        votes: File of votes, as given or below the data folder; None takes the votes in the table of instances.
+        item_column: Column that names the item; None takes the first usual name, such as ``item`` or ``id``.
+        votes_item_column: Column that names the item in the file ``votes``; None takes ``item_column`` if it is there,
+            else the first usual name.
+        rater_column: Column of the rater, with one vote per row; None takes a usual name, if there is one.
+        vote_column: Column of the label, with one vote per row; None takes a usual name.
         rater_columns: Names or patterns of the columns of raters in a matrix.
-        label_order: Labels from the lowest to the highest, for ordinal labels that are not numbers, in any layout.
+        label_order: Labels from the lowest to the highest, for ordinal labels, in any layout.
+        label_type: ``ordinal`` labels have values and an order, ``nominal`` ones do not; ``auto`` takes labels whose
+            names are numbers, or that ``label_order`` gives, as ordinal.
+        no_vote: Answers that are no votes, such as ``skip`` or ``-1``.
+        duplicates: Votes of a rater who has voted on the item before: an ``error``, or take the ``first`` or the
+            ``last``, or ``keep`` all.
+        multiple: Several labels in one vote: an ``error``, or ``count`` each.
         unlabelled: Whether to leave out instances without a vote, or to raise an error.
+        unknown_items: Whether to leave out votes for items that the table does not have, or to raise an error.
         weighting: Weight of a training row with n votes: ``equal`` is 1, ``votes`` is n, and ``dirichlet`` is the
             effective number of votes n (s + 1) / (n + s), with the concentration s fitted to the training set.
         smooth: Replace training targets by their posterior mean under the Dirichlet prior of the training set.
 
     Attributes:
+        annotations: The votes of all instances, after ``setup``; None if labels are no votes.
         prior: The Dirichlet prior that is fitted to the votes of the training set.
     """
 
-    label_columns: Sequence[str] | str = ()
-    votes_column: str | None = None
-    votes: str | None = None
-    item_column: str | None = None
-    rater_column: str | None = None
-    vote_column: str | None = None
-    rater_columns: Sequence[str] | str = ()
-    label_order: Sequence[str] = ()
-    unlabelled: Literal["drop", "error"] = "drop"
+    label_columns: Sequence[str] | str = option(default=(), role="label")
+    votes_column: str | None = option(default=None, role="label")
+    votes: str | None = option(default=None, role="label")
+    item_column: str | None = option(default=None, role="label")
+    votes_item_column: str | None = option(default=None, role="label")
+    rater_column: str | None = option(default=None, role="label")
+    vote_column: str | None = option(default=None, role="label")
+    rater_columns: Sequence[str] | str = option(default=(), role="label")
+    label_order: Sequence[str] = option(default=(), role="label")
+    label_type: Literal["auto", "nominal", "ordinal"] = option(default="auto", role="label")
+    no_vote: Sequence[str] | str = option(default=(), role="label")
+    duplicates: Literal["error", "first", "last", "keep"] = option(default="error", role="label")
+    multiple: Literal["error", "count"] = option(default="error", role="label")
+    unlabelled: Literal["drop", "error"] = option(default="drop", role="fold")
+    unknown_items: Literal["drop", "error"] = option(default="error", role="label")
     weighting: Weighting = option(default="equal")
     smooth: bool = False
 
+    annotations = None  # type: Annotations | None
     _observed = None  # type: torch.Tensor | None
     _fitted = None  # type: tuple[Any, DirichletMultinomial] | None
+
+    @property
+    def describes_votes(self) -> bool:
+        """Whether an option names a column of votes."""
+        return any(bool(getattr(self, name)) for name in COLUMNS)
+
+    def vote_columns(self, header: Iterable[Any], source: str) -> VoteColumns:
+        """Return the columns of votes in a table with this header. Raises LDLError if no layout fits.
+
+        If ``vote_column`` is given, and no column names an item or a rater, each row is an item.
+        """
+        header, item = list(header), self.item_column
+        if (
+            self.vote_column is not None
+            and item is None
+            and not (usual_columns(header, "item") or usual_columns(header, "rater") or self.rater_column)
+        ):
+            header, item = [*header, ROW], ROW
+        return find_columns(header, source, item_column=item, **self._column_options)
+
+    def votes_apart(self, table: Path) -> VoteColumns | None:
+        """Return the columns of the file ``votes``; None if there is none, or if it is the file of the ``table``.
+
+        Raises:
+            LDLError: The file cannot be read, or no layout fits.
+        """
+        if self.votes is None or (file := self.find(self.votes)).resolve() == table.resolve():
+            return None
+        header = _header(file)
+        item = self.votes_item_column or (self.item_column if self.item_column in header else None)
+        columns = find_columns(header, str(file), item_column=item, **self._column_options)
+        others = [name for name in header if name not in columns.all]
+        return replace(columns, group=find_group(file, others, getattr(self, "group_key", None), needed=False))
+
+    @property
+    def _column_options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in COLUMNS}
 
     def annotate(
         self,
@@ -71,9 +134,9 @@ class Annotated(LDLDataModule):
         """Return the annotations of instances, and the numbers (n,) of the instances that have votes, rising.
 
         Args:
-            table: A DataFrame of the instances, with the label columns; unused if ``votes`` names a file.
-            keys: Item of every instance.
-            source: Name of the table, for messages.
+            table: A DataFrame of the instances, with the columns of votes unless they stand in another file.
+            keys: Item of every instance; unused if each row is an instance.
+            source: Path of the table.
             item: Column of the keys in ``table``, which may then have any layout, such as one row a vote; None if each
                 row is an instance.
             spell: Returns the spelling in ``keys`` of an item in the file ``votes``; None compares them as they are.
@@ -81,23 +144,44 @@ class Annotated(LDLDataModule):
         Raises:
             LDLError: Votes are wrong or do not join.
         """
-        columns = self.rater_column, self.vote_column, self.label_columns, self.rater_columns, self.votes_column
-        names = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
-        given: dict[str, Any] = dict(zip(names, columns)) | {"order": self.label_order, "unlabelled": self.unlabelled}
-        layout: Literal["counts"] | None = None
-        if self.votes is not None:
-            votes, item = self.find(self.votes), self.item_column
+        votes: Any
+        if (apart := self.votes_apart(Path(source))) is not None:
+            votes, columns = self.find(str(self.votes)), apart
         else:
-            votes = table.assign()
-            votes.attrs["source"] = source  # for messages
+            votes, columns = table.assign(), self.vote_columns(table.columns, source)
             if item is None:
-                keys, layout, item = np.arange(len(table)), "counts", ROW
+                keys, item = np.arange(len(table)), ROW
                 votes[ROW] = keys
-        read = read_annotations(votes, layout, item_column=item, spell=spell, **given)
-        found, rows = read.join(keys, source, self.unlabelled)
+            votes.attrs["source"] = source  # for messages
+            columns = replace(columns, item=item, group=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the notes are printed once, below
+            read = read_annotations(
+                votes,
+                columns.layout,
+                item_column=columns.item,
+                rater_column=columns.rater,
+                vote_column=columns.vote,
+                label_columns=columns.labels,
+                rater_columns=columns.raters,
+                votes_column=columns.total,
+                group_column=columns.group,
+                order=self.label_order,
+                label_type=self.label_type,
+                no_vote=self.no_vote,
+                duplicates=self.duplicates,
+                multiple=self.multiple,
+                unlabelled=self.unlabelled,
+                spell=spell,
+            )
+            found, rows = read.join(keys, source, self.unlabelled, self.unknown_items)
+        if process_rank() == 0:
+            for note in found.notes:
+                print(note, flush=True)
         known = self.trained_labels
         if known is not None and found.layout != "counts" and set(found.labels.names) < set(known.names):
             found = found.over(known)  # these items have no vote for some label of training
+        self.annotations = found
         return found, rows
 
     def prepare_fold(self) -> None:
@@ -143,5 +227,16 @@ class Annotated(LDLDataModule):
         return np.asarray(votes.double().numpy())
 
 
+def _header(file: Path) -> list[str]:
+    """Return the names of the columns of a file of votes. Raises LDLError if it has none."""
+    if (table := open_named(file)) is None:
+        raise LDLError(
+            f"{file}: unknown kind of file; save the votes as .csv with commas between fields, or as .parquet"
+        )
+    return table.header
+
+
 ROW = "ldl:row"
-"""Column with the row number, which is added to a table of counts."""
+"""Column with the row number, which is added to a table with one row an instance."""
+COLUMNS = ("rater_column", "vote_column", "label_columns", "rater_columns", "votes_column")
+"""Options of the columns of votes, besides the item."""

@@ -122,6 +122,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             columns, backbone features are not reused.
         size: Number of instances.
         groups: (size,) group of every instance, or None.
+        group_names: Name of each group, by its number in the column ``group``; None if groups are unknown.
         values: (size,) true value of every instance, or (size, 2) points, or None.
         truth: (size, ...) quantities for a model to discover, such as places or groups, or None; for charts.
         copies: (size,) equal for instances whose files have the same bytes, or None if no files were compared.
@@ -142,13 +143,13 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     """
 
     batch_size: int = option(default=64, least=1, most=2**31 - 1)
-    num_workers: int = option(default=0, least=0, most=256)
-    prefetch: int = option(default=2, least=1, most=1024)
-    root: str | None = None
-    folds: int = option(default=10, least=2, most=10_000)
-    fold: int = option(default=0, least=0)
-    fold_seed: int = option(default=0, least=0, most=2**32 - 1)
-    val_fraction: float = option(default=0.1, least=0, below=1)
+    num_workers: int = option(default=0, least=0, most=256, role="place")
+    prefetch: int = option(default=2, least=1, most=1024, role="place")
+    root: str | None = option(default=None, role="path")
+    folds: int = option(default=10, least=2, most=10_000, role="fold")
+    fold: int = option(default=0, least=0, role="fold")
+    fold_seed: int = option(default=0, least=0, most=2**32 - 1, role="fold")
+    val_fraction: float = option(default=0.1, least=0, below=1, role="validation")
     balance: float = option(default=0.0, least=0, most=1)
 
     labels: LabelSpace = buffer()
@@ -165,6 +166,7 @@ class LDLDataModule(pl.LightningDataModule, ABC):
     leaky = None  # type: bool | None
     trained_elsewhere = False
     groups = None  # type: np.ndarray | None
+    group_names = None  # type: list[str] | None
     copies = None  # type: np.ndarray | None
     values = None  # type: np.ndarray | None
     truth = None  # type: np.ndarray | None
@@ -267,6 +269,8 @@ class LDLDataModule(pl.LightningDataModule, ABC):
             self.labels, self.columns, self.size = loaded.labels, loaded.batch_columns, loaded.size
             self.values, self.groups, self.names, self.facts = loaded.values, loaded.groups, loaded.names, loaded.facts
             self.copies = loaded.copies
+            if self.group_names is None and self.groups is not None and "group" not in loaded.columns:
+                self.group_names = list(map(str, np.unique(self.groups)))
         if self.fold != self._cut_fold:
             self.select_fold(self.fold)
         self._ready = True

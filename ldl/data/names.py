@@ -1,4 +1,4 @@
-"""Names of columns and matrices in a table: features, distributions, values, groups and labels."""
+"""Names of columns and matrices in a table: features, distributions, values, groups, splits and labels."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX, LabelSpace
 from ldl.tables.entries import NUMBER
+from ldl.tables.roles import SPLIT_SETS, USUAL, Role, usual_columns
 
 FEATURE_KEYS = ("features", "feature", "X", "x", "data")
 TARGET_KEYS = ("labels", "label_distribution", "distributions", "distribution", "targets", "target", "D", "Y", "y")
-VALUE_KEYS = ("value", "values", "age", "target", "y")
-GROUP_KEYS = ("group", "groups", "person", "persons")
+VALUE_KEYS = USUAL["value"]
 
 
 def find_name(path: Path, names: Iterable[str], what: str, option: str, given: str | None, usual: Sequence[str]) -> str:
@@ -63,28 +65,68 @@ def find_group(path: Path, names: Iterable[str], given: str | None, needed: bool
 
     Args:
         path: The file, for messages.
-        names: Names of its matrices or columns.
+        names: Names of its matrices or columns that may name groups.
         given: The name, or None.
         needed: Whether a given name must be in the file.
 
     Raises:
-        LDLError: A given name is absent; or none is given, and several names are usual, or one except for upper and
-            lower case.
+        LDLError: A given name is absent, or none is given and several names are usual.
     """
-    alike = [name for name in names if name.lower() in GROUP_KEYS]
-    if (given is None and not alike) or not (needed or given is None or given in names):
+    return _find_role(path, list(names), "group", "group_key", given, needed)
+
+
+def find_split(path: Path, names: Iterable[str], given: str | None, needed: bool = True) -> str | None:
+    """Return the column of the sets of a published split, or None; as :func:`find_group`."""
+    return _find_role(path, list(names), "split", "split_column", given, needed)
+
+
+def _find_role(path: Path, names: list[str], role: Role, option: str, given: str | None, needed: bool) -> str | None:
+    if given is not None and not needed and given not in names:
         return None
-    if given is None and len(alike) == 1 and alike[0] not in GROUP_KEYS:
+    return find_usual(path, usual_columns(names, role), role, option, given, names)
+
+
+def find_usual(
+    path: Path, usual: Sequence[str], what: str, option: str, given: str | None, names: Sequence[str]
+) -> str | None:
+    """Return the given name, or the only usual one, or None.
+
+    Args:
+        path: The file, for messages.
+        usual: Those of its names that are usual for the content.
+        what: Content under the name, for messages.
+        option: Option that sets the name, for messages.
+        given: The name, or None.
+        names: All its names that may hold the content.
+
+    Raises:
+        LDLError: A given name is absent, or none is given and several names are usual.
+    """
+    if given is not None:
+        return find_name(path, names, what, option, given, ())
+    if len(usual) > 1:
+        raise LDLError(f"{path}: each of {some(usual)} may be the {what}; choose one with --data.{option} NAME")
+    return usual[0] if usual else None
+
+
+def split_sets(path: Path, column: str, entries: Iterable[Any]) -> np.ndarray:
+    """Return the set of each row in a published split, (N,): ``train``, ``val`` or ``test``.
+
+    Args:
+        path: The file, for messages.
+        column: The column of the split.
+        entries: Its N entries: these names, or usual synonyms, in upper or lower case.
+
+    Raises:
+        LDLError: Another entry.
+    """
+    texts = [str(entry).strip().lower() for entry in entries]
+    if other := [text for text in texts if text not in SPLIT_SETS]:
         raise LDLError(
-            f"{path}: {alike[0]!r} may name groups; rename it to {alike[0].lower()!r}, or pass --data.group_key "
-            f"{alike[0]}"
+            f"{path}: column {column!r} is named like a published split, but {len(other)} entries are no train, val or "
+            f"test, the first is {other[0]!r}; rename or remove the column, or correct it"
         )
-    return find_name(path, names, "group", "group_key", given, GROUP_KEYS)
-
-
-def is_reserved(name: str) -> bool:
-    """Return whether a column has the name of distributions or groups, in upper or lower case."""
-    return name.lower().startswith(LABEL_PREFIX) or name.lower() in GROUP_KEYS
+    return np.array([SPLIT_SETS[text] for text in texts], str)
 
 
 def label_columns(path: Path, header: Sequence[str]) -> list[str]:

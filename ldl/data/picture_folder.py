@@ -46,11 +46,11 @@ class PictureFolder(Unlabelled):
         path_column: Column of the image files in a list; None takes ``path``, ``image`` or another usual name.
     """
 
-    path: str = option(kw_only=True)
+    path: str = option(kw_only=True, role="path")
     boxes: str | None = None
-    detector: str | None = None
-    cache_dir: str | None = None
-    path_column: str | None = None
+    detector: str | None = option(default=None, role="fold")
+    cache_dir: str | None = option(default=None, role="place")
+    path_column: str | None = option(default=None, role="fold")
     root = None
 
     def suits(self, input_shape: tuple[int, ...], preprocessing: dict[str, Any]) -> None:

@@ -15,7 +15,8 @@ from scipy.sparse.csgraph import connected_components
 
 from ldl.collective import process_rank
 from ldl.errors import LDLError
-from ldl.validation.files import check_file, visible
+from ldl.validation.files import visible
+from ldl.validation.pictures import decoded, open_picture, opening
 
 SUFFIXES = (".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".webp", ".avif", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
 
@@ -38,19 +39,19 @@ def read_picture(path: Path) -> np.ndarray:
     A grey image gets three equal channels, a 16-bit image keeps its upper eight bits, and a transparent image gets a
     white background. Raises LDLError for a missing, damaged or unknown file.
     """
-    check_file(path, "image", "correct its path")
+    picture = open_picture(path)
     try:
-        with Image.open(path) as opened:
-            return upright(opened)
-    except Exception as error:  # PIL's decoders have no common exception
-        # PIL's own message repeats the path, or the address of a buffer.
-        reason = "unknown or damaged format" if "cannot identify" in str(error) else str(error) or type(error).__name__
-        raise LDLError(f"{path} cannot be read as an image: {' '.join(reason.split())[:160]}") from error
+        return upright(picture)
+    except LDLError as error:
+        raise LDLError(f"{path} cannot be read as an image: {error}") from error
 
 
 def upright(picture: Image.Image) -> np.ndarray:
-    """Convert a PIL image as :func:`read_picture` does. Raises LDLError for numbers of more than 16 bits."""
-    turn = _turn(picture)
+    """Convert a PIL image as :func:`read_picture` does.
+
+    Raises LDLError for a damaged image, and for numbers of more than 16 bits.
+    """
+    turn = _turn(decoded(picture))
     picture = picture if turn is None else picture.transpose(turn)
     if picture.mode[0] in "IF":
         values = np.asarray(picture)
@@ -109,7 +110,7 @@ def one_side(paths: Sequence[Path]) -> int:
     """
     found: dict[tuple[int, int], Path] = {}
     for path in paths:
-        with suppress(Exception), Image.open(path) as opened:  # PIL's decoders have no common exception
+        with suppress(LDLError), opening(path) as opened:
             found.setdefault(opened.size, path)
     if len(found) != 1:
         several = " and ".join(f"{path} has {width}x{height}" for (width, height), path in list(found.items())[:2])

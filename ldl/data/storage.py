@@ -17,11 +17,9 @@ from torch import Tensor
 from ldl.data.cache import cache_root, cached_folder, files_key
 from ldl.errors import LDLError
 from ldl.tables.parquet import Parquet
+from ldl.validation.archive import check_npy
+from ldl.validation.files import ABSENT, check_file
 
-OBJECTS = (
-    "{place} is an array of Python objects, which only pickle reads, and pickle may run code; save numbers with "
-    ".astype(float), names with .astype(str)"
-)
 MAPPED = 2**26
 """Bytes of the file that are mapped at a time if rows are requested by number."""
 BLOCK = 2**24
@@ -57,11 +55,11 @@ class RowFile:
     @classmethod
     def open(cls, path: Path, sources: Sequence[tuple[str, int]] = (), names: Sequence[str] = ()) -> RowFile:
         """Open a .npy file. Raises LDLError."""
+        with check_file(path, "data file", ABSENT).open("rb") as stream:
+            check_npy(path, stream, path.stat().st_size)
         try:
             rows = open_memmap(path, mode="r")
         except ValueError as error:
-            if "Python objects" in str(error):
-                raise LDLError(OBJECTS.format(place=path)) from None
             raise LDLError(f"{path} cannot be read as .npy: {' '.join(str(error).split())[:200]}") from None
         if not rows.flags.c_contiguous:
             raise LDLError(f"{path} has its columns one after the other, not its rows; save np.ascontiguousarray of it")

@@ -57,11 +57,11 @@ class RotatedDigits(LDLDataModule):
         turn_seed: Seed of the angles.
     """
 
-    turns: int = option(default=4, least=1, most=100)
-    max_angle: float = option(default=120.0, above=0, most=180, what="in degrees")
-    step: float = option(default=5.0, above=0, what="in degrees")
-    sigma: float = option(default=5.0, above=0, what="in degrees")
-    turn_seed: int = option(default=0, least=0)
+    turns: int = option(default=4, least=1, most=100, role="fold")
+    max_angle: float = option(default=120.0, above=0, most=180, what="in degrees", role="fold")
+    step: float = option(default=5.0, above=0, what="in degrees", role="fold")
+    sigma: float = option(default=5.0, above=0, what="in degrees", role="label")
+    turn_seed: int = option(default=0, least=0, role="fold")
     batch_size: int = 128
     root = None
 
@@ -110,9 +110,9 @@ class Trials(LDLDataModule):
         positive: (size,) whether an image is positive.
     """
 
-    pictures: int = option(default=1000, least=4, most=10**6)
-    train_fraction: float = option(default=0.5, above=0, below=1, what="a share of the images")
-    draw_seed: int = option(default=0, least=0)
+    pictures: int = option(default=1000, least=4, most=10**6, role="fold")
+    train_fraction: float = option(default=0.5, above=0, below=1, what="a share of the images", role="fold")
+    draw_seed: int = option(default=0, least=0, role="fold")
     val_fraction: float = 0.0
 
     protocol = "trials"
@@ -170,7 +170,7 @@ class ShiftedDigits(Trials):
         margin: Pixels on each side; shifts are 0 to twice as many.
     """
 
-    digit: int = option(default=3, least=0, most=9)
+    digit: int = option(default=3, least=0, most=9, role="label")
     margin: int = option(default=8, least=0, most=4096, what="in pixels")
     train_fraction: float = 0.1
     batch_size: int = 50
@@ -200,7 +200,7 @@ class MixedDigits(Trials):
         positive_digits: The positive digits, each as frequent as the others except for a remainder.
     """
 
-    positive_digits: tuple[int, ...] = (0, 1, 2)
+    positive_digits: tuple[int, ...] = option(default=(0, 1, 2), role="label")
     pictures: int = 3000
     train_fraction: float = 0.4
     batch_size: int = 500
@@ -239,7 +239,7 @@ class ShiftedFaces(Trials):
 
     side: int = option(default=43, least=2, most=4096, what="in pixels")
     margin: int = option(default=10, least=0, most=4096, what="in pixels")
-    faces: Faces = "UTKFace"
+    faces: Faces = option(default="UTKFace", role="fold")
     pictures: int = 800
     batch_size: int = 50
     names_of_labels = "clutter", "face"
@@ -311,9 +311,8 @@ def read_mnist(root: Path) -> tuple[np.ndarray, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             images, digits = file["x_train"], file["y_train"].astype(np.int64)
     except Exception as error:  # numpy, zip and zlib have no common exception
-        raise LDLError(
-            f"{path} is not MNIST as Keras has it (x_train, y_train): {' '.join(str(error).split())}"
-        ) from None
+        reason = " ".join((str(error) or type(error).__name__).split())[:200]
+        raise LDLError(f"{path} is not MNIST as Keras has it (x_train, y_train): {reason}") from None
     if images.shape[1:] != (MNIST_SIDE, MNIST_SIDE) or images.dtype != np.uint8:
         raise LDLError(f"{path} has images {images.shape} {images.dtype}; MNIST's are (N, 28, 28) uint8")
     return images, digits

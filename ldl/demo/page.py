@@ -92,7 +92,7 @@ def _show_rows(gr: Any, page: Any, of: RowPage) -> None:
                 hint = f"{', '.join(of.names[:3])}{', ...' if of.count > 3 else ''}, then one row per line"
                 text = gr.Textbox(label=f"{of.count} features per row, or a CSV", lines=6, placeholder=hint)
                 file = gr.File(label="or a .csv, .parquet, .npz or .mat", type="filepath", height=120)
-                row = gr.Number(0, label="row in the chart", precision=0, minimum=0)
+                row = _as_sent(gr.Number(0, label="row in the chart", precision=0, minimum=0))
                 many = gr.Button("Predict", variant="primary")
         with gr.Column(scale=3):
             shown = _outputs(gr)
@@ -108,7 +108,7 @@ def _fields(gr: Any, of: RowPage) -> list[Any]:
         with gr.Row():
             for name, usual, choices in of.fields[start : start + FIELDS_PER_LINE]:
                 if choices is None:
-                    fields.append(gr.Number(usual, label=name, min_width=80))
+                    fields.append(_as_sent(gr.Number(usual, label=name, min_width=80)))
                 elif choices:
                     fields.append(gr.Dropdown(choices, value=usual, label=name, allow_custom_value=True, min_width=80))
                 else:
@@ -119,8 +119,10 @@ def _fields(gr: Any, of: RowPage) -> list[Any]:
 def _show_images(gr: Any, of: PicturePage) -> None:
     with gr.Row():
         with gr.Column(scale=2):
-            given = gr.Image(label="image", type="filepath", sources=["upload", "webcam", "clipboard"], height=320)
-            face = gr.Number(1, label="face in the chart", precision=0, minimum=1, visible=of.detector is not None)
+            sources = ["upload", "webcam", "clipboard"]
+            given = _as_uploaded(gr.Image(label="image", type="filepath", sources=sources, height=320))
+            shows_face = of.detector is not None
+            face = _as_sent(gr.Number(1, label="face in the chart", precision=0, minimum=1, visible=shows_face))
             go = gr.Button("Predict", variant="primary")
             found = f"Faces are found by {of.detector.name}." if of.detector else ""
             gr.Markdown(found or f"The whole image is used{' as one face' if of.of_faces else ''}.")
@@ -128,6 +130,18 @@ def _show_images(gr: Any, of: PicturePage) -> None:
             drawn = _image(gr, "faces" if of.of_faces else "image with its prediction")
             shown = _outputs(gr)
     _bind(gr, go, of.of_picture, [given, face], [drawn, *shown], "predict")
+
+
+def _as_uploaded(image: Any) -> Any:
+    """Let an image component hand on the uploaded file, which gradio would decode and convert to RGB first."""
+    image.preprocess = lambda payload: payload and payload.path
+    return image
+
+
+def _as_sent(number: Any) -> Any:
+    """Let a number component hand on what was sent: gradio raises errors of its own for text."""
+    number.preprocess = lambda payload: payload
+    return number
 
 
 def _outputs(gr: Any) -> list[Any]:
@@ -182,9 +196,9 @@ class RowPage:
 
     def of_fields(self, *values: Any) -> tuple[Table, str, Table]:
         """Return table, chart and evidence of the row in the fields; an empty field is a missing feature."""
-        if self.encoding is not None:
-            return self._show(np.array([values], dtype=object), 0)
-        return self._show(np.array([[np.nan if value is None else value for value in values]], dtype=float), 0)
+        of_numbers = [choices is None for _, _, choices in self.fields]
+        row = [_number(*pair) if plain else pair[0] for *pair, plain in zip(values, self.names, of_numbers)]
+        return self._show(np.array([row], dtype=float if self.encoding is None else object), 0)
 
     def of_table(self, text: str | None, file: str | None, row: float | None) -> tuple[Table, str, Table]:
         """Return the table of all rows of a file, or of pasted text, and chart and evidence of one ``row``."""
@@ -280,9 +294,20 @@ def _usual(scaling: dict[str, Any], count: int) -> list[float]:
     return [float(f"{number:.4g}") for number in row]
 
 
-def _whole_number(number: float | None, what: str) -> int:
-    if number is None:
-        raise LDLError(f"the field '{what}' is empty; give a whole number")
+def _number(sent: Any, what: str) -> float:
+    """Return the number of a field, NaN if it is empty. Raises LDLError."""
+    number = np.nan if sent is None else read_number(str(sent))
+    if np.isinf(number):
+        raise LDLError(f"the field {what!r} is {str(sent)[:80]!r}; give a number, or leave it empty")
+    return number
+
+
+def _whole_number(sent: Any, what: str) -> int:
+    number = _number(sent, what)
+    if np.isnan(number):
+        raise LDLError(f"the field {what!r} is empty; give a whole number")
+    if number != round(number):
+        raise LDLError(f"the field {what!r} is {number:g}; give a whole number")
     return int(number)
 
 

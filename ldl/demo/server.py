@@ -14,6 +14,9 @@ from ldl.errors import LDLError
 from ldl.inference import Predictor
 
 HOST = "127.0.0.1"
+HOSTS = (HOST, "localhost")
+"""Names of this machine in requests. A request with another name comes from a web page that gave its own name to this
+address (DNS rebinding), and would read the answer."""
 PRIVATE = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"}
 """Environment variables that switch off the telemetry of gradio and of the Hugging Face hub."""
 
@@ -21,6 +24,8 @@ PRIVATE = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"}
 @contextmanager
 def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> Iterator[str]:
     """Serve the page of a checkpoint within the block and yield its address; delete uploaded images at the end.
+
+    Only requests to this machine by its own name are answered.
 
     Args:
         checkpoint: The checkpoint file.
@@ -33,6 +38,9 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
     """
     os.environ.update(PRIVATE)
     gradio = import_gradio()
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+
     predictor = Predictor.from_checkpoint(checkpoint)
     finds = None if detector is None else find_detector(detector)
     title = f"{type(predictor.task.head).__name__}: {checkpoint}"
@@ -53,6 +61,7 @@ def serving(checkpoint: str | Path, port: int, detector: str | None = None) -> I
                 footer_links=["api"],
                 max_file_size="100mb",
                 theme=theme,
+                app_kwargs={"middleware": [Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS)]},
             )
         except OSError as error:
             raise LDLError(f"port {port} of {HOST} cannot be taken: {error}; give another with --port") from None

@@ -6,6 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ldl.errors import LDLError
+from ldl.validation.yaml_text import Quoted, Scalar, load_option, resolved, spelling
+
 
 class Given(NamedTuple):
     """An option of a command line.
@@ -68,7 +71,25 @@ def below(options: Iterable[Given], part: str) -> list[str]:
 
 def dotted(options: dict[str, Any]) -> list[str]:
     """Return the command line of options that are given by their dotted names."""
-    return [f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in options.items()]
+    return [f"--{name}={_word(value)}" for name, value in options.items()]
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict | list) else spelling(value)
+
+
+def typed(where: str, content: Any) -> Any:
+    """Return values of a file for :func:`dotted`: 007 and 1e-3 stay texts, until the type of their option decides.
+
+    Raises LDLError for a text in quotes that a command line cannot spell.
+    """
+    if isinstance(content, Quoted) and load_option(content) != content:
+        raise LDLError(f"{where} is the text {str(content)!r}, which no command line can give; take another text")
+    if isinstance(content, dict):
+        return {name: typed(f"{where}.{name}", value) for name, value in content.items()}
+    if isinstance(content, list):
+        return [typed(where, each) for each in content]
+    return content.text if isinstance(content, Scalar) else resolved(content)
 
 
 def plain(name: str) -> str:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import pytorch_lightning as pl
+from albumentations import BaseCompose, BasicTransform
 from jsonargparse import Namespace, set_parsing_settings
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 # Packages whose classes can be named, so that all of them exist wherever names are looked up.
+import ldl.callbacks  # noqa: F401
 import ldl.heads  # noqa: F401
 import ldl.inference.data  # noqa: F401
 from ldl.backbones.base import Backbone
@@ -35,8 +39,21 @@ BASES: dict[str, type] = {
 OURS = ("model.head", "data", "model.backbone")
 """Those of ``BASES`` that ldl and plugins define classes for."""
 
-ALLOWED = ("ldl", "torch.optim", "pytorch_lightning", "albumentations")
-"""Packages whose classes a configuration beside a checkpoint may name. Modules of plugins are allowed too."""
+ALLOWED = ("ldl", "torch.optim", "albumentations")
+"""Packages whose heads, data, backbones, optimisers, schedulers, callbacks and image transforms a configuration beside
+a checkpoint may name. Those of plugins are allowed too."""
+
+HARMLESS = tuple(
+    f"pytorch_lightning.{name}"
+    for name in (
+        *("callbacks.EarlyStopping", "callbacks.ModelCheckpoint", "callbacks.LearningRateMonitor", "callbacks.Timer"),
+        *("callbacks.GradientAccumulationScheduler", "callbacks.StochasticWeightAveraging", "callbacks.ModelSummary"),
+        *("callbacks.RichModelSummary", "callbacks.RichProgressBar", "callbacks.TQDMProgressBar"),
+        *("callbacks.DeviceStatsMonitor", "loggers.CSVLogger", "loggers.TensorBoardLogger"),
+    )
+)
+"""Classes of Lightning that it may name: none calls a function that it is given, or writes where
+:mod:`ldl.engine.beside` does not look."""
 
 
 def subclasses(base: type) -> Iterator[type]:
@@ -61,28 +78,51 @@ def find_class(key: str, given: str) -> type | None:
 
 
 @contextmanager
-def class_paths(beside: Path | None) -> Iterator[None]:
+def class_paths(beside: Path | None, named: Iterable[str] = ()) -> Iterator[None]:
     """Restrict the class paths that the parser imports within the block.
 
     Commands, interpreters and unpicklers, as jsonargparse lists them, are never allowed. The user trusts a
-    configuration that the command line names. A configuration that was found beside a checkpoint may name classes of
-    ``ALLOWED`` and of plugins only.
+    configuration that the command line names. A configuration that was found beside a checkpoint may name the classes
+    of :func:`harmless_paths` only, and no function.
 
     Args:
         beside: The configuration that was found beside a checkpoint, or None.
+        named: Import paths that the user has named beside it.
     """
     with restored_parsing_settings():
         if beside is None:
             set_parsing_settings(import_path_denylist=[])  # turns jsonargparse's warning into an error
         else:
-            set_parsing_settings(import_path_denylist=["*"], import_path_allowlist=[*ALLOWED, *_plugins()])
+            known = (path for path in named if _is_dotted(path))
+            set_parsing_settings(import_path_denylist=["*"], import_path_allowlist=[*harmless_paths(), *known])
         yield
 
 
-def _plugins() -> set[str]:
-    bases = [BASES[key] for key in OURS]
-    modules = {cls.__module__ for base in bases for cls in (base, *subclasses(base))}
-    return {module for module in modules if all(part.isidentifier() for part in module.split("."))}
+def harmless_paths() -> set[str]:
+    """Return the import paths of all classes that a configuration beside a checkpoint may name."""
+    plugins = {cls.__module__ for key in OURS for cls in subclasses(BASES[key])}
+    bases = [*BASES.values(), pl.Callback, BasicTransform, BaseCompose]
+    classes = {cls for base in bases for cls in (base, *subclasses(base))}
+    allowed = {
+        cls
+        for cls in classes
+        if cls.__module__ in plugins or any(f"{cls.__module__}.".startswith(f"{name}.") for name in ALLOWED)
+    }
+    allowed |= {pkgutil.resolve_name(path) for path in HARMLESS}
+    return {path for cls in allowed for path in _import_paths(cls) if _is_dotted(path)}
+
+
+def _import_paths(cls: type) -> Iterator[str]:
+    """Yield the path of a class, and those by which the packages above its module export it."""
+    yield f"{cls.__module__}.{cls.__qualname__}"
+    package = cls.__module__
+    while package := package.rpartition(".")[0]:
+        if getattr(sys.modules.get(package), cls.__name__, None) is cls:
+            yield f"{package}.{cls.__name__}"
+
+
+def _is_dotted(path: str) -> bool:
+    return "." in path and all(part.isidentifier() for part in path.split("."))
 
 
 def check_factories(model: Namespace) -> None:

@@ -15,28 +15,10 @@ from ldl.errors import LDLError, did_you_mean
 from ldl.plugins import project_root
 from ldl.spec import current_path
 from ldl.validation.files import read_text
+from ldl.validation.yaml_text import load, load_option
 
 ONE_WITH_THE_DEFAULT = "digits_ldlf"
 """A name of ``configs/default.yaml``."""
-
-
-class _Loader(yaml.SafeLoader):
-    """Read dates as text, as the parser does; raise YAMLError for a key that is given twice."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
-        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        lines: dict[str, int] = {}
-        for key, _ in node.value:
-            if key.tag.endswith(":str") and key.value in lines:
-                problem = f"{key.value!r} is given again, after line {lines[key.value]}; remove one"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            if key.tag.endswith(":str"):
-                lines[key.value] = key.start_mark.line + 1
-        return super().construct_mapping(node, deep)
 
 
 def configs_folder() -> Path:
@@ -80,7 +62,7 @@ def find_config(given: str) -> str:
 
 
 def read_config(given: str | Path) -> dict[str, Any]:
-    """Return the content of a configuration, given as for :func:`find_config`.
+    """Return the content of a configuration, given as for :func:`find_config`, as :mod:`ldl.validation.yaml_text` has it.
 
     Raises:
         LDLError: there is no such file, or it is no mapping of options in YAML.
@@ -99,9 +81,9 @@ def has_key(given: str, key: str) -> bool:
 
 
 def read_value(name: str, text: str) -> Any:
-    """Return the value that a command line gives an option. Raises LDLError if it is no YAML."""
+    """Return the value that a command line gives an option. Raises LDLError for a mistake inside of brackets."""
     try:
-        return yaml.load(text, _Loader)
+        return load_option(text)
     except yaml.YAMLError as error:
         raise LDLError(f"{name} {text!r} is no YAML: {_reason(error)}; put a text in quotes") from None
 
@@ -143,7 +125,7 @@ def _read(path: str, state: object) -> dict[str, Any]:
 
 def _parsed(path: str, text: str) -> dict[str, Any]:
     try:
-        content = yaml.load(with_current_paths(text), _Loader)
+        content = load(with_current_paths(text))
     except yaml.YAMLError as error:
         raise LDLError(f"{path} is no configuration: {_reason(error)}") from None
     except TypeError:  # a mapping or a list for a key

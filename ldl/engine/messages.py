@@ -129,7 +129,7 @@ def _denied(path: str, key: str, beside: bool) -> str:
         return f"{key} names {path}, which runs commands or loads code; name a class that makes such a part"
     return (
         f"{key} names {path}: the configuration found beside the checkpoint may name classes of {', '.join(ALLOWED)} "
-        "and of plugins; if its source is safe, name the file with -c"
+        "and of plugins, and a few of Lightning, but no function; if its source is safe, name the file with -c"
     )
 
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
-from functools import reduce
-from operator import or_
-from typing import Any, Literal, get_args
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
-import yaml
 from jsonargparse import ArgumentError, Namespace
 from jsonargparse.typing import PositiveInt
-from lightning_utilities.core.enums import StrEnum
 from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI
 from pytorch_lightning.loggers import Logger
@@ -23,7 +18,6 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 
 from ldl.checkpoint import write_whole
 from ldl.data.base import LDLDataModule
-from ldl.engine._compat import replaced_adapt
 from ldl.engine.arguments import Given, plain, tokenize, words_of
 from ldl.engine.classes import BASES, check_factories, find_class
 from ldl.engine.configs import merge, read_config, read_value, with_current_paths
@@ -33,6 +27,7 @@ from ldl.engine.processes import check_strategy, is_single_in_slurm, set_node_ra
 from ldl.engine.ranges import check_ranges
 from ldl.engine.signals import SignalHandlers, listen_for_requeue, watch_processes
 from ldl.engine.training import Select
+from ldl.engine.values import BEGINS, MODE, document, our_rules
 from ldl.errors import LDLError
 from ldl.task import Task
 
@@ -44,9 +39,6 @@ TRAINER_DEFAULTS = {"use_distributed_sampler": False}
 
 OPTIMIZER = "torch.optim.AdamW"
 """The default of ``Task``."""
-
-# Defaults of Lightning's callbacks are such members, as in ``Timer``; YAML cannot write them.
-yaml.SafeDumper.add_multi_representer(StrEnum, lambda dumper, member: dumper.represent_str(member.value))
 
 RUN_OPTIONS: dict[str, tuple[Any, Any, str]] = {
     "stage": (
@@ -76,6 +68,12 @@ RUN_OPTIONS: dict[str, tuple[Any, Any, str]] = {
         "Precision of float32 matrix products: highest is float32 throughout, high is TF32 and medium bfloat16, on "
         "GPUs that have these.",
     ),
+    "quote_formulas": (
+        bool,
+        False,
+        "Write names in predictions.csv that begin with =, +, - or @ with an apostrophe before them, for spreadsheet "
+        "programs, which read such cells as formulas. Numbers stay as they are.",
+    ),
     "wandb": (WandbOptions, WandbOptions(), "Weights & Biases."),
 }
 """Options of a run besides ``model``, ``data`` and ``trainer``: type, default, description."""
@@ -99,7 +97,7 @@ class LDLCLI(LightningCLI):
 
     def __init__(self, args: list[str]) -> None:
         self.given = tokenize(args)
-        with _our_rules(), refusals():
+        with our_rules(), refusals():
             super().__init__(
                 Task,
                 LDLDataModule,
@@ -107,7 +105,11 @@ class LDLCLI(LightningCLI):
                 save_config_callback=None,
                 trainer_defaults=TRAINER_DEFAULTS,
                 seed_everything_default=0,
-                parser_kwargs={"exit_on_error": False, "description": "Train and test models of label distributions."},
+                parser_kwargs={
+                    "exit_on_error": False,
+                    "description": "Train and test models of label distributions.",
+                    "parser_mode": MODE,
+                },
                 args=_with_one_config(self.given),
                 run=False,
                 auto_configure_optimizers=False,
@@ -151,14 +153,14 @@ class LDLCLI(LightningCLI):
 
     def make_data(self, config: Namespace) -> LDLDataModule:
         """Build the data module of a configuration."""
-        with _our_rules():
+        with our_rules():
             return self.parser.instantiate(config).data
 
     def _instantiate(self, config: Namespace) -> Namespace:
         torch.set_float32_matmul_precision(config.matmul_precision)
         without_data = config.clone()
         without_data.pop("data")
-        with _our_rules():
+        with our_rules():
             return self.parser.instantiate(without_data)
 
     def make_trainer(
@@ -216,8 +218,8 @@ class LDLCLI(LightningCLI):
                 options[name] = value
         if config.stage in ("fit", "crossval"):
             config.ckpt_path = None
-        with _our_rules():
-            return self.parser.dump(config, skip_unset=False, format="yaml")
+        with our_rules():
+            return str(self.parser.dump(config, skip_unset=False)).removeprefix(BEGINS)
 
 
 def _with_one_config(given: Sequence[Given]) -> list[str]:
@@ -237,7 +239,7 @@ def _with_one_config(given: Sequence[Given]) -> list[str]:
     for key in BASES:
         content, options = _with_class(key, content, options)
     words = [with_current_paths(word) for word in words_of(options)]
-    return [f"--config={yaml.safe_dump(content, sort_keys=False)}", *words]
+    return [f"--config={document(content)}", *words]
 
 
 def _with_class(key: str, content: dict[str, Any], options: list[Given]) -> tuple[dict[str, Any], list[Given]]:
@@ -264,32 +266,3 @@ def _is_known(option: Given, prefix: str, known: Collection[str]) -> bool:
     """Return whether an option is outside the class, or the class has it."""
     name = plain(option.name)
     return not name.startswith(prefix) or name.removeprefix(prefix).split(".")[0] in known
-
-
-def _our_rules() -> AbstractContextManager[None]:
-    """Apply the rules below within the block: whenever jsonargparse parses, makes objects or writes YAML."""
-    return replaced_adapt(_adapt)
-
-
-def _adapt(adapt: Callable[..., Any], val: Any, typehint: Any, **kwargs: Any) -> Any:
-    """Keep the texts of a list of texts, so that ``[yes, 01]`` is no bool and no number, and try int before float."""
-    given = kwargs.get("orig_val")
-    if isinstance(getattr(val, "val", None), list):
-        val = given  # the value of an option of a class, which the class reads itself
-    if isinstance(val, list) and isinstance(given, str) and get_args(typehint)[:1] == (str,):
-        texts = yaml.load(given, yaml.BaseLoader)  # noqa: S506  (makes nothing but texts, lists and dicts)
-        val = texts if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else val
-    return adapt(val, whole_numbers_first(typehint), **kwargs)
-
-
-def whole_numbers_first(typehint: Any) -> Any:
-    """Return a union with int before float: ``1`` is one batch, and ``1.0`` all of them.
-
-    The cache of typing may swap the members of a union.
-    """
-    members = get_args(typehint)
-    if not (int in members and float in members):
-        return typehint
-    # A str, such as a time, comes after numbers: it would accept any number as it is written.
-    numbers = (int, float)
-    return reduce(or_, sorted(members, key=lambda kind: numbers.index(kind) if kind in numbers else len(numbers)))

@@ -27,12 +27,14 @@ from ldl.inference.data import TableFile, WholePictures
 from ldl.options import options_of
 from ldl.protocols import Fold
 from ldl.spec import from_spec
+from ldl.tables.csv_table import MARKS
+from ldl.validation.yaml_text import resolved
 
 KEY = "options"
 """Entry of a checkpoint: the configuration of its run."""
 DISPLAY_OPTIONS = ("logger", "enable_progress_bar", "enable_checkpointing", "enable_model_summary")
 """Options of a trainer that change no result."""
-PLACE_OPTIONS = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler")
+PLACE_OPTIONS = ("wandb", "run_dir", "ckpt_path", "stage", "jobs", "scheduler", "quote_formulas")
 """Options of a run that change no result."""
 RESTORED = ("optimizer", "lr_scheduler", "start", "backbone")
 """Parts of ``model`` that a resumed run takes from its checkpoint; of the backbone, only ``BEGINNINGS``."""
@@ -48,7 +50,16 @@ SAMPLED = 1000
 LABELLING = {
     f"--data.{name}"
     for name in (
-        *("group_key", "target_key", "value_key", "normalize", "label_names", "label_values", "label_unit"),
+        *(
+            "group_key",
+            "split_column",
+            "target_key",
+            "value_key",
+            "normalize",
+            "label_names",
+            "label_values",
+            "label_unit",
+        ),
         *("low", "high", "step", "unit", "sigma", "encoder", "balance"),
     )
 }
@@ -114,7 +125,7 @@ def _pairs(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, Any, A
 def _saved(checkpoint: dict[str, Any], path: str) -> dict[str, Any]:
     """Return the configuration of a checkpoint's run; empty if it is unknown."""
     kept, beside = checkpoint.get(KEY), Path(path).parent.parent / "config.yaml"
-    saved = kept.get("given") if isinstance(kept, dict) else read_config(beside) if beside.is_file() else {}
+    saved = kept.get("given") if isinstance(kept, dict) else resolved(read_config(beside)) if beside.is_file() else {}
     return saved if isinstance(saved, dict) else {}
 
 
@@ -201,7 +212,7 @@ def _class_for(described: dict[str, Any], path: str) -> type[LDLDataModule] | No
     known = described.get("preprocessing") or {}
     if "scaling" in known:
         return TableFile
-    a_list = path.lower().endswith((".csv", ".json", ".txt")) and os.path.isfile(os.path.expanduser(path))
+    a_list = path.lower().endswith((*MARKS, ".json", ".txt")) and os.path.isfile(os.path.expanduser(path))
     if a_list and shows_faces(known):
         return None
     if "crop_size" in known:

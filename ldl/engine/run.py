@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
-import yaml
 from jsonargparse import Namespace
 
-from ldl.checkpoint import CHECKPOINT_KEY, check_same_model
+from ldl.checkpoint import CHECKPOINT_KEY, check_same_model, replacing
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.engine import console, loggers, results
@@ -48,6 +47,7 @@ from ldl.errors import LDLError
 from ldl.reports.edges import report_for
 from ldl.spec import differences, with_changes
 from ldl.task import Task
+from ldl.validation.yaml_text import load_values
 
 
 def run(cli: LDLCLI) -> None:
@@ -64,7 +64,8 @@ def run(cli: LDLCLI) -> None:
     with run_dir_lock(folder, read_by(config, data)), cleanup_on_error(folder), refusals():
         trainer = make_trainer(cli, config, data, folder, checkpoint)
         launch = Launch(launch_of(text), checkpoint.get("global_step", -1))
-        trainer.callbacks += [launch, report_for(task, data, folder)]  # type: ignore[attr-defined]
+        report = report_for(task, data, folder, quote=config.quote_formulas)
+        trainer.callbacks += [launch, report]  # type: ignore[attr-defined]
         content: dict[str, Any] = {}
 
         def write(entry: dict[str, Any], seconds: float) -> None:
@@ -77,7 +78,7 @@ def run(cli: LDLCLI) -> None:
                 console.origin(config.ckpt_path, checkpoint) if checkpoint else console.pretrained(task.backbone)
             )
             if checkpoint and config.stage == "fit":
-                console.say(changes_of(checkpoint, config.ckpt_path, yaml.safe_load(text)))
+                console.say(changes_of(checkpoint, config.ckpt_path, load_values(text)))
             if data.trained_elsewhere:
                 console.say("group leakage cannot be counted: the weights are not known to be trained on these data")
             if config.stage == "predict":
@@ -133,7 +134,7 @@ def make_task(
     resumes = config.stage == "fit" and bool(checkpoint)
     if resumes:
         check_same_model(checkpoint, task.head, task.backbone)
-        check_resumed(checkpoint, config.ckpt_path, yaml.safe_load(cli.dump(config)))
+        check_resumed(checkpoint, config.ckpt_path, load_values(cli.dump(config)))
         data.follow_labels(labels_of(checkpoint, config.ckpt_path))
     elif config.stage in ("test", "predict"):
         task = _saved_task(cli, config, data, task, checkpoint)
@@ -217,7 +218,7 @@ def make_trainer(
         LDLError: The trainer, the checkpoint or the directory does not fit the configuration.
     """
     text, first_step = cli.dump(config, data.chosen), checkpoint.get("global_step", 0)
-    content = yaml.safe_load(text)
+    content = load_values(text)
     callbacks: list[pl.Callback] = []
     if config.stage == "fit":
         callbacks += _make_checkpoints(config, data, folder)
@@ -240,7 +241,8 @@ def make_trainer(
     ]
     if process_rank() == 0:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.yaml").write_text(text, encoding="utf-8")
+        with replacing(folder / "config.yaml") as file:
+            file.write(text.encode())
     return trainer
 
 

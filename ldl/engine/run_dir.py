@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from jsonargparse import Namespace
 
-from ldl.checkpoint import MENDED
+from ldl.checkpoint import MENDED, replacing
 from ldl.collective import process_rank
 from ldl.data.base import LDLDataModule
 from ldl.engine import signals
@@ -164,7 +164,8 @@ def cleanup_on_error(folder: Path) -> Iterator[None]:
                 with suppress(OSError):
                     path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
             if before is not None:
-                config.write_bytes(before)
+                with replacing(config) as file:
+                    file.write(before)
         raise
 
 

@@ -14,9 +14,9 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 
 from ldl.data.base import Loaded
 from ldl.data.names import label_places, matching
+from ldl.data.tables.checks import check_distributions
 from ldl.data.tables.columns import is_plain, typed
 from ldl.data.tables.feature_columns import FeatureColumns
-from ldl.data.tables.reading import check_distributions
 from ldl.data.tables.tabular_values import choose_grid, choose_sigma
 from ldl.errors import LDLError
 from ldl.labels import LABEL_PREFIX, Encoder, LabelSpace

@@ -11,11 +11,10 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 import torch
-import yaml
 
 from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
-from ldl.engine.arguments import Given, dotted, last_value, plain, tokenize, words_of
+from ldl.engine.arguments import Given, dotted, last_value, plain, tokenize, typed, words_of
 from ldl.engine.configs import find_config, has_key, read_config
 from ldl.engine.messages import no_option_of
 from ldl.engine.parser import LDLCLI
@@ -34,6 +33,7 @@ from ldl.experiments.identity import (
 from ldl.experiments.selection import Candidate, Selection, Setting
 from ldl.options import Option
 from ldl.task import Task
+from ldl.validation.yaml_text import dump, resolved
 
 T = TypeVar("T")
 
@@ -100,8 +100,8 @@ class ComparisonFile:
 
     def command(self, entry: Entry, setting: Setting) -> list[str]:
         """Return the command line of a run that trains a candidate in a setting."""
-        run = entry.run if isinstance(entry.run, str) else yaml.safe_dump(entry.run)
-        common = ["-c", yaml.safe_dump(self.common)] if self.common else []
+        run = entry.run if isinstance(entry.run, str) else dump(entry.run)
+        common = ["-c", dump(self.common)] if self.common else []
         # Another class of data starts from its own defaults, to which the candidate's options are added.
         data = words_of(option for option in tokenize(self.args) if option.name == "--data")
         rest = words_of(option for option in tokenize(self.args) if option.name != "--data")
@@ -170,7 +170,7 @@ def read_comparison(args: list[str]) -> ComparisonFile | None:
     rest = words_of(option for option in given if option.name not in ("--stage", "--run_dir") and option is not file)
     path = Path(find_config(file.value))
     content = read_config(path)
-    entries, choose = content.pop("candidates"), content.pop("choose", None) or {}
+    entries, choose = content.pop("candidates"), resolved(content.pop("choose", None) or {})
     content.pop("stage", None)
     if not isinstance(entries, dict) or not entries:
         raise LDLError(f"{path}: candidates is {entries!r}, but must be a mapping of names to run configurations")
@@ -185,6 +185,9 @@ def read_comparison(args: list[str]) -> ComparisonFile | None:
 
 
 def _read_entry(where: str, given: Any) -> Entry:
+    if isinstance(given, dict):
+        settings = {name: given[name] for name in ("options", "tuning", "grid") if name in given}
+        given = {**given, **typed(where, settings)}
     entry = Entry(given) if isinstance(given, str) else read_part(Entry, given, where, {})
     if not entry.run:
         raise LDLError(f"{where} is {given!r}, but must name a run, such as run: tabular/ldlf")
@@ -338,12 +341,28 @@ def identities(candidates: list[RunCandidate], selection: Selection) -> dict[str
 
 
 def _have_same_rows(data: LDLDataModule, other: LDLDataModule) -> bool:
-    """Return whether the targets and the test rows of all folds are equal."""
+    """Return whether the labels, the targets and the test rows of all folds are equal."""
     if data is other:
         return True
-    if (data.num_folds, data.size) != (other.num_folds, other.size):
+    if not have_same_tests(data, other):
         return False
-    folds = range(data.num_folds)
-    same_tests = all(np.array_equal(split_of(data, fold).test, split_of(other, fold).test) for fold in folds)
     targets = zip(*(pieces(each.columns["target"]) for each in (data, other)))
-    return same_tests and all(torch.equal(ours, others) for ours, others in targets)
+    return all(torch.equal(ours, others) for ours, others in targets)
+
+
+def have_same_tests(data: LDLDataModule, other: LDLDataModule) -> bool:
+    """Return whether two data modules have the same labels, test rows in all folds, and tests of the current fold."""
+    if (data.labels, data.num_folds, data.size) != (other.labels, other.num_folds, other.size):
+        return False
+    folds = range(data.num_folds) or [data.fold]
+    if not all(np.array_equal(split_of(data, fold).test, split_of(other, fold).test) for fold in folds):
+        return False
+    rows = torch.from_numpy(np.sort(data.split.test))
+    names = {name for each in (data, other) for name in ("target", "value", "votes") if name in each.columns}
+    if not all(name in each.columns for each in (data, other) for name in names):
+        return False
+    return all(_equal(data.columns[name][rows], other.columns[name][rows]) for name in names)
+
+
+def _equal(ours: torch.Tensor, others: torch.Tensor) -> bool:
+    return ours.shape == others.shape and torch.allclose(ours, others, rtol=0, atol=0, equal_nan=True)

@@ -79,6 +79,7 @@ class Folds:
         select: Weights to test.
         key: Whatever decides the results; None keeps no folds.
         draws: Whether each fold gets charts of its own.
+        quote: Whether ``predictions.csv`` marks text that looks like a formula.
     """
 
     make_task: Callable[[], Task]
@@ -89,6 +90,7 @@ class Folds:
     select: Select = "last"
     key: Key | None = None
     draws: bool = True
+    quote: bool = False
 
     def read(self, number: int) -> FoldResult | None:
         """Return a finished fold, or None; see :func:`read_fold`."""
@@ -116,7 +118,7 @@ class Folds:
         task.build(data.labels, data.input_shape)
         trainer = self.trainer() if callable(self.trainer) else self._make_trainer(self.trainer or {}, folder)
         if folder is not None:
-            report = report_for(task, data, folder, self.draws)
+            report = report_for(task, data, folder, self.draws, self.quote)
         else:  # the rows of maps are too many to keep
             report = pl.Callback() if task.gives_maps else CollectRows()
         trainer.callbacks += [SameFolds(*(missing or [number])), report]  # type: ignore[attr-defined]
@@ -197,6 +199,7 @@ def crossvalidate(
     rows: list[Rows] | None = None,
     each: Callable[[dict[str, Any]], None] | None = None,
     key: Key | None = None,
+    quote: bool = False,
 ) -> dict[str, Any]:
     """Train and test the folds of a data module, each with a new task and from the same seed; the data are read once.
 
@@ -215,6 +218,7 @@ def crossvalidate(
             ``target`` (n, C), ``value`` and ``predicted_value`` (n,), in the order of the data set.
         each: Function of the ``results.json`` of every fold that was trained.
         key: Whatever decides the results. Folds in the folder with this key are not trained again.
+        quote: Whether ``predictions.csv`` marks text that looks like a formula.
 
     Returns:
         The content of ``results.json``: the entries of the ``folds``, their ``mean`` and ``std``, and as ``pooled`` the
@@ -237,7 +241,7 @@ def crossvalidate(
     if select == "best" and folder is None and not callable(trainer):
         raise LDLError("select 'best' needs a place for the checkpoints of each fold; give a folder, or take 'last'")
     place = None if folder is None else Path(folder)
-    own = Folds(make_task, data, seed, trainer, place, select, key, draws=len(numbers) <= MAX_DRAWN)
+    own = Folds(make_task, data, seed, trainer, place, select, key, len(numbers) <= MAX_DRAWN, quote)
     results = {number: own.read(number) for number in numbers}
     task = None
     while missing := [number for number, result in results.items() if result is None]:
@@ -376,6 +380,7 @@ def run_crossval(cli: LDLCLI, parse: Parse) -> None:
             select=folds.select,
             each=console.report_fold,
             key=folds.key,
+            quote=folds.quote,
         )
         show(folder, content, data)
 
@@ -409,8 +414,8 @@ def configured_folds(cli: LDLCLI, data: LDLDataModule, folder: Path, key: Key, q
         announced = True  # the other folds have the same model
         return trainer
 
-    draws = data.num_folds <= MAX_DRAWN
-    return Folds(task_of_fold, data, seed_of(cli.config), trainer_of_fold, folder, cli.config.select, key, draws)
+    draws, quote, seed = data.num_folds <= MAX_DRAWN, cli.config.quote_formulas, seed_of(cli.config)
+    return Folds(task_of_fold, data, seed, trainer_of_fold, folder, cli.config.select, key, draws, quote)
 
 
 def of_fold(config: Namespace, fold: int) -> Namespace:

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from jsonargparse import Namespace
 
 from ldl.backbones.timm_network import local_weights
@@ -29,10 +28,10 @@ from ldl.data.base import LDLDataModule
 from ldl.data.storage import pieces
 from ldl.engine.record import DISPLAY_OPTIONS, PLACE_OPTIONS
 from ldl.errors import LDLError
+from ldl.options import names_with_role
 from ldl.protocols import Fold
+from ldl.validation.yaml_text import load_values
 
-DATA_PLACES = ("path", "root", "cache_dir", "in_memory", "num_workers", "prefetch")
-"""Options of data modules that change no result while the content is the same."""
 VERSIONED = {"ldl", "torch", "pytorch_lightning", "lightning", "lightning_fabric", "albumentations"}
 VERSIONED |= sys.stdlib_module_names
 """Packages whose classes change only with their version."""
@@ -44,7 +43,7 @@ OTHER_WORKER = (
 
 def data_text(text: str) -> str:
     """Return the data part of a YAML configuration without the fold."""
-    content = yaml.safe_load(text)["data"]
+    content = load_values(text)["data"]
     content.get("init_args", {}).pop("fold", None)
     return json.dumps(content, sort_keys=True)
 
@@ -54,8 +53,8 @@ def deciding_options(text: str) -> dict[str, Any]:
 
     The fold and the content of the data are left out.
     """
-    content: dict[str, Any] = yaml.safe_load(text)
-    for name in ("fold", *DATA_PLACES):
+    content: dict[str, Any] = load_values(text)
+    for name in ("fold", *names_with_role(LDLDataModule, "path", "place")):
         content["data"].get("init_args", {}).pop(name, None)
     for name in DISPLAY_OPTIONS:
         content["trainer"].pop(name, None)

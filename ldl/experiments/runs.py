@@ -15,28 +15,21 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from ldl.data.base import LDLDataModule
 from ldl.errors import LDLError, did_you_mean
 from ldl.experiments.statistics import p_value
 from ldl.metrics.registry import higher_is_better
+from ldl.options import names_with_role
 from ldl.plugins import discover
 from ldl.tables.entries import read_number
+from ldl.validation.yaml_text import load_values
 
 SHOWN = ("kl", "mae", "accuracy", "ods")
 """Metrics that the table shows if any run has them."""
 COLUMNS = ("when", "data", "protocol", "head", "stage", "folds")
-FOLD_OPTIONS = tuple(
-    f"data.{name}"
-    for name in (
-        *("class_path", "path", "root", "protocol", "split_list", "folds", "fold_seed", "group_key", "value_key"),
-        *("low", "high", "step", "detector", "skip_unreadable", "pictures", "draw_seed", "turns", "train_fraction"),
-        *("digit", "positive_digits", "faces", "target_key"),
-    )
-)
-"""Options that decide which rows are in which fold."""
 NOT_COMPARED = ("run_dir.", "wandb.", "data.fold.", "stage.", "trainer.logger.", "trainer.default_root_dir.")
 """Options that a comparison of two runs leaves out."""
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, StopIteration)
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -105,7 +98,7 @@ def read_run(folder: Path) -> Run:
     file = folder / ("comparison.json" if is_comparison else "results.json")
     first = folder if (folder / "config.yaml").is_file() else folder / "fold_0"
     content = _read_mapping(file, json.loads)
-    config = {} if is_comparison else _read_mapping(first / "config.yaml", lambda text: yaml.load(text, LOADER))  # noqa: S506
+    config = {} if is_comparison else _read_mapping(first / "config.yaml", load_values)
     if not config and not content:
         raise LDLError(f"{folder}: neither config.yaml nor results.json; is it a run directory?")
     try:
@@ -319,7 +312,8 @@ def unpaired(first: Run, second: Run) -> str | None:
     for run in (first, second):
         if not run.options:
             return f"the options of {run.folder} are not known"
-    for name in FOLD_OPTIONS:
+    deciding = sorted(names_with_role(LDLDataModule, "path", "fold", "label") - {"fold"})
+    for name in ("data.class_path", *(f"data.{name}" for name in deciding)):
         if first.options.get(name) != second.options.get(name):
             return f"{name} is {first.options.get(name)} and {second.options.get(name)}"
     sizes = [[(fold["fold"], fold.get("n_test")) for fold in run.folds] for run in (first, second)]

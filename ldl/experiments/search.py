@@ -11,9 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import yaml
-
-from ldl.engine.arguments import dotted, plain, tokenize
+from ldl.engine.arguments import dotted, plain, tokenize, typed
 from ldl.engine.configs import find_config, read_config, read_value
 from ldl.engine.messages import no_option_of
 from ldl.errors import LDLError
@@ -21,6 +19,7 @@ from ldl.experiments.candidates import find_file, read_part
 from ldl.experiments.selection import Setting
 from ldl.options import Option
 from ldl.tables.entries import read_number
+from ldl.validation.yaml_text import dump, resolve, resolved
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -113,6 +112,9 @@ def _read_dimension(name: str, given: Any) -> Dimension:
         raise LDLError(f"{where} is {given!r}, but must be one of {EXAMPLES}")
     if unknown := [key for key in given if key not in KEYS]:
         raise LDLError(no_option_of(where, str(unknown[0]), KEYS))
+    given = resolved({name: entry for name, entry in given.items() if name != "values"}) | {
+        "values": typed(where, entry) for name, entry in given.items() if name == "values"
+    }
     if "values" in given:
         values = given["values"]
         distinct = {json.dumps(value) for value in values} if isinstance(values, list) else set()
@@ -139,7 +141,6 @@ def _read_dimension(name: str, given: Any) -> Dimension:
 
 
 def _read_number(where: str, key: str, given: Any) -> Number:
-    # YAML reads 1e-4, which has no point, as text.
     number = read_number(given) if isinstance(given, str) else given
     if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
         raise LDLError(f"{where}: {key} is {given!r}, but must be a number")
@@ -227,9 +228,11 @@ def read_tuning(args: list[str]) -> TuneFile | None:
     ours = [option for option in given if option.name.startswith(PREFIX)]
     if not isinstance(tune, dict):
         raise LDLError(f"{path}: tune is {tune!r}, but must be a mapping with a space, such as {{space: ...}}")
-    tune |= {option.name.removeprefix(PREFIX): read_value(option.name, option.value) for option in ours}
+    for option in ours:
+        value = read_value(option.name, option.value)
+        tune[option.name.removeprefix(PREFIX)] = resolve(value) if isinstance(value, str) else value
     space = tune.pop("space", None)
-    plan = read_plan(tune, f"{path}: tune")
+    plan = read_plan(resolved(tune), f"{path}: tune")
     try:
         dimensions = read_space(space)
     except LDLError as error:
@@ -238,6 +241,6 @@ def read_tuning(args: list[str]) -> TuneFile | None:
     free = [dimension for dimension in dimensions if plain(dimension.name) not in fixed]
     if not free:
         raise LDLError(f"{path}: the command line gives all options of tune.space; leave one of them out")
-    of_run = ["-c", yaml.safe_dump(rest)] if rest else []
+    of_run = ["-c", dump(rest)] if rest else []
     words = [of_run if option is file else option.words for option in given if option not in ours]
     return TuneFile(plan, free, list(itertools.chain(*words)))

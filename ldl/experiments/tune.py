@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytorch_lightning as pl
-import yaml
 from filelock import FileLock
 
 from ldl.charts.drawing import captioned, spared
@@ -30,13 +29,13 @@ from ldl.engine.arguments import plain
 from ldl.engine.console import bars
 from ldl.engine.messages import program, refusals
 from ldl.engine.output import quiet_trainers
-from ldl.engine.parser import LDLCLI
+from ldl.engine.parser import LDLCLI, RUN_OPTIONS
 from ldl.engine.results import print_table
 from ldl.engine.run import make_task, seed_of
 from ldl.engine.run_dir import SEARCHES, check_no_run, check_writable, choose_folder
 from ldl.engine.training import seed_everything
 from ldl.errors import LDLError, did_you_mean
-from ldl.experiments.candidates import NO_FILES, check_from_scratch
+from ldl.experiments.candidates import NO_FILES, check_from_scratch, have_same_tests
 from ldl.experiments.compare import setting_text
 from ldl.experiments.crossval import FoldResult, Folds, Parse, configured_folds
 from ldl.experiments.identity import (
@@ -52,15 +51,24 @@ from ldl.experiments.search import Dimension, TuneFile, grid_size
 from ldl.experiments.selection import ALL, Part, Setting, on_split, validation_splits
 from ldl.experiments.study import Studies, Study, draw_search, load_optuna, write_trials
 from ldl.metrics import higher_is_better, metrics_for
-from ldl.options import check_options
+from ldl.options import ROLES, check_options, role_of
 from ldl.reports.files import write_json
 from ldl.task import Task
+from ldl.validation.yaml_text import load_values
 
 if TYPE_CHECKING:
     import optuna
 
 VALIDATED = ("distribution", "class", "value", "line")
 """Kinds of metrics that validation has: intervals and sets are calibrated after it."""
+DECIDING = ("path", "fold", "validation", "label")
+"""Roles of options that decide what the settings of a search are measured on."""
+LIMITS = [
+    *("trainer.limit_val_batches", "trainer.limit_test_batches", "trainer.overfit_batches", "trainer.fast_dev_run"),
+    *("trainer.limit_predict_batches", "trainer.barebones"),
+]
+"""Options of Lightning that leave instances out."""
+FIXED = "settings are compared on the same instances and labels, so give it once, on the command line"
 
 
 @dataclass(frozen=True)
@@ -157,23 +165,43 @@ def _is_maximized(task: Task, data: LDLDataModule, metric: str) -> bool:
 
 
 def _checked(dimension: Dimension, file: TuneFile, parse: Parse, data: LDLDataModule) -> Dimension:
-    """Check that an option takes its values. Returns a range of floats if the option takes any number."""
-    for value in dimension.ends:
-        try:
+    """Check that an option takes its values, and that they are tested on the same rows with the same labels.
+
+    Returns a range of floats if the option takes any number.
+    """
+    try:
+        _check_role(plain(dimension.name), data)
+        for value in dimension.ends:
             cli = parse(file.command({dimension.name: value}))
-            check_options(cli.make_data(cli.config))
+            other = cli.make_data(cli.config)
+            check_options(other)
+            if plain(dimension.name).partition(".")[0] == "data":
+                other.setup()
+                if not have_same_tests(other, data):
+                    raise LDLError(f"{value} tests other rows, or has other labels, than the run; {FIXED}")
             make_task(cli, cli.config, data, {})
-        except LDLError as error:
-            raise LDLError(f"tune.space.{dimension.name}: {error}") from error
+    except LDLError as error:
+        raise LDLError(f"tune.space.{dimension.name}: {error}") from error
     # The parser converts a whole number to a float if the option is a float.
     parsed = {plain(name): value for name, value in cli.config.items()}
     takes_floats = isinstance(parsed.get(plain(dimension.name)), float)
     return dimension.as_floats() if takes_floats and dimension.is_whole else dimension
 
 
+def _check_role(name: str, data: LDLDataModule) -> None:
+    """Raise LDLError for an option that decides which instances or labels a setting is measured on."""
+    group, _, rest = name.partition(".")
+    if group == "data" and (role := role_of(data, rest.partition(".")[0])) in DECIDING:
+        raise LDLError(f"it decides {ROLES[role]}; {FIXED}")
+    if name in LIMITS:
+        raise LDLError(f"it decides how many instances are measured; {FIXED}")
+    if group in RUN_OPTIONS and group != "matmul_precision":
+        raise LDLError("it is no option of a model, its training or its inputs; leave it out of the space")
+
+
 def _identity(cli: LDLCLI, file: TuneFile, parse: Parse, data: LDLDataModule) -> str:
     tried = [parse(file.command({each.name: value})) for each in file.space for value in each.values]
-    models = [yaml.safe_load(run.dump(run.config))["model"] for run in tried]
+    models = [load_values(run.dump(run.config))["model"] for run in tried]
     files = file_digests([models, [each.values for each in file.space]]) | source_digests(models)
     options = deciding_options(cli.dump(cli.config)), file.plan.deciding_options()
     return short_digest("search 2", options, list(map(str, file.space)), files, content_digest(data), version("ldl"))

@@ -83,7 +83,7 @@ class Trained(ScalingHead):
                 # Only copies are trained, so neither an optimiser nor DDP may see these parameters.
                 members.append(self._make().requires_grad_(False).eval())
         self.members = nn.ModuleList(members)  # type: ignore[assignment]  # it registers what it holds
-        self.learn_scaling(torch.zeros(2, in_features, device="cpu"))
+        self.build_scaling(in_features)
 
     def fit(
         self,

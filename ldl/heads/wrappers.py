@@ -42,6 +42,15 @@ class ScalingHead(FittedHead):
     scaling: Scaling
     clip: float | None
 
+    def build_scaling(self, in_features: int) -> None:
+        """Register the buffers of a scaling of ``in_features`` features before it is fitted."""
+        self.learn_scaling(torch.zeros(2, 1, device="cpu"))
+        for name in self.exact:  # in torch, so that a model without numbers takes no memory for them
+            column = getattr(self, name)
+            sides = zip(SHAPES.get(name.removeprefix(PREFIX), "F").split(), column.shape)
+            shape = [in_features if letter == "F" else side for letter, side in sides]
+            self.register_buffer(name, torch.empty(shape, dtype=column.dtype).copy_(column))
+
     def learn_scaling(self, features: Tensor, weight: Tensor | None = None) -> None:
         """Fit the scaling to features (N, F) with weights (N,), and register its buffers; quantiles count rows."""
         scaler = FeatureScaler(self.scaling, self.clip)
@@ -158,7 +167,7 @@ class Scaled(_Wrapper, ScalingHead):
     def build(self, in_features: int, labels: LabelSpace) -> None:
         """Build the head and the buffers of the scaling. Raises LDLError for a head that is not fitted on rows."""
         super().build(in_features, labels)
-        self.learn_scaling(torch.zeros(2, in_features, device="cpu"))
+        self.build_scaling(in_features)
 
     def _prepare(self, features: Tensor, target: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Columns]:
         self.learn_scaling(features, columns["weight"])

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ldl.annotations.votes import ITEMS
 from ldl.collective import current_collective
 from ldl.data.base import Loaded, Unlabelled
 from ldl.errors import LDLError
@@ -17,6 +16,7 @@ from ldl.inference.inputs import Inputs, read_instances
 from ldl.inference.pictures import whole
 from ldl.options import buffer, option, options
 from ldl.tables import open_named
+from ldl.tables.roles import usual_columns
 from ldl.validation.files import check_found
 
 
@@ -59,10 +59,9 @@ class TableFile(Unlabelled):
 
     def _items(self, file: Path, features: list[str]) -> list[str] | None:
         """Return the item of every row; None if no column names them. Raises LDLError for an absent or missing item."""
-        known = {*ITEMS, self.item_column}
-        if (table := open_named(file, lambda row: not known.isdisjoint(row))) is None:
+        if (table := open_named(file, lambda row: self.item_column in row or bool(usual_columns(row, "item")))) is None:
             return None
-        usual = [name for name in ITEMS if name in table.header and name not in features]
+        usual = [name for name in usual_columns(table.header, "item") if name not in features]
         entries = ((name, table.frame([name])[name]) for name in usual)
         column = self.item_column or next(
             (name for name, part in entries if part.is_unique and part.notna().all()), None

@@ -16,6 +16,7 @@ from ldl.data.sources import SOURCES
 from ldl.inference.export_columns import number_names, text_names
 from ldl.inference.export_graph import Deployed
 from ldl.task import Task
+from ldl.validation.yaml_text import load_values
 
 CODE = "MIT (ldl)"
 UNKNOWN_DATA = "unknown: no file beside the checkpoint names its training data; contact its author"
@@ -92,7 +93,7 @@ def of_weights(backbone: nn.Module) -> str:
 def _of_data(checkpoint: Path) -> str:
     configs = (folder / "config.yaml" for folder in checkpoint.absolute().parents[:3])
     try:
-        data = yaml.safe_load(next(file for file in configs if file.is_file()).read_text(encoding="utf-8"))["data"]
+        data = load_values(next(file for file in configs if file.is_file()).read_text(encoding="utf-8"))["data"]
         kind, path = data["class_path"].rpartition(".")[2], Path(data.get("init_args", {}).get("path") or "").name
     except (yaml.YAMLError, StopIteration, OSError, KeyError, TypeError, AttributeError):
         return UNKNOWN_DATA

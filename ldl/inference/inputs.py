@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ldl.data.bags import bag_column
 from ldl.data.tables.feature_columns import FeatureColumns
 from ldl.data.tables.scaling import FeatureScaler
 from ldl.errors import LDLError, some
@@ -144,16 +145,16 @@ def _as_integers(array: np.ndarray, dtype: str | None, source: str) -> np.ndarra
 def _owned(given: Any, columns: FeatureColumns) -> tuple[list[str], np.ndarray]:
     """Return the bag name of every row, and the features (N, F). Raises LDLError for a row without a bag."""
     if is_frame(given):
-        if "bag" not in given.columns:
+        if (bag := bag_column(list(given.columns))) is None:
             there = some([str(name) for name in given.columns])
             raise LDLError(f"data frame: no column 'bag', the bag of each row; there are {there}")
-        owner = to_names(given["bag"], "data frame: the bag")
-        return list(map(str, owner)), columns.of_frame(given.drop(columns="bag"), "data frame")
-    table = open_named(given, has_header=lambda first: "bag" in first)
+        owner = to_names(given[bag], "data frame: the bag")
+        return list(map(str, owner)), columns.of_frame(given.drop(columns=bag), "data frame")
+    table = open_named(given, has_header=lambda first: bag_column(first) is not None)
     if table is None:
         raise LDLError(f"{given}: bags are read from .csv and Parquet files")
-    if "bag" in table.header:
-        return list(map(str, table.groups("bag"))), columns.of_table(table, "bag")
+    if (bag := bag_column(table.header)) is not None:
+        return list(map(str, table.groups(bag))), columns.of_table(table, bag)
     # A file without a header has the columns label, bag and features, or bag and features.
     first = [str(number + 1) for number in range(len(table.header) - columns.count)]
     if len(first) not in (1, 2):

@@ -50,14 +50,14 @@ class Annotated(Protocol):
         """Return the annotations of an image."""
 
 
-def report_for(task: Task, data: LDLDataModule, folder: Path, draw: bool = True) -> pl.Callback:
+def report_for(task: Task, data: LDLDataModule, folder: Path, draw: bool = True, quote: bool = False) -> pl.Callback:
     """Return the callback that writes the results of a test or prediction into the run directory ``folder``.
 
     A task that predicts every pixel gets a map per image, and with annotated edges their evaluation.
     """
     if not task.gives_maps:
-        return Report(folder, draw)
-    return EdgeReport(folder, draw) if isinstance(data, Annotated) else MapReport(folder, draw)
+        return Report(folder, draw, quote)
+    return (EdgeReport if isinstance(data, Annotated) else MapReport)(folder, draw, quote)
 
 
 class EdgeReport(EachImage):

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ from pytorch_lightning.loggers import Logger, WandbLogger
 
 from ldl.charts.drawing import spared
 from ldl.checkpoint import MENDED, replacing
+from ldl.tables.entries import NUMBER
 
 ESCAPED = "backslashreplace"
 """Error handler for text that is not Unicode, such as file names with arbitrary bytes."""
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
+"""Beginnings of text that spreadsheet programs read as a formula, as OWASP lists them ("CSV Injection")."""
 
 ROWS_AT_ONCE = 2**14
 """Rows of a table that exist as Python objects at the same time."""
@@ -38,12 +43,25 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]]) -> None:
-    """Write a whole CSV file or none; numbers have seven digits."""
+def write_csv(path: Path, header: list[str], rows: Iterable[list[Any]], quote: bool = False) -> None:
+    """Write a whole CSV file or none; numbers have seven digits.
+
+    Args:
+        path: The file.
+        header: Names of the columns.
+        rows: The rows.
+        quote: Write text that spreadsheet programs read as a formula with an apostrophe before it.
+    """
     with replacing(path) as file:
         writer = csv.writer(codecs.getwriter("utf-8")(file, ESCAPED))
-        writer.writerow(header)
-        writer.writerows([f"{item:.7g}" if isinstance(item, float) else item for item in row] for row in rows)
+        for row in chain([header], rows):
+            cells = [f"{item:.7g}" if isinstance(item, float) else item for item in row]
+            writer.writerow(map(_quoted, cells) if quote else cells)
+
+
+def _quoted(cell: Any) -> Any:
+    is_formula = isinstance(cell, str) and cell.startswith(FORMULA) and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
 
 
 def lines(columns: Iterable[np.ndarray]) -> Iterator[list[Any]]:

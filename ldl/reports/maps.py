@@ -23,6 +23,7 @@ from ldl.labels import LabelSpace
 from ldl.metrics.functional import kl
 from ldl.reports.files import below, log_images, log_table, write_csv
 from ldl.reports.rows import TABLE_ROWS, caption, data_of, draw_learning, head_charts, instances, name_of
+from ldl.validation.pictures import open_picture
 
 SHOWN = 4
 """Images on a sheet."""
@@ -37,11 +38,11 @@ class EachImage(pl.Callback, ABC):
     Args:
         folder: The run directory.
         draw: Draw charts.
+        quote: Write names that spreadsheet programs read as formulas with an apostrophe before them.
     """
 
-    def __init__(self, folder: Path, draw: bool = True) -> None:
-        self.folder = folder
-        self.draw = draw
+    def __init__(self, folder: Path, draw: bool = True, quote: bool = False) -> None:
+        self.folder, self.draw, self.quote = folder, draw, quote
         self.index = np.empty(0, int)
         self._done: list[tuple[float, float]] = []
 
@@ -111,7 +112,7 @@ class MapReport(EachImage):
             files = [self._files(data, row, labels)[axis] for row in index]
             columns[f"map_{plane}" if plane else "map"] = [file.relative_to(self.folder).as_posix() for file in files]
         table = [list(row) for row in zip(*columns.values())]
-        write_csv(self.folder / "predictions.csv", list(columns), table)
+        write_csv(self.folder / "predictions.csv", list(columns), table, self.quote)
         log_table(trainer.loggers, list(columns), table[:TABLE_ROWS])
 
     def sheets(self, trainer: pl.Trainer, task: Any) -> dict[str, Path]:
@@ -199,8 +200,7 @@ def write_plane(path: Path, plane: np.ndarray, labels: LabelSpace, axis: int = 0
 
 def read_plane(path: Path, labels: LabelSpace, axis: int = 0) -> np.ndarray:
     """Return the plane of a file of :func:`write_plane`, (H, W), as exact as the file."""
-    with Image.open(path) as image:
-        plane = np.asarray(image)
+    plane = np.asarray(open_picture(path))
     if labels.has_values:
         low, high = labels.axes[axis][0], labels.axes[axis][-1]
         return low + (high - low) * (plane / DEEPEST)

@@ -44,6 +44,7 @@ class Report(pl.Callback):
     Args:
         folder: The run directory.
         draw: Draw charts.
+        quote: Write names that spreadsheet programs read as formulas with an apostrophe before them.
 
     Attributes:
         rows: Columns of all rows of the last test or prediction, over all processes, in the order of the data set: the
@@ -51,9 +52,8 @@ class Report(pl.Callback):
         raters: The comparison of the last test with annotators, or None; see :mod:`ldl.reports.votes`.
     """
 
-    def __init__(self, folder: Path, draw: bool = True) -> None:
-        self.folder = folder
-        self.draw = draw
+    def __init__(self, folder: Path, draw: bool = True, quote: bool = False) -> None:
+        self.folder, self.draw, self.quote = folder, draw, quote
         self.rows: dict[str, np.ndarray] = {}
         self.raters: dict[str, Any] | None = None
         self._batches: list[dict[str, Tensor]] = []
@@ -84,12 +84,12 @@ class Report(pl.Callback):
     def write(self, trainer: pl.Trainer, task: Any) -> None:
         """Write ``predictions.csv``; a subclass that only collects ``rows`` writes nothing."""
         columns = self._columns(trainer, task)
-        write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()))
+        write_csv(self.folder / "predictions.csv", list(columns), lines(columns.values()), self.quote)
 
     def _columns(self, trainer: pl.Trainer, task: Any) -> dict[str, np.ndarray]:
         data, levels = data_of(trainer), INTERVAL_LEVELS if trainer.predicting else ()
-        names, facts = getattr(data, "names", None), getattr(data, "facts", None)
-        return tabulate(self.rows, task.labels, names, levels, facts, task.calibration)
+        names, facts, groups = (getattr(data, name, None) for name in ("names", "facts", "group_names"))
+        return tabulate(self.rows, task.labels, names, levels, facts, task.calibration, groups)
 
     def on_test_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
@@ -249,6 +249,7 @@ def tabulate(
     levels: Sequence[int] = (),
     facts: dict[str, np.ndarray] | None = None,
     calibration: Conformal | None = None,
+    groups: list[str] | None = None,
 ) -> dict[str, np.ndarray]:
     """Return the columns of ``predictions.csv``: index, name, facts, group, values, then both distributions by label.
 
@@ -261,13 +262,14 @@ def tabulate(
             ``set_90``.
         facts: Further columns, with one entry per instance of the data set.
         calibration: Calibration of the intervals, or None.
+        groups: Name of each group by its number in ``rows``; None keeps the numbers.
     """
     columns: dict[str, np.ndarray] = {"index": rows["index"]}
     if names is not None:
         columns["name"] = np.array(names, dtype=object)[rows["index"]]
     columns.update({name: fact[rows["index"]] for name, fact in (facts or {}).items()})
     if "group" in rows:
-        columns["group"] = rows["group"]
+        columns["group"] = rows["group"] if groups is None else np.array(groups, dtype=object)[rows["group"]]
     for name in ("value", "predicted_value"):
         if name in rows:
             columns.update(_by_axis(name, rows[name], labels))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ import numpy as np
 
 from ldl.errors import LDLError, did_you_mean
 from ldl.tables.entries import LARGEST, MISSING, as_text, is_text, read_number
-from ldl.validation.files import read_text
+from ldl.validation.files import kind_of, read_text
 
+MARKS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+"""Separators of fields, by the suffixes of files."""
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """Separators of other programs, which a message suggests to replace."""
 SPELLED = [*MISSING, *map(str.upper, MISSING), "NaN", "NaT", "None", "Null"]
@@ -91,7 +94,11 @@ class CsvTable:
             )
         except pandas.errors.ParserError as error:
             raise LDLError(f"{self.path} cannot be read as CSV: {' '.join(str(error).split())[:200]}") from None
-        return frame.iloc[self.records - self.records[0]][places].set_axis(list(names), axis=1)
+        rows = self.records - self.records[0]
+        frame = frame if len(rows) == len(frame) else frame.iloc[rows]
+        # Selecting columns takes seconds if there are many.
+        frame = frame if list(frame.columns) == places else frame[places]
+        return frame.set_axis(list(names), axis=1)
 
     def column(self, name: str) -> list[str]:
         """Return the fields of one column without blanks around them. Raises LDLError if it is absent."""
@@ -135,13 +142,13 @@ class CsvTable:
         """
         frame = self.frame(names)
         # pandas keeps a column as text if a single field is not a number.
-        odd = [name for name in names if frame[name].dtype.kind not in "fiub"]
+        odd = [name for name, kind in zip(names, frame.dtypes) if kind.kind not in "fiub"]
         texts = self.frame(odd, dtype=str, na_filter=False) if odd else frame
         found = {name: np.array(list(map(read_number, texts[name]))) for name in odd}
         kept = {name for name in odd if text and is_text(found[name])}
         numbers = [name for name in names if name not in kept]
         matrix = np.empty((len(self), len(numbers)))
-        matrix[:] = frame.assign(**found)[numbers].to_numpy(np.float64)
+        matrix[:] = (frame.assign(**found)[numbers] if odd else frame).to_numpy(np.float64)
         wrong = ~(np.abs(matrix) <= LARGEST)
         if len(bad := np.argwhere(wrong & ~np.isnan(matrix) if missing else wrong)):
             row, column = bad[0]
@@ -165,37 +172,45 @@ class CsvTable:
                 f"{self.path}: column {self.header.index('') + 1} has no name; give it one, or leave it out: pandas "
                 "writes no row numbers with index=False"
             )
-        return [name for name in self.header if name not in names]
+        leave = frozenset(names)
+        return [name for name in self.header if name not in leave]
 
 
 def read_csv(
-    path: Path, has_header: Callable[[list[str]], bool] = lambda row: True, blanks: bool = False, mark: str = ","
+    path: Path,
+    has_header: Callable[[list[str]], bool] = lambda row: True,
+    blanks: bool = False,
+    mark: str | None = None,
 ) -> CsvTable:
     """Read a CSV file.
 
     Args:
         path: The file, in UTF-8.
         has_header: Returns whether the first row names the columns.
-        blanks: Accept blanks between fields if the first row has no comma.
-        mark: Separator of the fields.
+        blanks: Accept blanks between fields if the first row has no separator.
+        mark: Separator of the fields; None takes the tab for .tsv and .tab files, else the comma.
 
     Raises:
         LDLError: The file cannot be read, has another separator, has rows of different lengths, or has two columns of
             one name.
     """
-    text = re.sub(r"\r*\n|\r", "\n", read_text(path))
-    commas = "," in next(filter(str.strip, text.split("\n")), "")
-    if blanks and not commas:
-        text = "\n".join(",".join(line.split()) for line in text.split("\n"))
+    mark = MARKS.get(kind_of(path), ",") if mark is None else mark
+    text = read_text(path)
+    text = re.sub(r"\r*\n|\r", "\n", text) if "\r" in text else text
+    if blanks and mark not in next(filter(str.strip, io.StringIO(text)), ""):
+        text = "\n".join(mark.join(line.split()) for line in text.split("\n"))
     first: list[str] = []
-    found_rows = []
+    found_rows = array("q")  # lists of numbers would take more memory than the text
     for record, line, row in _rows(path, text, mark):
         first = first or list(map(str.strip, row))
-        found_rows.append((record, line, len(row)))
-    records, lines, widths = np.array(found_rows, np.int64).reshape(-1, 3).T
+        found_rows.extend((record, line, len(row)))
+    records, lines, widths = np.array(found_rows, np.int64).reshape(-1, 3).T.copy()
     named = has_header(first)
-    alone = named and mark == "," and len(first) == 1
-    if alone and (found := next((other for other in SEPARATORS if other in first[0]), None)):
+    alone = named and mark in MARKS.values() and len(first) == 1
+    others = SEPARATORS if mark == "," else {",": "commas"}
+    if alone and (found := next((other for other in others if other in first[0]), None)):
+        if mark != ",":
+            raise LDLError(f"{path}: {others[found]} stand between its fields; name it .csv, or write it with tabs")
         fix = f"pandas.read_csv(file, sep={found!r}, decimal=',').to_csv(file, index=False)"
         raise LDLError(f"{path}: {SEPARATORS[found]} stand between its fields; write it with commas, as by {fix}")
     if len(wrong := np.flatnonzero(widths != len(first))):

@@ -28,6 +28,10 @@ MISSING = frozenset(("", "?", "nan", "-nan", "nat", "na", "n/a", "#n/a", "#na", 
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 """A number in text: ASCII digits with a point. Python's ``float`` accepts more, such as ``2024_01`` and ``٣``."""
+WHOLE = re.compile(r"-?[0-9]+(\.0+)?")
+PADDED = re.compile(r"[+-]?0[0-9]")
+MOST_DIGITS = 400
+"""Largest power of ten that is written with all of its digits."""
 LARGEST = 1e100
 """Largest magnitude of a number in a table. Larger numbers are typing errors, and their squares overflow."""
 LARGEST_DENSE = 2**30
@@ -223,6 +227,26 @@ def as_text(entry: Any) -> str:
     return "" if text.lower() in MISSING else text
 
 
+def spelling(entry: Any, numeral: bool = False) -> str:
+    """Return the one spelling of a label, a rater or an item; empty if it is missing.
+
+    A number is a decimal with all of its digits, whatever its type: 1, 1.0 and ``Decimal("1.00")`` are ``1``. Text
+    loses the blanks around it. Text of a whole number with a fraction of zeros, such as ``1.0``, is the number; other
+    text stays, such as ``007`` and ``1.10``.
+
+    Args:
+        entry: Text, a number, a date or another object.
+        numeral: Whether all text of a number is the number, such as ``.50``, ``+1`` and ``1e3``. Text with leading
+            zeros, such as ``01``, stays.
+    """
+    if isinstance(entry, bytes):
+        entry = entry.decode(errors="replace")
+    if not isinstance(entry, str):
+        return "" if _is_missing(entry) else _decimal(entry)
+    text = entry.strip()
+    return _plain(text) if (NUMBER if numeral else WHOLE).fullmatch(text) and not PADDED.match(text) else text
+
+
 def is_date(entry: Any) -> bool:
     """Return whether an object is a date, or a period of pandas."""
     return (isinstance(entry, date | np.datetime64) or _is_period(entry)) and not _is_missing(entry)
@@ -242,9 +266,22 @@ def _name(entry: Any) -> str:
         return entry.strip()
     if _is_missing(entry) or not (_is_real(entry) or is_date(entry)):
         return ""
-    # 1.0 becomes 1, as in a column of integers.
-    whole = isinstance(entry, Real | Decimal) and not isinstance(entry, bool) and entry == entry // 1
-    return str(int(entry)) if whole else str(entry)
+    return _decimal(entry)
+
+
+def _decimal(entry: Any) -> str:
+    """Return an object as text, and a number as a decimal: 1.0 becomes 1, as in a column of integers."""
+    if isinstance(entry, bool) or not isinstance(entry, Real | Decimal) or not math.isfinite(entry):
+        return str(entry).strip()
+    return str(int(entry)) if entry == entry // 1 else _plain(str(entry))  # type: ignore[arg-type]
+
+
+def _plain(text: str) -> str:
+    """Return the text of a number without an exponent, zeros at its end, and a plus."""
+    if text.isdecimal() or not NUMBER.fullmatch(text) or abs((number := Decimal(text)).adjusted()) > MOST_DIGITS:
+        return text
+    digits = format(number, "f")
+    return "0" if number == 0 else digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def _number(entry: Any, said: str) -> float:

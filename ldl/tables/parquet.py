@@ -17,6 +17,7 @@ import numpy as np
 
 from ldl.errors import LDLError
 from ldl.tables.entries import read_number, to_names, to_numbers
+from ldl.validation.archive import check_unpacked
 from ldl.validation.files import ABSENT, check_file, kind_of, visible
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -74,7 +75,8 @@ class Parquet:
 
     def others(self, *names: str) -> list[str]:
         """Return the names of all other columns, without those of row names."""
-        return [name for name in self.header if name not in names and name not in self.index]
+        leave = self.index | set(names)
+        return [name for name in self.header if name not in leave]
 
     def frame(self, names: Sequence[str]) -> Any:
         """Return columns as a pandas DataFrame. Raises LDLError."""
@@ -130,6 +132,7 @@ class Parquet:
             check_file(file, "data file", ABSENT)
             with _readable(file):
                 opened.append(parquet.ParquetFile(file))
+                check_unpacked(file, 8 * opened[-1].metadata.num_rows * opened[-1].metadata.num_columns)
         return opened
 
     def _frames(self, names: Sequence[str]) -> Iterator[Any]:

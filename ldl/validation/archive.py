@@ -1,4 +1,4 @@
-"""Bounds on the unpacked size of a file, and the form of a .mat file, checked before a library reads it."""
+"""Bounds on the size of what a file holds, and the form of .mat and .npy files, checked before a library reads it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
+
+from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 
 from ldl.errors import LDLError
 
@@ -24,11 +26,13 @@ SIZES = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
 LETTERS = {*SIZES, 16, 17, 18}
 CELL, STRUCTURE, OBJECT, CHARACTERS, SPARSE, FIRST_NUMBERS, LAST_NUMBERS = 1, 2, 3, 4, 5, 6, 15
 DEEPEST = 20
+SIZES_4 = (8, 4, 4, 2, 2, 1)
+"""Bytes of a number in version 4 of the format, by its kind there."""
 
 
-def most_unpacked(size: int) -> int:
-    """Return the largest unpacked size of a file of ``size`` bytes."""
-    return max(ALWAYS, RATIO * size)
+def most_unpacked(size: int, always: int | None = None) -> int:
+    """Return the largest unpacked size of a file of ``size`` bytes; ``always`` many bytes are accepted of any file."""
+    return max(ALWAYS if always is None else always, RATIO * size)
 
 
 def check_archive(path: Path, packed: bool = True) -> None:
@@ -48,14 +52,46 @@ def check_archive(path: Path, packed: bool = True) -> None:
             claimed = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise LDLError(f"{path} cannot be read as an archive: {error}") from None
-    size = path.stat().st_size
-    _check_size(path, claimed, most_unpacked(size) if packed else size)
+    check_unpacked(path, claimed, None if packed else path.stat().st_size)
 
 
-def _check_size(path: Path, claimed: int, most: int) -> None:
-    if claimed > most:
+def check_unpacked(path: Path, claimed: int, most: int | None = None) -> None:
+    """Raise LDLError for a file that claims more than ``most`` bytes, by default far more than its size."""
+    if claimed > (most_unpacked(path.stat().st_size) if most is None else most):
         size = path.stat().st_size
         raise LDLError(f"{path} has {size} bytes and unpacks to {claimed} or more; give another file")
+
+
+def check_npy(place: Path | str, stream: IO[bytes], size: int) -> None:
+    """Check the header of a .npy file before numpy takes memory for the shape in it.
+
+    Args:
+        place: The file, and the member of an archive, for messages.
+        stream: The file from its start.
+        size: Its bytes.
+
+    Raises:
+        LDLError: The header is damaged, or claims objects, or more numbers than the file holds.
+    """
+    readers = {(1, 0): read_array_header_1_0, (2, 0): read_array_header_2_0}
+    try:
+        shape, _, dtype = readers[version := read_magic(stream)](stream)
+    except KeyError:
+        raise LDLError(f"{place} is .npy of version {version}; save numbers, with np.save") from None
+    except Exception as error:  # Python's parser of the header has no common exception
+        reason = " ".join((str(error) or type(error).__name__).split())[:200]
+        raise LDLError(f"{place} cannot be read as .npy: {reason}") from None
+    if dtype.hasobject:
+        raise LDLError(
+            f"{place} is an array of Python objects, which only pickle reads, and pickle may run code; save numbers "
+            "with .astype(float), names with .astype(str)"
+        )
+    claimed, held = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    if min(shape, default=0) < 0 or claimed > held:
+        raise LDLError(
+            f"{place} cannot be read as .npy: it claims numbers of shape {shape}, {claimed} bytes, and holds {held}; "
+            "take another copy"
+        )
 
 
 class Element(NamedTuple):
@@ -73,13 +109,15 @@ def check_mat(path: Path) -> None:
     """Check the elements of a .mat file of version 5 before scipy reads it: damaged tags crash scipy's reader.
 
     MathWorks' "MAT-File Format", level 5: an element is a tag (kind and number of bytes) and its data. A variable is an
-    element that holds elements: flags, dimensions and name, then numbers or further variables. Other versions are left
-    to scipy.
+    element that holds elements: flags, dimensions and name, then numbers or further variables. Of version 4 only the
+    claimed sizes are compared with the file. Other versions are left to scipy.
 
     Raises:
         LDLError: Elements have a wrong kind or do not nest, or the file unpacks to far more than its size.
     """
     content = memoryview(path.read_bytes())
+    if 0 in content[:4]:
+        _check_version_4(path, content)
     if not (order := _order_of(bytes(content[:HEADER]))):
         return
     at, left = HEADER, most_unpacked(len(content))
@@ -91,7 +129,7 @@ def check_mat(path: Path) -> None:
                 raise _Damaged(f"a variable claims {size} bytes, more than the file has")
             if kind == COMPRESSED:
                 unpacked = zlib.decompressobj().decompress(data, left + 1)
-                _check_size(path, len(unpacked), left)
+                check_unpacked(path, len(unpacked), left)
                 left -= len(unpacked)
                 (kind, data), *_ = _elements(memoryview(unpacked), order)
             _check_variable(Element(kind, data), order, 0)
@@ -104,10 +142,28 @@ def check_mat(path: Path) -> None:
 def _order_of(header: bytes) -> str:
     """Return the byte order for struct, or an empty string for files that are not of version 5."""
     if len(header) < HEADER or 0 in header[:4]:
-        return ""  # version 4, whose reader in scipy is Python
+        return ""  # version 4, whose reader in scipy does not crash
     if header[124 + (header[126] == ord("I"))] != 1:
         return ""  # version 7.3 or unknown, which scipy reports
     return "<" if header[126:HEADER] == b"IM" else ">"
+
+
+def _check_version_4(path: Path, content: memoryview) -> None:
+    """Raise LDLError if a variable of version 4 claims more bytes than the file has: scipy would take memory first."""
+    at = 0
+    while at < len(content):
+        header = bytes(content[at : at + 20]).ljust(20, b"\0")
+        order = "<" if 0 <= struct.unpack("<i", header[:4])[0] <= 5000 else ">"
+        kind, rows, columns, is_complex, letters = struct.unpack(f"{order}5i", header)
+        number, sparse = kind // 10 % 10, kind % 10 == 2
+        size = SIZES_4[number] * rows * columns if number < len(SIZES_4) else -1
+        end = at + 20 + letters + size * (1 + (is_complex == 1 and not sparse))
+        if min(rows, columns, letters, size) < 0 or end > len(content):
+            raise LDLError(
+                f"{path} cannot be read as .mat, it is damaged: a variable claims {rows} by {columns} numbers, more "
+                "than the file has; take another copy"
+            )
+        at = end
 
 
 def _elements(body: memoryview, order: str) -> Iterator[Element]:

@@ -21,8 +21,10 @@ MAX_VALUES = 10**6
 """Largest number of numbers, strings and containers in the description of a model."""
 MAX_DEPTH = 20
 """Largest depth of nested containers in the description of a model."""
-MAX_SIDE = 10**9
-"""Largest length of one dimension of an input."""
+MAX_INPUT = 2**26
+"""Largest number of numbers of one input, such as an image of 4,000 by 4,000 pixels with three channels."""
+MAX_MODEL, MODEL_PER_STATE = 2**27, 4
+"""Bytes that a new model may take: the first number plus the second times the bytes of its saved state."""
 MAX_TENSORS, TENSORS_PER_FILE = 2**30, 16
 """Bytes that tensors may claim: the first number plus the second times the file's bytes."""
 SCALINGS: dict[str, dict[str, str]] = {
@@ -61,8 +63,9 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
         check_spec(_entry(described, part, dict, key), f"{key}.{part}")
     _entry(described, "labels", dict, key)
     shape = _entry(described, "input_shape", list, key)
-    right = all(type(side) is int and (side == -1 or 0 < side < MAX_SIDE) for side in shape)
-    _must(right and bool(shape), f"{key}.input_shape is {str(shape)[:80]}, not the lengths of an input")
+    right = bool(shape) and all(type(side) is int and (side == -1 or side > 0) for side in shape)
+    right = right and math.prod(map(abs, shape)) <= MAX_INPUT
+    _must(right, f"{key}.input_shape is {str(shape)[:80]}, not the lengths of an input of at most {MAX_INPUT} numbers")
     _entry(described, "decoder", str, key)
     if prepared is not None:
         _entry(described, "preprocessing", dict, key)
@@ -70,6 +73,7 @@ def check_form(checkpoint: Any, key: str, size: int) -> None:
     held = scaling.items() if isinstance(scaling, dict) else ()
     tensors = {f"{key}.preprocessing.scaling.{name}": part for name, part in held if isinstance(part, Tensor)}
     _check_claimed_size({**_entry(checkpoint, "state_dict", dict), **tensors}, size)
+    _check_bytes(_claimed([part for name, part in checkpoint.items() if name != CALIBRATION_KEY]), size)
     if scaling is not None:
         _check_columns(prepared, shape[-1], f"{key}.preprocessing")
         if "encoding" in prepared:
@@ -112,6 +116,15 @@ def check_weights(module: nn.Module, state: Mapping[str, Tensor]) -> None:
         _must(same, f"its {name} has shape {tuple(saved.shape)}, but the model's has {tuple(tensor.shape)}")
         same = saved.is_floating_point() == tensor.is_floating_point() and not saved.is_complex()
         _must(same, f"its {name} has {saved.dtype} numbers, but the model's has {tensor.dtype}")
+
+
+def check_memory(module: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Raise LDLError if a model takes far more memory than its saved state, whose buffers may have other shapes."""
+    taken = sum(tensor.nbytes for tensor in (*module.parameters(), *module.buffers()))
+    saved = sum(tensor.nbytes for tensor in state.values())
+    _must(
+        taken <= MAX_MODEL + MODEL_PER_STATE * saved, f"the model takes {taken} bytes, and its state_dict has {saved}"
+    )
 
 
 def check_calibration(saved: Any, axes: int) -> list[tuple[np.ndarray, np.ndarray, int]]:
@@ -230,7 +243,24 @@ def _check_claimed_size(state: dict[Any, Any], size: int) -> None:
         plain = isinstance(name, str) and _is_plain_tensor(tensor)
         _must(plain, f"state_dict.{repr(name)[:80]} is no tensor")
         total += tensor.numel() * tensor.element_size()
+    _check_bytes(total, size)
+
+
+def _check_bytes(total: int, size: int) -> None:
     _must(total <= MAX_TENSORS + TENSORS_PER_FILE * size, f"its tensors claim {total} bytes, and the file has {size}")
+
+
+def _claimed(content: Any) -> int:
+    """Return the bytes that tensors at any depth claim, such as those of optimisers; every container counts once."""
+    total, left, seen = 0, [content], set()
+    while left:
+        value = left.pop()
+        if isinstance(value, Tensor):
+            total += value.numel() * value.element_size()
+        elif isinstance(value, dict | list | tuple) and id(value) not in seen:
+            seen.add(id(value))
+            left += value.values() if isinstance(value, dict) else value
+    return total
 
 
 def _check_plain(value: Any, where: str, budget: list[int], depth: int = 0) -> None:

@@ -15,6 +15,10 @@ from ldl.validation.archive import most_unpacked
 
 ABSENT = "give --data.path, or its folder with --data.root or LDL_DATA"
 """Fix for a data file that is absent."""
+LARGEST_TEXT = 2**26
+"""Unpacked size that any text may have, in bytes; text takes several times as much memory."""
+POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
+"""Beginning and largest size in bytes of the text that Git LFS leaves in place of a file that was not fetched."""
 
 
 def check_file(path: Path, what: str = "file", fix: str = "correct the path") -> Path:
@@ -26,15 +30,19 @@ def check_file(path: Path, what: str = "file", fix: str = "correct the path") ->
         fix: What to do if it is absent, for messages.
 
     Raises:
-        LDLError: The path leads to nothing, its name is impossible, or it is not a regular file, such as a pipe, on
-            which reading waits forever, or a device, whose content has no end.
+        LDLError: The path leads to nothing, its name is impossible, it is not a regular file, such as a pipe, on which
+            reading waits forever, or a device, whose content has no end; or it holds only a pointer of Git LFS.
     """
     reason = ""
     try:
-        mode = path.stat().st_mode
-        if stat.S_ISREG(mode):
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode):
+            if status.st_size <= LARGEST_POINTER and path.read_bytes().startswith(POINTER):
+                raise LDLError(f"{path} is a pointer of Git LFS and not the {what} itself; fetch it with: git lfs pull")
             return path
-        reason = f", which is {'a folder' if stat.S_ISDIR(mode) else 'no regular file'}"
+        reason = f", which is {'a folder' if stat.S_ISDIR(status.st_mode) else 'no regular file'}"
+    except LDLError:
+        raise
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, ValueError) as error:
@@ -104,8 +112,8 @@ def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> 
     try:
         content = check_file(path, what, fix).read_bytes()
         if path.suffix.lower() == ".gz":
-            content, most = _unpacked(content), most_unpacked(len(content))
-            if len(content) > most:
+            most = most_unpacked(len(content), LARGEST_TEXT)
+            if len(content := _unpacked(content, most)) > most:
                 raise LDLError(f"{path} unpacks to more than {most} bytes; give another file")
     except (OSError, EOFError, zlib.error) as error:
         raise LDLError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
@@ -120,9 +128,9 @@ def read_text(path: Path, what: str = "file", fix: str = "correct the path") -> 
     return text
 
 
-def _unpacked(packed: bytes) -> bytes:
+def _unpacked(packed: bytes, most: int) -> bytes:
     with gzip.open(io.BytesIO(packed)) as file:
-        return file.read(most_unpacked(len(packed)) + 1)
+        return file.read(most + 1)
 
 
 def _place(content: bytes, byte: int) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from ldl.annotations import Annotations, read_annotations
 from ldl.errors import LDLError
+from ldl.labels import LabelSpace
 
 VOTES = {
     ("a.png", "w1"): "cat", ("a.png", "w2"): "dog", ("a.png", "w3"): "cat",
@@ -105,7 +106,7 @@ def test_ordinal_votes_and_an_order_of_ones_own() -> None:
         ),
         ({"item": ["x"], "rater": [None], "label": ["a"]}, {}, "some votes have no item or no rater"),
         ({"item": ["x"], "rater": ["r"], "label": [None]}, {}, "has no vote; fill in label"),
-        ({"item": ["x"], "number": [1]}, {}, "has no rater_column and vote_column; pass the names, or label_columns"),
+        ({"item": ["x"], "number": [1]}, {}, "has no vote_column; pass the names, or label_columns"),
         ({"item": ["x"], "cat": [1]}, {"label_columns": ["cats"]}, r"has no column 'cats'; did you mean 'cat'"),
         ({"item": ["x"], "label:a": [1]}, {"layout": "matrix"}, "has no rater columns; pass rater_columns"),
         ({"label:a": [1]}, {"votes_column": "vote"}, "has no column 'vote'"),
@@ -153,12 +154,16 @@ def test_blanks_around_names_labels_and_items_do_not_count(tmp_path: Path) -> No
 
 
 def test_words_for_gaps_beside_numbers(tmp_path: Path) -> None:
-    """R writes NA for a gap. Beside numbers it is no label, beside text it is."""
+    """R writes NA for a gap. It is no label, unless an order lists it."""
     (tmp_path / "a.csv").write_text("item,w1,w2\na,1,NA\nb,2,1.0\nc,NA,nan\n")
     found = read_annotations(tmp_path / "a.csv", rater_columns="w*")
     assert found.labels.axes == ((1.0, 2.0),) and found.counts.tolist() == [[1, 0], [1, 1]] and found.left_out == 1
     (tmp_path / "a.csv").write_text("item,w1,w2\na,yes,NA\nb,no,yes\n")
-    assert read_annotations(tmp_path / "a.csv", rater_columns="w*").labels.names == ("NA", "no", "yes")
+    found = read_annotations(tmp_path / "a.csv", rater_columns="w*")
+    assert found.labels.names == ("no", "yes") and "the entries 'NA' (1) are read as gaps" in found.notes[0]
+    listed = {"order": ["yes", "no", "NA"], "label_type": "nominal"}
+    found = read_annotations(tmp_path / "a.csv", rater_columns="w*", **listed)
+    assert found.labels.names == ("yes", "no", "NA") and found.labels.kind == "nominal" and not found.notes
     (tmp_path / "a.csv").write_text("item,label:a,label:b\nx,NA,3\n")
     assert read_annotations(tmp_path / "a.csv").counts.tolist() == [[0, 3]]
 
@@ -249,3 +254,120 @@ def test_rounded_shares_with_a_number_of_votes_give_whole_votes() -> None:
         and (many.votes == 12345).all()
         and np.abs(many.shares - counts / counts.sum(1)[:, None]).max() < 2e-3
     )
+
+
+def test_raters_may_be_unknown(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("filename,label\na.png,cat\nb.png,dog\n")
+    found = read_annotations(tmp_path / "a.csv")
+    assert found.items.tolist() == ["a.png", "b.png"] and found.raters is None and not found.notes
+    assert str(found) == "long layout, 2 items, 2 nominal labels, 1 votes an item, raters unknown"
+    found = read_annotations(pd.DataFrame({"item": ["a", "a"], "label": ["x", "x"]}))
+    assert (
+        found.counts.tolist() == [[2]] and "each row is a vote of its own; name it with rater_column" in found.notes[0]
+    )
+
+
+REPEATED: dict[str, tuple[pd.DataFrame, dict[str, Any]]] = {
+    "long": (pd.DataFrame({"item": [1, 1, 2], "rater": [1, 1.0, 1], "label": ["x", "y", "x"]}), {}),
+    "counts": (pd.DataFrame({"item": [1, 1, 2], "label:x": [1, 0, 1], "label:y": [0, 1, 0]}), {}),
+    "matrix": (pd.DataFrame({"item": [1, 1, 2], "w1": ["x", "y", "x"]}), {"rater_columns": "w*"}),
+}
+
+
+@pytest.mark.parametrize("layout", REPEATED)
+@pytest.mark.parametrize(
+    ("duplicates", "counts"), [("first", [[1, 0], [1, 0]]), ("last", [[0, 1], [1, 0]]), ("keep", [[1, 1], [1, 0]])]
+)
+def test_repeated_votes(layout: str, duplicates: Any, counts: list[list[int]]) -> None:
+    table, options = REPEATED[layout]
+    found = read_annotations(table, duplicates=duplicates, **options)
+    assert found.over(LabelSpace.nominal("xy")).counts.tolist() == counts and found.items.tolist() == [1, 2]
+    assert found.raters is None or len(found.raters) == np.sum(counts)
+    assert ("all count" if duplicates == "keep" else f"the {duplicates} counts") in found.notes[0]
+    with pytest.raises(LDLError, match="or pass duplicates first, last or keep"):
+        read_annotations(table, **options)
+
+
+def test_shares_do_not_add_up() -> None:
+    table = pd.DataFrame({"item": [1, 1], "label:x": [0.5, 0.2], "label:y": [0.5, 0.8]})
+    with pytest.raises(LDLError, match="several rows of an item hold shares, which do not add up"):
+        read_annotations(table, duplicates="keep")
+    assert read_annotations(table.assign(n=[2, 5]), votes_column="n", duplicates="keep").counts.tolist() == [[2, 5]]
+
+
+@pytest.mark.parametrize("shares", [[[50, 50], [33, 66]], [[100, 0], [0, 100]], [[50, 51], [49, 51]]])
+def test_whole_percents_are_shares(shares: list[list[int]]) -> None:
+    table = pd.DataFrame(shares, columns=["label:a", "label:b"])
+    found = read_annotations(table)
+    np.testing.assert_allclose(found.shares, np.array(shares) / np.sum(shares, 1)[:, None])
+    assert not found.counted and "1 shares an item" in str(found) and "votes_column" in found.notes[0]
+    found = read_annotations(table.assign(n=[2, 3]), votes_column="n")
+    assert found.counted and found.votes.tolist() == [2, 3] and found.whole and not found.notes
+    assert read_annotations(table.mul(2)).counted and read_annotations(table.assign(**{"label:c": [0, 7]})).counted
+
+
+def test_shares_counts_and_percents_do_not_mix_in_silence() -> None:
+    mixed = read_annotations(pd.DataFrame({"label:a": [0.5, 2], "label:b": [0.5, 5.5]}))
+    assert "1 rows sum to 1, as shares do, and those of 1 rows to up to 7.5" in mixed.notes[0]
+    off = read_annotations(pd.DataFrame({"label:a": [3, 2], "label:b": [4, 1], "n": [10, 3]}), votes_column="n")
+    assert "the counts of 1 rows do not sum to n, the first sums to 7 with 10" in off.notes[0]
+
+
+def test_errors_of_rounding_are_no_votes() -> None:
+    found = read_annotations(pd.DataFrame({"label:a": [-1e-17, 0.5], "label:b": [1.0, 0.5]}))
+    assert found.counts.tolist() == [[0, 1], [0.5, 0.5]]
+    found = read_annotations(pd.DataFrame({"label:a": [1e-17, 2.9999999999], "label:b": [1.0, 3]}))
+    assert found.counts.tolist() == [[0, 1], [3, 3]] and found.counted
+    assert read_annotations(pd.DataFrame({"label:a": [1e-17, 0.2], "label:b": [0, 0.8]})).left_out == 1
+    with pytest.raises(LDLError, match="are no counts, the first is '-0.001'"):
+        read_annotations(pd.DataFrame({"label:a": [-0.001], "label:b": [1]}))
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".tab", ".tsv.gz", ".TSV"])
+def test_fields_with_tabs(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"votes{suffix}"
+    long().assign(label=["cat, big", *["dog"] * 5]).to_csv(path, sep="\t", index=False, compression="infer")
+    found = read_annotations(path)
+    assert found.labels.names == ("cat, big", "dog") and len(found) == 3
+
+
+def test_tabs_are_expected_by_name(tmp_path: Path) -> None:
+    long().to_csv(tmp_path / "votes.tsv", index=False)
+    with pytest.raises(LDLError, match="commas stand between its fields; name it .csv, or write it with tabs"):
+        read_annotations(tmp_path / "votes.tsv")
+
+
+def test_votes_for_unknown_items() -> None:
+    found = read_annotations(long())
+    with pytest.raises(LDLError, match="1 of 3 items with votes are not in t, .*'c.png'.*pass unknown_items drop"):
+        found.join(["b.png", "a.png"], "t")
+    with pytest.warns(UserWarning, match="1 of 3 items with votes are not in t"):
+        joined, rows = found.join(["b.png", "d.png", "a.png"], "t", unknown_items="drop")
+    assert joined.items.tolist() == ["b.png", "a.png"] and rows.tolist() == [0, 2] and joined.left_out == 1
+    assert joined.counts.tolist() == [COUNTS["b.png"], COUNTS["a.png"]] and "are left out" in joined.notes[-1]
+    with pytest.raises(LDLError, match="3 of 3 items with votes are not in t"):
+        found.join(["x", "y"], "t", unknown_items="drop")
+
+
+def test_long_keys_join_whatever_their_type() -> None:
+    keys = [1234567.0, 1234568.0, 16777217.0]
+    found = read_annotations(pd.DataFrame({"item": keys, "label:a": [1, 2, 3]}))
+    for others in ([1234568, 1234567, 16777217], ["1234568", " 1234567", "16777217.0"], np.array(keys)[[1, 0, 2]]):
+        joined, rows = found.join(others, "t")
+        assert joined.counts[:, 0].tolist() == [2, 1, 3] and rows.tolist() == [0, 1, 2]
+
+
+def test_words_for_gaps_among_items_and_raters_are_names() -> None:
+    found = read_annotations(pd.DataFrame({"item": ["NA", "b"], "rater": ["w", "nan"], "label": ["x", "y"]}))
+    assert found.items.tolist() == ["NA", "b"] and found.raters.tolist() == ["w", "nan"]
+    assert [note.split(" is taken")[0].split(": ")[1] for note in found.notes] == [
+        "'NA' among the items",
+        "'nan' among the raters",
+    ]
+
+
+def test_a_group_is_no_word_for_a_gap() -> None:
+    with pytest.raises(LDLError, match="1 items have no patient, the first is 'c.png'"):
+        read_annotations(long().assign(patient=["p"] * 5 + ["nan"]), group_column="patient")
+    found = read_annotations(long().assign(patient=["p ", "p", " p", "q", "q", "q"]), group_column="patient")
+    assert found.groups.tolist() == ["p", "q", "q"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import runpy
 import sys
@@ -123,6 +124,16 @@ def test_without_a_verb_it_is_train_py(
     assert (first["leaky"], first["folds"][0]["leak"], first["protocol"]) == (None, None, "random_kfold")
     assert first["order_audit"]["grouped"] and {near["width"] for near in first["order_audit"]["nearness"]} == {1, 5}
     assert said.count("rows look grouped") == 1 and "groups unknown" in said and "0.0%" not in said
+
+
+def test_predictions_name_groups_as_the_file_does(tmp_path: Path) -> None:
+    names = [f"LIDC-IDRI-{78 - row // 10:04d}" for row in range(100)]
+    rows = [f"{row / 7:.3f},{name},{a:.3f},{1 - round(a, 3):.3f}" for row, (name, a) in enumerate(zip(names, D[:, 0]))]
+    (tmp_path / "a.csv").write_text("\n".join(["x,patient,label:a,label:b", *rows]))
+    command([*RUN, "--data.path", str(tmp_path / "a.csv"), "--run_dir", str(tmp_path / "run")])
+    with (tmp_path / "run" / "predictions.csv").open() as stream:
+        found = list(csv.DictReader(stream))
+    assert len(found) == 10 and all(row["group"] == names[int(row["index"])] for row in found)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_a_header_names_the_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["1,a,1", "0,a,2"], "bag 'a' is both negative and positive; a bag has one label"),
+        (["1,a,1", "0,a,2"], "bag 'a' has several labels, 'positive' and 'negative'; give the rows of a bag one"),
         (["2,a,1"], r"line 1, column '1' is '2', no label: these are 0 or -1 \(negative\) and 1 \(positive\)"),
         (["1,a,1", "0, ,2"], "line 2, column '2' is '', no name of a bag; give every row one"),
         (["1,a"], "needs rows of label, bag and at least one feature"),
@@ -100,6 +101,111 @@ def test_batches_are_padded_and_scaled_by_the_training_bags(table: Path) -> None
     rows = torch.cat(seen)
     torch.testing.assert_close(rows.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(rows.std(0, unbiased=False), torch.ones(3), atol=1e-5, rtol=0)
+
+
+def grouped(path: Path, header: str = "", entry: Callable[[int], str] = str) -> Path:
+    """24 bags of two instances, of which every third bag has a column of ``header`` in common."""
+    rng = np.random.default_rng(1)
+    more = f",{header}" if header else ""
+    lines = [f"label,bag,x,y{more}"]
+    for bag in range(24):
+        for _ in range(2):
+            x, y = rng.normal(size=2)
+            lines.append(f"{bag % 2},b{bag},{x:.4f},{y:.4f}" + (f",{entry(bag)}" if header else ""))
+    return write(path, lines)
+
+
+@pytest.mark.parametrize("name", ["patient", "slide_id", "case_id", "Patient ID", "subject", "userId"])
+def test_a_column_of_groups_is_no_feature_and_keeps_bags_apart(name: str, tmp_path: Path) -> None:
+    file = grouped(tmp_path / "t.csv", name, lambda bag: str(100 + bag // 3))
+    data = Bags(str(file), folds=4, val_fraction=0.2)
+    data.setup()
+    assert data.feature_names == ["x", "y"] and data.chosen["group_key"] == data.group_key == name
+    assert (data.protocol, data.leaky, data.group_names) == ("group_exclusive", False, [str(100 + n) for n in range(8)])
+    for fold in range(4):
+        data.select_fold(fold)
+        assert data.leak == 0 and not set(data.groups[data.split.val]) & set(data.groups[data.split.train])
+    one_out = Bags(str(file), protocol="leave_one_group_out")
+    one_out.setup()
+    assert one_out.num_folds == 8 and one_out.groups[one_out.split.test].tolist() == ["100"] * 3
+    leaking = Bags(str(file), protocol="kfold")
+    leaking.setup()
+    assert leaking.leaky is True and leaking.leak > 0
+
+
+@pytest.mark.parametrize("name", ["instance_id", "bag_id", "id", "image", "example", "rater", "uuid"])
+def test_a_name_of_something_else_is_no_feature(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = grouped(tmp_path / "t.csv", name, lambda bag: str(bag))
+    data = Bags(str(file))
+    data.setup()
+    assert data.feature_names == ["x", "y"] and (data.protocol, data.leaky) == ("kfold", None)
+    said = "label 'label', bag 'bag', 2 features 'x', 'y'; left out {!r}, unless --data.feature_columns names them"
+    assert said.format(name) in capsys.readouterr().out
+    chosen = Bags(str(file), feature_columns=["x", name])
+    chosen.setup()
+    assert chosen.feature_names == ["x", name]
+
+
+def test_a_column_of_bags_may_be_an_id(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "t.csv",
+        [line.replace("bag,", "bag_id,") for line in grouped(tmp_path / "a.csv").read_text().splitlines()],
+    )
+    assert read_bags(file).names == read_bags(tmp_path / "a.csv").names
+
+
+@pytest.mark.parametrize("name", ["split", "set", "fold", "Usage"])
+def test_a_column_of_sets_is_the_published_split(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ["train", "Training", "dev", "TEST"]
+    file = grouped(tmp_path / "t.csv", name, lambda bag: sets[bag % 4])
+    data = Bags(str(file))
+    data.setup()
+    rows = np.arange(24)
+    assert (data.protocol, data.num_folds, data.feature_names) == ("published", 1, ["x", "y"])
+    assert data.split.train.tolist() == rows[rows % 4 < 2].tolist() and data.split.test.tolist() == rows[3::4].tolist()
+    assert data.split.val.tolist() == rows[2::4].tolist()
+    other = Bags(str(file), protocol="kfold")
+    other.setup()
+    assert "; protocol kfold does not use the split" in capsys.readouterr().out
+    with pytest.raises(LDLError, match=f"column '{name}' is named like a published split, but 48 entries are no train"):
+        Bags(str(grouped(tmp_path / "t.csv", name, lambda bag: str(bag % 5)))).setup()
+    left = Bags(str(file), drop=[name])
+    left.setup()
+    assert left.protocol == "kfold"
+
+
+def test_a_published_split_counts_its_leaks(tmp_path: Path) -> None:
+    for patients, leak in ((12, 1), (24, 0)):
+        sets = [f"{('train', 'test')[bag // 12]},{bag % patients}" for bag in range(24)]
+        data = Bags(str(grouped(tmp_path / "t.csv", "split,patient", sets.__getitem__)), val_fraction=0.25)
+        data.setup()
+        assert (data.leak, data.leaky, len(data.split.val), len(data.split.test)) == (leak, True, 3, 12)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "options", "message"),
+    [
+        ("label,bag,x,patient", ["1,a,1,p", "1,a,2,q"], {}, "bag 'a' has several entries of 'patient', 'p' and 'q'"),
+        ("label,bag,x,split", ["1,a,1,train", "1,a,2,test"], {}, "bag 'a' has several entries of 'split'"),
+        ("label,bag,x,patient,case", ["1,a,1,p,q"], {}, "each of 'patient', 'case' may be the group; choose one with"),
+        ("label,bag,x,patient", ["1,a,1,"], {}, "column 'patient' is '', which is no name of a group"),
+        ("label,bag,patient", ["1,a,1"], {}, "no column is a feature; name features with --data.feature_columns"),
+        (
+            "label,bag,x,note",
+            ["1,a,1,q"],
+            {},
+            "'note' is 'q', not a finite number; leave the column out with --data.dr",
+        ),
+        ("label,bag,x", ["1,a,1"], {"protocol": "group_exclusive"}, "no groups to keep apart; name their column"),
+        ("label,bag,x", ["1,a,1"], {"protocol": "published"}, "no sets of a published split; name their column"),
+        ("label,bag,x", ["1,a,1"], {"group_key": "pat"}, "no key 'pat'"),
+    ],
+)
+def test_wrong_groups_and_sets_are_refused(
+    header: str, rows: list[str], options: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(LDLError, match=message):
+        Bags(str(write(tmp_path / "t.csv", [header, *rows])), **options).setup()
 
 
 @pytest.fixture

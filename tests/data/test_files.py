@@ -9,19 +9,36 @@ from typing import Any
 
 import pytest
 
+from ldl.backbones.pixel_features import PixelFeatures
+from ldl.backbones.timm import Timm
+from ldl.checkpoint import read_checkpoint
 from ldl.data import FaceFolder
 from ldl.data.bags import read_bags
 from ldl.data.faces.ages import read_points
+from ldl.data.faces.detectors import find_detector
 from ldl.data.faces.lists import read_boxes
 from ldl.data.faces.morph_lists import read_list
 from ldl.data.faces.pointing04 import read_pose_box
 from ldl.data.pictures import read_picture
 from ldl.data.synthetic import read_mnist
 from ldl.data.tables.reading import read_table, read_values
-from ldl.edges.benchmark.ground_truth import read_edge_map
+from ldl.edges.benchmark.ground_truth import read_edge_map, read_ground_truth
 from ldl.errors import LDLError
 from ldl.tables.csv_table import read_csv
 from ldl.validation.files import check_file, read_text
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32\nsize 12345\n"
+
+
+def weights_of(path: Path) -> Any:
+    return Timm("test_resnet", weights=str(path)).build((3, 32, 32))
+
+
+def found_weights_of(path: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LDL_WEIGHTS", str(path.parent))
+        return PixelFeatures("test_resnet", True).build((3, 32, 32))
+
 
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "table": ("a.csv", read_table),
@@ -36,6 +53,15 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "box": ("a.txt", lambda path: read_pose_box(path.with_suffix(".jpg"))),
     "picture": ("a.png", read_picture),
     "edge map": ("a.png", read_edge_map),
+    "ground truth": ("a.mat", read_ground_truth),
+    "parquet": ("a.parquet", read_table),
+    "parts": ("a.parquet", lambda path: read_table(path.parent)),
+    "matrices": ("features.npy", lambda path: read_table(path.parent, target_key="features")),
+    "checkpoint": ("a.ckpt", read_checkpoint),
+    "weights": ("a.pth", weights_of),
+    "backbone of a checkpoint": ("a.ckpt", weights_of),
+    "weights found": ("test_resnet.safetensors", found_weights_of),
+    "detector": ("a.onnx", find_detector),
     "digits": ("mnist.npz", lambda path: read_mnist(path.parent)),
 }
 
@@ -50,7 +76,8 @@ def said(read: Callable[[Path], Any], path: Path) -> str:
 @pytest.mark.parametrize("reader", READERS)
 def test_no_reader_opens_what_is_no_file(reader: str, tmp_path: Path) -> None:
     name, read = READERS[reader]
-    assert name in said(read, tmp_path / name)
+    if reader not in ("parts", "weights found"):  # where there is no such file, none is looked for
+        assert name in said(read, tmp_path / name)
     os.mkfifo(tmp_path / name)
     assert name in said(read, tmp_path / name)  # opening it would wait for ever
     (tmp_path / name).unlink()
@@ -73,6 +100,14 @@ def test_every_text_is_utf_8(reader: str, content: bytes, where: str, tmp_path: 
     name, read = READERS[reader]
     (tmp_path / name).write_bytes(content)
     assert f"{tmp_path / name} is {where}; save it as UTF-8" in said(read, tmp_path / name)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_names_a_pointer_of_git_lfs(reader: str, tmp_path: Path) -> None:
+    name, read = READERS[reader]
+    (tmp_path / name).write_bytes(LFS)
+    assert f"{name} is a pointer of Git LFS and not the " in (message := said(read, tmp_path / name))
+    assert message.endswith("itself; fetch it with: git lfs pull")
 
 
 def test_kinds_and_names(tmp_path: Path) -> None:

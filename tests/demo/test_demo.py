@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,28 @@ def test_mistakes_are_told(text: str, row: int, message: str, page: Any) -> None
 
 
 @pytest.mark.slow
+def test_only_hosts_of_this_machine_are_answered(checkpoint: Path) -> None:
+    """A web page with a name of its own for 127.0.0.1 reads nothing (DNS rebinding)."""
+    with serving(checkpoint, 0) as address:
+        port = int(address.rsplit(":", 1)[1].strip("/"))
+        for host, status in (("127.0.0.1", 200), ("localhost", 200), ("evil.example", 400), ("", 400)):
+            for path in ("/", "/config", "/gradio_api/info"):
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                connection.request("GET", path, headers={"Host": f"{host}:{port}" if host else ""})
+                assert connection.getresponse().status == status, (host, path)
+                connection.close()
+
+
+@pytest.mark.slow
+def test_text_in_a_number_is_told_without_a_traceback(page: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(gradio_client.exceptions.AppError, match="the field 'age' is 'old'; give a number, or leave it"):
+        page.predict("old", 1.1, -2.0, api_name="/predict")
+    with pytest.raises(gradio_client.exceptions.AppError, match="the field 'row in the chart' is 'first'; give a num"):
+        page.predict("1,2,3", None, "first", api_name="/predict_table")
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.slow
 def test_a_long_table_says_that_it_is_cut(checkpoint: Path, tmp_path: Path) -> None:
     page = RowPage(Predictor.from_checkpoint(checkpoint), tmp_path)
     table, _, _ = page.of_table("61.5,1.1,-2\n" * 1001, None, 1000)
@@ -158,6 +181,51 @@ def test_faces(ldl_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         width, height = Image.open(drawn).size
         assert height > width  # the picture is upright
         assert not any((tmp_path / "served").glob("ldl_demo_*"))  # pictures of faces are not left behind
+
+
+KINDS: dict[str, Callable[[np.ndarray], Image.Image]] = {
+    "deep.png": lambda rgb: Image.fromarray(rgb[..., 0].astype(np.uint16) * 200 + 99),
+    "clear.png": lambda rgb: Image.fromarray(np.dstack([rgb, rgb[..., :1]])),
+    "palette.gif": lambda rgb: Image.fromarray(rgb).quantize(16),
+    "ink.jpg": lambda rgb: Image.fromarray(rgb).convert("CMYK"),
+    "numbers.tif": lambda rgb: Image.fromarray(rgb[..., 0].astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_page_reads_the_file_as_uploaded(name: str, tmp_path: Path) -> None:
+    """Gradio converts 16 bits, transparency and ink by itself, other than the reader of ldl."""
+    predictor, file = Predictor.from_checkpoint(drawn_model(tmp_path / "a.ckpt", None)), tmp_path / name
+    KINDS[name](np.random.default_rng(0).integers(0, 256, (40, 30, 3)).astype(np.uint8)).save(file)
+    page = make_page(predictor, "model", tmp_path)
+    component = next(block for block in page.blocks.values() if getattr(block, "label", None) == "image")
+    sent = component.preprocess(component.data_model(path=str(file), orig_name=name))
+    assert sent == str(file)
+    shown = PicturePage(predictor, tmp_path)
+    if name == "numbers.tif":
+        with pytest.raises(LDLError, match="of mode F; save it with 8 or 16 bits"):
+            shown.of_picture(sent, 1)
+    else:
+        row, expected = shown.of_picture(sent, 1)[1]["data"][0], predictor.predict(file)
+        assert row[1] == pytest.approx(expected.value[0], rel=1e-3)
+
+
+def test_a_photograph_of_another_format_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + bytes(40))
+    page = PicturePage(Predictor.from_checkpoint(drawn_model(tmp_path / "a.ckpt", None)), tmp_path)
+    with pytest.raises(LDLError, match=r"a.heic cannot be read as an image: unknown or damaged format; JPEG, PNG, .*"):
+        page.of_picture(str(tmp_path / "a.heic"), 1)
+
+
+def test_fields_hold_numbers(checkpoint: Path, tmp_path: Path) -> None:
+    page = RowPage(Predictor.from_checkpoint(checkpoint), tmp_path)
+    assert page.of_fields("61.5", 1.1, -2)[0]["data"] == page.of_fields(61.5, 1.1, -2)[0]["data"]
+    for sent in ("old", [1], "1e999", {}):
+        with pytest.raises(LDLError, match="^the field 'age' is .*; give a number, or leave it empty$"):
+            page.of_fields(sent, 1.1, -2)
+    for row, message in (("first", "'first'; give a number"), (0.5, "is 0.5; give a whole number"), ("", "is empty")):
+        with pytest.raises(LDLError, match=f"^the field 'row in the chart' .*{message}"):
+            page.of_table("1,2,3", None, row)
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import yaml
 from places import ROOT
 
 from ldl.cli import main
-from ldl.engine.parser import LDLCLI, whole_numbers_first
+from ldl.engine.parser import LDLCLI
+from ldl.engine.values import whole_numbers_first
 
 pytestmark = pytest.mark.usefixtures("blank_charts")
 

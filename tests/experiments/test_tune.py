@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +19,33 @@ from optuna.trial import Trial
 
 from ldl import charts
 from ldl.cli import main
+from ldl.data.tables.tabular import TabularLDL
 from ldl.experiments import tune as tuning
 from ldl.experiments.tune import ALL, validation_splits
+from ldl.options import option, options, role_of
 from ldl.progress import stop
 from ldl.protocols import kfold
 
 QUIET = ["--trainer.enable_progress_bar=false", "--wandb.mode=disabled"]
 KNN = {"model.head.neighbours": {"min": 2, "max": 15}}
 Tune = Callable[..., dict]
+
+
+@options
+class Reversing(TabularLDL):
+    """A plugin.
+
+    Args:
+        reverse: Whether labels are in reverse order.
+    """
+
+    reverse: bool = False
+    fold_seed: int = option(default=0, least=0)
+
+    def load(self) -> Any:
+        loaded = super().load()
+        target = loaded.columns["target"]
+        return replace(loaded, columns=loaded.columns | {"target": target.flip(-1) if self.reverse else target})
 
 
 @pytest.fixture(autouse=True)
@@ -233,3 +254,42 @@ def _none() -> dict[str, int]:
 
 def _timeless(row: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in row.items() if name != "seconds"}
+
+
+@pytest.mark.parametrize(
+    ("option", "values", "words"),
+    [
+        ("data.fold", [0, 1], "which instances there are, and which of them are tested"),
+        ("data.init_args.fold_seed", [2, 3], "which of them are tested"),
+        ("data.fold_seed", [0, 1], "which of them are tested"),
+        ("data.protocol", ["random_kfold", "group_exclusive"], "which of them are tested"),
+        ("data.group_key", ["a", "b"], "which of them are tested"),
+        ("data.root", ["a", "b"], "the file or folder of the instances"),
+        ("data.target_key", ["labels", "other"], "the labels and targets of the instances"),
+        ("data.label_values", [[1, 2, 3], [1, 2, 4]], "the labels and targets of the instances"),
+        ("trainer.limit_test_batches", [1, 2], "how many instances are measured"),
+        ("select", ["last", "best"], "it is no option of a model"),
+        ("jobs", [1, 2], "it is no option of a model"),
+    ],
+)
+def test_options_that_decide_what_is_measured_are_refused(
+    option: str, values: list, words: str, tune: Tune, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refusal(capsys, lambda: tune({option: {"values": values}}))
+    assert f"tune.space.{option}: it " in line and words in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_option_of_a_plugin_that_changes_tests_is_refused(tune: Tune, capsys: pytest.CaptureFixture[str]) -> None:
+    """It declares no role, so what its values test is compared."""
+
+    assert role_of(Reversing, "val_fraction") == "validation"
+    assert role_of(Reversing, "fold_seed") == "fold" and role_of(Reversing, "reverse") == ""
+    space = {"data.reverse": {"values": [False, True]}}
+    line = refusal(capsys, lambda: tune(space, "--data", "Reversing"))
+    assert "tune.space.data.reverse: True tests other rows, or has other labels, than the run" in line
+
+
+def test_options_of_the_inputs_are_searched(tune: Tune) -> None:
+    found = tune({"data.scaling": {"values": ["none", "standard"]}}, sampler="grid", pruner="none")
+    assert found["tuning"]["setting"]["data.scaling"] in ("none", "standard")

@@ -122,6 +122,33 @@ def test_file_names_that_are_no_text_are_written(tmp_path: Path) -> None:
     assert (tmp_path / "p.csv").read_text(encoding="utf-8").split() == ["name", "gr\\udcfcn.png", "gr\u00fcn"]
 
 
+FORMULAS = ["=1+1", "+a", "-a", "@SUM(A1)", "\t=1", "\r=1", "＝1"]  # noqa: RUF001
+PLAIN = ["a=1", "-5", "+1.5e3", "", "'a", " a", "0", "label:=1"]
+
+
+@pytest.mark.parametrize("quote", [False, True])
+def test_formulas_are_quoted_on_request_and_numbers_never(quote: bool, tmp_path: Path) -> None:
+    write_csv(tmp_path / "p.csv", ["=name", "number"], [[name, -0.5] for name in FORMULAS + PLAIN], quote)
+    with (tmp_path / "p.csv").open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    mark = "'" if quote else ""
+    assert header == [f"{mark}=name", "number"]
+    assert rows == [[f"{mark}{name}", "-0.5"] for name in FORMULAS] + [[name, "-0.5"] for name in PLAIN]
+
+
+@pytest.mark.parametrize("stage", ["fit", "crossval"])
+def test_a_run_quotes_names_in_its_predictions(stage: str, tmp_path: Path) -> None:
+    """The option decides no result, and no other option is needed."""
+    rows = ["id,a,label:x,label:y", *(f"=1+{row},{row},0.25,0.75" for row in range(20))]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    chosen = ["--data.item_column=id", "--data.folds=2", f"--stage={stage}", "--quote_formulas=true"]
+    main([*options(tmp_path / "t.csv", tmp_path / "run"), *chosen])
+    (path, *_) = sorted((tmp_path / "run").rglob("predictions.csv"))
+    with path.open(newline="", encoding="utf-8") as file:
+        names = [row["name"] for row in csv.DictReader(file)]
+    assert len(names) > 3 and all(name.startswith("'=1+") for name in names)
+
+
 class _Broken(Exception):
     pass
 

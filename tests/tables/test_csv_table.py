@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,3 +101,20 @@ def test_what_cannot_be_parted_or_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(LDLError, match=r"no file at .*folder.csv, which is a folder"):
         read_csv(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_all_readers_read_tabs(reader: str, tmp_path: Path) -> None:
+    read, header, rows = READERS[reader]
+    path = tmp_path / "t.tsv"
+    path.write_text("\n".join([header, *rows]).replace(",", "\t"))
+    read(path)
+
+
+def test_many_columns_are_told_apart_in_time(tmp_path: Path) -> None:
+    """A comparison of each name with each other takes half a minute."""
+    names = [f"label:{number}" for number in range(50_000)]
+    table = read_csv(write(tmp_path, ",".join([*names, "a"]) + "\n" + "1," * 50_000 + "2\n"))
+    begun = time.process_time()
+    assert table.others(*names) == ["a"]
+    assert time.process_time() - begun < 3

@@ -24,6 +24,7 @@ from ldl.errors import LDLError
 from ldl.estimator import LDLRegressor
 from ldl.estimator.inputs import read_groups, read_rows
 from ldl.inference.inputs import _owned
+from ldl.tables.entries import spelling
 
 Entries = list[Any]
 NAN = np.nan
@@ -256,3 +257,27 @@ def test_an_archive_of_csv_that_is_damaged_or_too_large_is_refused(tmp_path: Pat
     path.write_text("x,age\n1,2\n")
     with pytest.raises(LDLError, match="t.csv.gz cannot be read: Not a gzipped file"):
         read_values(path)
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        ([1, 1.0, np.float32(1), np.int8(1), Decimal("1.00"), "1", " 1.0 ", b"1"], "1"),
+        ([1234567.0, np.float64(1234567), "1234567"], "1234567"), ([-1, -1.0, "-1.0"], "-1"), ([-0.0, "-0.0"], "0"),
+        ([0.5, Decimal("0.50"), np.float32(0.5)], "0.5"), ([1e-7, Decimal("1E-7")], "0.0000001"),
+        ([1e22], "1" + "0" * 22),
+        ([True, np.True_, "True"], "True"), (["007"], "007"), (["1.10"], "1.10"), (["1e3"], "1e3"), (["+49"], "+49"),
+        ([None, NAN, pd.NA, pd.NaT, "", " "], ""), (["NA"], "NA"), ([float("inf")], "inf"), ([(1, 2)], "(1, 2)"),
+    ],
+)  # fmt: skip
+def test_a_name_has_one_spelling(entries: Entries, text: str) -> None:
+    assert {spelling(entry) for entry in entries} == {text}
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [(["1.10", 1.1, "+1.1", "1.1e0"], "1.1"), (["1e3", 1000], "1000"), ([".5", "0.50"], "0.5"), (["01"], "01"),
+     (["1_0"], "1_0"), (["1e999999"], "1e999999")],
+)  # fmt: skip
+def test_a_label_that_is_a_number_has_one_spelling(entries: Entries, text: str) -> None:
+    assert {spelling(entry, numeral=True) for entry in entries} == {text}

@@ -116,10 +116,10 @@ class BSDS500(LDLDataModule):
             maps, in pixels. The usual 4 is for wide edges; networks draw narrow edges.
     """
 
-    path: str | None = None
-    protocol: Protocol = "development"
-    target: Target = "votes"
-    tolerance: float = option(default=1.0, least=0, most=10, what="pixels")
+    path: str | None = option(default=None, role="path")
+    protocol: Protocol = option(default="development", role="fold")
+    target: Target = option(default="votes", role="label")
+    tolerance: float = option(default=1.0, least=0, most=10, what="pixels", role="label")
     crop: int = option(default=192, least=32, most=4096, what="pixels")
     flips: bool = True
     turns: bool = True

@@ -23,7 +23,7 @@ from ldl.data.images.records import (
     FaceRecords,
 )
 from ldl.data.pictures import list_pictures
-from ldl.errors import LDLError
+from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.tables.entries import read_number
@@ -48,8 +48,8 @@ class FaceAges(Faces):
 
     age_range: ClassVar[tuple[int, int]] = (0, 100)
 
-    min_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual")
-    max_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual")
+    min_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual", role="label")
+    max_age: int | None = option(default=None, least=0, most=1000, what="years", null="the usual", role="label")
     extra: str | None = None
     extra_limit: int | None = option(default=None, least=1, most=2**31 - 1, null="all")
     extra_share: float | None = option(default=None, above=0, below=1, null="as they come")
@@ -74,7 +74,7 @@ class FaceAges(Faces):
         place = self.find(self.extra)
         if not place.exists():
             raise LDLError(f"data.extra: nothing at {place}; give a folder of images named as UTKFace's, or a CSV list")
-        other = read_named_faces(place) if place.is_dir() else read_face_list(place)
+        other = read_named_faces(place) if place.is_dir() else read_face_list(place, alone=True)
         if both := {path.resolve() for path in records.paths()} & {path.resolve() for path in other.paths()}:
             raise LDLError(
                 f"data.extra {self.extra} has {len(both)} images of {type(self).__name__}, such as {min(both)}, "
@@ -179,19 +179,24 @@ class UTKFace(FaceAges):
 class FaceFolder(FaceAges):
     """Your own face images, listed in a CSV file: ``--data.path faces.csv``.
 
-    Columns: ``path`` (relative to the file) and ``age`` (years), and optionally ``person``, ``sigma`` (standard
-    deviation of the label distribution in years), ``x0, y0, x1, y1`` (box of the face in pixels; with ``x2, y2, x3,
-    y3`` its four corners, clockwise from the upper left), ``part`` (train, val or test) and ``folder`` (a number).
+    Columns: ``path`` (relative to the file) and ``age`` (years), and optionally ``person`` or another usual name of a
+    group, ``sigma`` (standard deviation of the label distribution in years), ``x0, y0, x1, y1`` (box of the face in
+    pixels; with ``x2, y2, x3, y3`` its four corners, clockwise from the upper left), ``part`` or another usual name of
+    a published split (train, val or test), and ``folder`` (a number).
     Without boxes the images are used whole, or a ``detector`` finds the largest face in each. ``ldl faces`` writes such
     lists for published data sets.
 
-    Protocols: ``stratified`` (``folds`` folds with the same distribution of ages, of whole persons if they are known);
-    ``leave_one_person_out`` and ``subject_exclusive`` (both need the column ``person``); ``holdout`` (a random tenth);
-    ``parts`` (the column ``part``); ``folders`` (the five splits of the Facial Age Estimation Benchmark: six folders
-    for training, two for validation, two for test; of three folders one each).
+    Protocols: ``parts`` (the published split), the default if a column names its sets; ``stratified`` (``folds`` folds
+    with the same distribution of ages, of whole persons if they are known), else the default;
+    ``leave_one_person_out`` and ``subject_exclusive`` (both need the persons); ``holdout`` (a random tenth);
+    ``folders`` (the five splits of the Facial Age Estimation Benchmark: six folders for training, two for validation,
+    two for test; of three folders one each).
 
     Args:
         detector: Face detector: ``mtcnn``, or an ONNX file with the outputs of YuNet or UltraFace.
+        group_key: Column of the persons; None takes the only usual one, such as ``person`` or ``subject``.
+        split_column: Column of the sets of a published split: ``train``, ``val`` and ``test``, or usual synonyms; None
+            takes the only usual one, such as ``part`` or ``split``.
     """
 
     protocols = {
@@ -205,7 +210,13 @@ class FaceFolder(FaceAges):
     age_range = (0, 100)
     unused = ("boxes",)
 
-    detector: str | None = None
+    detector: str | None = option(default=None, role="fold")
+    group_key: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="fold")
+
+    def __post_init__(self) -> None:
+        if self.protocol is not None:  # else the list decides
+            super().__post_init__()
 
     @property
     def title(self) -> str:
@@ -217,8 +228,8 @@ class FaceFolder(FaceAges):
         if self.path is None:
             raise LDLError("FaceFolder needs --data.path, a CSV file with the columns path and age")
         file = self.locate("")
-        records = read_face_list(file, whole=self.alignment == "none")
-        self.tell_taken(records.taken)
+        records = read_face_list(file, self.alignment == "none", self.group_key, self.split_column)
+        self._settle(records)
         if self.detector is not None:
             if records.anchors is not None or self.alignment == "none":
                 raise LDLError(f"{file} or data.alignment none already places the faces; leave data.detector out")
@@ -230,3 +241,15 @@ class FaceFolder(FaceAges):
                 "or data.detector: mtcnn to find the faces"
             )
         return records
+
+    def _settle(self, records: FaceRecords) -> None:
+        """Choose the protocol, and print the columns that are used and those that are not."""
+        if self.protocol is None:
+            self.protocol = "parts" if "part" in records.facts else None
+            super().__post_init__()
+        columns = dict(records.columns)
+        idle = [columns.pop(part) for part in ("part", "folder") if part in columns and self.protocol != f"{part}s"]
+        used = [repr(column) if part == column else f"{part} {column!r}" for part, column in columns.items()]
+        left = f"; left out {some(records.left_out)}" if records.left_out else ""
+        unused = f"; protocol {self.protocol} does not use {some(idle)}" if idle else ""
+        self.tell_taken(f"columns {', '.join(used)}{left}{unused}")

@@ -13,8 +13,9 @@ from unicodedata import normalize
 import numpy as np
 
 from ldl.data.images.records import FaceRecords
+from ldl.data.names import find_group, find_split, split_sets
 from ldl.data.pictures import list_pictures
-from ldl.errors import LDLError, some
+from ldl.errors import LDLError
 from ldl.tables.csv_table import CsvTable, read_csv
 from ldl.tables.entries import to_numbers
 from ldl.validation.files import as_stored, check_file, read_text, visible
@@ -25,21 +26,20 @@ BOX = ("x0", "y0", "x1", "y1")
 CORNERS = tuple(f"{axis}{corner}" for corner in range(4) for axis in "xy")
 """Columns of the corners of a box, clockwise from the face's upper left."""
 
-FACTS = {"part": ("train|val|test", "train, val or test"), "folder": ("[0-9]+", "a number from 0 on")}
-"""Columns that protocols use, with the pattern of their entries and its description."""
-
-COLUMNS = ("path", "age", "person", "sigma", *FACTS)
-"""Columns of a list besides those of the box."""
-
 NO_PERSON = "which is no name; give each unknown person a name of its own"
 
 
-def read_face_list(file: Path, whole: bool = False) -> FaceRecords:
+def read_face_list(
+    file: Path, whole: bool = False, group_key: str | None = None, split_column: str | None = None, alone: bool = False
+) -> FaceRecords:
     """Read a CSV list of faces; see :class:`ldl.data.FaceFolder` for its columns.
 
     Args:
         file: The list.
         whole: Ignore boxes.
+        group_key: Column of the persons; None takes the only usual one.
+        split_column: Column of the sets of a published split, likewise.
+        alone: Ignore persons and sets, as of images that are in every training set.
 
     Raises:
         LDLError: The file or a column is missing, an entry is not a number, or a face is listed twice.
@@ -51,17 +51,24 @@ def read_face_list(file: Path, whole: bool = False) -> FaceRecords:
     if known.issuperset(BOX) and not whole:
         anchors = list(_corners(table))
     _check_repeats(table, paths, anchors)
-    taken = [name for name in table.header if name in COLUMNS or (anchors and name in CORNERS)]
-    left = [name for name in table.header if name not in taken]
+    split = None if alone else find_split(file, table.header, split_column)
+    person = None if alone else find_group(file, [name for name in table.header if name != split], group_key)
+    facts = {} if split is None else {"part": split_sets(file, split, table.groups(split))}
+    if "folder" in known:
+        facts["folder"] = _folders(table)
+    columns: dict[str, str] = {name: name for name in ("path", "age", "sigma", "folder") if name in known}
+    columns |= {part: column for part, column in (("person", person), ("part", split)) if column is not None}
+    columns |= {name: name for name in table.header if anchors and name in CORNERS}
     return FaceRecords(
         file.parent,
         [as_stored(name, file.parent) for name in paths],
         table.numbers(["age"])[:, 0],
-        table.groups("person", NO_PERSON) if "person" in known else None,
+        None if person is None else table.groups(person, NO_PERSON),
         anchors,
         table.numbers(["sigma"])[:, 0] if "sigma" in known else None,
-        {name: _fact(table, name) for name in FACTS if name in known},
-        taken=f"columns {some(taken, 16)}" + (f"; left out {some(left)}" if left else ""),
+        facts,
+        columns=columns,
+        left_out=[name for name in table.header if name not in columns.values()],
     )
 
 
@@ -182,9 +189,9 @@ def upright_corners(sides: np.ndarray) -> np.ndarray:
     return np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
 
 
-def _fact(table: CsvTable, name: str) -> np.ndarray:
-    column, (pattern, allowed) = table.column(name), FACTS[name]
+def _folders(table: CsvTable) -> np.ndarray:
+    column = table.column("folder")
     for row, field in enumerate(column):
-        if not re.fullmatch(pattern, field):
-            table.refuse(row, name, f"not {allowed}")
+        if not re.fullmatch("[0-9]+", field):
+            table.refuse(row, "folder", "not a number from 0 on")
     return np.array(column)

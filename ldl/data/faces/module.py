@@ -39,16 +39,16 @@ class Faces(Images):
 
     unused: ClassVar[tuple[str, ...]] = ()
 
-    protocol: str | None = None
-    split_list: str | None = None
+    protocol: str | None = option(default=None, role="fold")
+    split_list: str | None = option(default=None, role="fold")
     alignment: Literal["landmarks", "box", "none"] | None = None
     boxes: str | None = None
     crop_size: int = option(default=112, least=8, most=4096, what="in pixels")
     margin: float | None = option(
         default=None, least=0, most=2, what="a share of the face's square", null="the usual one"
     )
-    sigma: float = option(default=2.0, above=0)
-    encoder: Encoder = "gaussian"
+    sigma: float = option(default=2.0, above=0, role="label")
+    encoder: Encoder = option(default="gaussian", role="label")
     folds: int = 5
 
     def __post_init__(self) -> None:

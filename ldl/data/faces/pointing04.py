@@ -81,7 +81,7 @@ class Pointing04(Faces):
     unused = ("boxes",)
     mirrored = False
 
-    angles: Literal["both", "pitch", "yaw"] = "both"
+    angles: Literal["both", "pitch", "yaw"] = option(default="both", role="label")
     removed: float = option(default=0.0, least=0, below=1, what="a share of the training images")
     alignment: Literal["box", "none"] = "box"
     crop_size: int = 64

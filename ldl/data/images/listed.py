@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os.path import normpath
 from pathlib import Path
@@ -10,54 +11,56 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from ldl.annotations.votes import ITEMS
+from ldl.annotations import Annotations
 from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.data.images.module import Images
 from ldl.data.images.records import PARTS, FaceProtocol, FaceRecords, SplitRequest, TrainTest
-from ldl.data.names import VALUE_KEYS, find_group, find_name
+from ldl.data.names import VALUE_KEYS, find_group, find_name, find_split, find_usual, split_sets
 from ldl.data.pictures import SUFFIXES, list_pictures, one_side
 from ldl.data.sources import SOURCES, absent
 from ldl.data.tables.tabular_values import Valued
-from ldl.errors import LDLError
+from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
 from ldl.options import option, options
 from ldl.protocols import Fold, kfold, leave_one_group_out
 from ldl.tables import open_named
 from ldl.tables.csv_table import CsvTable
 from ldl.tables.parquet import Parquet
+from ldl.tables.roles import SPLIT_SETS, USUAL, usual_columns
 from ldl.validation.files import as_stored, check_found
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PATH_KEYS = ("path", "image", "image_path", "file", "file_name", "filename")
-SPLITS = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
-    **dict.fromkeys(("test", "testing"), "test"),
-}
-"""Parts of a split, by their lower-case names in a column or in the names of folders."""
-
 ImageProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "random_kfold"]
 
 
-def lists_images(path: Path) -> bool:
-    """Return whether a .csv or Parquet file lists images, the first of which is there, in a usual column."""
-    if (table := open_named(path)) is None:
-        return False
-    keys = [key for key in _path_keys(table) if key in table.header]
-    first = [_spelled(str(name), path.parent) for key in keys for name in table.frame([key])[key][:1]]
-    return any(name.lower().endswith(SUFFIXES) and (path.parent / name).is_file() for name in first)
+def lists_images(table: CsvTable | Parquet) -> bool:
+    """Return whether one of the image files that a table names in a usual column is there."""
+    folder = _folder_of(table.path)
+    return any((folder / name).is_file() for name in listed_names(table))
 
 
-def _path_keys(table: CsvTable | Parquet) -> tuple[str, ...]:
-    """Return the usual names of a column of image files, and the usual names of items whose first is an image file."""
-    if any(name.lower() in PATH_KEYS for name in table.header):
-        return PATH_KEYS
-    items = [key for key in ITEMS if key in table.header]
-    files = (key for key in items for entry in table.frame([key])[key][:1] if str(entry).lower().endswith(SUFFIXES))
-    return (*PATH_KEYS, *files)
+def listed_names(table: CsvTable | Parquet) -> list[str]:
+    """Return the entries of usual columns that end as image files do, as paths below the folder of the table."""
+    folder = _folder_of(table.path)
+    return [spelled(name, folder) for column in _image_columns(table) for name in _images_in(table, column)]
+
+
+def _images_in(table: CsvTable | Parquet, column: str) -> list[str]:
+    """Return the entries of a column that end as image files do."""
+    names = [str(entry).strip() for entry in table.frame([column])[column]]
+    return [name for name in names if name.lower().endswith(SUFFIXES)]
+
+
+def _image_columns(table: CsvTable | Parquet) -> list[str]:
+    """Return the columns that may be the image files, by their names and, if in doubt, by their entries."""
+    usual = usual_columns(table.header, "image")
+    if len(usual) == 1:
+        return usual
+    named = [column for column in usual or usual_columns(table.header, "item") if _images_in(table, column)]
+    return named or usual
 
 
 def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, list[str]]:
@@ -71,14 +74,20 @@ def listed_files(table: CsvTable | Parquet, given: str | None) -> tuple[str, lis
         LDLError: The column is absent, or an entry names no image or is a URL.
     """
     place = table.path
-    column = find_name(place, table.others(), "image files", "path_column", given, _path_keys(table))
+    table.others()  # every column has a name
+    column = find_usual(place, _image_columns(table), "image files", "path_column", given, table.header)
+    if column is None:
+        usual = ", ".join(USUAL["image"])
+        raise LDLError(
+            f"{place}: no image files under {usual}; it has {some(table.header, 20)}: pass --data.path_column"
+        )
     why = ["which names no image"] if isinstance(table, CsvTable) else []
     files = list(map(str, table.groups(column, *why)))
     if remote := [file for file in files if "://" in file]:
         raise LDLError(
             f"{place}: {len(remote)} images are at a URL, the first is {remote[0]}; download them, and list the files"
         )
-    return column, [_spelled(file, _folder_of(place)) for file in files]
+    return column, [spelled(file, _folder_of(place)) for file in files]
 
 
 def _folder_of(place: Path) -> Path:
@@ -86,7 +95,8 @@ def _folder_of(place: Path) -> Path:
     return place if place.is_dir() else place.parent
 
 
-def _spelled(file: str, folder: Path) -> str:
+def spelled(file: str, folder: Path) -> str:
+    """Return the one spelling of a path below a folder by which images are compared."""
     return as_stored(normpath(file), folder)
 
 
@@ -119,7 +129,7 @@ class Listing:
         folder: Folder that the files are relative to.
         source: Name of the list, for messages.
         column: Column of the files.
-        split: Column of the parts of a split, or None.
+        split: Column of the sets of a published split, or None.
         group: Column of the groups, or None.
         table: The table; None for a folder.
     """
@@ -134,7 +144,7 @@ class Listing:
 
     def spell(self, file: str) -> str:
         """Return a path under the one spelling by which images are compared."""
-        return _spelled(file, self.folder)
+        return spelled(file, self.folder)
 
     def check_repeats(self) -> None:
         """Raise LDLError if an image is listed twice."""
@@ -152,15 +162,15 @@ class ListedImages(Images):
 
     Args:
         path: A .csv or Parquet file with one column of image files, relative to its folder; or a folder of images.
-        protocol: Evaluation protocol; None is ``published`` if a column names the parts of a split, else
+        protocol: Evaluation protocol; None is ``published`` if a column names the sets of a split, else
             ``group_exclusive`` if groups are known, else ``random_kfold``.
         crop_size: Side of the images in pixels: an image is scaled to fit a square, and its border fills the rest. None
             takes the longer side of the images, if all have one size.
         channels: 3 (RGB), or 1 (grey).
         path_column: Column of the image files; None takes ``path``, ``image`` or another usual name.
-        split_column: Column of the parts of a published split: ``train``, ``val`` and ``test``, or usual synonyms; None
-            takes ``split`` if there is such a column.
-        group_key: Column of the groups, such as patients; None takes ``group`` or ``person`` if there is one of them.
+        split_column: Column of the sets of a published split: ``train``, ``val`` and ``test``, or usual synonyms; None
+            takes the only usual one, such as ``split``.
+        group_key: Column of the groups; None takes the only usual one, such as ``patient``.
     """
 
     protocols: ClassVar[dict[str, FaceProtocol]] = {
@@ -174,13 +184,13 @@ class ListedImages(Images):
         "random_kfold": FaceProtocol(_random, True),
     }
 
-    path: str = option(kw_only=True)
-    protocol: ImageProtocol | None = None  # a name after load
+    path: str = option(kw_only=True, role="path")
+    protocol: ImageProtocol | None = option(default=None, role="fold")  # a name after load
     crop_size: int | None = option(default=128, least=8, most=4096, what="in pixels", null="the size of the images")
     channels: Literal[1, 3] = 3
-    path_column: str | None = None
-    split_column: str | None = None
-    group_key: str | None = None
+    path_column: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="fold")
+    group_key: str | None = option(default=None, role="fold")
 
     _needed = True
 
@@ -212,15 +222,23 @@ class ListedImages(Images):
         """Return the images of a table. Raises LDLError for a missing column, or an entry without a name."""
         place, header = table.path, table.others()
         column, files = listed_files(table, self.path_column)
-        split = self.split_column if self._needed or self.split_column in header else None
-        if split is not None or any(name.lower() == "split" for name in header):
-            split = find_name(place, header, "split", "split_column", split, ("split",))
-        group = find_group(place, header, self.group_key, self._needed)
-        frame = table.frame(header)
+        others = [name for name in header if name not in {column, *self.columns_of_votes(header, place)}]
+        split = find_split(place, others, self.split_column, self._needed)
+        group = find_group(place, [name for name in others if name != split], self.group_key, self.group_needed)
+        frame = table.texts(header)
         for name in filter(None, (split, group)):
             frame[name] = table.groups(name)
         frame[column] = files
         return Listing(frame, _folder_of(place), str(place), column, split, group, table)
+
+    def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
+        """Return the columns that are votes, or describe votes; none by default."""
+        return []
+
+    @property
+    def group_needed(self) -> bool:
+        """Whether a given ``group_key`` must be in the list."""
+        return self._needed
 
     def _of_folder(self, folder: Path) -> Listing:
         import pandas as pd  # takes a second
@@ -229,16 +247,16 @@ class ListedImages(Images):
         above = [file.parts[:-1] for file in files]
         frame = pd.DataFrame({"path": [file.as_posix() for file in files]})
         parts = {names[0].lower() if names else "" for names in above}
-        if split := len(parts) > 1 and parts <= SPLITS.keys():
+        if split := len(parts) > 1 and parts <= SPLIT_SETS.keys():
             frame["split"], above = [names[0] for names in above], [names[1:] for names in above]
         frame["folder"] = [names[0] if names else "" for names in above]
         return Listing(frame, folder, str(folder), "path", "split" if split else None)
 
     def records_of(self, listing: Listing) -> FaceRecords:
-        """Return one record for each image, without values, and choose the protocol.
+        """Return one record for each image, without values.
 
         Raises:
-            LDLError: A part of the split is unknown, or an image has several parts or groups.
+            LDLError: A set of the split is unknown, or an image has several sets or groups.
         """
         frame, column = listing.frame, listing.column
         firsts = frame[~frame[column].duplicated()]
@@ -251,30 +269,25 @@ class ListedImages(Images):
                 )
         facts = {}
         if listing.split is not None:
-            parts = firsts[listing.split].str.strip().str.lower()
-            if (other := ~parts.isin(list(SPLITS))).any():
-                raise LDLError(
-                    f"{listing.source}: {other.sum()} images are in a part other than train, val and test by "
-                    f"{listing.split!r}, the first is {firsts[column][other].iloc[0]} in {parts[other].iloc[0]!r}; "
-                    "rename the parts, or the column"
-                )
-            facts["part"] = np.array(parts.map(SPLITS), str)
+            facts["part"] = split_sets(Path(listing.source), listing.split, firsts[listing.split])
         groups = None if listing.group is None else np.array(firsts[listing.group], str)
+        return FaceRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
+
+    def settle(self, listing: Listing, records: FaceRecords, content: str) -> None:
+        """Choose the protocol, and print the columns that are used and the ``content`` of the list. Raises LDLError."""
         if self.protocol is None:
-            self.protocol = "published" if facts else "random_kfold" if groups is None else "group_exclusive"
-        self.leaky = self._protocol.leaky
-        found = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
+            usual: ImageProtocol = "random_kfold" if records.persons is None else "group_exclusive"
+            self.protocol = "published" if listing.split else usual
+        self.leaky, published = self._protocol.leaky, self.protocol == "published"
         if listing.table is not None:
+            found = {"path_column": listing.column, "split_column": listing.split, "group_key": listing.group}
             self.chosen = {**self.chosen, **found}
             for name, value in found.items():
                 setattr(self, name, value)
-        return FaceRecords(listing.folder, list(firsts[column]), np.full(len(firsts), np.nan), groups, facts=facts)
-
-    def tell(self, listing: Listing, content: str) -> None:
-        """Print the columns that are used, and the ``content`` of the list."""
-        named = {"images": listing.column, "split": listing.split, "group": listing.group}
+        named = {"images": listing.column, "split": listing.split if published else None, "group": listing.group}
         columns = [f"{what} {name!r}" for what, name in named.items() if name] if listing.table is not None else []
-        self.tell_taken(", ".join([*columns, content]))
+        unused = "" if published or not listing.split else f"; protocol {self.protocol} does not use {listing.split!r}"
+        self.tell_taken(", ".join([*columns, content]) + unused)
 
     @property
     def preprocessing(self) -> dict[str, Any]:
@@ -303,33 +316,55 @@ class ImageLDL(Annotated, ListedImages):
     def load(self) -> Loaded:
         """Read the list and the votes, and make or find the crops. Raises LDLError."""
         listing = self.read()
+        apart = self.votes_apart(Path(listing.source))
         records = self.records_of(listing)
         frame = listing.frame
-        if listing.table is None and self.votes is None:
+        if listing.table is None and apart is None:
             if (loose := frame["folder"] == "").any():
                 raise LDLError(
                     f"{listing.source}: {loose.sum()} images lie in no sub-folder, which would be their class, the "
                     f"first is {frame['path'][loose].iloc[0]}; move them, or give their votes with --data.votes FILE"
                 )
-            frame = frame.rename(columns={"folder": "label"}).assign(rater="folder")
-        if self.votes is not None:
+            frame = frame[["path"]].assign(label=frame["folder"])
+        if apart is not None:
             listing.check_repeats()
-        annotations, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell)
-        self.tell(listing, str(annotations))
-        sums = annotations.votes
-        if not annotations.counted and np.ptp(sums) > 0.01 * sums.max():
-            first, last = (records.files[rows[row]] for row in (sums.argmin(), sums.argmax()))
-            raise LDLError(
-                f"{listing.source}: the shares of {first} sum to {sums.min():g}, and those of {last} to "
-                f"{sums.max():g}; correct them, or name the column with the number of votes with --data.votes_column"
-            )
-        records = replace(records.take(rows), values=annotations.shares)
+        votes, rows = self.annotate(frame, records.files, listing.source, listing.column, listing.spell)
+        records = replace(records.take(rows), values=votes.shares)
+        if records.persons is None and apart is not None and votes.groups is not None:
+            records, listing.group = replace(records, persons=np.array(list(map(str, votes.groups)))), apart.group
+        self._check(votes, records, listing.source)
+        self.settle(listing, records, str(votes))
         copies = self.cut_out(records, self.side(records), None)
         columns = {"target": torch.tensor(self.records.values, dtype=torch.float32)}
-        if annotations.counted:
-            columns["votes"] = torch.tensor(annotations.votes[self.rows], dtype=torch.float32)
+        if votes.counted:
+            columns["votes"] = torch.tensor(votes.votes[self.rows], dtype=torch.float32)
         known = self.records
-        return Loaded(annotations.labels, columns, groups=known.persons, names=known.files, copies=copies)
+        return Loaded(votes.labels, columns, groups=known.persons, names=known.files, copies=copies)
+
+    def columns_of_votes(self, header: list[str], table: Path) -> list[Any]:
+        """Return the columns that are votes, or describe votes; none if votes stand in a file of their own."""
+        with suppress(LDLError):  # annotate reports it
+            if self.votes_apart(table) is None:
+                columns = self.vote_columns(header, str(table))
+                return [name for name in columns.all if name not in (columns.item, columns.group)]
+        return []
+
+    @property
+    def group_needed(self) -> bool:
+        """Whether a given ``group_key`` must be in the list: it may be in a file of votes."""
+        return super().group_needed and self.votes is None
+
+    def _check(self, votes: Annotations, records: FaceRecords, source: str) -> None:
+        """Raise LDLError for shares of different sums, and for a ``group_key`` that no file has."""
+        sums = votes.votes
+        if not votes.counted and np.ptp(sums) > 0.01 * sums.max():
+            first, last = (records.files[row] for row in (sums.argmin(), sums.argmax()))
+            raise LDLError(
+                f"{source}: the shares of {first} sum to {sums.min():g}, and those of {last} to {sums.max():g}; "
+                "correct them, or name the column with the number of votes with --data.votes_column"
+            )
+        if records.persons is None and self.group_key is not None and self._needed:
+            raise LDLError(f"neither {source} nor {self.votes} has a column {self.group_key!r}; correct data.group_key")
 
 
 @options
@@ -345,7 +380,7 @@ class ImageValues(Valued, ListedImages):
         value_key: Column of the values; None takes ``value``, ``age`` or another usual name.
     """
 
-    value_key: str | None = None
+    value_key: str | None = option(default=None, role="label")
 
     def load(self) -> Loaded:
         """Read the list, and make or find the crops. Raises LDLError."""
@@ -360,7 +395,7 @@ class ImageValues(Valued, ListedImages):
         key = find_name(place, header, "value", "value_key", self.value_key, VALUE_KEYS)
         self.value_key = self.chosen["value_key"] = key
         records = replace(records, values=listing.table.numbers([key])[:, 0])
-        self.tell(listing, f"value {key!r}")
+        self.settle(listing, records, f"value {key!r}")
         labels = self.choose_labels(records.values, self.path)
         copies = self.cut_out(records, self.side(records), None)
         known = self.records

@@ -15,7 +15,7 @@ from ldl.data.images.crops import Crops, cached_crops, readable
 from ldl.data.images.records import FaceProtocol, FaceRecords, SplitRequest
 from ldl.data.pictures import describe, units
 from ldl.errors import LDLError, did_you_mean
-from ldl.options import buffer, options
+from ldl.options import buffer, option, options
 from ldl.protocols import Fold, keep_together, with_validation
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ class Images(LDLDataModule):
     records: FaceRecords = buffer()
     unserved = (*LDLDataModule.unserved, "records", "values", "groups", "copies", "names")
 
-    path: str | None = None
-    protocol: str | None = None  # type: ignore[assignment]
+    path: str | None = option(default=None, role="path")
+    protocol: str | None = option(default=None, role="fold")  # type: ignore[assignment]
     augmentation: Literal["light", "strong", "none"] = "light"
     train_transforms: Sequence[BasicTransform | BaseCompose] | None = None
     eval_transforms: Sequence[BasicTransform | BaseCompose] | None = None
-    split_copies: bool = False
-    skip_unreadable: bool = False
-    cache_dir: str | None = None
+    split_copies: bool = option(default=False, role="fold")
+    skip_unreadable: bool = option(default=False, role="fold")
+    cache_dir: str | None = option(default=None, role="place")
 
     @property
     def _protocol(self) -> FaceProtocol:

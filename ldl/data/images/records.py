@@ -11,7 +11,7 @@ import numpy as np
 
 from ldl.data.pictures import units
 from ldl.errors import LDLError
-from ldl.protocols import Fold, kfold, leave_one_group_out, random_split, stratified_kfold
+from ldl.protocols import Fold, kfold, leave_one_group_out, published_split, random_split, stratified_kfold
 
 TrainTest = tuple[np.ndarray, np.ndarray]
 """Training and test rows."""
@@ -30,7 +30,8 @@ class FaceRecords:
         sigmas: (N,) standard deviation of each label distribution in the labels' unit; None uses one for all.
         facts: Further columns, (N,) each, that protocols use, such as ``race`` and ``gender``.
         extra: (N,) whether an image is from another data set, in the training set of every fold and in no test set.
-        taken: Summary of the columns of a list that are used and ignored.
+        columns: Column of the list that holds each part, by the part, such as ``person``.
+        left_out: Columns of the list without a use.
     """
 
     folder: Path
@@ -41,7 +42,8 @@ class FaceRecords:
     sigmas: np.ndarray | None = None
     facts: dict[str, np.ndarray] = field(default_factory=dict)
     extra: np.ndarray | None = None
-    taken: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -176,14 +178,8 @@ FIRST_FOLDERS = (0, 2, 4, 5, 6)
 
 
 def _parts(request: SplitRequest) -> TrainTest | Fold:
-    part = request.fact("part", "train, val or test")
-    train, val, test = (np.flatnonzero(part == name) for name in ("train", "val", "test"))
-    if lacking := [name for name, rows in (("train", train), ("test", test)) if not len(rows)]:
-        raise LDLError(
-            f"no image of the list is in part {lacking[0]!r}; this protocol needs train and test: list images of "
-            "both, or choose another protocol"
-        )
-    return Fold(train, val, test) if len(val) else (train, test)
+    fold = published_split(request.fact("part", "train, val or test"), 0, 0)
+    return fold if len(fold.val) else (fold.train, fold.test)
 
 
 def _folders(request: SplitRequest) -> Fold:

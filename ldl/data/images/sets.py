@@ -8,7 +8,7 @@ from ldl.collective import process_rank
 from ldl.data.images.listed import ImageLDL, ListedImages, Listing
 from ldl.data.sources import absent
 from ldl.errors import LDLError
-from ldl.options import options
+from ldl.options import option, options
 from ldl.tables.csv_table import read_csv
 
 EMOTIONS = ("neutral", "happiness", "surprise", "sadness", "anger", "disgust", "fear", "contempt")
@@ -38,13 +38,15 @@ class FERPlus(ImageLDL):
 
     path: str = "ferplus"
     crop_size: int = 48
-    extra_labels: Literal["remove", "keep"] = "remove"
-    missing_images: Literal["leave_out", "error"] = "leave_out"
+    extra_labels: Literal["remove", "keep"] = option(default="remove", role="label")
+    missing_images: Literal["leave_out", "error"] = option(default="leave_out", role="fold")
     protocols = {"published": ListedImages.protocols["published"]}
     protocol = "published"
     path_column = split_column = group_key = None
-    votes_column = votes = item_column = rater_column = vote_column = None
-    rater_columns = label_order = ()
+    votes_column = votes = item_column = votes_item_column = rater_column = vote_column = None
+    label_type = "auto"
+    duplicates = multiple = unknown_items = "error"
+    rater_columns = label_order = no_vote = ()
     label_columns = ()  # type: tuple[str, ...]
 
     def read(self) -> Listing:
@@ -104,5 +106,7 @@ class CIFAR10H(ImageLDL):
     path_column = "path"
     split_column = group_key = None
     label_columns = CLASSES
-    votes_column = votes = item_column = rater_column = vote_column = None
-    rater_columns = label_order = ()
+    votes_column = votes = item_column = votes_item_column = rater_column = vote_column = None
+    label_type = "auto"
+    duplicates = multiple = unknown_items = "error"
+    rater_columns = label_order = no_vote = ()

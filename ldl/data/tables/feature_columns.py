@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from ldl.data.names import FEATURE_KEYS, as_number, find_name
+from ldl.data.tables.arrays import open_arrays
+from ldl.data.tables.checks import check_matrix
 from ldl.data.tables.columns import Encoding
-from ldl.data.tables.reading import check_matrix, open_arrays
 from ldl.errors import LDLError, did_you_mean, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named

@@ -38,8 +38,10 @@ class LIDC(TabularLDL):
     rater_column = "reading"
     drop = ("readings",)
     feature_columns = label_columns = rater_columns = label_order = ()
-    votes = votes_column = feature_key = target_key = label_names = label_values = None
-    label_unit = ""
+    votes = votes_column = votes_item_column = split_column = None
+    feature_key = target_key = label_names = label_values = None
+    label_unit, label_type, no_vote = "", "auto", ()
+    duplicates, multiple, unknown_items = "error", "error", "error"
     normalize = download = False
     in_memory = 256.0
     cache_dir = None

@@ -16,18 +16,19 @@ from ldl.data.base import LDLDataModule
 from ldl.data.row_order import OrderAudit, audit_order
 from ldl.data.sources import SOURCES, absent, download_set
 from ldl.data.storage import Column, LazyColumn, RowFile, Storage, blocks_of
+from ldl.data.tables.column_roles import Selection
 from ldl.data.tables.columns import Encoding, describe
 from ldl.data.tables.feature_columns import FeatureColumns
-from ldl.data.tables.reading import Selection, Table, TableReader
+from ldl.data.tables.reading import Table, TableReader
 from ldl.data.tables.scaling import FeatureScaler, Scaling
 from ldl.errors import LDLError, some
 from ldl.labels import LabelSpace
 from ldl.options import buffer, option, options
-from ldl.protocols import Fold, leave_one_group_out, with_validation
+from ldl.protocols import Fold, kfold, leave_one_group_out, published_split, with_validation
 from ldl.tables.entries import is_frame
 from ldl.validation.files import check_found
 
-GroupProtocol = Literal["group_exclusive", "leave_one_group_out", "random_kfold", "persons", "shuffled"]
+GroupProtocol = Literal["published", "group_exclusive", "leave_one_group_out", "random_kfold", "persons", "shuffled"]
 SYNONYMS = {"persons": "group_exclusive", "shuffled": "random_kfold"}
 """Other names of protocols: for groups that are subjects, and as in the literature."""
 AUDITED = 50_000
@@ -58,11 +59,11 @@ class ScaledRows(LDLDataModule):
         scaled: (rows, F) scaled, float32, after ``setup``; computed on demand for features on disk.
     """
 
-    path: str = option(kw_only=True)
+    path: str = option(kw_only=True, role="path")
     scaling: Scaling = "standard"
     clip: float | None = option(default=None, above=0, null="no clipping")
     missing: Literal["fill", "keep", "refuse"] = "fill"
-    download: bool = False
+    download: bool = option(default=False, role="place")
 
     features: np.ndarray | RowFile = buffer()
     feature_names = None  # type: list[str] | None
@@ -235,8 +236,10 @@ class GroupedRows(ScaledRows):
     """Rows that may have groups, such as subjects. A subclass calls ``note`` and ``check_protocol`` in ``load``.
 
     Args:
-        group_key: Name of the groups, a key or a column of a .csv; None takes ``group`` or ``person`` if there is one
-            of them.
+        group_key: Name of the groups, a key or a column; None takes the only usual one, such as ``group``, ``person``
+            or ``patient_id``, or else the item of the rows if it repeats.
+        split_column: Name of the sets of a published split, with the entries ``train``, ``val`` and ``test`` or usual
+            synonyms; None takes the only usual one, such as ``split``.
         in_memory: Matrices of more MB than this, as float32, stay on disk in .npy, .npz or Parquet files.
         cache_dir: Folder for rewritten tables, such as Parquet as rows that are read in place; None takes the
             environment's ``LDL_CACHE``, or ``~/.cache/ldl``.
@@ -246,23 +249,29 @@ class GroupedRows(ScaledRows):
         category_columns: Names or patterns of columns that are categories although they hold numbers, such as codes.
 
     Attributes:
-        groups_needed: Whether a given ``group_key`` must be in the file.
+        groups_needed: Whether a given ``group_key`` or ``split_column`` must be in the file.
+        sets: (size,) set of every instance in a published split, or None.
     """
 
     groups_needed = True
+    sets = None  # type: np.ndarray | None
 
-    group_key: str | None = None
-    in_memory: float = option(default=256.0, least=0)
-    cache_dir: str | None = None
+    group_key: str | None = option(default=None, role="fold")
+    split_column: str | None = option(default=None, role="fold")
+    in_memory: float = option(default=256.0, least=0, role="place")
+    cache_dir: str | None = option(default=None, role="place")
     feature_columns: Sequence[str] | str = ()
     drop: Sequence[str] | str = ()
     category_columns: Sequence[str] | str = ()
-    protocol = "random_kfold"
+    protocol = None  # type: Any  # a name after load
+    group_names = None  # type: list[str] | None
     _trained_categories = []  # type: list[str]
+    _trained_features = []  # type: list[str]
 
     def note(self, table: Table, said: str = "") -> None:
         """Take over a table's features; record and print the names found, to which options are set, after ``said``."""
         self.features, self.feature_names, self.chosen = table.features, table.columns, table.keys
+        self.sets = table.sets
         if is_frame(table.features):
             self.mixed = table.features
         named = [f"{key.rpartition('_')[0]} {name!r}" for key, name in table.keys.items() if name is not None]
@@ -273,6 +282,8 @@ class GroupedRows(ScaledRows):
             named.append(f"{len(table.columns)} features {some(table.columns)}")
         if self.mixed is not None and (encoded := describe(self.mixed, self.missing == "fill")):
             named.append(encoded)
+        if table.left_out:
+            named.append(f"no features are {some(list(table.left_out))} (data.feature_columns decides)")
         for key, name in table.keys.items():
             setattr(self, key, name)
         self.tell_taken(", ".join(named))
@@ -285,6 +296,8 @@ class GroupedRows(ScaledRows):
         self.groups_needed = False
         columns = (preprocessing or {}).get("encoding", ())
         self._trained_categories = [column["name"] for column in columns if column["kind"] == "category"]
+        names = [column["name"] for column in columns] or (preprocessing or {}).get("features")
+        self._trained_features = list(names or [])
 
     def reader(self, target_key: str | None, values: bool = False, normalize: bool = False) -> TableReader:
         """Return the reader of the file, with further options."""
@@ -296,41 +309,76 @@ class GroupedRows(ScaledRows):
     @property
     def selection(self) -> Selection:
         """The columns that are features."""
-        own = self.category_columns
-        own = [own] if isinstance(own, str) else list(own)
-        return Selection(self.feature_columns, self.drop, own + self._trained_categories)
+        codes = [self.category_columns] if isinstance(self.category_columns, str) else list(self.category_columns)
+        splits = self.protocol in (None, "published")
+        return Selection(
+            self.feature_columns,
+            self.drop,
+            [*codes, *self._trained_categories],
+            self._trained_features,
+            split=self.split_column,
+            splits=splits,
+        )
 
-    def check_protocol(self, groups: np.ndarray | None, needed: bool) -> np.ndarray | None:
-        """Record whether the protocol leaks, and return the groups, numbered from 0.
+    def choose_protocol(
+        self, table: Table, groups: np.ndarray | None, usual: GroupProtocol, needed: Sequence[str]
+    ) -> np.ndarray | None:
+        """Choose the protocol if none is given, record whether it leaks, and return the groups, numbered from 0.
 
         Args:
+            table: The table, which may name the sets of a published split.
             groups: (N,) of any type, or None if unknown.
-            needed: Whether the protocol requires groups.
+            usual: The protocol without a published split.
+            needed: Protocols that require groups.
 
         Raises:
-            LDLError: The protocol requires groups, and there are none.
+            LDLError: The protocol requires groups or a published split, and there are none.
         """
-        if groups is None and needed:
+        if self.protocol is None:
+            self.protocol = usual if table.sets is None else "published"
+        if self.rule == "published" and table.sets is None:
+            raise LDLError(
+                f"{self.path} names no sets of a published split; name their column with data.split_column, or set "
+                "another data.protocol"
+            )
+        if groups is None and self.protocol in needed:
             raise LDLError(
                 f"{self.path} has no groups to leave out; name them with data.group_key, or set another data.protocol "
                 f"than {self.protocol}"
             )
-        self.leaky = None if groups is None else self.rule == "random_kfold"
-        return None if groups is None else np.unique(groups, return_inverse=True)[1]
+        self.leaky = None if groups is None else self.rule in ("random_kfold", "published")
+        if groups is None:
+            return None
+        names, numbers = np.unique(groups, return_inverse=True)
+        self.group_names = [str(name) for name in names]
+        return numbers
 
-    def leave_group_out(self) -> Fold:
-        """Return a fold of the protocol ``leave_one_group_out``. Raises LDLError if there is no such fold."""
-        assert self.groups is not None
-        parts = leave_one_group_out(self.groups, self.fold)
-        return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
+    def cut(self) -> Fold:
+        """Return the rows of one fold. Raises LDLError for a fold that the protocol does not have."""
+        if self.rule == "published":
+            assert self.sets is not None
+            return published_split(self.sets, self.val_fraction, self.fold_seed, self.fold, self.groups)
+        if self.rule == "leave_one_group_out":
+            assert self.groups is not None
+            parts = leave_one_group_out(self.groups, self.fold)
+            return with_validation(*parts, self.val_fraction, self.fold_seed, self.fold, self.groups)
+        return self.cut_kfold()
+
+    def cut_kfold(self) -> Fold:
+        """Return the rows of one of ``folds`` folds, of rows or of whole groups. Raises LDLError."""
+        groups = self.groups if self.rule == "group_exclusive" else None
+        return kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, groups)
 
     @property
     def rule(self) -> str:
         """The protocol without synonyms."""
-        return SYNONYMS.get(self.protocol, self.protocol)
+        protocol = str(self.protocol)
+        return SYNONYMS.get(protocol, protocol)
 
     @property
     def num_folds(self) -> int:
+        if self.rule == "published":
+            return 1
         if self.rule == "leave_one_group_out" and self.groups is not None:
             return len(np.unique(self.groups))
         return self.folds

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import scipy.io
+import pandas as pd
 
-from ldl.annotations.votes import ITEMS, matching_columns
-from ldl.data.cache import cached_folder, files_key
+from ldl.annotations.columns import VoteColumns, matching_columns
 from ldl.data.names import (
     TARGET_KEYS,
     VALUE_KEYS,
     find_features,
     find_group,
     find_name,
+    find_split,
     label_columns,
+    split_sets,
 )
-from ldl.data.storage import OBJECTS, USUAL, RowFile, Storage, blocks_of, origin
+from ldl.data.storage import USUAL, RowFile, Storage
+from ldl.data.tables.arrays import open_arrays
+from ldl.data.tables.checks import check_distributions, check_matrix
+from ldl.data.tables.column_roles import Selection, find_roles
 from ldl.data.tables.columns import column_kind, is_plain, typed
+from ldl.data.tables.item_rows import check_constant, first_rows, take_rows
 from ldl.errors import LDLError, some
 from ldl.labels import LABEL_PREFIX
 from ldl.tables import CsvTable, Parquet, open_named
-from ldl.tables.entries import LARGEST, as_full, is_frame, to_names, to_numbers
-from ldl.validation.archive import check_archive, check_mat
-from ldl.validation.files import ABSENT, check_file, visible
+from ldl.tables.entries import is_frame, to_names
+from ldl.tables.roles import usual_columns
 
-NORMALIZE = "correct the file, or pass --data.normalize true to divide rows by their sums"
-ALL = Storage(np.inf)
-R = TypeVar("R", np.ndarray, RowFile)
+OF_VALUES = "; one value a row is for TabularValues, with --data.value_key COLUMN"
+OF_VOTES = "; for votes, name columns with data.label_columns, data.rater_columns, or data.vote_column"
 Keys = dict[str, str | None]
 """Names in a file by the options that set them; None for an absent part."""
 
@@ -58,6 +57,9 @@ class Table:
         columns: Names of the features, if the file has any.
         keys: Names of the other parts.
         items: (N,) item of every row, as text, or None.
+        sets: (N,) set of every row in a published split, ``train``, ``val`` or ``test``, or None.
+        left_out: Columns that are no features because of their role or their name.
+        votes: The columns of votes in ``target``; None if labels are no votes, or stand in another file.
     """
 
     features: Any
@@ -67,34 +69,20 @@ class Table:
     columns: list[str] | None = None
     keys: Keys = field(default_factory=dict)
     items: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The parts of a table with named columns; columns are given by names or patterns, such as ``r*``.
-
-    Attributes:
-        features: Columns of features; none means all columns left over.
-        drop: Columns that are left out.
-        categories: Columns that are categories although they hold numbers.
-        labels: Columns of labels; none means those named ``label:NAME``.
-        votes: Column with the number of votes, or None.
-        item: Column that names the row, or None.
-        apart: Whether votes stand in another file, which is joined by the item.
-    """
-
-    features: Sequence[str] | str = ()
-    drop: Sequence[str] | str = ()
-    categories: Sequence[str] | str = ()
-    labels: Sequence[str] | str = ()
-    votes: str | None = None
-    item: str | None = None
-    apart: bool = False
+    sets: np.ndarray | None = None
+    left_out: Sequence[str] = ()
+    votes: VoteColumns | None = None
 
     @property
-    def is_annotated(self) -> bool:
-        """Whether labels are votes, and not distributions or values."""
-        return bool(self.labels or self.votes or self.apart)
+    def row_names(self) -> list[str] | None:
+        """Name of each row in ``predictions.csv``, or None."""
+        return None if self.items is None else list(map(str, self.items))
+
+    def take(self, rows: np.ndarray) -> Table:
+        """Return the table with some rows of its features, groups, items and sets."""
+        parts = ("features", "groups", "items", "sets")
+        taken = {name: getattr(self, name) for name in parts if getattr(self, name) is not None}
+        return replace(self, **{name: take_rows(part, rows) for name, part in taken.items()})
 
 
 @dataclass(frozen=True)
@@ -103,7 +91,8 @@ class TableReader:
 
     ``.mat`` and ``.npz`` files, and folders of .npy files, hold two matrices, each under the given name or the only
     usual one. In ``.csv`` and Parquet files the columns named ``label:NAME`` are the distribution, or one column is the
-    value; one may name the groups, and all others are features. A folder of Parquet files is one table.
+    value; further columns may name items, groups or sets of a split (:func:`find_roles`), and all others are features.
+    A folder of Parquet files is one table.
 
     Attributes:
         feature_key: Name of the features; None takes the only usual one.
@@ -138,7 +127,15 @@ class TableReader:
                 probability; a row that does not sum to 1; unequal numbers of rows.
         """
         named = open_named(path)
-        table = self._of_arrays(path, open_arrays(path, self.storage)) if named is None else self._of_columns(named)
+        if named is not None:
+            return self._checked(path, self._of_columns(named))
+
+        def of_arrays(arrays: Mapping[str, Any]) -> Table:
+            return self._checked(path, self._of_arrays(path, arrays))
+
+        return of_arrays(open_arrays(path, self.storage, of_arrays))
+
+    def _checked(self, path: Path, table: Table) -> Table:
         what = "values" if self.values else "distributions"
         features = table.features
         if not is_frame(features):
@@ -158,16 +155,19 @@ class TableReader:
         return replace(table, features=features, target=target)
 
     def _of_arrays(self, path: Path, arrays: Mapping[str, Any]) -> Table:
-        if self.selection is not None and any(vars(self.selection).values()):
+        chosen = self.selection or Selection()
+        if chosen.names_columns:
             raise LDLError(
                 f"{path} holds matrices without named columns; data.feature_columns, data.drop and the options of "
                 "votes are for .csv and Parquet files"
             )
         features = find_features(path, arrays, self.feature_key, partial(self._find_target, path, arrays))
         target, group = self._find_target(path, arrays), self._find_group(path, arrays)
-        keys: Keys = {"feature_key": features, self._target_option: target, "group_key": group}
+        split = find_split(path, arrays, chosen.split, self.groups_needed) if chosen.splits else None
+        keys: Keys = {"feature_key": features, self._target_option: target, "group_key": group, "split_column": split}
         groups = to_names(arrays[group], f"{path}: the group") if group else None
-        return Table(arrays[features], arrays[target], groups, keys=keys)
+        sets = split_sets(path, split, to_names(arrays[split], f"{path}: the split")) if split else None
+        return Table(arrays[features], arrays[target], groups, keys=keys, sets=sets)
 
     def _of_columns(self, table: CsvTable | Parquet) -> Table:
         if self.feature_key or (self.target_key and not self.values):
@@ -175,40 +175,112 @@ class TableReader:
                 f"{table.path}: the names of matrices are for .mat and .npz, and must be null here: columns of the "
                 f"distribution are named {LABEL_PREFIX}NAME, and features are the columns left over"
             )
-        if self._has_counts(table):
-            counts = replace(self.selection or Selection(), labels=f"{LABEL_PREFIX}*")
-            return replace(self, selection=counts)._of_columns(table)
-        item = self._find_item(table)
-        target, columns, group = self._split_columns(table, item)
-        chosen = self.selection
-        features: Any
+        chosen = self.selection or Selection()
+        if chosen.find_apart is not None and (apart := chosen.find_apart(table.path)) is not None:
+            chosen = replace(chosen, apart=apart.all)
+        votes = self._find_votes(table, chosen)
+        target = self._target_columns(table, chosen, votes)
+        # The group may stand in the file of votes.
+        needed = self.groups_needed and chosen.apart is None
+        roles = find_roles(table, chosen, target, votes, self.group_key, needed)
+        self._check_parts(table, chosen, target, roles.features)
+        features = self._features(table, roles.features)
         found: Any
+        if votes is not None or chosen.apart is not None:
+            found = table.texts([name for name in table.header if name in (votes.all if votes else ())])
+        else:
+            found = self.storage.read(table, target) if isinstance(table, Parquet) else table.numbers(target)
+        keys: Keys = {"value_key": target[0]} if self.values else {}
+        names = None if self.values or votes or chosen.apart is not None else [_label_name(name) for name in target]
+        items = None if roles.item is None else table.groups(roles.item, "which names no item; give every row one")
+        groups = table.groups(roles.group) if roles.group else None
+        sets = split_sets(table.path, roles.split, table.texts([roles.split])[roles.split]) if roles.split else None
+        keys |= {"group_key": roles.group, "split_column": roles.split}
+        keys |= {} if items is None else {"item_column": roles.item}
+        read = Table(features, found, groups, names, roles.features, keys, items, sets, roles.left_out, votes)
+        if votes is not None and votes.layout == "long" and items is not None:
+            read = self._one_row_an_item(read, str(table.path))
+        elif items is not None and groups is None and len(np.unique(items)) < len(items):
+            read = replace(read, groups=items, keys=keys | {"group_key": roles.item})
+        return read
+
+    def _one_row_an_item(self, table: Table, source: str) -> Table:
+        """Return a table without the further rows of its items, which hold further votes. Raises LDLError."""
+        assert table.items is not None
+        if isinstance(table.features, RowFile):
+            raise LDLError(
+                f"{source} has one row a vote and stays on disk; read it into memory with a larger --data.in_memory, "
+                "or give the votes in a file of their own with --data.votes"
+            )
+        rows = first_rows(table.items)
+        columns = pd.DataFrame(table.features, columns=table.columns)
+        for key, part in (("group_key", table.groups), ("split_column", table.sets)):
+            columns = columns if part is None else columns.assign(**{str(table.keys[key]): part})
+        check_constant(columns, table.items, source)
+        return table.take(rows)
+
+    def _find_votes(self, table: CsvTable | Parquet, chosen: Selection) -> VoteColumns | None:
+        """Return the columns of votes in a table, or None if its labels are distributions, values, or elsewhere."""
+        if self.values or chosen.votes is None or chosen.apart is not None:
+            return None
+        drop = matching_columns(table.header, chosen.drop, str(table.path))
+        header = [name for name in table.header if name not in drop]
+        named = label_columns(table.path, header)
+        long = not named and usual_columns(header, "item") and usual_columns(header, "vote")
+        if chosen.annotated or long or self._has_counts(table, named):
+            columns = chosen.votes(table.header if chosen.annotated else header, str(table.path))
+            return replace(columns, labels=tuple(name for name in columns.labels if name not in drop))
+        return None
+
+    def _target_columns(self, table: CsvTable | Parquet, chosen: Selection, votes: VoteColumns | None) -> list[str]:
+        """Return the columns of the value, the distribution, or the labels of votes. Raises LDLError."""
+        path, named = table.path, label_columns(table.path, table.header)
+        drop = matching_columns(table.header, chosen.drop, str(path))
+        if chosen.apart is not None:
+            return []
+        if votes is not None:
+            return [name for name in (*votes.labels, *votes.raters, votes.vote) if name is not None]
+        target = [name for name in named if name not in drop]
+        if not self.values:
+            return target
+        if labels := [name for name in target if name not in (self.target_key, self.group_key)]:
+            raise LDLError(
+                f"{path}: {some(labels)} are of a distribution, no features; leave them out of a table of values, or "
+                "read it with --data TabularLDL"
+            )
+        return [self._find_target(path, table.header)]
+
+    def _check_parts(
+        self, table: CsvTable | Parquet, chosen: Selection, target: Sequence[str], features: Sequence[str]
+    ) -> None:
+        """Raise LDLError unless a table has rows, features, and labels here or in another file."""
+        if (target or chosen.apart is not None) and features and len(table):
+            return
+        needed = (
+            "a column of values" if self.values else f"label columns named {LABEL_PREFIX}NAME or by data.label_columns"
+        )
+        of_votes = usual_columns(table.header, "rater") or usual_columns(table.header, "vote") or chosen.annotated
+        otherwise = "" if target else OF_VOTES if of_votes else OF_VALUES
+        raise LDLError(
+            f"{table.path}: needs rows, feature columns, and {needed}; it has {len(table)} rows, its columns are "
+            f"{some(table.header)}{otherwise}"
+        )
+
+    def _features(self, table: CsvTable | Parquet, columns: list[str]) -> Any:
+        """Return the features as a matrix, in memory or on disk, or as a typed frame. Raises LDLError."""
+        chosen = self.selection
         if isinstance(table, Parquet) and (chosen is None or not self.storage.fits((len(table), len(columns)))):
             if chosen is not None and chosen.categories:
                 raise LDLError(
                     f"{table.path} stays on disk, where all features are numbers; leave data.category_columns out, or "
                     "read the table into memory with a larger --data.in_memory"
                 )
-            features = self.storage.read(table, columns)
-        elif chosen is None:
-            features = table.numbers(columns, missing=self.missing)
-        else:
-            features = self._typed(table, columns)
-        if chosen is not None and chosen.is_annotated:
-            found = table.frame([*target, *([chosen.votes] if chosen.votes else [])])
-        else:
-            found = self.storage.read(table, target) if isinstance(table, Parquet) else table.numbers(target)
-        keys: Keys = {"value_key": target[0]} if self.values else {}
-        names = None if self.values else [name.removeprefix(LABEL_PREFIX) for name in target]
-        groups = table.groups(group) if group else None
-        items = None if item is None else table.groups(item, "which names no item; give every row one")
-        keys |= {"group_key": group} | ({} if item is None else {"item_column": item})
-        return Table(features, found, groups, names, columns, keys, items)
+            return self.storage.read(table, columns)
+        return table.numbers(columns, missing=self.missing) if chosen is None else self._typed(table, columns)
 
-    def _has_counts(self, table: CsvTable | Parquet) -> bool:
+    def _has_counts(self, table: CsvTable | Parquet, names: list[str]) -> bool:
         """Return whether columns ``label:NAME`` hold counts of votes, and not distributions. Raises LDLError."""
-        chosen, names = self.selection, label_columns(table.path, table.header)
-        if chosen is None or chosen.is_annotated or self.values or self.normalize or not (names and len(table)):
+        if self.normalize or not (names and len(table)):
             return False
         if isinstance(table, Parquet) and not self.storage.fits((len(table), len(names))):
             return False
@@ -235,54 +307,6 @@ class TableReader:
                 )
         return frame
 
-    def _find_item(self, table: CsvTable | Parquet) -> str | None:
-        """Return the column that names the item of a row, if there is one. Raises LDLError if votes need it."""
-        chosen = self.selection or Selection()
-        if chosen.item is not None:
-            return str(matching_columns(table.header, [chosen.item], str(table.path))[0])
-        usual = {name.lower(): name for name in table.header if name.lower() in ITEMS} if chosen.is_annotated else {}
-        found = [usual[name] for name in ITEMS if name in usual]
-        if chosen.apart and not found:
-            raise LDLError(
-                f"{table.path}: no column names the items that have votes in data.votes; pass --data.item_column, one "
-                f"of {some(table.header, 20)}"
-            )
-        # Beside its own votes, a column of such a name may be a feature, if it repeats.
-        return next((name for name in found if chosen.apart or table.frame([name])[name].is_unique), None)
-
-    def _split_columns(self, table: CsvTable | Parquet, item: str | None) -> tuple[list[str], list[str], str | None]:
-        """Return the columns of the target, of the features, and of the groups. Raises LDLError."""
-        path, header, chosen = table.path, table.header, self.selection or Selection()
-        group, named = self._find_group(path, header), label_columns(path, header)
-        drop = matching_columns(header, chosen.drop, str(path))
-        target = named = [name for name in named if name not in drop]
-        if chosen.is_annotated:
-            labels = [] if chosen.apart else matching_columns(header, chosen.labels, str(path)) or named
-            target = [name for name in labels if name not in drop]
-            drop += [*named, *matching_columns(header, [chosen.votes] if chosen.votes else [], str(path))]
-        if self.values:
-            if labels := [name for name in target if name not in (self.target_key, group)]:
-                raise LDLError(
-                    f"{path}: {some(labels)} are of a distribution, no features; leave them out of a table of values, "
-                    "or read it with --data TabularLDL"
-                )
-            target = [self._find_target(path, header)]
-        rest = table.others(*target, *drop, *(name for name in (group, item) if name))
-        if chosen.features:
-            rest = [name for name in matching_columns(header, chosen.features, str(path)) if name in rest]
-        if not ((target or chosen.apart) and rest and len(table)):
-            needed = (
-                "a column of values"
-                if self.values
-                else f"label columns named {LABEL_PREFIX}NAME or by data.label_columns"
-            )
-            otherwise = "" if target else "; one value a row is for TabularValues, with --data.value_key COLUMN"
-            raise LDLError(
-                f"{path}: needs rows, feature columns, and {needed}; it has {len(table)} rows, its columns are "
-                f"{some(header)}{otherwise}"
-            )
-        return target, rest, group
-
     @property
     def _target_option(self) -> str:
         return "value_key" if self.values else "target_key"
@@ -293,6 +317,10 @@ class TableReader:
 
     def _find_group(self, path: Path, names: Any) -> str | None:
         return find_group(path, names, self.group_key, self.groups_needed)
+
+
+def _label_name(column: str) -> str:
+    return column.removeprefix(LABEL_PREFIX)
 
 
 def _transposed(features: Any, target: Any, what: str) -> str:
@@ -311,155 +339,3 @@ def read_table(path: Path, **options: Any) -> Table:
 def read_values(path: Path, **options: Any) -> Table:
     """Return features and one value per row; ``options`` are those of :class:`TableReader`. Raises LDLError."""
     return TableReader(values=True, **options).read(path)
-
-
-class Members(Mapping[str, Any]):
-    """Matrices by name, each opened on access: a file may hold other content beside them."""
-
-    def __init__(self, openers: dict[str, Callable[[], np.ndarray | RowFile]]) -> None:
-        self._openers = openers
-
-    def __getitem__(self, name: str) -> np.ndarray | RowFile:
-        return self._openers[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._openers)
-
-    def __len__(self) -> int:
-        return len(self._openers)
-
-
-def open_arrays(path: Path, storage: Storage = ALL) -> Mapping[str, Any]:
-    """Return the matrices in a .mat or .npz file, or in a folder of .npy files, by their names.
-
-    A .npz file that is too large for memory is unpacked into the cache.
-
-    Raises:
-        LDLError: The file is absent, cannot be read, unpacks to far more than its size, or is of another kind.
-    """
-    if os.path.isdir(path):  # ``Path.is_dir`` raises for impossible names
-        return _open_folder(path)
-    check_file(path, "data file", ABSENT)
-    kind = path.suffix.lower()
-    if kind == ".npy":
-        raise LDLError(f"{path} is one matrix of a table; give the folder, with the others as .npy files beside it")
-    if kind not in (".mat", ".npz"):
-        raise LDLError(
-            f"{path}: unknown kind of file {path.suffix!r}; save a table as .csv with commas between fields, or as "
-            ".parquet, .npz or .mat"
-        )
-    with _refuses_damage(path):
-        if kind == ".mat":
-            check_mat(path)
-            return scipy.io.loadmat(str(path))
-        check_archive(path)
-        with zipfile.ZipFile(path) as archive:
-            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        if sum(member.file_size for member in members) > storage.in_memory * 2**20:
-            return _open_folder(_unpacked(path, storage))
-        return Members({member.filename[:-4]: partial(_member, path, member.filename[:-4]) for member in members})
-
-
-@contextlib.contextmanager
-def _refuses_damage(path: Path) -> Iterator[None]:
-    """Raise LDLError for every error of a library that reads ``path``: damage makes them raise errors of any type."""
-    try:
-        yield
-    except (LDLError, MemoryError):
-        raise
-    except Exception as error:
-        raise LDLError(f"{path} cannot be read as {path.suffix}: {' '.join(str(error).split())[:200]}") from error
-
-
-def _open_folder(folder: Path) -> Members:
-    if not (files := visible(folder, "*.npy")):
-        raise LDLError(
-            f"{folder} holds no table; give .npy files, such as features.npy and labels.npy, or Parquet files"
-        )
-    return Members({path.stem: partial(RowFile.open, path) for path in files})
-
-
-def _member(path: Path, name: str) -> np.ndarray:
-    with _refuses_damage(path), np.load(path, allow_pickle=False) as arrays:
-        try:
-            return np.asarray(arrays[name])
-        except ValueError as error:
-            if "allow_pickle" not in str(error):
-                raise
-            raise LDLError(OBJECTS.format(place=f"{path}: {name!r}")) from None
-
-
-def _unpacked(path: Path, storage: Storage) -> Path:
-    def unpack(folder: Path) -> None:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                with archive.open(member) as packed, (folder / Path(member.filename).name).open("wb") as file:
-                    shutil.copyfileobj(packed, file, 2**22)
-
-    return cached_folder(storage.tables / files_key([path], "npz"), unpack, f"unpacking {path}")
-
-
-def check_matrix(path: Path | str, what: str, array: Any, missing: bool = False) -> Any:
-    """Return a finite (N, F) float64 matrix; rows in a file are checked in blocks and stay there.
-
-    Args:
-        path: Origin of the matrix, for messages.
-        what: Its name in messages.
-        array: The matrix.
-        missing: Accept NaN.
-
-    Raises:
-        LDLError: Another shape, or an entry that is not a finite number.
-    """
-    if not isinstance(array, RowFile):
-        array = np.asarray(as_full(array, f"{path}: {what}"))
-    if len(array.shape) != 2 or 0 in array.shape:
-        raise LDLError(f"{path}: {what} have shape {array.shape}; a matrix with one row a sample is needed")
-    # Of rows in a file only the type is checked here.
-    numbers = to_numbers(np.empty(0, array.dtype) if isinstance(array, RowFile) else array, f"{path}: {what} are")
-    array = array if isinstance(array, RowFile) else numbers
-    for start, block in blocks_of(array):
-        # In float32, LARGEST would be infinite.
-        bad = ~((np.abs(block) <= np.float64(LARGEST)) | (missing & np.isnan(block)))
-        if bad.any():
-            place, column = np.argwhere(bad)[0]
-            source, row = origin(array, str(path), start + place)
-            name = array.column(column) if isinstance(array, RowFile) else column
-            raise LDLError(
-                f"{source}: {what} row {row}, column {name} is {block[place, column]}; every entry must be a finite "
-                f"number, at most {LARGEST:g}"
-            )
-    return array
-
-
-def check_distributions(rows: R, source: str, normalize: bool = False, fix: str = NORMALIZE) -> R:
-    """Check that rows lie on the simplex, and return them in float64, divided by sums within 1e-3 of 1.
-
-    Args:
-        rows: (N, C), finite. Rows in a file are returned unchanged; see :func:`divided`.
-        source: Their origin, for messages.
-        normalize: Accept any positive sum.
-        fix: What to do about other sums, for messages.
-
-    Raises:
-        LDLError: Negative mass, a sum other than 1, or with ``normalize`` a sum of 0.
-    """
-    sums = np.empty(len(rows))
-    for start, block in blocks_of(rows):
-        if len(negative := np.argwhere(block < 0)):
-            place, column = negative[0]
-            where = "{}: distribution row {}".format(*origin(rows, source, start + place))
-            raise LDLError(f"{where}, label {column} is {block[place, column]:g}; mass must not be negative")
-        sums[start : start + len(block)] = block.sum(1, dtype=np.float64)
-    if len(off := np.flatnonzero(sums <= 0 if normalize else ~(np.abs(sums - 1) <= 1e-3))):
-        where = "{}: distribution row {}".format(*origin(rows, source, off[0]))
-        if normalize:
-            raise LDLError(f"{where} is all zero and cannot be normalised; remove it")
-        raise LDLError(f"{where} sums to {sums[off[0]]:.6g}, not 1 ({len(off)} such rows); {fix}")
-    return rows if isinstance(rows, RowFile) else divided(rows)
-
-
-def divided(rows: np.ndarray) -> np.ndarray:
-    """Return rows (N, C) divided by their sums, float64."""
-    rows = rows.astype(np.float64, copy=False)
-    return np.asarray(rows / rows.sum(1)[:, None])

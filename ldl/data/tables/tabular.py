@@ -16,12 +16,14 @@ from ldl.data.annotated import Annotated
 from ldl.data.base import Loaded
 from ldl.data.names import label_places
 from ldl.data.storage import Column, LazyColumn, RowFile
+from ldl.data.tables.checks import divided
+from ldl.data.tables.column_roles import Selection
+from ldl.data.tables.label_copies import label_copies
 from ldl.data.tables.module import GroupedRows, GroupProtocol
-from ldl.data.tables.reading import Selection, Table, divided
+from ldl.data.tables.reading import Table
 from ldl.errors import LDLError
 from ldl.labels import LabelSpace
-from ldl.options import options
-from ldl.protocols import Fold, kfold
+from ldl.options import option, options
 from ldl.tables.entries import is_frame
 
 
@@ -33,17 +35,19 @@ class TabularLDL(Annotated, GroupedRows):
     subjects of SJAFFE and SBU_3DFE are known, although their files do not name them.
 
     Columns of a .csv or Parquet file may be numbers, text and dates, with gaps (``ldl.data.tables.columns``). Labels
-    are votes if ``label_columns``, ``votes_column`` or ``votes`` is given, or if columns ``label:NAME`` hold counts.
+    are votes if an option describes votes, if columns ``label:NAME`` hold counts, or if there are no such columns, but
+    columns of an item and a label with one row a vote. The rows of an item that repeats stay in one part of a split.
 
-    Protocols: ``group_exclusive`` (``folds`` folds of whole groups) and ``leave_one_group_out`` (one fold per group),
-    for tables with groups; ``random_kfold`` (random rows, which leaks groups). ``persons`` is a synonym of
-    ``group_exclusive``, and ``shuffled`` of ``random_kfold``.
+    Protocols: ``published`` (the column ``split``); ``group_exclusive`` (``folds`` folds of whole groups) and
+    ``leave_one_group_out`` (one fold per group), for tables with groups; ``random_kfold`` (random rows, which leaks
+    groups). ``persons`` is a synonym of ``group_exclusive``, and ``shuffled`` of ``random_kfold``.
 
     Args:
         feature_key: Name of the features in a .mat or .npz file; None takes the only usual one.
         target_key: Name of the distributions, likewise.
         normalize: Divide distributions by their sums instead of requiring sums of 1.
-        protocol: Evaluation protocol; None is ``group_exclusive`` if groups are known, else ``random_kfold``.
+        protocol: Evaluation protocol; None is ``published`` if the table names the sets of a split, else
+            ``group_exclusive`` if groups are known, else ``random_kfold``.
         label_names: Names of the labels; None takes the file's, or their numbers. Named columns are put in this order.
         label_values: Rising values of the labels, which make them ordinal and add MAE and similar metrics. They match
             the names of the columns, or ``label_names`` one by one.
@@ -51,41 +55,48 @@ class TabularLDL(Annotated, GroupedRows):
     """
 
     feature_key: str | None = None
-    target_key: str | None = None
-    normalize: bool = False
-    protocol: GroupProtocol | None = None  # type: ignore[assignment]  # a name after load
-    label_names: Sequence[str] | None = None
-    label_values: Sequence[float] | None = None
-    label_unit: str = ""
+    target_key: str | None = option(default=None, role="label")
+    normalize: bool = option(default=False, role="label")
+    protocol: GroupProtocol | None = option(default=None, role="fold")  # a name after load
+    label_names: Sequence[str] | None = option(default=None, role="label")
+    label_values: Sequence[float] | None = option(default=None, role="label")
+    label_unit: str = option(default="", role="label")
 
     def load(self) -> Loaded:
         """Read and check the file. Raises LDLError."""
         table = self.reader(self.target_key, normalize=self.normalize).read(self.file)
         if is_frame(table.target):
             return self._load_votes(table)
-        self.note(table)
         labels, places = self._label_space(table.names, table.target.shape[1])
+        table = self._without_labels(table, labels, table.target)
+        self.note(table)
         subjects = None
         if isinstance(table.features, np.ndarray) and table.groups is None:
             subjects = known_subjects(table.features)
-        groups = self._check_groups(table.groups if subjects is None else subjects, subjects is not None)
+        groups = self._choose_groups(table, table.groups if subjects is None else subjects, subjects is not None)
         rows = table.target
         large = isinstance(rows, RowFile)
         target: Column = LazyColumn(rows, _target) if large else torch.tensor(rows, dtype=torch.float32)
-        loaded = Loaded(labels, {"target": target}, groups=groups, names=_names(table.items))
+        loaded = Loaded(labels, {"target": target}, groups=groups, names=table.row_names)
         return loaded.arranged(labels, places)
 
     @property
     def selection(self) -> Selection:
-        """The parts of a table with named columns."""
-        chosen = replace(super().selection, item=self.item_column)
-        if self.votes is not None:
-            return replace(chosen, apart=True)
-        return replace(chosen, labels=self.label_columns, votes=self.votes_column)
+        """The user's options of columns."""
+        return replace(
+            super().selection,
+            item=self.item_column,
+            votes=self.vote_columns,
+            annotated=self.describes_votes or self.votes is not None,
+            find_apart=self.votes_apart,
+        )
 
     def _load_votes(self, table: Table) -> Loaded:
         """Return the rows of a table that have votes. Raises LDLError."""
-        found, rows = self.annotate(table.target, [] if table.items is None else table.items, str(self.file))
+        votes = table.votes
+        item = votes.item if votes is not None and votes.layout == "long" and table.items is not None else None
+        keys: Any = [] if table.items is None else table.items
+        found, rows = self.annotate(table.target, keys, str(self.file), item)
         self._check_sums(found, rows)
         if len(rows) < len(table.features):
             if isinstance(table.features, RowFile):
@@ -93,9 +104,13 @@ class TabularLDL(Annotated, GroupedRows):
                     f"{self.file}: {len(table.features) - len(rows)} rows have no vote, and the table stays on disk; "
                     "remove them, or read it into memory with a larger --data.in_memory"
                 )
-            parts = (table.features, table.groups, table.items)
-            features, groups, items = (part if part is None else _taken(part, rows) for part in parts)
-            table = replace(table, features=features, groups=groups, items=items)
+            table = table.take(rows)
+        groups = table.groups if table.groups is not None else found.groups
+        if groups is None and self.group_key is not None and self.groups_needed:
+            raise LDLError(
+                f"neither {self.file} nor {self.votes} has a column {self.group_key!r}; correct data.group_key"
+            )
+        table = self._without_labels(table, found.labels, found.shares)
         self.note(table, f"votes ({found})")
         labels, places = replace(found.labels, unit=self.label_unit), list(range(len(found.labels)))
         if self.label_names is not None or self.label_values is not None:
@@ -103,8 +118,20 @@ class TabularLDL(Annotated, GroupedRows):
         columns = {"target": torch.tensor(found.shares, dtype=torch.float32)}
         if found.counted:
             columns["votes"] = torch.tensor(found.votes, dtype=torch.float32)
-        groups = self._check_groups(table.groups)
-        return Loaded(labels, columns, groups=groups, names=_names(table.items)).arranged(labels, places)
+        groups = self._choose_groups(table, groups)
+        return Loaded(labels, columns, groups=groups, names=table.row_names).arranged(labels, places)
+
+    def _without_labels(self, table: Table, labels: LabelSpace, target: Any) -> Table:
+        """Return a table without the columns that repeat its labels, unless an option names them."""
+        if table.columns is None or isinstance(table.features, RowFile) or isinstance(target, RowFile):
+            return table
+        copies = label_copies(table.features, table.columns, labels, target, self.selection.explicit)
+        kept = [place for place, name in enumerate(table.columns) if name not in copies]
+        if not copies or not kept:
+            return table
+        features = table.features.iloc[:, kept] if is_frame(table.features) else table.features[:, kept]
+        columns = [table.columns[place] for place in kept]
+        return replace(table, features=features, columns=columns, left_out=[*table.left_out, *copies])
 
     def _check_sums(self, found: Annotations, rows: np.ndarray) -> None:
         """Raise LDLError for shares whose sum is not 1 if the number of votes is unknown."""
@@ -116,18 +143,10 @@ class TabularLDL(Annotated, GroupedRows):
                 "--data.normalize true to divide rows by their sums"
             )
 
-    def _check_groups(self, groups: np.ndarray | None, are_known: bool = False) -> np.ndarray | None:
+    def _choose_groups(self, table: Table, groups: np.ndarray | None, are_known: bool = False) -> np.ndarray | None:
         """Choose the protocol if none is given, and return the groups, numbered from 0. Raises LDLError."""
-        if self.protocol is None:
-            self.protocol = "random_kfold" if groups is None else "persons" if are_known else "group_exclusive"
-        return self.check_protocol(groups, needed=self.rule != "random_kfold")
-
-    def cut(self) -> Fold:
-        """Return the rows of one fold. Raises LDLError for a fold that the protocol does not have."""
-        if self.rule == "leave_one_group_out":
-            return self.leave_group_out()
-        groups = self.groups if self.rule == "group_exclusive" else None
-        return kfold(self.size, self.folds, self.fold, self.fold_seed, self.val_fraction, groups)
+        usual: GroupProtocol = "random_kfold" if groups is None else "persons" if are_known else "group_exclusive"
+        return self.choose_protocol(table, groups, usual, ("persons", "group_exclusive", "leave_one_group_out"))
 
     def _label_space(self, names: list[str] | None, count: int) -> tuple[LabelSpace, list[int]]:
         """Return the labels, and the position of each label's column in the file."""
@@ -147,14 +166,6 @@ class TabularLDL(Annotated, GroupedRows):
             fix = f"name the columns by them, or {change} data.label_names in their order"
             places = label_places(names, named or labels, str(self.file), fix)
         return labels, places
-
-
-def _names(items: np.ndarray | None) -> list[str] | None:
-    return None if items is None else list(map(str, items))
-
-
-def _taken(part: Any, rows: np.ndarray) -> Any:
-    return part.iloc[rows].reset_index(drop=True) if is_frame(part) else part[rows]
 
 
 def _target(rows: np.ndarray, numbers: np.ndarray) -> Tensor:

@@ -147,12 +147,12 @@ class Valued(LDLDataModule):
 
     grid: LabelGrid = buffer()
 
-    low: float | None = None
-    high: float | None = None
-    step: float | None = option(default=None, above=0, null="one from the values")
-    unit: str = ""
-    sigma: float | None = option(default=None, above=0, null="one from the step")
-    encoder: Encoder = "gaussian"
+    low: float | None = option(default=None, role="fold")
+    high: float | None = option(default=None, role="fold")
+    step: float | None = option(default=None, above=0, null="one from the values", role="fold")
+    unit: str = option(default="", role="label")
+    sigma: float | None = option(default=None, above=0, null="one from the step", role="label")
+    encoder: Encoder = option(default="gaussian", role="label")
 
     _trained = None  # type: LabelSpace | None
 
@@ -205,20 +205,22 @@ class TabularValues(Valued, GroupedRows):
 
     The table is a .mat, .npz, .csv or Parquet file, or a folder of .npy files.
 
-    Protocols: ``group_exclusive`` (``folds`` folds of whole groups with the same mix of values, or of rows if there are
-    no groups); ``leave_one_group_out`` (one fold per group); ``random_kfold`` (random rows, which leaks groups).
+    Protocols: ``published`` (the column ``split``); ``group_exclusive`` (``folds`` folds of whole groups with the same
+    mix of values, or of rows if there are no groups); ``leave_one_group_out`` (one fold per group); ``random_kfold``
+    (random rows, which leaks groups).
     ``persons`` is ``group_exclusive`` and requires groups; ``shuffled`` is ``random_kfold``. Validation takes whole
     groups.
 
     Args:
         feature_key: Name of the features in a .mat or .npz file; None takes the only usual one.
         value_key: Name of the values, a key or a column of a .csv; None takes ``value``, ``age`` or another usual name.
-        protocol: Evaluation protocol.
+        protocol: Evaluation protocol; None is ``published`` if the table names the sets of a split, else
+            ``group_exclusive``.
     """
 
     feature_key: str | None = None
-    value_key: str | None = None
-    protocol: GroupProtocol = "group_exclusive"
+    value_key: str | None = option(default=None, role="label")
+    protocol: GroupProtocol | None = option(default=None, role="fold")  # a name after load
 
     def read(self) -> Table:
         """Read the table. Raises LDLError."""
@@ -229,17 +231,16 @@ class TabularValues(Valued, GroupedRows):
         table = self.read()
         self.note(table)
         labels = self.choose_labels(table.target, self.path)
-        groups = self.check_protocol(table.groups, needed=self.protocol in ("persons", "leave_one_group_out"))
+        needed = ("persons", "leave_one_group_out")
+        groups = self.choose_protocol(table, table.groups, "group_exclusive", needed)
         encode = self.encode_as(labels)
         large = isinstance(table.features, RowFile)
         target: Column = LazyColumn(table.target, encode) if large else encode(table.target)
-        return Loaded(labels, {"target": target}, table.target, groups)
+        return Loaded(labels, {"target": target}, table.target, groups, table.row_names)
 
-    def cut(self) -> Fold:
+    def cut_kfold(self) -> Fold:
         """Return the rows of one fold. Raises LDLError for a fold that the protocol does not have."""
         assert self.values is not None
-        if self.rule == "leave_one_group_out":
-            return self.leave_group_out()
         if self.rule == "random_kfold":
             drawn = kfold(self.size, self.folds, self.fold, self.fold_seed)
             parts = drawn.train, drawn.test
@@ -288,7 +289,7 @@ class FGNETAAM(TabularValues):
     val_fraction: float = 0.0
     feature_key = "features"
     value_key = "age"
-    group_key = None
+    group_key = split_column = None
     step = 1.0
     unit = "years"
     download = False

@@ -13,6 +13,8 @@ from scipy.sparse import issparse
 
 from ldl.errors import LDLError
 from ldl.validation.archive import check_mat
+from ldl.validation.files import check_file
+from ldl.validation.pictures import open_picture
 
 ENDINGS = (".mat", ".png")
 """Endings of files of ground truth."""
@@ -59,12 +61,11 @@ def read_ground_truth(path: Path) -> GroundTruth:
         LDLError: The file is missing or has another content, no annotators, maps of different sizes, or more edge than
             ground.
     """
-    if not path.is_file():
-        raise LDLError(f"no ground truth at {path}")
+    check_file(path, "ground truth", "correct its folder")
     if path.suffix == ".png":
         return _read_drawn(path)
+    check_mat(path)
     try:
-        check_mat(path)
         cells = loadmat(path, variable_names=["groundTruth"])["groundTruth"].ravel()
     except KeyError:
         raise LDLError(f"{path} has no variable groundTruth; a file of BSDS500's layout is needed") from None
@@ -102,11 +103,8 @@ def _read_drawn(path: Path) -> GroundTruth:
 
 def _read_picture(path: Path) -> tuple[str, np.ndarray]:
     """Return mode and values of an image; a colour image of three equal channels is (H, W), like a grey image."""
-    try:
-        with Image.open(path) as picture:
-            mode, values = picture.mode, np.asarray(picture.convert("L") if picture.mode == "1" else picture)
-    except Exception as error:  # errors of PIL's decoders have no common base
-        raise LDLError(f"{path} cannot be read as an image: {' '.join(str(error).split())[:160]}") from error
+    picture = open_picture(path, "edge map", "replace it")
+    mode, values = picture.mode, np.asarray(picture.convert("L") if picture.mode == "1" else picture)
     if values.ndim == 3 and (values == values[:, :, :1]).all():
         return mode, values[:, :, 0]
     return mode, values
@@ -148,8 +146,6 @@ def paired(pred: Path, gt: Path) -> list[str]:
 
 def read_edge_map(path: Path) -> np.ndarray:
     """Read a PNG of 8 bits, grey or with three equal channels, as (H, W) float64 in 0..1. Raises LDLError."""
-    if not path.is_file():
-        raise LDLError(f"no edge map at {path}, or no regular file; replace it")
     mode, values = _read_picture(path)
     if mode not in ("1", "L", "RGB") or values.ndim != 2:
         kind = "has 16 bits or more" if mode.startswith(("I", "F")) else f"is an image of mode {mode}"
@@ -159,12 +155,8 @@ def read_edge_map(path: Path) -> np.ndarray:
 
 def read_probability(path: Path) -> tuple[np.ndarray, int]:
     """Read a grey PNG: (H, W) float64 in 0..1, and the number that stands for 1, 255 or 65535. Raises LDLError."""
-    try:
-        with Image.open(path) as picture:
-            values = np.asarray(picture) if picture.mode.startswith("I;16") else None
-    except Exception:  # read_edge_map reports it
-        values = None
-    return (read_edge_map(path), 255) if values is None else (values / STEPS, STEPS)
+    picture = open_picture(path, "edge map", "replace it")
+    return (np.asarray(picture) / STEPS, STEPS) if picture.mode.startswith("I;16") else (read_edge_map(path), 255)
 
 
 def check_edge_map(path: Path, strength: np.ndarray, meant: str) -> None:

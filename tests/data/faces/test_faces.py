@@ -136,16 +136,49 @@ def test_stratified_folds_keep_persons_whole(tmp_path: Path) -> None:
         assert not set(data.groups[data.split.val]) & set(data.groups[data.split.train])
 
 
+@pytest.mark.parametrize("name", ["part", "split", "Usage", "set"])
+def test_a_column_of_sets_is_the_published_split(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ("train", "training", "valid", "PrivateTest")
+    _folder(tmp_path, f"path,age,{name},note", *(f"p{n}.png,{20 + n % 7},{sets[n % 4]},x" for n in range(12)))
+    data, rows = _open(FaceFolder, tmp_path, path="faces.csv", val_fraction=0.2), np.arange(12)
+    assert (data.protocol, data.num_folds) == ("parts", 1) and data.split.train.tolist() == rows[rows % 4 < 2].tolist()
+    assert (data.split.val.tolist(), data.split.test.tolist()) == (rows[2::4].tolist(), rows[3::4].tolist())
+    shown = "'part'" if name == "part" else f"part {name!r}"
+    assert f"columns 'path', 'age', {shown}; left out 'note'\n" in capsys.readouterr().out
+    other = _open(FaceFolder, tmp_path, path="faces.csv", protocol="stratified", folds=3)
+    assert other.protocol == "stratified" and len(other.split.test) == 4
+    said = f"columns 'path', 'age'; left out 'note'; protocol stratified does not use {name!r}\n"
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["person", "subject", "patient_id", "Participant", "identity"])
+def test_a_column_of_persons_keeps_them_apart(name: str, tmp_path: Path) -> None:
+    _folder(tmp_path, f"path,age,{name},folder", *(f"p{n}.png,{20 + n % 7},{n // 3},{n % 3}" for n in range(24)))
+    data = _open(FaceFolder, tmp_path, path="faces.csv", folds=4)
+    assert (data.protocol, data.leaky, data.leak, data.taken) == (
+        "stratified",
+        False,
+        0,
+        f"columns 'path', 'age', {'' if name == 'person' else 'person '}{name!r}; protocol stratified does not use "
+        "'folder'",
+    )
+    folders = _open(FaceFolder, tmp_path, path="faces.csv", protocol="folders")
+    assert "'folder'" in folders.taken and "does not use" not in folders.taken
+
+
 @pytest.mark.parametrize(
     ("lines", "options", "message"),
     [
+        (["path,age,fold", "a.png,3,0"], {}, "column 'fold' is named like a published split, but 1 entries are no tr"),
+        (["path,age,person,patient", "a.png,3,0,1"], {}, "each of 'person', 'patient' may be the group; choose one"),
+        (["path,age", "a.png,3"], {"group_key": "persn"}, "no key 'persn'"),
         (["path,years", "a.png,3"], {}, "has no column 'age'; its columns are path, years"),
         (["path,age", "a.png,young"], {}, "line 2, column 'age' is 'young', not a finite number"),
         (["path,age", "a.png,3"], {"alignment": "box"}, "has no columns x0, y0, x1, y1; set data.alignment: none"),
         (["path,age,x0,y0,x1,y1", "a.png,3,9,0,0,9"], {}, "line 2: the box x0 9, y0 0, x1 0, y1 9 ends before it"),
         (["path,age", "a.png,3"], {"train_transforms": [A.RandomCrop(64, 64)]}, "RandomCrop cannot take an image of"),
         (["path,age", "a.png,3"], {"protocol": "startified"}, "stratified"),
-        (["path,age,part", "a.png,3,train", "b.png,4,val"], {"protocol": "parts"}, "no image .* is in part 'test'"),
+        (["path,age,part", "a.png,3,train", "b.png,4,val"], {"protocol": "parts"}, "no instance is in the set 'test'"),
         (["path,age", "a.png,3"], {"split_list": "x.txt"}, "protocol stratified follows no list"),
         (["path,age,person", "a.png,3,ann", "b.png,4,"], {}, "line 3, column 'person' is '', which is no name"),
         (["path,age", "a.png,3", "b.png,4", "./a.png,3"], {}, r"line 4 lists \./a\.png again, after line 2; keep one"),

@@ -15,6 +15,7 @@ from PIL import Image
 
 from ldl.cli import main
 from ldl.cli.audit import audit
+from ldl.data import ImageLDL
 from ldl.errors import LDLError
 from ldl.inference import Predictor
 
@@ -92,3 +93,31 @@ def test_audit_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "labels      0 to " in said and "random_kfold: " in said
     with pytest.raises(LDLError, match="no column 'nobody'|no key 'nobody'"):
         audit([str(root / "values.csv"), "--value_key", "nobody"])
+
+
+def test_audit_of_images_is_that_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = voted(tmp_path)
+    rows = (root / "long.csv").read_text().splitlines()
+    spelled = [row if number % 2 else f"./{row}" for number, row in enumerate(rows[1:])]  # two spellings of each image
+    file = write_lines(root / "spelled.csv", [rows[0], *spelled])
+    (root / "images/0.png").unlink()
+    audit([str(file)])
+    said = capsys.readouterr().out
+    data = ImageLDL(path=str(file), crop_size=8, skip_unreadable=True)
+    data.setup()
+    assert f"images      {data.size} can be read, 1 cannot\n" in said and data.size == 23
+    assert f"items       {data.annotations}\n" in said and len(data.annotations) == 24
+    assert "group 'person', long layout, 24 items" in said and "groups      12, of 1 to 2 rows" in said
+    shutil.rmtree(root / "images")
+    capsys.readouterr()
+    audit([str(file)])
+    said = capsys.readouterr().out
+    assert "long layout, 24 items" in said and "images      none of 24 is there, the first is images/0.png\n" in said
+    with pytest.raises(LDLError, match="not one of 24 images can be read"):
+        audit([str(file), "--data", "ImageLDL"])
+
+
+def test_audit_of_a_folder_of_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    audit([str(classes(tmp_path / "one"))])
+    said = capsys.readouterr().out
+    assert "images      16 can be read, 0 cannot" in said and "labels      2 nominal: bright, dark" in said

@@ -15,6 +15,7 @@ from fake_votes import classes, image, voted, votes
 from ldl.data import ImageLDL, ImageValues
 from ldl.data.images.listed import lists_images
 from ldl.errors import LDLError
+from ldl.tables import open_named
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 RATERS = [f"r{number}" for number in range(8)]
@@ -183,11 +184,11 @@ def test_a_column_of_items_may_name_the_images(name: str, tree: Path, tmp_path: 
     root = shutil.copytree(tree, tmp_path / "tree")
     lines = (root / "long.csv").read_text().splitlines()
     other = write_lines(root / "other.csv", [f"{name},worker,label,person", *lines[1:]])
-    assert lists_images(other) and made(other).columns["votes"].tolist() == [a + b for _, a, b in votes()]
+    assert lists_images(open_named(other)) and made(other).columns["votes"].tolist() == [a + b for _, a, b in votes()]
     write_lines(root / "list.csv", ["path", *(file for file, _, _ in votes())])
     assert len(made(root / "list.csv", votes=str(other)).names) == 24
     write_lines(root / "ids.csv", [f"{name},worker,label", "7,r0,bright"])
-    assert not lists_images(root / "ids.csv")
+    assert not lists_images(open_named(root / "ids.csv"))
 
 
 @pytest.mark.parametrize("spelled", SPELLED)
@@ -231,13 +232,23 @@ def test_values(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["path,size", "0.png,3"],
             {},
-            "list.csv has no rater_column and vote_column; pass the names, or label_columns",
+            "list.csv has no vote_column; pass the names, or label_columns",
         ),
-        (["path,label:a,label:b,split", "0.png,1,2,train", "1.png,1,2,tset"], {}, "the first is 1.png in 'tset'; ren"),
-        (["path,label:a,label:b,split", "0.png,1,2,train"], {}, "no image of the list is in part 'test'"),
+        (
+            ["path,label:a,label:b,split", "0.png,1,2,train", "1.png,1,2,tset"],
+            {},
+            "column 'split' .* 1 entries are no train, .* 'tset'; re",
+        ),
+        (["path,label:a,label:b,split", "0.png,1,2,train"], {}, "no instance is in the set 'test'"),
         (["path,rater,label,group", "0.png,a,x,1", "0.png,b,y,2"], {}, "1 images have several entries of 'group'"),
         (["path,label:a,label:b", "0.png,1,2"], {"split_column": "splt"}, "no key 'splt'"),
-        (["path,label:a,label:b,Split", "0.png,1,2,train"], {}, "no split under split; .* pass --data.split_column"),
+        (["path,label:a,label:b,Split", "0.png,1,2,train"], {}, "no instance is in the set 'test'"),
+        (["path,label:a,label:b,fold", "0.png,1,2,3"], {}, "column 'fold' is named like a published split, .* is '3';"),
+        (
+            ["path,label:a,label:b,split,set", "0.png,1,2,a,b"],
+            {},
+            "each of 'split', 'set' may be the split; choose one",
+        ),
         (["path,label:a,label:b", "0.png,1,2"], {"protocol": "published"}, "give its column with data.split_column"),
         (["path,label:a,label:b", "0.png,.1,.9", "1.png,.1,.2"], {}, "shares of 1.png sum to 0.3, and .* 0.png to 1;"),
     ],

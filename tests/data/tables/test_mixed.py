@@ -59,7 +59,8 @@ def test_a_table_of_films(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     data = opened(save(tmp_path, table, kind), **OF_FILMS)
     said = capsys.readouterr().out
     assert "votes an item; 2 items without a vote are left out), item 'id', 6 features" in " ".join(said.split()), said
-    assert "category 'mpaa', gaps of 'budget' filled with medians and marked" in said and said.count("\n") == 1
+    assert "category 'mpaa', gaps of 'budget' filled with medians and marked" in said and said.count("\n") == 2
+    assert "read as numbers on a scale; if they are codes of classes, pass label_type nominal" in said
     assert data.labels.axes == (tuple(map(float, range(1, 11))),) and data.size == 118
     shares = table[RATINGS].to_numpy()[:118]
     # Counts are whole, so shares differ from the rounded ones of the file by less than a vote.
@@ -89,7 +90,8 @@ def test_columns_are_chosen_by_names_and_patterns(tmp_path: Path) -> None:
         "mpaa=missing"
     ]
     assert data.has_missing
-    assert "id" in opened(path, **OF_FILMS, item_column="length").feature_names
+    assert "id" not in opened(path, **OF_FILMS, item_column="length").feature_names
+    assert "id" in opened(path, **OF_FILMS, item_column="length", feature_columns=["id", "year"]).feature_names
 
 
 def test_names_may_hold_brackets_and_labels_may_be_dropped(tmp_path: Path) -> None:

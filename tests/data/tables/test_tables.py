@@ -85,13 +85,8 @@ BAD: list[tuple[str, Callable[[Path], None], dict[str, Any], str]] = [
     ("gone.mat", lambda path: None, {}, r"no data file at .*gone.mat; give --data.path.*LDL_DATA"),
     ("t.xlsx", _text("x"), {}, r"unknown kind of file '.xlsx'; save a table as .csv with commas between fields"),
     ("t.csv", _text("a|label:b\n1|1\n"), {}, r"bars stand between its fields; write it with commas"),
-    ("t.csv", _text("a,Group,label:b\n1,1,1\n"), {}, r"'Group' may name groups; rename it to 'group'"),
-    (
-        "t.npz",
-        lambda path: np.savez(path, X=X, D=D, Persons=X),
-        {},
-        r"'Persons' may name groups.*--data.group_key",
-    ),
+    ("t.csv", _text("a,Group,patient,label:b\n1,1,1,1\n"), {}, r"each of 'Group', 'patient' may be the group; choose"),
+    ("t.npz", lambda path: np.savez(path, X=X, D=D, Persons=X), {}, "12 rows of features but 48 groups"),
     ("t.csv", _text("a,Label:b,label:c\n1,0,1\n"), {}, r"column 'Label:b' is no label, whose name begins with 'label"),
     (
         "t.csv",

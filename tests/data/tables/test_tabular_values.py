@@ -103,7 +103,7 @@ def test_reserved_names_that_are_given_are_taken(kind: str, tmp_path: Path) -> N
     write(tmp_path / f"t.{kind}")
     options = {"target_key": "label:age", "group_key": "Person"}
     found = read_values(tmp_path / f"t.{kind}", **options)
-    assert found.columns == ["a", "group"] and found.groups is not None and len(np.unique(found.groups)) == 8
+    assert found.columns == ["a"] and found.groups is not None and len(np.unique(found.groups)) == 8
 
 
 def test_fgnet_rows_are_given_to_82_persons(tmp_path: Path) -> None:

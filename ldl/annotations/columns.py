@@ -1,0 +1,188 @@
+"""The columns of a table of annotations: its layout, and which columns hold items, raters and votes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from ldl.errors import LDLError, did_you_mean, some
+from ldl.labels import LABEL_PREFIX
+from ldl.tables.roles import Role, plain_name, usual_columns
+
+Layout = Literal["counts", "long", "matrix"]
+
+
+@dataclass(frozen=True)
+class VoteColumns:
+    """Columns of a table of annotations.
+
+    Attributes:
+        layout: The layout.
+        item: Column that names the item, or None if each row is an item.
+        rater: Column of the rater in the long layout; None if raters are unknown.
+        vote: Column of the label in the long layout.
+        labels: Columns of the labels in the layout of counts.
+        raters: Columns of the raters in a matrix.
+        total: Column with the number of votes, in the layout of counts.
+        group: Column of the group of the item, or None.
+        beside: Columns that describe votes, such as a rater's confidence, and are neither votes nor features.
+    """
+
+    layout: Layout
+    item: Any = None
+    rater: Any = None
+    vote: Any = None
+    labels: tuple[Any, ...] = ()
+    raters: tuple[Any, ...] = ()
+    total: Any = None
+    group: Any = None
+    beside: tuple[Any, ...] = ()
+
+    @property
+    def all(self) -> list[Any]:
+        """All columns of the annotations, none of which is a feature."""
+        single = (self.item, self.rater, self.vote, self.total, self.group)
+        return [name for name in single if name is not None] + [*self.labels, *self.raters, *self.beside]
+
+
+def find_columns(
+    header: Iterable[Any],
+    source: str,
+    layout: Layout | None = None,
+    *,
+    item_column: Any = None,
+    rater_column: Any = None,
+    vote_column: Any = None,
+    label_columns: Sequence[Any] | Any = (),
+    rater_columns: Sequence[Any] | Any = (),
+    votes_column: Any = None,
+    group_column: Any = None,
+) -> VoteColumns:
+    """Find the columns of annotations by names that are given, or else by usual names.
+
+    Without ``layout``, it is ``counts`` with ``label_columns``, ``matrix`` with ``rater_columns``, and ``long`` with
+    ``vote_column``; otherwise ``counts`` if columns have the prefix ``label:``, and ``long`` if there is a column of
+    votes. See :func:`ldl.annotations.read_annotations` for the options.
+
+    Raises:
+        LDLError: A given column is absent, a pattern for numbered columns matches others too, or no layout fits.
+    """
+    header = list(header)
+
+    def single(given: Any) -> Any:
+        if given is not None and given not in header:
+            raise LDLError(f"{source} has no column {given!r}{did_you_mean(str(given), map(str, header))}")
+        return given
+
+    total, group = single(votes_column), single(group_column)
+    given = [single(item_column), single(rater_column), single(vote_column), total, group]
+    free = [column for column in header if column not in given]
+    labels, raters = (
+        _without(columns, matching_columns(header, patterns, source), patterns)
+        for columns, patterns in (
+            ([given[0], total, group], label_columns),
+            ([given[0], total, group, *usual_columns(header, "item")], rater_columns),
+        )
+    )
+    if labels and raters and layout is None:
+        raise LDLError(f"{source}: label_columns are for counts and rater_columns for a matrix; pass one of them")
+    _check_numbers(labels, label_columns, "label", source)
+    named = [column for column in header if str(column).startswith(LABEL_PREFIX) and column not in given]
+    described = describing(raters, raters, names=listed_names(rater_columns))
+    raters = [column for column in raters if column not in described]
+    _check_numbers(raters, rater_columns, "rater", source)
+    if layout is None:
+        layout = (
+            "counts" if labels else "matrix" if raters else "long" if vote_column is not None or not named else "counts"
+        )
+    labels = labels or named
+
+    def usual(given: Any, role: Role) -> Any:
+        columns = [column for column in usual_columns(free, role) if column not in {*labels, *raters, *described}]
+        return given if given is not None else next(iter(columns), None)
+
+    item, rater, vote = usual(item_column, "item"), usual(rater_column, "rater"), usual(vote_column, "vote")
+    if layout == "counts" and labels:
+        beside = tuple(column for column in named if column not in labels)
+        return VoteColumns(layout, item, labels=tuple(labels), total=total, group=group, beside=beside)
+    if layout == "matrix" and raters:
+        rest = [column for column in header if column not in {item, group, *raters, *named}]
+        beside = *named, *describing(rest, raters)
+        return VoteColumns(layout, item, raters=tuple(raters), group=group, beside=beside)
+    if layout == "long" and item is not None and vote is not None:
+        rest = [column for column in header if column not in {item, rater, vote, group, *named}]
+        beside = *named, *describing(rest, [column for column in (rater, vote) if column is not None])
+        return VoteColumns(layout, item, rater, vote, group=group, beside=beside)
+    absent = [name for name, column in (("item_column", item), ("vote_column", vote)) if column is None]
+    missing = {
+        "counts": "label columns; name them label:NAME, or pass label_columns",
+        "matrix": "rater columns; pass rater_columns",
+        "long": f"{' and '.join(absent)}; pass the names, or label_columns for counts, or rater_columns for a matrix",
+    }
+    raise LDLError(f"{source} has no {missing[layout]}. It has {some([str(column) for column in header])}")
+
+
+def matching_columns(header: Iterable[Any], patterns: Sequence[Any] | Any, source: str) -> list[Any]:
+    """Return the columns that match a name or pattern, in the order of the header. Raises LDLError for other names."""
+    header, matches = list(header), set()
+    for pattern in listed_names(patterns):
+        # A name may contain [, ] and ?, and a column of this name alone is meant.
+        columns = [column for column in header if column == pattern or str(column) == str(pattern)]
+        columns = columns or [column for column in header if fnmatchcase(str(column), str(pattern))]
+        if not columns:
+            raise LDLError(f"{source} has no column {pattern!r}{did_you_mean(str(pattern), map(str, header))}")
+        matches.update(columns)
+    return [column for column in header if column in matches]
+
+
+def describing(columns: Iterable[Any], votes: Sequence[Any], names: Sequence[Any] = ()) -> list[Any]:
+    """Return the columns that describe votes, such as ``rater1_confidence`` beside ``rater1``.
+
+    Args:
+        columns: Columns to choose from.
+        votes: Columns of raters or votes. The name of a description is one of theirs with a word behind it, or, beside
+            two of them, with the same word before it.
+        names: Columns that describe nothing.
+    """
+    stems = {plain_name(column) for column in votes}
+    fronts = Counter(front for column in columns for front, stem in _cuts(column) if stem in stems)
+    return [
+        column
+        for column in columns
+        if column not in names
+        and any(
+            (front in stems and not rest.replace("_", "").isdigit()) or (rest in stems and fronts[front] > 1)
+            for front, rest in _cuts(column)
+        )
+    ]
+
+
+def _cuts(column: Any) -> list[tuple[str, str]]:
+    """Return all ways to cut a name into two between its words."""
+    words = plain_name(column).split("_")
+    return [("_".join(words[:place]), "_".join(words[place:])) for place in range(1, len(words))]
+
+
+def listed_names(names: Sequence[Any] | Any) -> list[Any]:
+    """Return the names that an option gives: one name, or several."""
+    return list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
+
+
+def _without(others: list[Any], matches: list[Any], patterns: Sequence[Any] | Any) -> list[Any]:
+    """Return the columns that match, without those of another role that a pattern such as ``*`` matches."""
+    return [column for column in matches if column not in others or column in listed_names(patterns)]
+
+
+def _check_numbers(matches: list[Any], patterns: Sequence[Any] | Any, role: str, source: str) -> None:
+    """Raise LDLError if a pattern for numbered columns matches others too."""
+    others = [
+        str(column) for column in matches if column not in listed_names(patterns) and not str(column)[-1:].isdigit()
+    ]
+    if others and len(matches) - len(others) > 1:
+        raise LDLError(
+            f"{source}: the {role} columns {some([str(column) for column in matches])} are numbered, except "
+            f"{some(others)}; give a narrower pattern, such as 'r[0-9]*', or the names"
+        )

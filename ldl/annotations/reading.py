@@ -1,0 +1,405 @@
+"""Reading annotations from tables in three layouts.
+
+=========  ==================================================  ==============================================
+layout     one row                                             example
+=========  ==================================================  ==============================================
+counts     an item, with a column for each label               ``path,label:cat,label:dog`` / ``a.png,7,3``
+long       a vote, with columns for item, rater and label      ``task,worker,label`` / ``a.png,w17,cat``
+matrix     an item, with a column for each rater, gaps empty   ``path,w17,w18`` / ``a.png,cat,``
+=========  ==================================================  ==============================================
+
+Labels, raters and items are compared by their :func:`ldl.tables.entries.spelling`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from ldl.annotations.answers import Duplicates, Multiple, answers_of, check_choice, heading_rows
+from ldl.annotations.columns import Layout, VoteColumns, find_columns, listed_names
+from ldl.annotations.counting import counts_of, place_of
+from ldl.annotations.labels import LabelType, label_space, look_alikes, natural_order, unused
+from ldl.annotations.votes import Annotations, spellings
+from ldl.errors import LDLError, some
+from ldl.labels import LABEL_PREFIX
+from ldl.tables import open_named
+from ldl.tables.entries import MISSING, spelling, to_names
+from ldl.tables.roles import Role, usual_columns
+
+
+def read_annotations(
+    source: str | Path | pd.DataFrame,
+    layout: Layout | None = None,
+    *,
+    item_column: Any = None,
+    rater_column: Any = None,
+    vote_column: Any = None,
+    label_columns: Sequence[Any] | Any = (),
+    rater_columns: Sequence[Any] | Any = (),
+    votes_column: Any = None,
+    label_type: LabelType = "auto",
+    order: Sequence[Any] = (),
+    no_vote: Sequence[Any] | str = (),
+    duplicates: Duplicates = "error",
+    multiple: Multiple = "error",
+    unlabelled: Literal["drop", "error"] = "drop",
+    group_column: Any = None,
+    spell: Callable[[str], str] | None = None,
+) -> Annotations:
+    """Read annotations from a CSV, TSV or Parquet file or a DataFrame.
+
+    Labels whose names are numbers are ordinal, with or without a common prefix such as ``stars``; others are nominal.
+    Where a table can be read in several ways, ``Annotations.notes`` and a ``UserWarning`` for each of them say how it
+    was read and which option decides otherwise.
+
+    Args:
+        source: A table.
+        layout: Its layout. By default ``counts`` if there are label columns, ``matrix`` with ``rater_columns``, and
+            ``long`` if there are columns for item and vote.
+        item_column: Column with the keys of the items; by default the first of the usual names, else the row number.
+        rater_column: Column of the long layout with the rater; by default the first of the usual names, else raters are
+            unknown.
+        vote_column: Column of the long layout with the label.
+        label_columns: Names or patterns (``r*``) of the columns of the counts layout; by default all with the prefix
+            ``label:``.
+        rater_columns: Names or patterns of the columns of the matrix layout. Columns such as ``rater1_confidence``
+            beside ``rater1`` are no votes.
+        votes_column: Column of the counts layout with the number of votes, if the labels have shares. Counts are then
+            rounded to whole votes of this sum.
+        label_type: ``auto``; ``nominal`` for classes, whose names may be numbers; or ``ordinal``.
+        order: All labels from the lowest to the highest, in any layout; with ``nominal``, in any order. Rising numbers
+            are the values of the labels. By default the order of an ordered Categorical.
+        no_vote: Answers, or label columns, that are no votes, such as ``not sure`` or ``-1``.
+        duplicates: Whether several votes of a rater on an item, or several rows of an item in the layouts of counts and
+            matrix, are an error; ``first`` and ``last`` take one of them, and ``keep`` takes all.
+        multiple: Whether several labels in one vote are an error, or each is a vote (``count``): a list, a JSON list,
+            or labels of other votes with ``;``, ``|`` or ``,`` between them.
+        unlabelled: Whether items without a vote are left out or an error.
+        group_column: Column with the group of the item, such as a patient.
+        spell: Returns the spelling of a key of text under which votes are joined; None keeps it.
+
+    Raises:
+        LDLError: No layout fits, a vote is negative, not a number, for an unknown label or given twice, or an item has
+            no group or two groups.
+    """
+    check_choice("label_type", label_type, LabelType)
+    check_choice("duplicates", duplicates, Duplicates)
+    check_choice("multiple", multiple, Multiple)
+    table, name = _read(source)
+    columns = find_columns(
+        table.columns,
+        name,
+        layout,
+        item_column=item_column,
+        rater_column=rater_column,
+        vote_column=vote_column,
+        label_columns=label_columns,
+        rater_columns=rater_columns,
+        votes_column=votes_column,
+        group_column=group_column,
+    )
+    given = {"item_column": item_column, "rater_column": rater_column, "vote_column": vote_column}
+    notes = _unclear_columns(table, columns, given, name)
+    listed = listed_names(order)
+    table = _without_headings(table, columns, bool(listed), name, notes)
+    listed = listed or _category_order(table, columns, name)
+    excluded = [spelling(answer, numeral=True) for answer in listed_names(no_vote)]
+    reader = _Reader(name, table, columns, spell, label_type, listed, excluded, duplicates, multiple, notes)
+    made = reader.from_counts() if columns.layout == "counts" else reader.from_votes()
+    if not len(made):
+        raise LDLError(f"{name}: none of {made.left_out} items has a vote; give votes, or correct the columns")
+    if made.left_out and unlabelled == "error":
+        raise LDLError(f"{name}: {made.left_out} items have no vote; remove them, or pass unlabelled='drop'")
+    if columns.group is not None:
+        made = replace(made, groups=reader.groups(made.items))
+    made = replace(made, notes=tuple(notes))
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    return made
+
+
+@dataclass
+class _Reader:
+    """One table that is read, with its options; ``notes`` is filled while reading.
+
+    Attributes:
+        items: (N,) item of each row, as it is.
+        keys: (N,) its spelling.
+    """
+
+    name: str
+    table: pd.DataFrame
+    columns: VoteColumns
+    spell: Callable[[str], str] | None
+    label_type: LabelType
+    order: list[Any]
+    no_vote: list[str]
+    duplicates: Duplicates
+    multiple: Multiple
+    notes: list[str]
+
+    def __post_init__(self) -> None:
+        spell, item = self.spell, self.columns.item
+        self.items: np.ndarray = np.arange(len(self.table)) if item is None else self.table[item].to_numpy()
+        if spell is not None and item is not None:
+            self.items = _objects(spell(key.strip()) if isinstance(key, str) else key for key in self.items)
+        self.keys = spellings(self.items)
+
+    def from_counts(self) -> Annotations:
+        """Read counts or shares in label columns."""
+        columns, total = list(self.columns.labels), self.columns.total
+        kept = self._check_items()
+        counts, percent = counts_of(self.table, columns, total, self.name, self.notes)
+        names = [column.removeprefix(LABEL_PREFIX) if isinstance(column, str) else column for column in columns]
+        names = [spelling(name, numeral=True) for name in names]
+        counted = total is not None or not percent and bool((counts == np.round(counts)).all())
+        use = np.array([name not in self.no_vote for name in names])
+        self.notes += unused(self.no_vote, names, "no_vote", self.name)
+        if dropped := counts[:, ~use].sum():
+            what = "votes" if counted else "shares"
+            self.notes.append(f"{self.name}: {dropped:.10g} {what} of {some(self.no_vote)} are no votes and left out")
+        sums, names, counts = counts.sum(1), [name for name, is_label in zip(names, use) if is_label], counts[:, use]
+        if not counted and dropped:
+            counts *= np.divide(sums, counts.sum(1), out=np.zeros_like(sums), where=counts.sum(1) > 0)[:, None]
+        doubled = f"{self.name}: the label columns {some(list(map(str, columns)))} name a label twice; add them up"
+        if len(set(names)) < len(names):
+            raise LDLError(doubled)
+        labels, places, notes = label_space(names, counts.sum(0), self.name, self.label_type, self.order)
+        if len(set(places[places >= 0])) < (places >= 0).sum():
+            raise LDLError(doubled)
+        self.notes += notes
+        if wrong := [name for name, place in zip(names, places) if place < 0]:
+            raise LDLError(
+                f"{self.name}: the label columns {some(wrong)} are not in the order "
+                f"{some(list(map(str, self.order)))}; give the order all labels"
+            )
+        codes, first = _codes(self.keys[kept])
+        if len(first) < len(codes) and not counted:
+            raise LDLError(
+                f"{self.name}: several rows of an item hold shares, which do not add up; pass duplicates first or last"
+            )
+        summed = np.zeros((len(first), len(labels)))
+        np.add.at(summed, (codes[:, None], places), counts[kept])
+        voted = summed.sum(1) > 0
+        items = _as_keys(self.items[kept][first], self.keys[kept][first])[voted]
+        left_out = int((~voted).sum())
+        return Annotations(
+            items, labels, summed[voted], "counts", left_out=left_out, totals=total is not None, percent=percent
+        )
+
+    def from_votes(self) -> Annotations:
+        """Read single votes, in the long layout or in a matrix."""
+        cells, rows, raters = self._cells()
+        answers = answers_of(cells, self.order, self.no_vote, self.multiple, self.name, self.notes)
+        places = np.flatnonzero([bool(answer) for answer in answers])
+        voters = None if raters is None else spellings(raters)
+        places = self._check_votes(places, rows, voters)
+        texts = np.array([text for place in places for text in answers[place]], object)
+        if not len(texts):
+            columns = [self.columns.vote] if self.columns.layout == "long" else self.columns.raters
+            raise LDLError(f"{self.name} has no vote; fill in {', '.join(map(str, columns[:8]))}")
+        owners = np.repeat(places, [len(answers[place]) for place in places])
+        rows = rows[owners]
+        names = natural_order(dict.fromkeys(texts))
+        codes = pd.Index(names).get_indexer(texts)
+        votes = np.bincount(codes, minlength=len(names))
+        labels, numbers, notes = label_space(names, votes, self.name, self.label_type, self.order)
+        self.notes += notes
+        if (lost := numbers[codes] < 0).any():
+            raise LDLError(
+                f"{self.name}: {int(lost.sum())} votes are for no label of the order, the first is {texts[lost][0]!r}; "
+                f"the labels are {some(list(labels.names))}; correct the vote, or pass it as no_vote"
+            )
+        items, first = _codes(self.keys[rows])
+        counts = np.zeros((len(first), len(labels)))
+        np.add.at(counts, (items, numbers[codes]), 1.0)
+        total = len(self.table) if self.columns.item is None else len(set(self.keys) - {""})
+        keys, known = _as_keys(self.items[rows[first]], self.keys[rows[first]]), None
+        self._note_names("items", self.keys[rows])
+        if raters is not None and voters is not None:
+            self._note_names("raters", voters[owners])
+            number, first_vote = _codes(voters[owners])
+            chosen = owners[first_vote]
+            known = _as_keys(raters[chosen], voters[chosen])[number]
+        elif len(first) < len(texts):
+            self.notes.append(
+                f"{self.name}: no column names the rater, so each row is a vote of its own; name it with rater_column"
+            )
+        return Annotations(keys, labels, counts, self.columns.layout, known, total - len(first))
+
+    def _cells(self) -> tuple[list[Any], np.ndarray, np.ndarray | None]:
+        """Return the cells of votes, with the row and the rater of each; raters are None if they are unknown."""
+        columns, table = self.columns, self.table
+        if columns.layout == "long":
+            raters = None if columns.rater is None else table[columns.rater].to_numpy(object)
+            return list(table[columns.vote].to_numpy(object)), np.arange(len(table)), raters
+        kept = np.flatnonzero(self._check_items())
+        matrix = [table[column].to_numpy(object)[kept] for column in columns.raters]
+        cells = [cell for row in zip(*matrix) for cell in row]
+        raters = np.empty(len(columns.raters), object)
+        raters[:] = columns.raters
+        return cells, np.repeat(kept, len(raters)), np.tile(raters, len(kept))
+
+    def _check_votes(self, places: np.ndarray, rows: np.ndarray, voters: np.ndarray | None) -> np.ndarray:
+        """Return those of the votes at ``places`` that count, by ``duplicates``. Raises LDLError."""
+        keys = self.keys[rows[places]]
+        names = None if voters is None else voters[places]
+        nameless = (keys == "") if names is None else (keys == "") | (names == "")
+        if nameless.any():
+            who = f"no {self.columns.item}" + ("" if names is None else f" or no {self.columns.rater}")
+            raise LDLError(
+                f"{self.name}: some votes have {who}, the first in {self._place(rows[places[nameless.argmax()]])}; "
+                "fill them in, or remove the rows"
+            )
+        if names is None:
+            return places
+        items, raters = _codes(keys)[0], _codes(names)[0]
+        what = "votes are by a rater who has voted on the item before, the first by"
+        pairs = pd.Series(items.astype(np.int64) * (raters.max(initial=0) + 1) + raters)
+        return places[self._chosen(pairs, what, lambda vote: f"{names[vote]!r} on {keys[vote]!r}")]
+
+    def groups(self, items: np.ndarray) -> np.ndarray:
+        """Return the group of each item (N,). Raises LDLError for an item without a group, or with several."""
+        column, wanted = self.columns.group, pd.Index(spellings(items), dtype=object)
+        places = wanted.get_indexer(pd.Index(self.keys, dtype=object))
+        names = spellings(self.table[column].to_numpy(object))
+        rows = pd.DataFrame({"item": places, "group": names})[places >= 0]
+        first = rows.drop_duplicates()
+        missing, several = first["group"].str.lower().isin(MISSING), first["item"].duplicated()
+        for wrong, what in ((missing, "have no"), (several, "are in several groups of")):
+            if wrong.any():
+                count, item = first["item"][wrong].nunique(), wanted[first["item"][wrong].iloc[0]]
+                raise LDLError(
+                    f"{self.name}: {count} items {what} {column}, the first is {item!r}; give every item one group"
+                )
+        self.notes += look_alikes(dict.fromkeys(first["group"], "a group"), "groups", self.name, case=False)
+        row = first.index.to_numpy()[first["item"].argsort()]
+        return to_names(self.table[column].to_numpy()[row], f"{self.name}: the group, column {column!r},")
+
+    def _check_items(self) -> np.ndarray:
+        """Return the rows (N,) that count, by ``duplicates``. Raises LDLError for a row without an item."""
+        keys, item = self.keys, self.columns.item
+        if (gaps := keys == "").any():
+            raise LDLError(
+                f"{self.name}: {int(gaps.sum())} rows have no {item}, the first is {self._place(gaps.argmax())}; fill "
+                "it in"
+            )
+        return self._chosen(
+            pd.Series(keys), f"rows repeat an item of {item}, the first is", lambda row: repr(keys[row])
+        )
+
+    def _chosen(self, keys: pd.Series, what: str, shown: Callable[[int], str]) -> np.ndarray:
+        """Return which of repeated keys count. Raises LDLError if none may repeat."""
+        twice = keys.duplicated().to_numpy()
+        if not twice.any():
+            return np.ones(len(keys), bool)
+        said = f"{self.name}: {int(twice.sum())} {what} {shown(int(twice.argmax()))}"
+        if self.duplicates == "error":
+            add = "add up their votes" if what.startswith("rows") else "keep one vote per rater and item"
+            raise LDLError(f"{said}; {add}, or pass duplicates first, last or keep")
+        if self.duplicates == "keep":
+            self.notes.append(f"{said}; all count")
+            return np.ones(len(keys), bool)
+        self.notes.append(f"{said}; the {self.duplicates} counts")
+        return ~keys.duplicated(keep=self.duplicates).to_numpy()
+
+    def _note_names(self, what: str, keys: np.ndarray) -> None:
+        """Note names of items or raters that look alike, or look like gaps."""
+        names = {str(name): f"{count} votes" for name, count in pd.Series(keys).value_counts(sort=False).items()}
+        self.notes += look_alikes(names, what, self.name, case=False)
+        if gaps := [name for name in names if name.lower() in MISSING]:
+            self.notes.append(
+                f"{self.name}: {some(gaps)} among the {what} is taken as a name ({names[gaps[0]]}); if it is a gap, "
+                "leave the field empty"
+            )
+
+    def _place(self, row: int) -> str:
+        return place_of(int(self.table.index[row]), self.name)
+
+
+def _codes(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number (N,) of each key in the order of appearance, and the place where each appears first."""
+    codes, _ = pd.factorize(keys)
+    return codes, np.flatnonzero(~pd.Series(codes).duplicated().to_numpy())
+
+
+def _as_keys(entries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Return entries as they are, but text in its spelling."""
+    if entries.dtype.kind != "O":
+        return entries
+    return _objects(key if isinstance(entry, str) else entry for entry, key in zip(entries, keys))
+
+
+def _objects(entries: Iterable[Any]) -> np.ndarray:
+    """Return entries, which may be tuples, as an array of objects (N,)."""
+    return pd.Series(list(entries), dtype=object).to_numpy()
+
+
+def _read(source: str | Path | pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return a table, in which fields of text files are text, and its name for messages."""
+    if isinstance(source, pd.DataFrame):
+        name, index = str(source.attrs.get("source", "the DataFrame")), source.index.name
+        table = source.reset_index(drop=index is None or index in source)
+    else:
+        name, opened = str(source), open_named(Path(source))
+        if opened is None:
+            raise LDLError(
+                f"{name}: unknown kind of file; save the votes as .csv with commas between fields, as .tsv with tabs, "
+                "or as .parquet"
+            )
+        # Fields of a CSV file as text, so that keys such as 007 keep their zeros.
+        table = opened.texts(opened.header)
+    if (twice := table.columns.duplicated()).any():
+        raise LDLError(
+            f"{name}: column {str(table.columns[twice][0])!r} is there twice; give every column a name of its own"
+        )
+    return table, name
+
+
+def _category_order(table: pd.DataFrame, columns: VoteColumns, name: str) -> list[Any]:
+    """Return the categories of the votes if they are ordered. Raises LDLError for several orders."""
+    votes = columns.raters or ([columns.vote] if columns.layout == "long" else [])
+    kinds = [table[column].dtype for column in votes]
+    orders = {tuple(kind.categories) for kind in kinds if isinstance(kind, pd.CategoricalDtype) and kind.ordered}
+    if len(orders) > 1:
+        raise LDLError(f"{name}: the rater columns have different ordered categories; list all labels in order")
+    return list(orders.pop()) if orders else []
+
+
+def _without_headings(
+    table: pd.DataFrame, columns: VoteColumns, listed: bool, name: str, notes: list[str]
+) -> pd.DataFrame:
+    """Return the table without rows that repeat or explain its header, as in exports of surveys."""
+    headings = heading_rows(table, columns, name, listed)
+    if headings.any():
+        notes.append(
+            f"{name}: {int(headings.sum())} rows repeat or explain the header, the first is "
+            f"{place_of(int(headings.argmax()), name)}; they are left out"
+        )
+    return table[~headings]
+
+
+def _unclear_columns(table: pd.DataFrame, columns: VoteColumns, given: dict[str, Any], name: str) -> list[str]:
+    """Return notes about columns that a usual name does not decide, and about those beside votes."""
+    notes = []
+    roles: tuple[tuple[Role, Any], ...] = (("item", columns.item), ("rater", columns.rater), ("vote", columns.vote))
+    for role, column in roles:
+        option = f"{role}_column"
+        others = [other for other in usual_columns(table.columns, role) if other not in columns.all]
+        if columns.layout == "long" and given[option] is None and column is not None and others:
+            notes.append(
+                f"{name}: column {column!r} is read as the {role}, although {some(list(map(str, others)))} may be it; "
+                f"pass {option}"
+            )
+    if columns.beside:
+        notes.append(
+            f"{name}: {some(list(map(str, columns.beside)))} describe votes; they are neither votes nor features"
+        )
+    return notes

@@ -1,0 +1,98 @@
+"""Open image files: of formats without scripts, and decoded to the last byte."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from PIL import Image, ImageFile
+
+from ldl.errors import LDLError
+from ldl.validation.files import check_file
+
+FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "AVIF", "TIFF", "GIF", "PPM")
+"""Formats that are read, by Pillow's names. Of others, EPS starts Ghostscript, whatever the file is called."""
+PNG, CHUNK = b"\x89PNG\r\n\x1a\n", 2**20
+"""Beginning of a PNG, and bytes of it that are read at a time."""
+
+
+def open_picture(path: Path, what: str = "image", fix: str = "correct its path") -> Image.Image:
+    """Return a decoded image file.
+
+    Args:
+        path: The file.
+        what: Kind of the file in messages.
+        fix: What to do if it is absent, for messages.
+
+    Raises:
+        LDLError: The file is absent, damaged, cut, or of a format that is not read.
+    """
+    with opening(path, what, fix) as picture:
+        try:
+            return decoded(picture)
+        except LDLError as error:
+            raise LDLError(f"{path} cannot be read as an image: {error}") from error
+
+
+@contextmanager
+def opening(path: Path, what: str = "image", fix: str = "correct its path") -> Iterator[Image.Image]:
+    """Open an image file without decoding it, for its size; see :func:`open_picture`. Raises LDLError."""
+    check_file(path, what, fix)
+    Image.init()  # the formats of this Pillow, which may have no AVIF
+    known = [kind for kind in FORMATS if kind in Image.OPEN]
+    try:
+        picture = Image.open(path, formats=known)
+    except Exception as error:  # Pillow's readers have no common exception
+        # Pillow's own message repeats the path, or the address of a buffer.
+        unknown = f"unknown or damaged format; {', '.join(known)} are read, so convert other formats"
+        reason = unknown if "cannot identify" in str(error) else _reason(error)
+        raise LDLError(f"{path} cannot be read as an image: {reason}") from error
+    with picture:
+        yield picture
+
+
+def decoded(picture: Image.Image) -> Image.Image:
+    """Decode an image that Pillow has opened, and return it.
+
+    Decoding comes before all else, because Pillow decodes once: after an error it returns the pixels so far. The
+    checksums of PNG find every changed byte. Other formats have none, and a changed byte may change pixels unseen.
+
+    Raises:
+        LDLError: The image is damaged or cut.
+    """
+    cut, ImageFile.LOAD_TRUNCATED_IMAGES = ImageFile.LOAD_TRUNCATED_IMAGES, False  # True fills up with grey
+    try:
+        if picture.format == "PNG" and (stream := getattr(picture, "fp", None)):
+            _check_chunks(stream)
+        picture.load()
+    except Exception as error:  # Pillow's decoders have no common exception
+        raise LDLError(_reason(error)) from error
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = cut
+    return picture
+
+
+def _check_chunks(stream: IO[bytes]) -> None:
+    """Raise LDLError unless the checksums of a PNG hold up to its end; Pillow does not compare those of pixels."""
+    start, kind = stream.tell(), b""
+    stream.seek(len(PNG))
+    while kind != b"IEND":
+        if len(header := stream.read(8)) < 8:
+            raise LDLError("it is truncated, its last part IEND is missing")
+        length, kind = struct.unpack(">I4s", header)
+        checksum = zlib.crc32(kind)
+        for size in (*[CHUNK] * (length // CHUNK), length % CHUNK):
+            checksum = zlib.crc32(stream.read(size), checksum)
+        if stream.read(4) != checksum.to_bytes(4):
+            raise LDLError(
+                f"it is damaged or truncated, the checksum of its part {kind.decode('ascii', 'replace')} is wrong"
+            )
+    stream.seek(start)
+
+
+def _reason(error: Exception) -> str:
+    return " ".join((str(error) or type(error).__name__).split())[:160]

@@ -62,8 +62,8 @@ class Task(Optimised):
         calibrate: Divide the logarithms of predictions by a temperature that is fitted on the validation set.
         conformal: Units that calibrate intervals and sets: ``groups``, such as subjects, ``rows``, or ``none``.
         compile: Compile the training step of the ``head`` or of ``all`` with torch, or of ``none``.
-        start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. Nominal labels
-            in another order are put into its order.
+        start: A checkpoint of ldl with the same backbone, head and labels whose weights to start from. The data's
+            nominal labels are put into its order.
         crisp: Pixels beside the model's own ridges on maps that learn the first label; 0 trains on the votes.
 
     Example:

@@ -27,7 +27,8 @@ class Timm(TimmNetwork):
     """Any timm network, up to its pooled features.
 
     Args:
-        weights: A local weights file (.safetensors, .pth), or a checkpoint of ldl (.ckpt), to load instead.
+        weights: A local weights file (.safetensors, .pth) with any classifier, or a checkpoint of ldl (.ckpt), to load
+            instead.
         freeze: Freeze the network including normalisation statistics. Its features are then computed once. This and
             ``freeze_groups`` raise an error if ``pretrained: auto`` finds no weights.
         freeze_groups: Freeze the first groups of layers, counted as timm does for layer-wise learning rates
@@ -154,7 +155,9 @@ class Timm(TimmNetwork):
         import timm
 
         check_archive(file, packed=False)
-        sizes = {} if file.suffix in (".npz", ".npy") else self._sizes(timm.models.load_state_dict(str(file)))
+        sizes: dict[str, Any] = (
+            {} if file.suffix in (".npz", ".npy") else self._sizes(timm.models.load_state_dict(str(file)))
+        )
         network: Any = timm.create_model(self.model, checkpoint_path=str(file), **sizes, **(self.options or {}))
         classes = sizes.get("num_classes", 0)
         if classes not in (0, self.network.pretrained_cfg["num_classes"]):  # timm's own is never mentioned

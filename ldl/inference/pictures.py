@@ -106,14 +106,14 @@ def list_sources(given: Any) -> tuple[Sequence[Source], list[str] | None]:
     """Return the given images, and their names if all are files.
 
     Accepts a file, a PIL image or an array (H, W, 3) or (H, W) uint8, or a list of these; a folder of images; a .csv or
-    Parquet file that lists images, relative to its folder; an array (N, H, W, 3), or a tensor (N, 3, H, W) or (3, H, W),
-    uint8. Raises LDLError if there are no images.
+    Parquet file that lists images, relative to its folder; an array (N, H, W, 3), or a tensor (N, 3, H, W) or
+    (3, H, W), uint8. Raises LDLError if there are no images.
     """
     if isinstance(given, str | Path):
         path = Path(given)
         if path.is_file() and (table := open_named(path)) is not None:
-            files = listed_files(table, None)[1]
-            return [path.parent / file for file in files], files
+            names = listed_files(table, None)[1]
+            return [path.parent / name for name in names], names
         if not path.is_dir():
             return [path], [path.name]
         found = list_pictures(path)

@@ -161,8 +161,9 @@ class Predictor:
                 pandas or polars, a table of pyarrow, or a .csv, .parquet, .npz or .mat file, with or without labels.
                 For a model of bags: a list of arrays (J, F), an array (N, J, F) with NaN for missing instances, or a
                 frame or file with a column ``bag``. For a model of images: a file, a PIL image or an array (H, W, 3)
-                uint8, a list of these, a folder, a .csv or Parquet file that lists images (``path``), an array (N, H, W, 3) or a tensor (N, 3, H, W) uint8. For any other
-                model: an array (N, ...) of the inputs of training.
+                uint8, a list of these, a folder, a .csv or Parquet file with a column ``path`` of images, an array
+                (N, H, W, 3) or a tensor (N, 3, H, W) uint8. For any other model: an array (N, ...) of the inputs of
+                training.
             faces: Place of the face in each image, (4, 2) corners of a box or (5, 2) landmarks, in pixels, or None;
                 without it, whole images are used.
             detector: Face detector: ``mtcnn``, an ONNX file, or the result of ``find_detector``. Every detected face

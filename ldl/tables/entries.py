@@ -79,8 +79,8 @@ def unmasked(given: Any) -> Any:
         return given
     if not np.ma.is_masked(given):
         return given.data
-    plain = given.dtype.kind in "fiub"
-    return given.astype(np.float64 if plain else object).filled(np.nan if plain else None)
+    missing: Any = np.nan if given.dtype.kind in "fiub" else None
+    return np.where(np.ma.getmaskarray(given), missing, given.data)
 
 
 def is_frame(given: Any) -> bool:

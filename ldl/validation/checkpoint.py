@@ -209,8 +209,8 @@ def _check_scaling(state: Any, features: int, where: str) -> None:
     right = clip is None or (type(clip) in (int, float) and 0 < clip < math.inf)
     _must(right, f"{where}.clip is {str(clip)[:80]}, not a number above 0")
     shapes, lengths = dict(SCALINGS[state["kind"]]), {"F": features}
-    for more in (CENTERED, DISTINCT):
-        shapes |= more if more.keys() & state.keys() else {}
+    for more in (CENTERED if state["kind"] == "none" else {}, DISTINCT):
+        shapes |= more if more.keys() <= state.keys() else {}
     wrong = state.keys() ^ {"kind", "clip", *shapes}
     _must(not wrong, f"{where} lacks an entry, or has an unknown one: {min(map(str, wrong), default='')[:80]}")
     for name, letters in shapes.items():

@@ -96,8 +96,6 @@ def test_heads_that_take_no_rows_are_refused(head: Any, words: str) -> None:
 def test_an_unknown_parameter_is_named_in_one_line() -> None:
     with pytest.raises(LDLError, match=r"give head as an object with trees .*, or call set_params\(head__trees=...\)"):
         LDLRegressor("StructRF", head__trees=50)  # type: ignore[call-arg]
-    with pytest.raises(
-        LDLError, match="LDLRegressor got an unexpected keyword argument 'scalling'; did you mean 'scal"
-    ):
+    with pytest.raises(LDLError, match="got an unexpected keyword argument 'scalling'; did you mean 'scaling'"):
         LDLRegressor(scalling="none")  # type: ignore[call-arg]
     assert LDLRegressor("StructRF").set_params(head__trees=50).head.trees == 50  # type: ignore[union-attr]

@@ -122,6 +122,11 @@ CASES: list[tuple[str, str, Callable[[dict[str, Any]], object], str]] = [
     ("quantiles without end", "quantile_normal", scaling(
         quantiles=torch.ones(1, 3, dtype=torch.float64).expand(2**27, 3), references=THREE[:1].expand(2**27),
     ), "its tensors claim"),
+    ("knots alone", "standard", scaling(knots=THREE[:, None]), "lacks an entry, or has an unknown one: knots"),
+    ("knots that fall", "standard", scaling(columns=THREE[:1], knots=-THREE.cumsum(0)[:, None], offsets=THREE[:, None]),
+     "knots is no scaling"),
+    ("offsets of no feature", "standard", scaling(columns=3 * THREE[:1], knots=THREE[:, None], offsets=THREE[:, None]),
+     "columns is no scaling"),
     ("features named by numbers", "standard", lambda c: c["ldl"]["preprocessing"].update(features=[1, 2, 3]),
      "preprocessing.features is not a list of 3 distinct names"),
     ("a name twice", "standard", lambda c: c["ldl"]["preprocessing"].update(features=["a", "b", "a"]), "not a list of"),

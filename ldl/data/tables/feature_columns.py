@@ -61,8 +61,8 @@ class FeatureColumns:
             named = f" ({some(self.names)})" if self.names else ""
             if len(array) == self.count:
                 raise LDLError(
-                    f"{source}: features have shape {array.shape}, and the model takes (N, {self.count}){named}, one row "
-                    "a sample; transpose them, features.T"
+                    f"{source}: features have shape {array.shape}, and the model takes (N, {self.count}){named}, one "
+                    "row a sample; transpose them, features.T"
                 )
             raise LDLError(
                 f"{source}: {array.shape[1]} features a row, but the model takes {self.count}{named}; give those of "
@@ -149,8 +149,9 @@ class FeatureColumns:
 
     def _by_number(self, places: list[int], header: Sequence[str], source: str) -> list[int]:
         """Return positions in the order of numbers that name the columns. Raises LDLError if numbers are no count."""
-        numbers = {place: as_number(header[place]) for place in places}
-        if None in numbers.values():
+        known = {place: as_number(header[place]) for place in places}
+        numbers = {place: number for place, number in known.items() if number is not None}
+        if len(numbers) < len(known):
             return places
         in_order = sorted(places, key=numbers.__getitem__)
         if [numbers[place] for place in in_order] not in (list(range(len(places))), list(range(1, len(places) + 1))):

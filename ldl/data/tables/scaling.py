@@ -139,8 +139,9 @@ class FeatureScaler:
     def keep_distinct(self, features: np.ndarray | RowFile, rows: np.ndarray) -> None:
         """Keep different numbers of a feature different in float32; call it after ``fit`` or ``fit_file``.
 
-        With ``none``, a feature is centred if rounding merges more than one in a hundred of its numbers. What rounding
-        merges nevertheless is moved apart (:mod:`ldl.data.tables.distinct`). Features that lose nothing keep their bits.
+        With ``none`` and no ``clip``, a feature is centred if rounding merges more than one in a hundred of its
+        numbers. What rounding merges nevertheless is moved apart (:mod:`ldl.data.tables.distinct`). Features that lose
+        nothing keep their bits.
 
         Args:
             features: (N, F); rows in a file are left as they are if their type fits into float32.
@@ -153,20 +154,23 @@ class FeatureScaler:
         center = np.zeros(width)
         for first in range(0, width, step):
             part = slice(first, first + step)
-            numbers = np.sort(_columns(features, rows, part), axis=0)
+            numbers = _columns(features, rows, part)
+            with np.errstate(over="ignore"):
+                exact = (numbers == numbers.astype(np.float32)) | np.isnan(numbers)
+            if self.kind == "none" and exact.all():
+                continue
+            numbers = np.sort(numbers, axis=0)
             scaled = self._part(part).transform(numbers)
             equal = merged(numbers, scaled, self.clip)
-            if self.kind == "none":
+            if self.kind == "none" and self.clip is None:
                 crowded = equal.sum(0) > CROWDED * (np.diff(numbers, axis=0) > 0).sum(0)
                 middle = numbers[np.maximum((~np.isnan(numbers)).sum(0) - 1, 0) // 2, np.arange(numbers.shape[1])]
                 center[part] = np.where(crowded, middle, 0.0)
                 scaled = numbers - center[part]
-                scaled = scaled if self.clip is None else scaled.clip(-self.clip, self.clip)
-                equal = merged(numbers, scaled, self.clip)
-            for place in np.flatnonzero(equal.any(0)):
+                equal = merged(numbers, scaled, None)
+            for place in np.flatnonzero(equal.any(0)).tolist():
                 known = ~np.isnan(numbers[:, place])
-                column = (part[known, place] for part in (numbers, scaled))
-                found[first + place] = learn(*column, equal[known[1:], place])
+                found[first + place] = learn(numbers[known, place], scaled[known, place], equal[known[1:], place])
         if self.kind == "none" and (found or center.any()):
             self.learned = {"mean": center, "scale": np.ones(width)}
         if found:

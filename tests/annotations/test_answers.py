@@ -159,13 +159,23 @@ def test_a_row_of_questions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(SURVEY.format("-,-,Which?,How toxic?,How rude?\n"))
     options: dict[str, Any] = {"rater_columns": "r[0-9]", "item_column": "clip"}
     with pytest.raises(
-        LDLError, match="the first row, 'How toxic\\?', 'How rude\\?', has answers that no other row has"
+        LDLError, match="the first row has answers that no other row has, 'How toxic\\?', 'How rude\\?'"
     ):
         read_annotations(tmp_path / "a.csv", **options)
     order = ["yes", "no", "How toxic?", "How rude?"]
     assert len(read_annotations(tmp_path / "a.csv", order=order, **options)) == 5
     votes = pd.DataFrame({"w1": ["x", "a", "b", "a", "b"], "w2": ["x", "b", "a", "b", "a"]})
     assert len(read_annotations(votes, rater_columns="w*")) == 5
+
+
+def test_a_row_of_questions_in_single_votes() -> None:
+    rows = [["Which?", "Who?", "How toxic?"]] + [
+        [f"c{n // 2}", f"w{n % 2}", "yes" if n % 4 < 2 else "no"] for n in range(8)
+    ]
+    votes = pd.DataFrame(rows, columns=["item", "rater", "label"])
+    with pytest.raises(LDLError, match="the first row has answers that no other row has, 'Who\\?', 'How toxic\\?'"):
+        read_annotations(votes)
+    assert len(read_annotations(votes.iloc[::-1])) == 5 and len(read_annotations(votes.iloc[1:])) == 4
 
 
 def test_a_header_within_a_file_is_no_vote(tmp_path: Path) -> None:

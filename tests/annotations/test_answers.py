@@ -184,3 +184,5 @@ def test_a_header_within_a_file_is_no_vote(tmp_path: Path) -> None:
     assert found.labels.names == ("x", "y") and "the first is line 3" in found.notes[0]
     votes = pd.DataFrame({"item": ["i", "j"], "A": ["A", "B"], "B": ["B", "A"]})  # raters named like labels
     assert read_annotations(votes, rater_columns=["A", "B"]).counts.tolist() == [[1, 1], [1, 1]]
+    named = pd.DataFrame({"item": ["Item", "b"], "rater": ["w", "w"], "label": ["x", "y"]})  # an item of this name
+    assert read_annotations(named).items.tolist() == ["Item", "b"]
